@@ -46,6 +46,7 @@ from eventide_core.service.maintenance.clean import Cleaner
 from eventide_core.service.maintenance.sync import CatalogSync
 from eventide_core.service.query.offending_records import OffendingRecordsReader
 from eventide_core.service.query.read import QueryService
+from eventide_core.service.repair.repair import Repairer
 from eventide_core.service.rollback.instant import Rollback
 from eventide_core.service.rollback.restore import Restorer
 from eventide_core.service.rollback.savepoint import Savepoints
@@ -100,6 +101,7 @@ class Application:
     offending: OffendingRecordsReader
     freshness: FreshnessReader
     verifier: Verifier
+    repairer: Repairer
     sync: CatalogSync
     metadata: MetadataTableUpkeep
     reader: ArrowSliceReader
@@ -163,6 +165,9 @@ def _application(
     cleaner = Cleaner(files, metadata, rollback, lock, heartbeats, clock, typed)
     append = Append(files, metadata, rollback, lock, heartbeats, clock, typed, new_uuid)
     savepoints = Savepoints(files, lock, clock)
+    verifier = Verifier(
+        files, FactsReader(files, freshness, audit, engine, liveness, typed), RecordsReader(audit, engine)
+    )
     return Application(
         storage=storage,
         files=files,
@@ -180,11 +185,8 @@ def _application(
         queries=QueryService(files),
         offending=OffendingRecordsReader(files, content, typed),
         freshness=freshness,
-        verifier=Verifier(
-            files,
-            FactsReader(files, freshness, audit, engine, liveness, typed),
-            RecordsReader(audit, engine),
-        ),
+        verifier=verifier,
+        repairer=Repairer(files, verifier, audit, lock, clock),
         sync=CatalogSync(files, freshness, lambda: open_catalog(typed, engine), typed),
         metadata=metadata,
         reader=ArrowSliceReader(storage),

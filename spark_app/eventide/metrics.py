@@ -24,7 +24,7 @@ def publish_metrics(application: Application) -> None:
         case None:
             pass
         case Unreported(why):
-            _tell_once(why)
+            _warn_once(why)
         case sink:
             try:
                 _measure(application, sink)
@@ -43,5 +43,5 @@ def _measure(application: Application, sink: MetricsSink) -> None:
 
 
 @cache
-def _tell_once(why: str) -> None:
+def _warn_once(why: str) -> None:
     _LOG.warning("metrics are on, but sent nowhere: %s", why)

@@ -9,7 +9,7 @@ from eventide.detail import SHORT, WORST, Detail, more
 from eventide.formatting import format_size
 from eventide.notebook import html_facts
 from eventide_core.action.compaction_request import CompactionRequest
-from eventide_core.action.offending_logs import OffendingLog
+from eventide_core.action.offending_log_files import OffendingLogFile
 from eventide_core.errors import counted, format_timestamp, printable
 from eventide_core.service.compaction.draft_plan import DraftPlan, HeldSlice
 from eventide_core.service.query.offending_records import OffendingRecords
@@ -26,7 +26,7 @@ class Plan:
 
     request: CompactionRequest
     draft: DraftPlan
-    _name_offending: Callable[[Sequence[OffendingLog]], tuple[OffendingRecords, ...]] = field(repr=False)
+    _name_offending: Callable[[Sequence[OffendingLogFile]], tuple[OffendingRecords, ...]] = field(repr=False)
     _named: list[tuple[OffendingRecords, ...]] = field(
         default_factory=list[tuple[OffendingRecords, ...]], init=False, repr=False, compare=False
     )
@@ -59,7 +59,7 @@ class Plan:
         return self.draft.plan.operations
 
     @property
-    def merged_logs(self) -> frozenset[str]:
+    def merged_log_files(self) -> frozenset[str]:
         """The paths of the log files that the plan merges."""
         return frozenset(log.path for op in self.operations for log in op.compacted)
 

@@ -23,7 +23,7 @@ def sync_options(options: Mapping[str, str], catalog: str, database: str | None,
     return {**options, **{key: text for key, text in said.items() if text is not None}}
 
 
-def tell_catalog(application: Application, result: CompactionResult) -> CompactionResult:
+def update_catalog(application: Application, result: CompactionResult) -> CompactionResult:
     """Syncs the catalog after a compaction if sync is on. The commit stays valid even if the sync fails."""
     try:
         if is_sync_enabled(application.options):

@@ -17,7 +17,7 @@ from eventide.notebook import html_facts
 from eventide.plan import Plan
 from eventide.report import Report, SliceCoverage, coverage, gather, render, write_page
 from eventide.show import TableDescription, describe
-from eventide.sync import sync_options, tell_catalog
+from eventide.sync import sync_options, update_catalog
 from eventide.table_queries import TableQueries
 from eventide.table_service import TableService
 from eventide.table_tags import TableTags
@@ -32,6 +32,7 @@ from eventide_core.ports import Engine, NoProgress, Progress
 from eventide_core.service.compaction.run import CompactionResult, Ended
 from eventide_core.service.maintenance.clean import CleanResult
 from eventide_core.service.maintenance.sync import SyncResult
+from eventide_core.service.repair.repair import RepairResult, UndoneRepair
 from eventide_core.service.state.table import TableState
 from eventide_core.table.event_time import Moment
 from eventide_core.table.write_shape import WriteOperation
@@ -235,7 +236,7 @@ class Table(TableQueries, TableTags):
         application = self._application if engine is None else self._on(engine)
         result = application.runner.execute(instant, progress or NoProgress(), may_take_over=force)
         publish_metrics(application)
-        return tell_catalog(application, result)
+        return update_catalog(application, result)
 
     def rollback(self, instant: str, *, force: bool = False) -> tuple[str, ...]:
         """Undoes the action at an instant, and returns the removed paths.
@@ -292,6 +293,31 @@ class Table(TableQueries, TableTags):
         """
         application = self._application if engine is None else self._on(engine)
         return application.verifier.verify(is_deep=deep, progress=progress or NoProgress())
+
+    def repair(
+        self,
+        *checks: str,
+        deep: bool = False,
+        apply: bool = False,
+        engine: "SparkSession | Engine | None" = None,
+        progress: Progress | None = None,
+    ) -> RepairResult:
+        """Lists the repairs of what `verify` finds; with `apply`, makes them under the table lock.
+
+        `checks` limits them to the findings of these checks. Every file that changes is first copied to `.hoodie/.backup`.
+        An interrupted repair is completed by the next call with `apply`. Raises ConfigError for an unknown check, and
+        RefusedError if someone else changed a file meanwhile.
+        """
+        repairer = (self._application if engine is None else self._on(engine)).repairer
+        run = repairer.apply if apply else repairer.plan
+        return run(checks, is_deep=deep, progress=progress or NoProgress())
+
+    def undo_repair(self, instant: str | None = None) -> UndoneRepair:
+        """Undoes the repair at that instant, or the latest one.
+
+        Raises NothingToDoError, and RefusedError if an action has begun since or someone else changed a file.
+        """
+        return self._application.repairer.undo(instant)
 
     def sync(
         self,
@@ -373,7 +399,7 @@ class Table(TableQueries, TableTags):
 
     def coverage(self, plan: Plan | None = None) -> tuple[SliceCoverage, ...]:
         """The event times in each file of each slice. Log files that `plan` merges are marked."""
-        return coverage(self._application, merged=frozenset() if plan is None else plan.merged_logs)
+        return coverage(self._application, merged=frozenset() if plan is None else plan.merged_log_files)
 
     def _write(self, operation: WriteOperation, records: Any, progress: Progress | None) -> WriteResult:
         incoming = incoming_records(self._application, operation, records)

@@ -55,7 +55,7 @@ for name in ("eventide_core", "eventide_adapters", "eventide"):
 table = importlib.import_module("eventide").Table.open(sys.argv[1], {"hoodie.payload.event.time.field": "event_ts"})
 plan = table.plan_compaction(before=int(sys.argv[2]))
 print(json.dumps({"missing": missing, "rows": table.snapshot().to_arrow().num_rows,
-    "instants": len(table.describe().state.timeline.instants), "compacted": len(plan.merged_logs),
+    "instants": len(table.describe().state.timeline.instants), "compacted": len(plan.merged_log_files),
     "where": sys.modules["eventide"].__file__}))
 """
 
@@ -123,7 +123,7 @@ def answer(*words: object) -> str:
     return done.stdout
 
 
-def test_the_wheel_says_what_it_is(metadata: Message) -> None:
+def test_the_wheel_has_its_metadata(metadata: Message) -> None:
     assert (metadata["Name"], metadata["Version"]) == ("eventide", version("eventide"))
     assert metadata["License-Expression"] == "Apache-2.0"
     assert metadata["Description-Content-Type"] == "text/markdown"
@@ -154,10 +154,10 @@ def test_without_spark_it_reads_and_plans(installed: Path, tmp_path: Path) -> No
     assert told["missing"] == OF_EXTRAS
     assert Path(told["where"]).is_relative_to(installed.parent)
     assert told["rows"] == here.snapshot().to_arrow().num_rows > 0
-    assert told["compacted"] == len(here.plan_compaction(before=T_MS).merged_logs) > 0
+    assert told["compacted"] == len(here.plan_compaction(before=T_MS).merged_log_files) > 0
 
 
-def test_its_command_line_tells_its_version_and_plans(installed: Path, tmp_path: Path) -> None:
+def test_its_command_line_prints_its_version_and_plans(installed: Path, tmp_path: Path) -> None:
     assert answer(installed / "eventide", "--version").strip() == f"eventide {version('eventide')}"
     path = golden.unpack("v9_no_deletes", tmp_path)
     words = ("plan", path, "--before", T_MS, "--option", "hoodie.payload.event.time.field=event_ts", "--output", "json")

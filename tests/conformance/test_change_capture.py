@@ -95,7 +95,7 @@ def opened(path: Path) -> Table:
         pytest.param("1.2.0", 9, "DATA_BEFORE", marks=pytest.mark.broad),
     ],
 )
-def test_hudi_reads_the_same_changes_after_a_compaction_and_goes_on(
+def test_hudi_reads_the_same_changes_after_a_compaction_and_continues(
     hudi: str, version: int, mode: str, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
     judge: HudiJudge = request.getfixturevalue(JUDGES[hudi])
@@ -125,14 +125,14 @@ def test_hudi_reads_the_same_changes_after_a_compaction_and_goes_on(
         ("d", True, False): 1,
     }
     assert shown(judge.read(path)) == shown(table.snapshot().to_arrow())
-    change_logs = list(path.rglob("*.cdc"))
-    assert len(change_logs) == (2 if hudi >= "1.1" else 0)  # one for each file group with logs
+    change_files = list(path.rglob("*.cdc"))
+    assert len(change_files) == (2 if hudi >= "1.1" else 0)  # one for each file group with logs
     assert table.verify(deep=True).ok
 
     table.compact(before=T_MS + 20_000)
     judge.write(path, rows(("k3", 9000, "five")), options=options)
     table.clean(retain_commits=1)
-    assert len([file for file in change_logs if file.exists()]) == len(change_logs) // 2  # k9's slice is still in use
+    assert len([file for file in change_files if file.exists()]) == len(change_files) // 2  # k9's slice is still in use
     assert shown(judge.read(path)) == shown(table.snapshot().to_arrow())
     assert table.verify(deep=True).ok
 

@@ -1,7 +1,7 @@
 """Real Hudi tables, compacted in part by eventide: every reader sees what it saw before.
 
 For each golden table and link mode: plan at a threshold that leaves logs over, compact, then ask eventide and every judge
-that could read the table before. Not checked here: what Hudi does with the table afterwards (test_hudi_goes_on).
+that could read the table before. Not checked here: what Hudi does with the table afterwards (test_hudi_continues).
 """
 
 from collections import Counter

@@ -27,7 +27,7 @@ SERVICES = {"hoodie.keep.min.commits": "1", "hoodie.keep.max.commits": "2", "hoo
 BY_LISTING = {"hoodie.metadata.enable": "false"}
 
 
-def test_hudi_goes_on_after_the_services_of_eventide(tmp_path: Path, judge_111: HudiJudge) -> None:
+def test_hudi_continues_after_the_services_of_eventide(tmp_path: Path, judge_111: HudiJudge) -> None:
     """The last commit is undone, then the table goes back by one more, and only the latest slices stay."""
     name = "v9_copy_on_write"
     path, expected = golden.unpack(name, tmp_path), golden.expected(name)
@@ -53,7 +53,7 @@ def test_hudi_goes_on_after_the_services_of_eventide(tmp_path: Path, judge_111: 
 
 @pytest.mark.broad
 @pytest.mark.parametrize("is_indexed", [False, True])
-def test_hudi_0_15_goes_on_after_the_services_of_eventide(
+def test_hudi_0_15_continues_after_the_services_of_eventide(
     is_indexed: bool, tmp_path: Path, judge_015: HudiJudge
 ) -> None:
     options = MERGE_ON_READ | COPY_ON_WRITE | SIMPLE_INDEX | table_name("copied")

@@ -224,7 +224,7 @@ def changed(everything: pa.Table, schema: pa.Schema, every: int, shift_ms: int, 
     ],
     ids=lambda case: f"{case.name}-{case.bundle}",
 )
-def test_hudi_goes_on_with_an_updated_metadata_table(case: Case, tmp_path: Path, judge: HudiJudge) -> None:
+def test_hudi_continues_with_an_updated_metadata_table(case: Case, tmp_path: Path, judge: HudiJudge) -> None:
     schema = case.schema
     path, twin = lay(case, judge, tmp_path)
     everything = judge.read(twin, options=BY_LISTING)
@@ -286,7 +286,7 @@ def test_hudi_goes_on_with_an_updated_metadata_table(case: Case, tmp_path: Path,
         pytest.param(CASES[1], r"metadata/.*{instant}_[0-9]+\.deltacommit$", id="version 9, before its delta commit"),
     ],
 )
-def test_hudi_goes_on_where_an_update_died(case: Case, pattern: str, tmp_path: Path, judge: HudiJudge) -> None:
+def test_hudi_continues_after_an_update_that_died(case: Case, pattern: str, tmp_path: Path, judge: HudiJudge) -> None:
     """Hudi writes before eventide continues, and after it.
 
     On version 9 Hudi rolls the dead update back, which eventide then cannot write again: it drops the metadata table, and

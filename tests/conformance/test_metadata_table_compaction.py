@@ -111,7 +111,7 @@ def rows(found: pa.Table) -> Rows:
         pytest.param("v9_mdt", "judge_120", marks=BROAD),
     ],
 )
-def test_hudi_goes_on_where_the_timeline_of_the_metadata_table_is_archived(
+def test_hudi_continues_after_the_timeline_of_the_metadata_table_is_archived(
     name: str, fixture: str, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
     judge: HudiJudge = request.getfixturevalue(fixture)
@@ -143,7 +143,7 @@ def test_hudi_goes_on_where_the_timeline_of_the_metadata_table_is_archived(
         pytest.param("v9_mdt", "judge_120", marks=BROAD),
     ],
 )
-def test_hudi_goes_on_with_a_compacted_metadata_table(
+def test_hudi_continues_with_a_compacted_metadata_table(
     name: str, fixture: str, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
     judge: HudiJudge = request.getfixturevalue(fixture)

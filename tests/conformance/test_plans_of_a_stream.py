@@ -136,7 +136,7 @@ def compact(path: Path, *words: object) -> Answer:
 
 @pytest.mark.broad
 @pytest.mark.parametrize("case", CASES, ids=str)
-def test_a_stream_killed_at_its_compaction_goes_on_after_eventide_ran_it(
+def test_a_stream_killed_at_its_compaction_continues_after_eventide_ran_it(
     case: Case, request: pytest.FixtureRequest, tmp_path: Path
 ) -> None:
     judge: HudiJudge = request.getfixturevalue(case.judge)

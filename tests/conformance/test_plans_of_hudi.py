@@ -327,7 +327,7 @@ def test_a_plan_of_hudi_is_left_alone_where_that_is_asked_for(planned: Planned) 
 
 @BROAD
 @pytest.mark.parametrize("at_commit", [False, True], ids=["while it merges", "at its commit"])
-def test_hudi_goes_on_with_a_plan_that_eventide_broke_off(planned: Planned, at_commit: bool) -> None:
+def test_hudi_continues_with_a_plan_that_eventide_interrupted(planned: Planned, at_commit: bool) -> None:
     """Hudi leaves the base files of the dead run beside its own. The next run of eventide removes them."""
     path = planned.copy(f"broken off {at_commit}")
     counted = planned.copy(f"counted {at_commit}")

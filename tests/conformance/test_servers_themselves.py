@@ -45,7 +45,7 @@ def without_maven(patch: pytest.MonkeyPatch, _: Path) -> None:
 
 @pytest.mark.parametrize("is_promised", [False, True])
 @pytest.mark.parametrize(
-    ("start", "take_away", "missing"),
+    ("start", "hide", "missing"),
     [
         (s3_servers.seaweedfs, without_programs, "weed is not installed"),
         (s3_servers.rclone, without_programs, "rclone is not installed"),
@@ -56,14 +56,14 @@ def without_maven(patch: pytest.MonkeyPatch, _: Path) -> None:
 )
 def test_a_missing_server_is_named(
     start: Callable[[Path], AbstractContextManager[Any]],
-    take_away: Callable[[pytest.MonkeyPatch, Path], None],
+    hide: Callable[[pytest.MonkeyPatch, Path], None],
     missing: str,
     is_promised: bool,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv(REQUIRED, "1" if is_promised else "0")
-    take_away(monkeypatch, tmp_path)
+    hide(monkeypatch, tmp_path)
     parts = KeptParts()
     outcome = pytest.fail.Exception if is_promised else pytest.skip.Exception
     with pytest.raises(outcome, match=missing):

@@ -16,7 +16,7 @@ import pytest
 from eventide import Table
 from golden.histories import PLAIN
 from support import golden
-from support.going_on import NEW_MS, row, snapshots
+from support.hudi_continues import NEW_MS, row, snapshots
 from support.judge import HudiJudge
 from support.judge.deeds import Deed, Statements, Write, call_of, call_on, pairs
 from support.judge.options import ARCHIVED_EARLY
@@ -70,7 +70,7 @@ def opened(path: Path, options: dict[str, str]) -> Table:
 @pytest.mark.parametrize(
     ("name", "bundle"), [("v6_inflight", "0.15.0"), pytest.param("v9_inflight", "1.1.1", marks=pytest.mark.broad)]
 )
-def test_hudi_goes_on_after_eventide_rolled_back_a_failed_write_and_a_completed_one(
+def test_hudi_continues_after_eventide_rolled_back_a_failed_write_and_a_completed_one(
     name: str, tmp_path: Path, judge: HudiJudge
 ) -> None:
     path, twin = golden.unpack(name, tmp_path / "ours"), golden.unpack(name, tmp_path / "twin")
@@ -93,7 +93,7 @@ def test_hudi_goes_on_after_eventide_rolled_back_a_failed_write_and_a_completed_
 
 @pytest.mark.broad
 @pytest.mark.parametrize(("name", "bundle"), [("v6_no_deletes", "0.15.0"), ("v9_no_deletes", "1.1.1")])
-def test_hudi_goes_on_after_a_clean_a_restore_and_an_archival(name: str, tmp_path: Path, judge: HudiJudge) -> None:
+def test_hudi_continues_after_a_clean_a_restore_and_an_archival(name: str, tmp_path: Path, judge: HudiJudge) -> None:
     path = golden.unpack(name, tmp_path / "ours")
     options = dict(golden.expected(name).options)
     table = opened(path, options)

@@ -158,7 +158,7 @@ def test_hudi_0x_reads_a_version_6_table_of_the_writer(
 
 @pytest.mark.parametrize("merge_rule", [COMMIT_ORDER, EVENT_ORDER])
 @pytest.mark.parametrize("version", [6, pytest.param(8, marks=pytest.mark.broad), 9])
-def test_hudi_goes_on_writing_where_the_writer_stopped(
+def test_hudi_continues_writing_where_the_writer_stopped(
     version: int, merge_rule: MergeRule, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
     judge: HudiJudge = request.getfixturevalue({6: "judge_015", 8: "judge_102", 9: "judge_111"}[version])

@@ -86,7 +86,7 @@ def written(version: int) -> LivingTable:
 
 
 @pytest.mark.parametrize("version", [6, 9])
-def test_a_compaction_goes_on_whenever_its_lock_was_taken_away(version: int) -> None:
+def test_a_compaction_continues_whenever_its_lock_was_taken_away(version: int) -> None:
     number = 0
     while True:
         number += 1
@@ -95,7 +95,7 @@ def test_a_compaction_goes_on_whenever_its_lock_was_taken_away(version: int) -> 
         compact(application)
         if not lock.lost:
             break
-        table.take_note(())
+        table.record_others(())
         table.inspect(whole=True)
         assert table.account.plan is None, "nothing is left pending"
     assert number > 4

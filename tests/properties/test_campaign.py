@@ -22,7 +22,7 @@ def failing(parts: Sequence[Part]) -> Iterator[Outcome]:
         yield Outcome(part.configuration, part.number, seed_of(part), {"examples": 3}, 1.5, "I1, a row is lost")
 
 
-def test_a_campaign_says_what_it_reached_of_each_kind(tmp_path: Path) -> None:
+def test_a_campaign_reports_what_it_reached_of_each_kind(tmp_path: Path) -> None:
     out = StringIO()
     assert run_campaign(tmp_path / "tally", PARTS, succeeding, out)
     assert [line.split() for line in out.getvalue().splitlines() if line.startswith(("one kind ", "all"))] == [
@@ -31,7 +31,7 @@ def test_a_campaign_says_what_it_reached_of_each_kind(tmp_path: Path) -> None:
     ]
 
 
-def test_a_campaign_goes_on_behind_what_was_written_whole(tmp_path: Path) -> None:
+def test_a_campaign_continues_after_the_last_complete_line(tmp_path: Path) -> None:
     tally = tmp_path / "tally"
     run_campaign(tally, PARTS[:2], succeeding, StringIO())
     with tally.open("a") as lines:
@@ -47,7 +47,7 @@ def test_a_campaign_goes_on_behind_what_was_written_whole(tmp_path: Path) -> Non
     assert [outcome.part for outcome in outcomes(tally)] == list(PARTS)
 
 
-def test_a_broken_promise_stays_broken_when_a_campaign_goes_on(tmp_path: Path) -> None:
+def test_a_broken_invariant_stays_broken_when_a_campaign_continues(tmp_path: Path) -> None:
     tally = tmp_path / "tally"
     assert not run_campaign(tally, PARTS[:1], failing, StringIO())
     assert not run_campaign(tally, PARTS, succeeding, StringIO())
@@ -58,5 +58,5 @@ def test_parts_are_not_the_same_examples() -> None:
     assert len({seed_of(part) for part in PARTS}) == len(PARTS)
 
 
-def test_a_campaign_without_a_file_says_how_to_start_it() -> None:
+def test_a_campaign_without_a_file_explains_how_to_start_it() -> None:
     assert main([]) == 2

@@ -55,7 +55,7 @@ def test_a_rollback_beside_a_running_compaction_ends_one_of_the_two(case: Case) 
                 case.finish(left.after_the_lock_expired())
 
 
-def test_a_writer_who_commits_beside_a_running_compaction_loses_nothing(case: Case) -> None:
+def test_a_writer_that_commits_beside_a_running_compaction_loses_nothing(case: Case) -> None:
     told: list[tuple[Oracle, Moment, Moment]] = []
 
     def write(_: Application) -> None:
@@ -70,7 +70,7 @@ def test_a_writer_who_commits_beside_a_running_compaction_loses_nothing(case: Ca
         assert (status, failure, others_failure) == ("completed", None, None)
 
 
-def test_a_writer_who_had_not_seen_the_plan_loses_nothing(case: Case) -> None:
+def test_a_writer_that_had_not_seen_the_plan_loses_nothing(case: Case) -> None:
     """In version 6 its log lies in the slice that the plan took, and so the slice is planned again, in full."""
     before, written = unaware_write(case)
     begun = Moment({**case.scheduled.files, **written.files}, written.time_ms)
@@ -81,7 +81,7 @@ def test_a_writer_who_had_not_seen_the_plan_loses_nothing(case: Case) -> None:
         assert as_planned_now(case).having(before, case.start, written).check(done) == "completed"
 
 
-def test_a_writer_who_has_not_seen_the_plan_and_comes_while_it_runs_loses_nothing(case: Case) -> None:
+def test_a_writer_that_has_not_seen_the_plan_and_starts_while_it_runs_loses_nothing(case: Case) -> None:
     """Up to the last look inside the lock; a writer who shares no lock and comes after it is the documented risk."""
     before, written = unaware_write(case)
 

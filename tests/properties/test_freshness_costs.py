@@ -114,7 +114,7 @@ def test_where_headers_tell_each_log_is_opened_once_and_no_block_is_decoded(monk
     assert opened(storage) == dict.fromkeys(told.logs() - left_over, 1)
 
 
-def test_logs_that_nothing_tells_of_are_read_once_a_process_until_a_compaction_leaves_them_over() -> None:
+def test_log_files_without_statistics_are_read_once_per_process_until_a_compaction_leaves_them_over() -> None:
     told = Told("costs of neither", NEITHER)
     told.write(130)
     application, storage = told.process()
@@ -133,7 +133,7 @@ def test_logs_that_nothing_tells_of_are_read_once_a_process_until_a_compaction_l
     assert opened(storage) == {}
 
 
-def test_partitions_are_told_apart_after_all_logs_were_asked_for_together(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_partitions_are_distinguished_after_one_request_for_all_log_files(monkeypatch: pytest.MonkeyPatch) -> None:
     told = Told("costs by partition", STATS)
     found = {"id": ["a", "b"], "part": ["q", "r"], "ms": [T + 7, T + 200]}
     told.table.upsert(pa.table(found, schema=told.schema))

@@ -91,8 +91,8 @@ class Replay:
         """One more of the stream, by a writer that tells event times in headers and stats, or by one that does not."""
         self.now_ms += COMMIT_MS
         changes = tuple(self._change() for _ in range(self.chance.randint(1, 5)))
-        tells = str(self.chance.random() < 0.5)
-        writer = self._writer({LOG_EVENT_TIMES: tells, TRACK_EVENT_TIMES: tells})
+        reflects = str(self.chance.random() < 0.5)
+        writer = self._writer({LOG_EVENT_TIMES: reflects, TRACK_EVENT_TIMES: reflects})
         incoming = arrow_records(writer, *records(changes))
         self.bench.clock.sleep(10)
         instant = writer.append.write(WriteOperation.UPSERT, incoming, NoProgress()).instant

@@ -18,7 +18,7 @@ import pytest
 from eventide.testing.histories import Layout
 from eventide_adapters.storage.local import TEMPORARY, LocalStorage
 from eventide_core.errors import EventideError, StorageError
-from support.on_disk import begin, let_hearts_stop
+from support.on_disk import begin, expire_heartbeats_of
 from support.pasts import LAYOUTS
 from support.reach import reached
 from support.service_cases import ACTIONS, case, shown
@@ -97,7 +97,7 @@ def test_a_disk_that_runs_full_costs_an_error_and_the_same_again_when_there_is_r
         assert seen in (found.before, found.after)
         assert seen == found.before or action in UNDOING
         assert list((tmp_path / str(number) / TEMPORARY).iterdir()) == []
-        let_hearts_stop(tmp_path / str(number))
+        expire_heartbeats_of(tmp_path / str(number))
         found.run(bench.process(storage))
         assert shown(bench.process(storage)) == found.after
 

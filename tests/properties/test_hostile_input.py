@@ -102,7 +102,7 @@ def test_changed_bytes_are_read_or_refused_with_a_typed_error(name: str) -> None
     assert len(answers) > 1, f"nothing but {answers}"
 
 
-def test_a_log_whose_blocks_are_read_has_the_headers_that_it_says() -> None:
+def test_a_log_file_whose_blocks_are_read_has_the_headers_that_it_states() -> None:
     """Headers alone, of every prefix of a log: a write may break off anywhere."""
     table, path = PARSERS["log file"][1][0]
     data = files_of(table)[path]

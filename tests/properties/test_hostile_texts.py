@@ -118,7 +118,7 @@ def test_whatever_text_stands_there_is_read_or_refused_with_a_typed_error(reader
     assert refused or reader in ("the process in a lock", "the event times of a block")
 
 
-def test_a_column_whose_type_says_very_much_is_no_column_of_a_catalog() -> None:
+def test_a_column_whose_type_is_too_complex_is_no_column_of_a_catalog() -> None:
     types = ['{"type":"record","name":"R0","fields":[{"name":"a","type":"int"}]}']
     for number in range(1, 60):
         fields = ",".join(f'{{"name":"{side}","type":"R{number - 1}"}}' for side in ("left", "right"))

@@ -122,7 +122,7 @@ def case(request: pytest.FixtureRequest) -> Case:
     return Case(layout, start_of(written), written.oracle, bench)
 
 
-def test_a_write_that_dies_at_any_write_is_never_seen_and_the_next_one_goes_on(case: Case) -> None:
+def test_a_write_that_dies_at_any_step_is_never_visible_and_the_next_one_continues(case: Case) -> None:
     for number, left in crash_states(case.bench, case.start, ingest(WRITTEN)):
         TALLY.add("crash states")
         seen = case.check(left, WRITTEN)

@@ -141,7 +141,7 @@ def test_a_batch_that_is_undone_after_an_archival_died_is_written_again(version:
         change, application = put("k0", number, f"batch {number}"), table.bench.process()
         batch, incoming = StreamBatch("a stream", number), arrow_records(application, *records((change,)))
         assert application.batches.write(batch, WriteOperation.UPSERT, incoming, NoProgress()) is not None
-        table.take_note((change,))
+        table.record_others((change,))
     table.archive(death)
     table.clean(3)
     for _ in range(3):
@@ -210,7 +210,7 @@ def test_verify_knows_what_was_rolled_back_by_its_command_block_once_the_timelin
     table.inspect(whole=True)
 
 
-def test_time_travel_to_what_was_cleaned_says_so_though_a_link_keeps_a_log_of_it() -> None:
+def test_time_travel_to_a_cleaned_slice_is_refused_though_a_link_keeps_one_of_its_log_files() -> None:
     """Without its base file, what is left of the old slice looks like the beginning of its file group."""
     table = living(9, LinkChoice.SYMLINK)
     table.write((put("k1", 2, "merged"),))
@@ -225,7 +225,7 @@ def test_time_travel_to_what_was_cleaned_says_so_though_a_link_keeps_a_log_of_it
 
 
 @pytest.mark.parametrize("version", [6, 9])
-def test_time_travel_to_a_slice_that_a_dead_clean_removed_in_part_says_so(version: int) -> None:
+def test_time_travel_to_a_slice_that_a_dead_clean_removed_in_part_is_refused(version: int) -> None:
     table = living(version)
     table.write((put("k1", 2, "merged"),))
     table.write((put("k0", 2, "merged, too"),))
@@ -236,7 +236,7 @@ def test_time_travel_to_a_slice_that_a_dead_clean_removed_in_part_says_so(versio
     for number in range(40):
         table.bench.load(start)
         table.account = account.copy()
-        table.take_note(())
+        table.record_others(())
         table.clean(1, number)
         table.inspect(whole=True)
         if table.reach["crashes"] <= number:
@@ -346,7 +346,9 @@ def test_the_instant_of_a_write_that_was_rolled_back_is_never_taken_by_a_compact
 
 
 @pytest.mark.parametrize("action", [Action.LOG_COMPACTION, Action.CLUSTERING])
-def test_a_run_beside_what_eventide_does_not_run_says_so_by_instant_and_never_to_run_it(action: Action) -> None:
+def test_a_run_names_the_instant_of_an_action_that_eventide_does_not_run_and_never_suggests_to_run_it(
+    action: Action,
+) -> None:
     table = living(9)
     table.write((put("k0", 5, "merged"),))
     table.schedule(7)

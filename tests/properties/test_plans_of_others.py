@@ -71,7 +71,12 @@ def named(kind: Layout) -> str:
 
 
 RACES = [
-    pytest.param(kind, takes_lock, id=f"{named(kind)}-{'one lock' if takes_lock else 'no lock'}")
+    pytest.param(
+        kind,
+        takes_lock,
+        marks=() if takes_lock else pytest.mark.broad,
+        id=f"{named(kind)}-{'one lock' if takes_lock else 'no lock'}",
+    )
     for kind in KINDS
     for takes_lock in (True, False)
     # An engine that fails at its commit spoils the metadata table. From version 8 on, without a lock, an engine that looks
@@ -363,7 +368,7 @@ def end_pending(application: Application) -> None:
     application.pending.end(NoProgress())
 
 
-def test_a_writer_who_commits_beside_it_loses_nothing(case: Case) -> None:
+def test_a_writer_that_commits_beside_it_loses_nothing(case: Case) -> None:
     told: list[Case] = []
 
     def write(_: Application) -> None:
@@ -379,7 +384,7 @@ def test_a_writer_who_commits_beside_it_loses_nothing(case: Case) -> None:
         assert (told.pop().check(left), failure, others_failure) == ("completed", None, None), operation
 
 
-def test_a_compaction_before_t_goes_on_after_it(case: Case) -> None:
+def test_a_compaction_before_t_continues_after_it(case: Case) -> None:
     done, _, _ = case.attempt(case.scheduled, execute(case.instant))
     _, failure = case.bench.attempt(done, schedule(replace(HISTORY, cut_ms=35), LinkChoice.COPY))
     assert failure is None

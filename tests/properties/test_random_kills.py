@@ -118,7 +118,7 @@ def strike(pipeline: Pipeline, changes: int, *words: object) -> bool:
     return run_until_killed(pipeline.chance.randint(1, changes + changes // 8), *words) is None
 
 
-def test_a_killed_ingest_is_there_whole_or_not_at_all_and_the_next_goes_on(pipeline: Pipeline) -> None:
+def test_a_killed_ingest_is_visible_whole_or_not_at_all_and_the_next_one_continues(pipeline: Pipeline) -> None:
     words, after = pipeline.ingest()
     changes = run_until_killed(0, *words)
     assert changes is not None
@@ -138,7 +138,7 @@ def test_a_killed_ingest_is_there_whole_or_not_at_all_and_the_next_goes_on(pipel
     reached("kills of ingest", killed)
 
 
-def test_a_killed_service_loses_and_doubles_nothing_and_the_next_round_goes_on(pipeline: Pipeline) -> None:
+def test_a_killed_service_loses_and_duplicates_nothing_and_the_next_round_continues(pipeline: Pipeline) -> None:
     changes = run_until_killed(0, *pipeline.words_of_serve)
     assert changes is not None
     killed = 0

@@ -88,7 +88,7 @@ def test_the_bounded_search_has_all_orders_of_so_few_switches(switches: int) -> 
     assert switches < 5 or explored.interleavings == comb(6, 3)
 
 
-def test_an_update_that_is_lost_in_some_orders_is_found_and_its_order_told() -> None:
+def test_an_update_that_is_lost_in_some_orders_is_found_and_its_order_reported() -> None:
     explored = Explored()
     found = ends([adds_one, adds_one], explored)
     assert _left(found) == {b"1", b"2"}
@@ -131,7 +131,7 @@ def test_an_actor_that_does_another_thing_after_the_same_answers_is_reported() -
         ends([is_moody, adds_one], Explored())
 
 
-def test_what_is_no_error_of_eventide_is_passed_on_with_the_order_that_led_there() -> None:
+def test_an_error_that_is_not_eventides_is_passed_on_with_the_order_that_led_to_it() -> None:
     def breaks(application: Application) -> None:
         assert application.storage.read(COUNTER) == b"0"
 
@@ -149,7 +149,7 @@ def test_drawn_orders_come_to_no_other_ends_than_all_orders() -> None:
     assert len({end.moment.visible for end in drawn}) > 2
 
 
-def test_who_looks_at_an_end_does_not_change_the_others() -> None:
+def test_inspecting_one_final_state_does_not_change_the_others() -> None:
     """Who looks loads what it sees into the same storage; every actor continues in its own world."""
     bench = Bench("toys")
     bench.storage.put(COUNTER, b"0")

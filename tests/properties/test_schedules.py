@@ -94,7 +94,7 @@ class Scene:
         table = self.table
         table.bench.load(end.moment)
         table.account = account.copy()
-        table.take_note(MEANWHILE, self.retained)
+        table.record_others(MEANWHILE, self.retained)
         table.inspect(whole=True)
         if table.account.plan is not None:
             table.execute()

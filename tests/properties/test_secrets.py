@@ -53,7 +53,7 @@ def all_said_of(error: BaseException) -> str:
 
 
 @pytest.mark.parametrize("version", [6, 9])
-def test_a_table_writes_and_says_no_secret_of_its_options(
+def test_a_table_neither_writes_nor_prints_secrets_of_its_options(
     version: int, tmp_path: Path, caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]
 ) -> None:
     """Its whole life: every byte that is written, every word that is logged, shown or raised."""

@@ -28,7 +28,7 @@ from eventide.testing.observation import OUTCOMES_PREFIX, BlockInstants, Observe
 from eventide.testing.oracle import Oracle, Rows
 from eventide_adapters.storage.faulty import FaultyStorage, Operation
 from eventide_core.errors import EventideError, RefusedError
-from support.pasts import EARLY, LAYOUTS, SEAMLESS, SERVICES, Service, begin_and_die, begin_past, nothing_told, rows
+from support.pasts import EARLY, LAYOUTS, SEAMLESS, SERVICES, Service, begin_and_die, begin_past, returns_nothing, rows
 
 pytestmark = pytest.mark.slow
 
@@ -111,7 +111,7 @@ def go_on(past: Past, left: Moment) -> tuple[Moment, tuple[Operation, ...], Even
 
 
 @cells(SEAMLESS)  # what is being undone is nobody's ground to build on
-def test_a_writer_goes_on_whatever_a_service_left(past: Past) -> None:
+def test_a_writer_continues_after_any_crash_of_a_service(past: Past) -> None:
     assert past.is_seamless
     for _, left in crash_states(past.bench, past.start, past.run):
         later = left.after_the_lock_expired()
@@ -137,7 +137,7 @@ def test_a_write_that_fails_or_whose_reply_is_lost_or_that_is_sent_twice_does_no
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
-def test_a_writer_who_was_thought_dead_commits_whole_or_not_at_all(layout: Layout) -> None:
+def test_a_writer_that_was_considered_dead_commits_whole_or_not_at_all(layout: Layout) -> None:
     """It wakes up after the process that rolled it back has died at any write."""
     bench = Bench("service-crashes", EARLY)
     story = Story.begin(layout, bench.storage, bench.clock)
@@ -146,7 +146,7 @@ def test_a_writer_who_was_thought_dead_commits_whole_or_not_at_all(layout: Layou
     start, without = bench.moment(), story.oracle.snapshot()
     ended: set[bool] = set()
     for number, left in crash_states(
-        bench, start, lambda application: nothing_told(application.rollback.undo(failed.instant))
+        bench, start, lambda application: returns_nothing(application.rollback.undo(failed.instant))
     ):
         bench.load(left.after_the_lock_expired())
         application = bench.process()

@@ -94,7 +94,7 @@ def table() -> Upgraded:
     return Upgraded()
 
 
-def test_verify_says_that_the_records_on_top_of_the_plan_are_hidden_and_how_they_are_seen_again(
+def test_verify_reports_that_records_above_the_plan_are_hidden_and_names_the_cure(
     table: Upgraded,
 ) -> None:
     table.bench.load(table.start)

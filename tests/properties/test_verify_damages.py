@@ -1,335 +1,29 @@
-"""Damages made by hand, each found by just the checks that should, on tables of both layouts; and none where there is none.
-
-The tables are eventide's own, in memory: base files, a partial compaction with two left-overs, a later write.
+"""Each damage of support.damages is found by just the checks that should, on tables of both layouts; and none where there is
+none.
 """
 
 from __future__ import annotations
 
-import io
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
 from eventide.testing.crash_enumeration import OPTIONS, Bench, Moment, pending_plan
-from eventide.testing.histories import EPOCH_MS, Layout, Story, put
-from eventide.testing.oracle import Order
-from eventide_adapters.format.timeline.codec import HudiMetadataCodec
+from eventide.testing.histories import EPOCH_MS, Story, put
 from eventide_adapters.storage.memory import MemoryFile
 from eventide_core.action.compaction_request import CompactionRequest
 from eventide_core.action.verification.result import Verification
-from eventide_core.config import EVENT_TIME_FIELD, EXCLUSIVE, LinkChoice
+from eventide_core.config import EVENT_TIME_FIELD, LinkChoice
 from eventide_core.ports import NoProgress
-from eventide_core.table.commit_metadata import CommitMetadata
-from eventide_core.table.plans import CompactionPlan
-
-CODEC = HudiMetadataCodec()
-LAYOUTS = {version: Layout(version, Order.EVENT_TIME) for version in (6, 9)}
-CELLS = [(6, LinkChoice.COPY), (9, LinkChoice.COPY), (9, LinkChoice.SYMLINK)]
-
-
-@dataclass(slots=True)
-class Damaged:
-    """A table that is being damaged. `plan` is that of its compaction; `first`, `late` are commits before and after it."""
-
-    version: int
-    files: dict[str, MemoryFile]
-    plan: CompactionPlan
-    first: str
-    late: str
-    directory: str
-
-    @property
-    def left_over(self) -> str:
-        """The first left-over's name in the new slice of partition a."""
-        op = self.plan.operations[0]
-        return op.path_of(op.left_overs[0].new_name or op.left_overs[0].log_file.name)
-
-    @property
-    def base(self) -> str:
-        op = self.plan.operations[0]
-        return op.path_of(op.new_base_name)
-
-    @property
-    def old_base(self) -> str:
-        """A base file that no compaction has taken: that of partition b."""
-        return next(path for path in self.files if path.startswith("part=b/") and path.endswith(".parquet"))
-
-    @property
-    def late_log(self) -> str:
-        """The log of the write after the compaction."""
-        return next(stat.path for stat in self.commit(self.late)[1].stats)
-
-    def put(self, path: str, data: bytes) -> None:
-        self.files[path] = MemoryFile(data, 1)
-
-    def data(self, path: str) -> bytes:
-        link = self.files[path].link_target
-        return self.files[path if link is None else link].data
-
-    def commit(self, time: str) -> tuple[str, CommitMetadata]:
-        names = [p for p in self.files if p.startswith(f"{self.directory}/{time}") and p.endswith("commit")]
-        return names[0], CODEC.decode_commit(self.files[names[0]].data, names[0])
-
-    def set_commit(self, time: str, change: Callable[[CommitMetadata], CommitMetadata]) -> None:
-        path, metadata = self.commit(time)
-        self.put(path, CODEC.encode_commit(change(metadata), self.version))
-
-    def set_plan(self, change: Callable[[CompactionPlan], CompactionPlan]) -> None:
-        path = f"{self.directory}/{self.plan.instant}.compaction.requested"
-        self.put(path, CODEC.encode_plan(change(self.plan)))
-
-    def rewrite_base(self, path: str, change: Callable[[pa.Table], pa.Table]) -> None:
-        """Other rows in a base file, which its commit states as if they were its own."""
-        table = pq.read_table(io.BytesIO(self.files[path].data))
-        changed = change(table)
-        sink = io.BytesIO()
-        pq.write_table(changed, sink)
-        self.put(path, sink.getvalue())
-        self.set_commit(self.first, lambda commit: _restated(commit, path, len(sink.getvalue()), len(changed)))
-
-
-def _restated(commit: CommitMetadata, path: str, size: int, rows: int) -> CommitMetadata:
-    stats = {
-        partition: tuple(
-            stat._replace(file_size_bytes=size, num_writes=rows) if stat.path == path else stat for stat in of_partition
-        )
-        for partition, of_partition in commit.write_stats.items()
-    }
-    return replace(commit, write_stats=stats)
-
-
-def _with_extra(commit: CommitMetadata, **extra: str) -> CommitMetadata:
-    return replace(commit, extra_metadata={**commit.extra_metadata, **extra})
-
-
-def dangling_link(table: Damaged) -> None:
-    table.files[table.left_over] = MemoryFile(b"", 1, "part=a/.gone_20260101000000000.log.1_0-1-0")
-
-
-def link_out_of_the_table(table: Damaged) -> None:
-    table.files[table.left_over] = MemoryFile(b"", 1, "/etc/passwd")
-
-
-def link_by_a_link(table: Damaged) -> None:
-    op = table.plan.operations[0]
-    table.files[op.path_of(op.left_overs[1].new_name or "")] = MemoryFile(b"", 1, table.left_over)
-
-
-def link_to_another_left_over(table: Damaged) -> None:
-    op = table.plan.operations[0]
-    table.files[op.path_of(op.left_overs[0].new_name or "")] = MemoryFile(b"", 1, op.left_overs[1].log_file.path)
-
-
-def missing_copy(table: Damaged) -> None:
-    del table.files[table.left_over]
-
-
-def missing_base(table: Damaged) -> None:
-    del table.files[table.base]
-
-
-def missing_log(table: Damaged) -> None:
-    del table.files[table.late_log]
-
-
-def missing_log_of_an_old_slice(table: Damaged) -> None:
-    del table.files[table.plan.operations[0].compacted[0].path]
-
-
-def doubled_record(table: Damaged) -> None:
-    table.rewrite_base(table.old_base, lambda rows: pa.concat_tables([rows, rows.slice(0, 1)]))
-
-
-def record_of_a_write_that_never_completed(table: Damaged) -> None:
-    def change(rows: pa.Table) -> pa.Table:
-        column = pa.array(["29991231235959999"] * len(rows), pa.string())
-        return rows.set_column(rows.column_names.index("_hoodie_commit_time"), "_hoodie_commit_time", column)
-
-    table.rewrite_base(table.old_base, change)
-
-
-def keys_that_the_footer_hides(table: Damaged) -> None:
-    def change(rows: pa.Table) -> pa.Table:
-        column = pa.array([f"other {n}" for n in range(len(rows))], pa.string())
-        return rows.set_column(rows.column_names.index("_hoodie_record_key"), "_hoodie_record_key", column)
-
-    table.rewrite_base(table.old_base, change)
-
-
-def watermark_beyond_the_cut(table: Damaged) -> None:
-    said = {"hoodie.ro.event.time.watermark": str(EPOCH_MS + 11)}
-    table.set_commit(table.plan.instant, lambda commit: _with_extra(commit, **said))
-
-
-def cut_beyond_the_left_overs(table: Damaged) -> None:
-    said = {"hoodie.ro.event.time.cut": str(EPOCH_MS + 13), "hoodie.ro.event.time.watermark": str(EPOCH_MS + 13)}
-    table.set_commit(table.plan.instant, lambda commit: _with_extra(commit, **said))
-
-
-def torn_block(table: Damaged) -> None:
-    data = bytearray(table.data(table.late_log))
-    data[6:14] = (1 << 40).to_bytes(8, "big")  # the block's size
-    table.put(table.late_log, bytes(data))
-
-
-def bit_flip_in_a_log(table: Damaged) -> None:
-    """In the length of a record, so that nothing fits. A flip within a value can't be distinguished from another value."""
-    data = bytearray(table.data(table.late_log))
-    content = data.rindex(b"\x00\x00\x00\x03\x00\x00\x00")  # an Avro block's version and count of records
-    data[content + 8] ^= 0x40
-    table.put(table.late_log, bytes(data))
-
-
-def bit_flip_in_a_base_file(table: Damaged) -> None:
-    data = bytearray(table.data(table.old_base))
-    data[4] ^= 0xFF  # the first page's header
-    table.put(table.old_base, bytes(data))
-
-
-def cut_off_base_file(table: Damaged) -> None:
-    table.put(table.old_base, table.data(table.old_base)[:-20])
-
-
-def cut_off_log(table: Damaged) -> None:
-    table.put(table.late_log, table.data(table.late_log)[:-3])
-
-
-def cut_off_copy(table: Damaged) -> None:
-    table.put(table.left_over, table.data(table.left_over)[:-20])
-
-
-def copy_of_something_else(table: Damaged) -> None:
-    data = table.data(table.left_over)
-    assert b"left over" in data
-    table.put(table.left_over, data.replace(b"left over", b"left 0ver"))
-
-
-def plan_that_forgets_a_left_over(table: Damaged) -> None:
-    op = table.plan.operations[0]
-    table.set_plan(lambda plan: replace(plan, operations=(replace(op, left_overs=op.left_overs[:1]),)))
-
-
-def log_that_a_compaction_missed(table: Damaged) -> None:
-    """Put into the old slice, with a commit that names it, as a writer does who shares no lock and knew of no plan."""
-    source, instant = table.plan.operations[0].compacted[-1].path, table.plan.operations[0].base_instant
-    end = source.rindex(".log.")
-    path = f"{source[:end]}.log.7_9-9-9" if table.version < 8 else source.replace(".log.1_", ".log.7_")
-    table.put(path, table.data(source))
-    assert path != source
-    time = instant if table.version < 8 else source[end - 17 : end]
-
-    def change(commit: CommitMetadata) -> CommitMetadata:
-        stats = dict(commit.write_stats)
-        stats["part=a"] = (
-            *stats["part=a"],
-            stats["part=a"][0]._replace(path=path, file_size_bytes=len(table.data(path))),
-        )
-        return replace(commit, write_stats=stats)
-
-    table.set_commit(time, change)
-
-
-def orphaned_base_file(table: Damaged) -> None:
-    group, token, _ = table.old_base.rpartition("/")[2].split("_")
-    table.put(f"part=b/{group}_{token}_{table.late}.parquet", table.data(table.old_base))
-
-
-def second_base_file_in_one_place(table: Damaged) -> None:
-    group, _, end = table.base.rpartition("/")[2].split("_")
-    table.put(f"part=a/{group}_9-9-9_{end}", table.data(table.base))
-
-
-def orphaned_log(table: Damaged) -> None:
-    name = table.late_log
-    table.put(name[: name.rindex(".log.")] + ".log.9_9-9-9", table.data(name))
-
-
-def leavings_of_a_rollback_that_knows_no_left_overs(table: Damaged) -> None:
-    """As Hudi's rollback of a pending compaction: the base goes, and the copies stay."""
-    for path in [p for p in table.files if p.startswith(f"{table.directory}/{table.plan.instant}")]:
-        del table.files[path]
-    del table.files[table.base]
-
-
-def partition_without_its_mark(table: Damaged) -> None:
-    del table.files["part=b/.hoodie_partition_metadata"]
-
-
-def unreadable_commit(table: Damaged) -> None:
-    path, _ = table.commit(table.late)
-    table.put(path, b"{ this is no commit")
-
-
-def instant_that_completed_twice(table: Damaged) -> None:
-    path, _ = table.commit(table.late)
-    if table.version < 8:
-        table.put(f"{table.directory}/{table.late}.commit", table.files[path].data)
-    else:
-        completion = path.rpartition("_")[2][:17]
-        table.put(path.replace(completion, f"{int(completion) + 1}"), table.files[path].data)
-
-
-def compaction_without_a_plan(table: Damaged) -> None:
-    table.put(f"{table.directory}/29990101000000000.compaction.inflight", b"")
-
-
-DAMAGES: Mapping[Callable[[Damaged], None], set[str]] = {
-    dangling_link: {"links"},
-    link_out_of_the_table: {"links"},
-    link_by_a_link: {"links"},
-    link_to_another_left_over: {"links"},
-    missing_copy: {"committed-files"},
-    missing_base: {"committed-files"},
-    missing_log: {"committed-files"},
-    missing_log_of_an_old_slice: {"committed-files"},
-    doubled_record: {"record-versions"},
-    record_of_a_write_that_never_completed: {"record-versions"},
-    keys_that_the_footer_hides: {"key-indexes"},
-    watermark_beyond_the_cut: {"freshness"},
-    cut_beyond_the_left_overs: {"freshness", "compactions"},
-    torn_block: {"log-blocks"},
-    bit_flip_in_a_log: {"records-readable"},
-    bit_flip_in_a_base_file: {"records-readable"},
-    cut_off_base_file: {"committed-files", "base-files"},
-    cut_off_log: {"committed-files", "log-blocks"},
-    cut_off_copy: {"left-over-copies", "log-blocks"},
-    copy_of_something_else: {"left-over-bytes", "compacted-rows"},
-    plan_that_forgets_a_left_over: {"compactions"},
-    log_that_a_compaction_missed: {"compactions"},
-    orphaned_base_file: {"orphan-files"},
-    second_base_file_in_one_place: {"file-slices"},
-    orphaned_log: {"orphan-files"},
-    leavings_of_a_rollback_that_knows_no_left_overs: {"orphan-files"},
-    partition_without_its_mark: {"file-slices"},
-    unreadable_commit: {"timeline"},
-    instant_that_completed_twice: {"timeline"},
-    compaction_without_a_plan: {"timeline"},
-}
+from support.damages import CELLS, CODEC, DAMAGES, LAYOUTS, Damaged, table_to_damage
 
 
 @pytest.fixture(scope="module", params=CELLS, ids=[f"v{version}-{link}" for version, link in CELLS])
 def written(request: pytest.FixtureRequest) -> tuple[Bench, Moment, Damaged]:
     """A table with left-overs in each of two link modes."""
-    version, link = request.param
-    bench = Bench("verify-damages", {**OPTIONS, EXCLUSIVE: "true"})
-    story = Story.begin(LAYOUTS[version], bench.storage, bench.clock)
-    first = story.commit((put("k0", 1, "base"), put("k1", 2, "base"), put("k2", 3, "base", partition="b")))
-    story.commit((put("k0", 5, "early"),))
-    story.commit((put("k1", 12, "left over"), put("k3", 13, "left over")))
-    story.commit((put("k3", 14, "left over too"), put("k4", 15, "left over too")))
-    application = bench.process()
-    application.scheduler.schedule(CompactionRequest(EPOCH_MS + 10, None, link))
-    plan = pending_plan(application)
-    assert [len(op.left_overs) for op in plan.operations] == [2]
-    application.runner.execute(plan.instant, NoProgress())
-    late = story.commit((put("k0", 20, "later"),))
-    moment = bench.moment()
-    directory = ".hoodie" if version < 8 else ".hoodie/timeline"
-    return bench, moment, Damaged(version, dict(moment.files), plan, first, late, directory)
+    return table_to_damage(*request.param)
 
 
 def test_a_sound_table_passes_every_check(written: tuple[Bench, Moment, Damaged]) -> None:
@@ -426,7 +120,9 @@ def test_what_dead_writers_left_is_reported_and_is_no_damage() -> None:
     assert "20200101000000000: markers or a heartbeat" in remarks
 
 
-def test_without_deep_what_reads_records_is_said_to_be_unchecked(written: tuple[Bench, Moment, Damaged]) -> None:
+def test_without_deep_checks_that_read_records_are_reported_as_unchecked(
+    written: tuple[Bench, Moment, Damaged],
+) -> None:
     bench, moment, table = written
     files = dict(moment.files)
     files[table.left_over] = MemoryFile(table.data(table.left_over).replace(b"left over", b"left 0ver"), 1)

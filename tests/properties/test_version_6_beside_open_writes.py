@@ -86,7 +86,7 @@ def begin(table: LivingTable, changes: Commit) -> PendingWrite:
 def end(table: LivingTable, pending: PendingWrite, changes: Commit) -> Callable[[], None]:
     def run() -> None:
         table.bench.process().append.complete(pending)
-        table.take_note(changes)
+        table.record_others(changes)
 
     return run
 
@@ -94,14 +94,14 @@ def end(table: LivingTable, pending: PendingWrite, changes: Commit) -> Callable[
 def schedule(table: LivingTable) -> None:
     request = CompactionRequest(EPOCH_MS + T, None, LinkChoice.COPY, cut=table.cut)
     table.bench.process().scheduler.schedule(request)
-    table.take_note(())
+    table.record_others(())
 
 
 def run(table: LivingTable) -> None:
     plan = table.account.plan
     assert plan is not None
     execute(plan.instant)(table.bench.process())
-    table.take_note(())
+    table.record_others(())
     table.inspect(whole=True)
 
 
@@ -113,7 +113,7 @@ def unaware(table: LivingTable) -> PendingWrite:
     table.bench.load(before)
     pending = begin(table, OPEN)
     table.bench.load(Moment({**table.files, **planned.files}, planned.time_ms))
-    table.take_note(())
+    table.record_others(())
     return pending
 
 
@@ -155,7 +155,7 @@ def test_a_write_that_began_after_the_plan_is_not_in_its_way(order: Order) -> No
 
 @pytest.mark.parametrize("cut", list(CutMode))
 @pytest.mark.parametrize("order", ORDERS)
-def test_what_a_writer_adds_to_the_old_slice_who_had_not_seen_the_plan_is_left_over(order: Order, cut: CutMode) -> None:
+def test_records_of_a_writer_that_had_not_seen_the_plan_are_left_over(order: Order, cut: CutMode) -> None:
     table = living(order, cut)
     pending = unaware(table)
     assert table.account.plan is not None
@@ -172,7 +172,7 @@ def test_what_a_writer_adds_to_the_old_slice_who_had_not_seen_the_plan_is_left_o
 
 
 @pytest.mark.parametrize("order", ORDERS)
-def test_a_delete_that_is_merged_still_beats_an_older_record_that_comes_with_a_writer_who_had_not_seen_the_plan(
+def test_a_merged_delete_still_beats_an_older_record_of_a_writer_that_had_not_seen_the_plan(
     order: Order,
 ) -> None:
     table = living(order, deletes=True)
@@ -183,7 +183,7 @@ def test_a_delete_that_is_merged_still_beats_an_older_record_that_comes_with_a_w
     changes: Commit = (put("k2", 1, "older than the delete"),)
     pending = begin(table, changes)
     table.bench.load(Moment({**table.files, **planned.files}, planned.time_ms))
-    table.take_note(())
+    table.record_others(())
     beside(table, lambda: None, end(table, pending, changes))
     run(table)
 
@@ -200,13 +200,13 @@ def test_a_plan_that_has_waited_for_a_writer_may_die_anywhere_and_be_run_again(o
     while True:
         table.bench.load(begun)
         table.account = account.copy()
-        table.take_note(())
+        table.record_others(())
         try:
             execute(instant)(
                 table.bench.process(FaultyStorage(table.bench.storage, FaultPlan({number: Fault.CRASH_BEFORE})))
             )
         except SimulatedCrash:
-            table.take_note(())
+            table.record_others(())
             table.inspect()
             table.bench.load(table.bench.moment().after_the_lock_expired())
             if table.account.plan is not None:
@@ -250,7 +250,7 @@ def test_where_no_other_engine_runs_plans_it_is_planned_beside_writes_that_leave
         check_metadata_listing(table.files, ())
 
 
-def test_a_plan_stays_where_a_writer_takes_too_long_and_the_next_run_goes_on_with_it() -> None:
+def test_a_plan_stays_if_a_writer_takes_too_long_and_the_next_run_continues_it() -> None:
     table = living(Order.EVENT_TIME)
     pending = unaware(table)
     assert table.account.plan is not None

@@ -22,7 +22,7 @@ from eventide_core.errors import (
     RefusedError,
     format_timestamp,
 )
-from support.pasts import nothing_told, rows
+from support.pasts import returns_nothing, rows
 
 LAYOUTS = (Layout(6, Order.EVENT_TIME), Layout(9, Order.EVENT_TIME))
 FUTURE_MS = 10_000_000_000_000  # three centuries later
@@ -56,7 +56,7 @@ def compact(bench: Bench, cut_ms: int) -> None:
 
 
 @pytest.mark.parametrize("asked", [10, 9, 0])
-def test_a_t_that_is_reached_already_is_said_and_nothing_is_written(story: tuple[Bench, Story], asked: int) -> None:
+def test_a_t_that_is_already_reached_is_reported_and_nothing_is_written(story: tuple[Bench, Story], asked: int) -> None:
     bench, _ = story
     compact(bench, 10)
     start = bench.moment()
@@ -130,7 +130,7 @@ def test_a_foreign_plan_excludes_another_until_either_engine_has_run_it(story: t
         "plan beside it": (before(10), BusyError),
     }
     if told.layout.version == 6:
-        refusals["undo"] = (lambda application: nothing_told(application.rollback.undo(instant)), RefusedError)
+        refusals["undo"] = (lambda application: returns_nothing(application.rollback.undo(instant)), RefusedError)
     for what, (act, kind) in refusals.items():
         left, failure = bench.attempt(start, act)
         assert isinstance(failure, kind), what

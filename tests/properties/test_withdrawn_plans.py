@@ -80,14 +80,14 @@ class Overtaken:
         self.table.bench.load(moment)
         self.table.account = self.account.copy()
         self.table.open_writes = [(self.late, LATE)]
-        self.table.take_note(())
+        self.table.record_others(())
 
     def end(self) -> None:
         """Whoever comes next ends what the dead run left; then the writer completes, and T is reached."""
         table = self.table
         table.let_the_dead_expire()  # the writer is alive
         end_pending(table.bench.process())
-        table.take_note(())
+        table.record_others(())
         table.inspect(whole=True)
         assert not pending_instants(table.files, "compaction")
         table.end_write()
@@ -106,7 +106,7 @@ def end_pending(application: Application) -> None:
 
 @pytest.mark.parametrize("while_it_runs", [False, True], ids=["before it runs", "while it runs"])
 @pytest.mark.parametrize(("order", "link"), KINDS)
-def test_a_plan_that_is_withdrawn_and_made_anew_may_die_at_any_write(
+def test_a_reverted_plan_that_is_planned_again_may_die_at_any_write(
     order: Order, link: LinkChoice, while_it_runs: bool
 ) -> None:
     overtaken = Overtaken(order, link)
@@ -127,12 +127,12 @@ def test_a_plan_that_is_withdrawn_and_made_anew_may_die_at_any_write(
         try:
             run(bench.process(storage))
         except SimulatedCrash:
-            overtaken.table.take_note(())
+            overtaken.table.record_others(())
             overtaken.table.inspect()
         else:
             break
         overtaken.end()
-    overtaken.table.take_note(())
+    overtaken.table.record_others(())
     assert overtaken.instant in overtaken.table.account.rolled_back, "the plan was withdrawn"
     overtaken.end()
     assert number > 20

@@ -86,8 +86,8 @@ def test_arrow_rows_are_written_compacted_and_read(tmp_path: Path) -> None:
     for numbers in (FIRST, EARLY, LATE):
         table.upsert(arrow_rows(numbers))
     plan = table.plan_compaction(before=T)
-    assert plan.merged_logs
-    assert table.compact(plan).metrics["log_files_compacted"] == len(plan.merged_logs)
+    assert plan.merged_log_files
+    assert table.compact(plan).metrics["log_files_compacted"] == len(plan.merged_log_files)
     assert own(table.read_optimized().to_arrow()) == expected(EARLY)
     assert own(table.snapshot().to_arrow()) == expected(EARLY, LATE)
     assert table.verify(deep=True).ok

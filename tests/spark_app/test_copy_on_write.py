@@ -56,7 +56,7 @@ def path(name: str, tmp_path: Path) -> Path:
     return golden.unpack(name, tmp_path)
 
 
-def test_a_compaction_has_nothing_to_do_and_says_why(path: Path) -> None:
+def test_a_compaction_has_nothing_to_do_and_states_the_reason(path: Path) -> None:
     before = content_of(path)
     assert NOTHING in run_json("plan", path, "--before", T)["idle"]
     for words in (("--before", T), ("--before", T, "--schedule-only"), ()):

@@ -65,7 +65,7 @@ def test_a_query_that_has_begun_ends_with_what_to_do(table: Table) -> None:
     assert told.value.exit_code == 4
 
 
-def test_a_time_travel_whose_files_were_cleaned_says_so(table: Table) -> None:
+def test_a_time_travel_whose_files_were_cleaned_is_refused(table: Table) -> None:
     then = table.as_of(table.state().timeline.writes[-1].requested_time)
     replace_slices(table)
     with pytest.raises(CleanedHistoryError):

@@ -156,7 +156,7 @@ def test_no_partition_is_left_out_where_a_path_does_not_say_the_values() -> None
         assert pruned(plan, condition, SCHEMA, _config(hive=False, encoded=False, keygen=keygen)) == plan
 
 
-def test_a_table_tells_its_schema_version_properties_and_history(table: Table) -> None:
+def test_a_table_returns_its_schema_version_properties_and_history(table: Table) -> None:
     assert table.schema == table.snapshot().schema
     assert table.version == 9
     assert table.properties["hoodie.table.version"] == "9"

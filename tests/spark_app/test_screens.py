@@ -36,7 +36,7 @@ def table(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-def test_a_plan_of_many_slices_fits_a_screen_and_shows_its_files_when_told(table: Path) -> None:
+def test_a_plan_of_many_slices_fits_a_screen_and_shows_its_files_on_request(table: Path) -> None:
     plan = Table.open(str(table)).plan_compaction(T_MS)
     assert len(plan.operations) == PARTITIONS
     short = str(plan)
@@ -55,7 +55,7 @@ def test_a_plan_of_many_slices_fits_a_screen_and_shows_its_files_when_told(table
     assert ("=p01 " in two, "=p02 " in two, "... and 38 more" in two) == (True, False, True)
 
 
-def test_show_of_many_slices_fits_a_screen_and_shows_its_files_when_told(table: Path) -> None:
+def test_show_of_many_slices_fits_a_screen_and_shows_its_files_on_request(table: Path) -> None:
     short = run("show", table).stdout
     assert short.count("\n") < SCREEN
     assert f"{PARTITIONS} in {PARTITIONS} partitions" in short

@@ -60,7 +60,7 @@ class MemoryCatalog:
     def close(self) -> None:
         pass
 
-    def said(self) -> object:
+    def content(self) -> object:
         """All that it holds."""
         return self.databases, self.tables, self.found
 

@@ -36,7 +36,7 @@ def begin(moment: Moment, root: Path) -> tuple[Bench, LocalStorage]:
     return bench, LocalStorage(lay_out(moment.files, root))
 
 
-def let_hearts_stop(root: Path) -> None:
+def expire_heartbeats_of(root: Path) -> None:
     """Makes every heartbeat so old that its writer counts as dead."""
     for heartbeat in (root / HEARTBEATS).glob("*"):
         os.utime(heartbeat, (0, 0))

@@ -45,7 +45,7 @@ class Service:
 
 def undo_failed(story: Story, _: Bench) -> Service:
     failed = begin_and_die(story, (put("k0", 50, "never"), put("k7", 51, "never"))).instant
-    return Service(lambda application: nothing_told(application.rollback.undo(failed)), story.oracle, (failed,))
+    return Service(lambda application: returns_nothing(application.rollback.undo(failed)), story.oracle, (failed,))
 
 
 def begin_and_die(story: Story, changes: Commit) -> PendingWrite:
@@ -60,22 +60,24 @@ def begin_and_die(story: Story, changes: Commit) -> PendingWrite:
 def undo_completed(story: Story, _: Bench) -> Service:
     before = story.oracle.copy()
     last = story.commit((put("k0", 50, "rolled back"), put("k8", 51, "rolled back")))
-    return Service(lambda application: nothing_told(application.rollback.undo(last)), before, (last,))
+    return Service(lambda application: returns_nothing(application.rollback.undo(last)), before, (last,))
 
 
 def undo_compaction(story: Story, bench: Bench) -> Service:
     before = story.oracle.copy()
     instant = compact(bench, 16, story.oracle)
-    return Service(lambda application: nothing_told(application.rollback.undo(instant)), before, (instant,))
+    return Service(lambda application: returns_nothing(application.rollback.undo(instant)), before, (instant,))
 
 
 def clean(story: Story, _: Bench) -> Service:
-    return Service(lambda application: nothing_told(application.cleaner.clean(1)), story.oracle, removes_history=True)
+    return Service(
+        lambda application: returns_nothing(application.cleaner.clean(1)), story.oracle, removes_history=True
+    )
 
 
 def save(story: Story, bench: Bench) -> Service:
     saved = bench.process().state().timeline.writes[-1].requested_time
-    return Service(lambda application: nothing_told(application.savepoints.save(saved)), story.oracle)
+    return Service(lambda application: returns_nothing(application.savepoints.save(saved)), story.oracle)
 
 
 def restore(story: Story, bench: Bench) -> Service:
@@ -86,20 +88,22 @@ def restore(story: Story, bench: Bench) -> Service:
     compaction = compact(bench, 55, story.oracle)
     failed = begin_and_die(story, (put("k1", 70, "never"),)).instant
     return Service(
-        lambda application: nothing_told(application.restorer.restore(saved)), before, (later, compaction, failed)
+        lambda application: returns_nothing(application.restorer.restore(saved)), before, (later, compaction, failed)
     )
 
 
 def archive(story: Story, bench: Bench) -> Service:
     bench.process().cleaner.clean(1)
-    return Service(lambda application: nothing_told(application.archiver.archive()), story.oracle, removes_history=True)
+    return Service(
+        lambda application: returns_nothing(application.archiver.archive()), story.oracle, removes_history=True
+    )
 
 
 SEAMLESS: tuple[Callable[[Story, Bench], Service], ...] = (undo_failed, undo_compaction, clean, save, archive)
 SERVICES = (*SEAMLESS, undo_completed, restore)
 
 
-def nothing_told(_: object) -> None:
+def returns_nothing(_: object) -> None:
     """A protocol answers nothing."""
 
 

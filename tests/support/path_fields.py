@@ -122,7 +122,7 @@ def _touched_by_clean(data: bytes, path: str) -> Iterable[str]:
 def _touched_by_rollback(data: bytes, path: str) -> Iterable[str]:
     plan = CODEC.decode_rollback_plan(data, path, INSTANT)
     yield from plan.deleted_paths
-    yield from _leavings(plan.target)
+    yield from _markers_and_heartbeats(plan.target)
     for request in plan.requests:
         yield from map(request.path_of, request.log_blocks)
         if request.log_blocks:
@@ -135,10 +135,10 @@ def _touched_by_savepoint(data: bytes, path: str) -> Iterable[str]:
 
 def _touched_by_restore(data: bytes, path: str) -> Iterable[str]:
     for target in CODEC.decode_restore_plan(data, path, INSTANT).targets:
-        yield from _leavings(target)
+        yield from _markers_and_heartbeats(target)
 
 
-def _leavings(target: RollbackTarget) -> Iterable[str]:
+def _markers_and_heartbeats(target: RollbackTarget) -> Iterable[str]:
     return f".hoodie/.temp/{target.instant}", f".hoodie/.heartbeat/{target.instant}"
 
 

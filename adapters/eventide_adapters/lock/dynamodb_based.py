@@ -8,11 +8,12 @@
    that the item still has that version. No two clocks are compared.
 5. The holder deletes the item to release the lock, on the condition that the item still has the holder's last version.
 
-A lease lasts for `hoodie.write.lock.wait_time_ms`, as in Hudi. A contender waits for the same time. If it finds a holder, it
-also waits for the length of the holder's lease, so that it acquires the lock of a dead process in the same call.
+A lease lasts for `hoodie.write.lock.wait_time_ms`, as in Hudi. A contender waits for the same time. If it finds a
+holder, it also waits for the length of the holder's lease, so that it acquires the lock of a dead process in the same
+call.
 
-The lock does not protect against a holder that pauses for longer than the lease, between `Lease.check` and the next write.
-In that case, put-if-absent still protects the table.
+The lock does not protect against a holder that pauses for longer than the lease, between `Lease.check` and the next
+write. In that case, put-if-absent still protects the table.
 """
 
 import os
@@ -27,6 +28,7 @@ from importlib.util import find_spec
 from types import TracebackType
 from typing import Any, Final, Self
 
+from eventide_adapters.lock.renewal import Renewal
 from eventide_core.config import (
     DYNAMODB_BILLING_MODE,
     DYNAMODB_CREATION_TIMEOUT_MS,
@@ -64,7 +66,9 @@ class _Found:
 
 
 class DynamoDBBasedLock:
-    """ports.TableLock. `key` returns the lock's name in its table. Raises ConfigError if the options name no lock table."""
+    """ports.TableLock. `key` returns the lock's name in its table. Raises ConfigError if the options name no lock
+    table.
+    """
 
     def __init__(self, key: Callable[[], str], options: Options, clock: Clock, owner: str) -> None:
         table = options.get(DYNAMODB_TABLE)
@@ -212,7 +216,7 @@ class DynamoDBBasedLock:
 
 
 class DynamoDBBasedLease:
-    """ports.Lease. A thread renews it until it is released or lost."""
+    """ports.Lease. A thread renews it until it is released or lost. `check` reports a lease that has ended."""
 
     def __init__(self, lock: DynamoDBBasedLock, owner: str, version: str) -> None:
         self._lock = lock
@@ -221,9 +225,8 @@ class DynamoDBBasedLease:
         # The time of the last renewal request: the lease begins then or later.
         self._renewed_seconds = time.monotonic()
         self._one_at_a_time = threading.Lock()
-        self._end = threading.Event()
-        self._thread = threading.Thread(target=self._keep, name=f"renewal of {lock.place}", daemon=True)
-        self._thread.start()
+        interval_seconds = lock.lease_ms / _RENEWALS_IN_A_LEASE / 1000
+        self._renewal = Renewal(self.renew, interval_seconds, f"renewal of {lock.place}")
 
     def check(self) -> None:
         with self._one_at_a_time:
@@ -240,8 +243,7 @@ class DynamoDBBasedLease:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None, /
     ) -> None:
-        self._end.set()
-        self._thread.join()
+        self._renewal.stop()
         # A lock that cannot be released ends with its lease. The work under it is complete.
         with suppress(LockError):
             self._lock.release(self._owner, self._version)
@@ -254,13 +256,6 @@ class DynamoDBBasedLease:
             if renewed is not None:
                 self._version, self._renewed_seconds = renewed, now_seconds
             return renewed is not None
-
-    def _keep(self) -> None:
-        is_held = True
-        while is_held and not self._end.wait(self._lock.lease_ms / _RENEWALS_IN_A_LEASE / 1000):
-            # After a failed renewal, the next one may succeed. `check` reports a lease that has ended.
-            with suppress(LockError):
-                is_held = self.renew()
 
 
 class _Service:
@@ -287,15 +282,15 @@ class _Service:
 
     def _connected(self) -> Any:
         if self._client is None:
-            if find_spec("boto3") is None:
+            if find_spec("botocore") is None:
                 raise ConfigError("the library for DynamoDB is not installed: run `pip install 'eventide[dynamodb]'`")
-            import boto3
+            from botocore.session import get_session
 
             endpoint = self._options.get(DYNAMODB_ENDPOINT)
             if endpoint is not None and "://" not in endpoint:
                 endpoint = f"https://{endpoint}"
             given = self._options.values.get
-            self._client = boto3.Session().client(
+            self._client = get_session().create_client(
                 "dynamodb",
                 endpoint_url=endpoint,
                 region_name=self._options.get(DYNAMODB_REGION) or os.environ.get("AWS_REGION") or _REGION_DEFAULT,

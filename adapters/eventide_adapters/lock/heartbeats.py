@@ -1,17 +1,18 @@
 """Heartbeats as Hudi's writers leave them: a file `.hoodie/.heartbeat/<instant>`, written again at each beat.
 
 Hudi takes a write for dead when the file has not been modified for `hoodie.client.heartbeat.interval_in_ms` times
-`hoodie.client.heartbeat.tolerable.misses`; so does eventide. Hudi leaves the file empty. Ours names the process, as JSON:
-the user reads host and process number, and another process of the same machine sees at once that this one has ended.
+`hoodie.client.heartbeat.tolerable.misses`; so does eventide. Hudi leaves the file empty. Ours names the process, as
+JSON: the user reads host and process number, and another process of the same machine sees at once that this one has
+ended.
 """
 
 import json
-import threading
-from contextlib import suppress
+from functools import partial
 
 from eventide_adapters.lock.processes import is_dead, this_process
+from eventide_adapters.lock.renewal import Renewal
 from eventide_core.config import HEARTBEAT_INTERVAL_MS, Options
-from eventide_core.errors import MissingFileError, StorageError
+from eventide_core.errors import MissingFileError
 from eventide_core.ports import Storage
 from eventide_core.table.file_group_write import heartbeat_path
 
@@ -23,23 +24,18 @@ class FileHeartbeats:
         self._storage = storage
         self._interval_seconds = options.get(HEARTBEAT_INTERVAL_MS) / 1000
         self._content = json.dumps({"host": host, "pid": pid, "owner": owner, **this_process()}).encode()
-        self._ends: dict[str, tuple[threading.Event, threading.Thread]] = {}
+        self._running: dict[str, Renewal] = {}
 
     def start(self, instant: str) -> None:
-        if instant in self._ends:
+        if instant in self._running:
             return
         self._storage.put(heartbeat_path(instant), self._content)
-        end = threading.Event()
-        thread = threading.Thread(target=self._go_on, args=(instant, end), name=f"heartbeat {instant}", daemon=True)
-        self._ends[instant] = end, thread
-        thread.start()
+        self._running[instant] = Renewal(partial(self._beat, instant), self._interval_seconds, f"heartbeat {instant}")
 
     def stop(self, instant: str) -> None:
-        found = self._ends.pop(instant, None)
-        if found is not None:
-            end, thread = found
-            end.set()
-            thread.join()
+        running = self._running.pop(instant, None)
+        if running is not None:
+            running.stop()
 
     def end(self, instant: str) -> None:
         self.stop(instant)
@@ -47,15 +43,17 @@ class FileHeartbeats:
             self._storage.delete(heartbeat_path(instant))
 
     def has_ended(self, instant: str, content: bytes) -> bool:
-        return is_dead(content) or (content == self._content and instant not in self._ends)
+        return is_dead(content) or (content == self._content and instant not in self._running)
 
-    def _go_on(self, instant: str, end: threading.Event) -> None:
-        while not end.wait(self._interval_seconds):
-            # A failed beat may be followed by a successful one. Without any, this process rightly counts as dead.
-            with suppress(StorageError):
-                if not self._is_ours(instant):
-                    return  # rolled back or taken over while this process slept
-                self._storage.put(heartbeat_path(instant), self._content)
+    def _beat(self, instant: str) -> bool:
+        """Returns False if the write was rolled back or taken over while this process slept.
+
+        Without a beat that succeeds, this process rightly counts as dead.
+        """
+        if not self._is_ours(instant):
+            return False
+        self._storage.put(heartbeat_path(instant), self._content)
+        return True
 
     def _is_ours(self, instant: str) -> bool:
         try:

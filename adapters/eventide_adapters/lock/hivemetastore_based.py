@@ -20,6 +20,7 @@ from typing import Any, Final, Self
 
 from eventide_adapters.catalog.hive_metastore import metastore_client, metastore_thrift, thrift_error
 from eventide_adapters.catalog.metastore_address import URIS_DEFAULT, metastore_addresses
+from eventide_adapters.lock.renewal import Renewal
 from eventide_core.config import (
     LOCK_HEARTBEAT_INTERVAL_MS,
     LOCK_WAIT_MS,
@@ -138,9 +139,7 @@ class HiveMetastoreBasedLease:
         self._client = client
         self.number = number
         self._one_at_a_time = threading.Lock()
-        self._end = threading.Event()
-        self._thread = threading.Thread(target=self._keep, name=f"heartbeats of {lock.place}", daemon=True)
-        self._thread.start()
+        self._heartbeats = Renewal(self.beat, lock.heartbeat_seconds, f"heartbeats of {lock.place}")
 
     def check(self) -> None:
         thrift = metastore_thrift()
@@ -148,10 +147,14 @@ class HiveMetastoreBasedLease:
         if answer.state != _ACQUIRED:
             raise LockLostError(f"the table lock {self._lock.place} was lost; nothing was written after that")
 
-    def beat(self) -> None:
-        """Sends a heartbeat. Raises LockError, LockLostError."""
+    def beat(self) -> bool:
+        """Sends a heartbeat. Returns False if the lock was lost. Raises LockError."""
         thrift = metastore_thrift()
-        self._asked(lambda: self._client.heartbeat(thrift.HeartbeatRequest(lockid=self.number)))
+        try:
+            self._asked(lambda: self._client.heartbeat(thrift.HeartbeatRequest(lockid=self.number)))
+        except LockLostError:
+            return False  # `check` reports it
+        return True
 
     def __enter__(self) -> Self:
         return self
@@ -159,8 +162,7 @@ class HiveMetastoreBasedLease:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None, /
     ) -> None:
-        self._end.set()
-        self._thread.join()
+        self._heartbeats.stop()
         self._lock.unlock(self._client, self.number)
         with suppress(OSError, thrift_error()):
             self._client.close()
@@ -169,12 +171,3 @@ class HiveMetastoreBasedLease:
         # One connection handles one request at a time.
         with self._one_at_a_time, self._lock.asking("confirm it"):
             return ask()
-
-    def _keep(self) -> None:
-        while not self._end.wait(self._lock.heartbeat_seconds):
-            try:
-                self.beat()
-            except LockLostError:
-                return  # `check` reports it
-            except LockError:
-                continue  # the next heartbeat may succeed

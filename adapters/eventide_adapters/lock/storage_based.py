@@ -10,8 +10,8 @@
 A store may ignore the condition, and then any number would hold the lock. So who has taken it tries once to replace a
 version that never was, by what stands there: who succeeds refuses to go on.
 
-Not guarded against: a holder that stands still for longer than the lock is valid, between `Lease.check` and the write that
-follows it. Put-if-absent backs it up.
+Not guarded against: a holder that stands still for longer than the lock is valid, between `Lease.check` and the write
+that follows it. Put-if-absent backs it up.
 """
 
 import json
@@ -23,6 +23,7 @@ from types import TracebackType
 from typing import Any, Final, Self
 
 from eventide_adapters.lock.processes import is_dead, this_process
+from eventide_adapters.lock.renewal import Renewal
 from eventide_core.config import LOCK_RENEWAL_SECONDS, LOCK_VALIDITY_SECONDS, LOCK_WAIT_MS, Options
 from eventide_core.errors import ConfigError, LockError, LockLostError, RefusedError, StorageError, format_timestamp
 from eventide_core.ports import Clock, Storage, VersionedFiles
@@ -156,22 +157,21 @@ class StorageBasedLock:
 
 
 class StorageBasedLease:
-    """ports.Lease, renewed by a thread of its own until it is given up or lost."""
+    """ports.Lease. A thread renews it until it is released or lost. Without a renewal it expires, and `check` reports
+    it.
+    """
 
     def __init__(self, lock: StorageBasedLock, taken: _Found) -> None:
         self._lock = lock
         self._found = taken
         self._one_at_a_time = threading.Lock()
-        self._end = threading.Event()
-        name = f"renewal of {lock.place}"
-        self._thread = threading.Thread(target=self._go_on, name=name, daemon=True)
-        self._thread.start()
+        self._renewal = Renewal(self.renew, lock.renewal_seconds, f"renewal of {lock.place}")
 
     def check(self) -> None:
         self._lock.check(self._found.owner)
 
     def renew(self) -> bool:
-        """Makes it valid from now on; False if it was lost."""
+        """Restarts the lease now. Returns False if the lock was lost."""
         with self._one_at_a_time:
             renewed = self._lock.write(self._found.owner, self._found, is_released=False)
             self._found = renewed or self._found
@@ -183,19 +183,10 @@ class StorageBasedLease:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None, /
     ) -> None:
-        self._end.set()
-        self._thread.join()
-        # Where it cannot be given up it is over by itself, and what was done under it is done.
+        self._renewal.stop()
+        # A lock that cannot be released expires. The work under it is complete.
         with self._one_at_a_time, suppress(StorageError):
             self._lock.write(self._found.owner, self._found, is_released=True)
-
-    def _go_on(self) -> None:
-        is_held = True
-        while is_held and not self._end.wait(self._lock.renewal_seconds):
-            # A failed renewal may be followed by a successful one. Without any, the lock expires, and `check` reports
-            # it.
-            with suppress(StorageError):
-                is_held = self.renew()
 
 
 def _document(owner: str, until_ms: int, *, is_released: bool) -> bytes:

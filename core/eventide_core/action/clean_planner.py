@@ -102,7 +102,7 @@ def linked_targets(doomed: Collection[str], links: Mapping[str, str]) -> set[str
 def paths_of(found: FileSlice) -> tuple[str, ...]:
     """The files of a slice."""
     base = () if found.base_file is None else (found.base_file.path,)
-    return (*base, *(log.path for log in (*found.log_files, *found.change_logs)))
+    return (*base, *(log.path for log in (*found.log_files, *found.change_log_files)))
 
 
 def _old_slices(

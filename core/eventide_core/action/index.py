@@ -67,7 +67,7 @@ class Index:
 def choose_index(config: TableConfig, options: Options, file_ids: Iterable[str]) -> Index:
     """The index by which this table is written. Raises ConfigError, UnsupportedTableError."""
     ids = tuple(file_ids)
-    kind = _said(config, options, keys.INDEX_TYPE)
+    kind = _setting(config, options, keys.INDEX_TYPE)
     found = [bucket_of_file_id(file_id) for file_id in ids]
     if kind is None:
         is_bucket = bool(ids) and all(bucket is not None for bucket in found)
@@ -83,7 +83,7 @@ def choose_index(config: TableConfig, options: Options, file_ids: Iterable[str])
         return Index(chosen, moves_keys=options.get(_MOVES_KEYS[chosen]))
     if chosen is not IndexType.BUCKET:
         return Index(chosen)
-    engine = _said(config, options, keys.BUCKET_ENGINE) or "SIMPLE"
+    engine = _setting(config, options, keys.BUCKET_ENGINE) or "SIMPLE"
     if engine.upper() != "SIMPLE":
         raise UnsupportedTableError(
             f"option {keys.BUCKET_ENGINE}={engine}: only SIMPLE buckets are supported; use Hudi"
@@ -107,7 +107,7 @@ def _joined(config: TableConfig) -> IndexType:
 
 
 def _buckets(config: TableConfig, options: Options, found: Iterable[int | None]) -> int:
-    said = _said(config, options, keys.BUCKETS)
+    said = _setting(config, options, keys.BUCKETS)
     if said is None:
         raise ConfigError(
             f"the table does not state its number of buckets: set {keys.BUCKETS} to the number that its "
@@ -125,7 +125,7 @@ def _buckets(config: TableConfig, options: Options, found: Iterable[int | None])
 
 
 def _hash_fields(config: TableConfig, options: Options) -> tuple[str, ...]:
-    said = _said(config, options, keys.BUCKET_HASH_FIELDS)
+    said = _setting(config, options, keys.BUCKET_HASH_FIELDS)
     names = config.record_key_fields if said is None else tuple(name.strip() for name in said.split(","))
     unknown = [name for name in names if name not in config.record_key_fields]
     if unknown:
@@ -136,7 +136,7 @@ def _hash_fields(config: TableConfig, options: Options) -> tuple[str, ...]:
     return names
 
 
-def _said(config: TableConfig, options: Options, key: Option[Any]) -> str | None:
+def _setting(config: TableConfig, options: Options, key: Option[Any]) -> str | None:
     """The user's setting, which must not contradict the table's."""
     asked, table = options.text(key), config.properties.get(key)
     if asked is not None and table is not None and asked.lower() != table.lower():

@@ -164,7 +164,7 @@ class MetadataTable(Protocol):
         """
         ...
 
-    def tells(self, changes: FileChanges) -> bool:
+    def reflects(self, changes: FileChanges) -> bool:
         """Whether it names all added files, and no removed one. Call it after the table's commit.
 
         A compaction of the metadata table that ran between the two has lost the files, and then it must be dropped.

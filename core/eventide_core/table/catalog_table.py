@@ -46,7 +46,7 @@ class CatalogPartition:
     location: str
 
 
-def as_hadoop_says(location: str) -> str:
+def hadoop_location(location: str) -> str:
     """A table's location in Hadoop's form: `file:/lake/trips` for a local one, without a trailing slash."""
     return (f"file:/{location[8:]}" if location.startswith("file:///") else location).rstrip("/")
 

@@ -27,7 +27,7 @@ class LogFile:
 class FileSlice:
     """A base file (absent if records came as log files only) and its log files in reader order.
 
-    `base_instant` is the instant of the base file, or what a slice without one goes by. `change_logs` hold changes for
+    `base_instant` is the instant of the base file, or what a slice without one goes by. `change_log_files` hold changes for
     queries of format `cdc`, and no records: they go with the slice, and are never merged.
     """
 
@@ -36,7 +36,7 @@ class FileSlice:
     base_instant: str
     base_file: BaseFile | None
     log_files: tuple[LogFile, ...]
-    change_logs: tuple[LogFile, ...] = ()
+    change_log_files: tuple[LogFile, ...] = ()
 
     @property
     def file_group(self) -> tuple[str, str]:

@@ -104,9 +104,9 @@ class FileSystemView:
             group: slicer(group, bases.get(group, {}), sorted(logs.get(group, []), key=_READER_ORDER), timeline)
             for group in sorted({*bases, *logs})
         }
-        for group, change_logs in changes.items():
+        for group, change_log_files in changes.items():
             if slices.get(group):
-                slices[group] = _with_change_logs(slices[group], change_logs)
+                slices[group] = _with_change_log_files(slices[group], change_log_files)
         return cls({group: found for group, found in slices.items() if found}, dict(replaced_at))
 
     def is_replaced(self, group: FileGroup, as_of: str | None = None) -> bool:
@@ -164,12 +164,12 @@ def _sliced(name: BaseFileName | LogFileName | None, path: str, size: int) -> Ba
             return None
 
 
-def _with_change_logs(slices: Sequence[FileSlice], changes: Sequence[LogFile]) -> tuple[FileSlice, ...]:
+def _with_change_log_files(slices: Sequence[FileSlice], changes: Sequence[LogFile]) -> tuple[FileSlice, ...]:
     of_slice: dict[int, list[LogFile]] = {}
     instants = [found.base_instant for found in slices]
     for log in sorted(changes, key=_READER_ORDER):
         of_slice.setdefault(max(bisect_right(instants, log.name.instant) - 1, 0), []).append(log)
-    return tuple(replace(found, change_logs=tuple(of_slice.get(place, ()))) for place, found in enumerate(slices))
+    return tuple(replace(found, change_log_files=tuple(of_slice.get(place, ()))) for place, found in enumerate(slices))
 
 
 def _slices_by_name(

@@ -167,15 +167,15 @@ def _time_fields(config: TableConfig, generator: KeyGenerator, root: str) -> tup
 
 
 def _partition_time(properties: Mapping[str, str], generator: KeyGenerator, root: str) -> PartitionTime:
-    def said(key: str) -> str | None:
+    def setting(key: str) -> str | None:
         return properties.get(TIME_PREFIX + key) or properties.get(_OLD_TIME_PREFIX + key)
 
-    kind, output = said("timestamp.type"), said("output.dateformat")
+    kind, output = setting("timestamp.type"), setting("output.dateformat")
     if kind not in list(TimeKind) or output is None:
         raise UnsupportedTableError(
             f"{root}: {_CLASSES[generator]} with {TIME_PREFIX}timestamp.type={kind} and "
             f"output.dateformat={output}: known types are {', '.join(TimeKind)}, and a format is needed; set "
             "what the table does not state as options"
         )
-    zone = said("output.timezone") or said("timezone") or "UTC"
-    return PartitionTime(TimeKind(kind), said("input.dateformat"), output, zone)
+    zone = setting("output.timezone") or setting("timezone") or "UTC"
+    return PartitionTime(TimeKind(kind), setting("input.dateformat"), output, zone)

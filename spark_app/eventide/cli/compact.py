@@ -84,7 +84,7 @@ def compact(
                 return
             console.say(made.explain(detail) if detail.shows_files else made.summary())
             result = replace(_run(console, opened, made.instant, force=False), ended=ended)
-    console.say_dropped(result.dropped_indexes)
+    console.report_dropped(result.dropped_indexes)
     console.result(_completed(result), *_summary(result))
     if result.sync_error is not None:
         # No second document: the first one contains this, too.

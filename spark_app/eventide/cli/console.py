@@ -55,7 +55,7 @@ class Console:
         if not self._is_quiet:
             click.echo(printable(sentence, keeps_lines=True), err=True)
 
-    def say_dropped(self, indexes: Sequence[str]) -> None:
+    def report_dropped(self, indexes: Sequence[str]) -> None:
         """Reports indexes of the metadata table that a write or a compaction dropped because it could not update them."""
         if indexes:
             self.say(

@@ -70,8 +70,8 @@ def ingest(
     renamed = _renamed(rows) if Options(settings.options).get(SANITIZE_NAMES) else {}
     for name, new in renamed.items():
         settings.console.say(f"column {name!r} is named {new!r} in the table")
-    settings.console.say_dropped(result.dropped_indexes)
-    settings.console.result({**_document(result), "renamed": renamed}, _told(result, operation))
+    settings.console.report_dropped(result.dropped_indexes)
+    settings.console.result({**_document(result), "renamed": renamed}, _summary(result, operation))
 
 
 def _renamed(rows: pa.Table) -> dict[str, str]:
@@ -104,7 +104,7 @@ def _document(result: WriteResult) -> dict[str, Any]:
     }
 
 
-def _told(result: WriteResult, operation: str) -> str:
+def _summary(result: WriteResult, operation: str) -> str:
     return (
         f"{operation} at {result.instant}: {counted(result.rows, 'row')} in {counted(result.files, 'file')}, "
         f"{counted(result.bytes_written, 'byte')}"

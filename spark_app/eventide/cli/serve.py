@@ -59,7 +59,7 @@ def serve(
     settings = settings.having(DATA_LATENCY, None if data_latency is None else str(data_latency))
     settings = settings.having(FOREIGN_PLANS, chosen(foreign_plans))
     settings = settings.having(ALIGN, align).having(ALIGN_ZONE, time_zone)
-    with settings.table(table, on_spark_by_default=True) as opened, _told_to_end() as ending:
+    with settings.table(table, on_spark_by_default=True) as opened, _stop_on_signal() as ending:
         service = opened.service(cut=cut, link_mode=link_mode)
         opened.publish_metrics()  # a scraper finds its endpoint before the first round ends
         number, exit_code = 0, 0
@@ -77,7 +77,7 @@ def serve(
 
 
 @contextmanager
-def _told_to_end() -> Iterator[threading.Event]:
+def _stop_on_signal() -> Iterator[threading.Event]:
     """An event that the first SIGTERM or Ctrl-C sets. The second one interrupts at once, which is as safe as a kill."""
     ending = threading.Event()
 

@@ -35,7 +35,7 @@ def sync(
     """
     with settings.having(EVENT_TIME_FIELD, event_time).table(table) as opened:
         done = opened.sync(catalog, database=database, name=name)
-    settings.console.result(_json(catalog, done), *_told(done))
+    settings.console.result(_json(catalog, done), *_summary(done))
 
 
 def _json(catalog: str, done: SyncResult) -> dict[str, Any]:
@@ -57,16 +57,22 @@ def _json(catalog: str, done: SyncResult) -> dict[str, Any]:
     }
 
 
-def _told(done: SyncResult) -> tuple[Any, ...]:
+def _summary(done: SyncResult) -> tuple[Any, ...]:
     rows = [
-        (f"{done.database}.{one.name}", _deed(one), one.partitions_added, one.partitions_moved, one.partitions_dropped)
+        (
+            f"{done.database}.{one.name}",
+            _outcome(one),
+            one.partitions_added,
+            one.partitions_moved,
+            one.partitions_dropped,
+        )
         for one in done.tables
     ]
     columns = ("table", "was", "partitions added", "moved", "dropped")
     return (table_of("", columns, rows), *(f"{key} = {value}" for key, value in done.properties.items()))
 
 
-def _deed(one: SyncedTable) -> str:
+def _outcome(one: SyncedTable) -> str:
     if one.is_created:
         return "created"
     return "changed" if one.is_changed else "up to date"

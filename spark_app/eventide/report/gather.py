@@ -15,7 +15,7 @@ from eventide.report.coverage import CoverageReader, SliceCoverage
 from eventide.show import TableDescription, describe
 from eventide_core.action.backlog import Backlog, backlog
 from eventide_core.action.freshness import COMPLETE, Freshness, freshness
-from eventide_core.action.offending_logs import offending_logs
+from eventide_core.action.offending_log_files import offending_log_files
 from eventide_core.action.slice_selection import SliceFacts
 from eventide_core.service.facts.compaction_history import PastCompaction, compaction_history, kept_bytes
 from eventide_core.service.query.offending_records import OffendingRecords
@@ -84,7 +84,7 @@ def gather(application: Application) -> Report:
     shown = [found for found, _ in sorted(logs, key=lambda pair: _urgency(pair[1]))][:SLICES_SHOWN]
     partitions = {} if table.problems else application.freshness.by_partition(state)
     history = compaction_history(state, application.storage, application.clock)
-    offending = offending_logs(_slice_facts(table), state.cut_ms, application.clock.now_ms())
+    offending = offending_log_files(_slice_facts(table), state.cut_ms, application.clock.now_ms())
     return Report(
         table=table,
         now_ms=application.clock.now_ms(),

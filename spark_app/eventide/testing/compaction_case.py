@@ -1,4 +1,4 @@
-"""One compaction of one table in memory, and what must be true of it at any moment, however it is interrupted.
+"""One compaction of one table in memory, with checks that hold at any moment, however it is interrupted.
 
 case = make_case(layout, history, link, Bench("mine"), Tally())
 for number, left in crash_states(case.bench, case.scheduled, execute(case.instant)):
@@ -35,12 +35,12 @@ from eventide_core.table.instant import Action
 from eventide_core.table.plans import CompactionPlan
 
 MEANWHILE: Commit = (put("k1", 50, "written meanwhile"), put("k9", 3, "late meanwhile"))
-"""What another writer commits while a compaction is under way."""
+"""What another writer commits during a compaction."""
 
 
 @dataclass(slots=True)
 class Case:
-    """One compaction of one table, and what is known about it. `before` and `after` are the oracle's words."""
+    """One compaction of one table. `before` and `after` are the oracle's states before and after it."""
 
     layout: Layout
     history: History
@@ -60,7 +60,7 @@ class Case:
         return self.plan.instant
 
     def with_write(self, moment: Moment) -> tuple[Case, Moment]:
-        """The case after a writer, who sees the plan if there is one, has committed something more."""
+        """The case after another writer commits. If there is a plan, the writer sees it."""
         self.bench.load(moment)
         before = self.before.copy()
         story = Story(self.layout, self.bench.storage, self.bench.clock, before, 7)
@@ -69,7 +69,7 @@ class Case:
         return self.having(before, moment, written), written
 
     def having(self, before: Oracle, moment: Moment, written: Moment) -> Case:
-        """The case once the oracle knows of what was written since a moment."""
+        """The case after the oracle learns what was written since `moment`."""
         grown = {path: file for path, file in written.files.items() if path not in moment.files}
         start = Moment({**self.start.files, **grown}, self.start.time_ms)
         after = before.copy()
@@ -78,7 +78,7 @@ class Case:
         return replace(self, start=start, before=before, after=after)
 
     def check(self, moment: Moment) -> str:
-        """Holds the table to every promise; whether the compaction is absent, pending or completed."""
+        """Checks all invariants at this moment. Returns whether the compaction is absent, pending, or completed."""
         self.bench.load(moment)
         application = self.bench.process()
         state = TableState.load(application.files)
@@ -114,12 +114,12 @@ class Case:
         return status
 
     def attempt(self, moment: Moment, protocol: Protocol) -> tuple[Moment, str, EventideError | None]:
-        """What the protocol makes of the table, checked."""
+        """Runs the protocol on the table and checks the result."""
         left, failure = self.bench.attempt(moment, protocol)
         return left, self.check(left), failure
 
     def finish(self, moment: Moment) -> None:
-        """From wherever the table is, it can be brought to a completed compaction, or back to none."""
+        """Checks that the table can be brought from this moment to a completed compaction, or back to none."""
         status = self.check(moment)
         if status == "pending":
             moment, status, failure = self.attempt(moment, execute(self.instant))
@@ -134,7 +134,7 @@ class Case:
 
 
 def make_case(layout: Layout, history: History, link: LinkChoice, bench: Bench, tally: Tally) -> Case | None:
-    """The history's compaction, not begun; None if the link mode is refused."""
+    """The compaction of the history before its execution; None if the link mode is refused."""
     table = write_history(layout, history, bench.name)
     start = start_of(table)
     try:

@@ -1,7 +1,7 @@
 """Caches decoded bytes, because an observer reads the same blocks and base files after every step.
 
-Remembered is the answer of a pure function alone, under the very bytes and all else that it was asked with. Which blocks
-count, how they are folded and merged, and what is shown is worked out again each time; so is what failed.
+The cache only stores results of pure functions, under the exact bytes and all other arguments. It computes everything
+else each time: which blocks count, how they are folded and merged, and what queries show. It does not store failures.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ _Fields = Sequence[AvroField]
 
 
 class Decoded:
-    """The content of blocks and base files. Who reads within `used` gets what is known, and adds to it."""
+    """The decoded content of blocks and base files. Reads inside `used` take it from the cache and add to it."""
 
     def __init__(self) -> None:
-        # Fields are named by their identity, for to compare them takes longer than to decode a small block; so they are
-        # kept, that no other one gets it.
+        # The key identifies fields by `id`, because comparing them takes longer than decoding a small block. The cache
+        # keeps the fields, so that no other object gets the same `id`.
         self._avro: dict[tuple[bytes, str, tuple[int, ...]], tuple[_Batches, _Fields]] = {}
         self._bases: dict[tuple[bytes, RecordShape, tuple[int, ...], frozenset[str]], tuple[_Batches, _Fields]] = {}
         self._headers: dict[tuple[bytes, str, int, int], tuple[PlacedBlock, ...]] = {}
@@ -56,7 +56,7 @@ class Decoded:
             yield
 
     def summary(self, data: bytes, log: LogFile, shape: RecordShape, ask: Callable[[], LogSummary]) -> LogSummary:
-        """That of a log file with this content."""
+        """The summary of a log file with this content."""
         key = (data, log, shape)
         if key not in self._summaries:
             self._summaries[key] = ask()
@@ -97,7 +97,7 @@ class Decoded:
 
 @dataclass(frozen=True, slots=True)
 class KnownLogContent(ArrowLogContent):
-    """ports.LogContent that summarizes the same bytes once."""
+    """ports.LogContent that summarizes the same bytes only once."""
 
     decoded: Decoded
 
@@ -108,7 +108,7 @@ class KnownLogContent(ArrowLogContent):
 
 
 class KnownCommits(HudiMetadataCodec):
-    """ports.MetadataCodec that decodes the same bytes of a commit once, whichever process asks."""
+    """ports.MetadataCodec that decodes the same bytes of a commit only once, for all processes."""
 
     def __init__(self) -> None:
         self._commits: dict[tuple[bytes, str], CommitMetadata] = {}

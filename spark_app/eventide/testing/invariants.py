@@ -1,8 +1,8 @@
 """The invariants I1 to I14 of a merge-on-read table under partial compaction, each with a check and a counterexample.
 
-`check_invariants` holds one moment of a table to all of them; the state machine, the crash enumeration and the schedules
-call it, and tell it what they know of that moment. A check that needs something that was not given says nothing. Each
-raises AssertionError under its number. The oracle knows what was committed and compacted; it never asks eventide.
+`check_invariants` checks all of them at one moment of a table. The state machine, the crash enumeration, and the
+schedules call it and pass what they know of that moment. A check without the input that it needs passes. A failed check
+raises AssertionError with its number. The oracle knows what was committed and compacted; it never asks eventide.
 """
 
 from __future__ import annotations
@@ -44,11 +44,12 @@ _DATA_FILE = re.compile(r".*_(\d{17})(?:\.parquet|\.log\..*)")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Inspection:
-    """One moment of a table, and what is known about it.
+    """One moment of a table, and the known facts about it.
 
-    `untouched` was there before, and nobody had a right to change it. `plan` is the pending plan, or (`is_completed`) the
-    one that completed last. `undone_to` are the files from before an action that has just been undone, `rolled_back` the
-    instants of all that were. `published_threshold_ms` is the cut of a compaction that nobody has undone.
+    `untouched` are files that existed before and that nobody had permission to change. `plan` is the pending plan, or,
+    if `is_completed`, the one that completed last. `undone_to` are the files from before an action that has just been
+    undone. `rolled_back` are the instants of all actions that were undone. `published_threshold_ms` is the published T
+    of a compaction that nobody has undone.
     """
 
     files: Files
@@ -68,7 +69,7 @@ class Inspection:
 
 @dataclass(frozen=True, slots=True)
 class Invariant:
-    """A promise by its number, and a shortest way in which a table has been seen to break it."""
+    """An invariant with its number and a shortest history in which a table was seen to break it."""
 
     number: str
     promise: str
@@ -77,7 +78,7 @@ class Invariant:
 
 
 def check_invariants(inspection: Inspection) -> None:
-    """Holds a moment of a table to every promise."""
+    """Checks every invariant at one moment of a table."""
     for invariant in INVARIANTS:
         try:
             invariant.check(inspection)
@@ -89,7 +90,7 @@ def _snapshot(it: Inspection) -> None:
     check_snapshot(it.seen, it.oracle.snapshot())
 
 
-def _said_is_true(it: Inspection) -> None:
+def _freshness_is_true(it: Inspection) -> None:
     check_read_optimized(it.seen, it.oracle.read_optimized())
     check_freshness(it.seen, it.oracle)
 
@@ -152,13 +153,13 @@ def _untouched(it: Inspection) -> None:
 def _once(it: Inspection) -> None:
     is_open = it.plan is not None and not it.is_completed
     if is_open and not it.state.config.slices_by_completion_time:
-        return  # in version 6 readers merge a pending slice with the one below it: a left-over may be there twice
+        return  # in version 6, readers merge a pending slice with the one below it: they may see a left-over twice
     check_each_version_once(it.state, it.files, it.oracle, it.blocks)
 
 
 def _other_readers(it: Inspection) -> None:
     if it.plan is not None and not it.is_completed:
-        # What was written since is merged on top of the new base, as on that of Hudi's own compaction.
+        # Later writes are merged on top of the new base file, as after Hudi's own compaction.
         merged = merged_commits(it.plan, it.oracle, it.files, it.blocks)
         before = it.oracle.as_planned(known_commits(it.plan, merged, it.oracle, it.files, it.blocks))
         after = before.copy()
@@ -196,7 +197,7 @@ INVARIANTS = (
         "I2",
         "what is published as fresh is in the base files",
         "a log file whose minimum is T - 1 ms is left over by a wrong comparison; or its event time is null",
-        _said_is_true,
+        _freshness_is_true,
     ),
     Invariant(
         "I3",

@@ -218,7 +218,7 @@ class LivingTable:
     def archive(self, crash_at: int | None = None) -> None:
         self._step("archive", lambda a: _ignored(a.archiver.archive()), crash_at, (BusyError,), archives=True)
 
-    def take_note(self, changes: Commit, retained: int | None = None) -> None:
+    def record_others(self, changes: Commit, retained: int | None = None) -> None:
         """Records what other processes did: they may have committed `changes`, and cleaned all but `retained` commits."""
         if retained is not None:
             self._abort(retained)

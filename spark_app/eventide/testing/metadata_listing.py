@@ -1,7 +1,7 @@
 """Hudi's metadata table of a small table: creates it, updates it as a writer does, and lists its content.
 
-What it lists is read here apart from the code under test: a plain reading of its timeline, its log blocks and their HFiles,
-for a metadata table that has the partition `files` alone, in one file group that was never compacted.
+The listing is independent of the code under test: it reads the timeline, the log blocks, and their HFiles directly. It
+supports only a metadata table with the partition `files` alone, in one file group that was never compacted.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ Listing = dict[str, dict[str, int]]
 
 METADATA_PREFIX: Final = ".hoodie/metadata/"
 _PROPERTIES: Final = ".hoodie/hoodie.properties"
-_BEGINNING: Final = "00000000000000010"  # the instant at which Hudi lists what exists already
+_BEGINNING: Final = "00000000000000010"  # the instant at which Hudi lists the existing files
 _FILE_INFO: Final[dict[str, Any]] = {
     "type": "record",
     "name": "HoodieMetadataFileInfo",
@@ -48,7 +48,7 @@ _HFILE_BLOCK: Final = struct.Struct(">8siiqbii")
 
 
 def begin_metadata_table(storage: Storage, version: int) -> None:
-    """Lays the metadata table of an empty table, as the first write of Hudi does."""
+    """Creates the metadata table of an empty table, as Hudi's first write does."""
     entries = [(b"__all_partitions__", _value(1, {}))]
     style = HFileStyle.NATIVE if version >= 8 else HFileStyle.HBASE
     schema = json.dumps(_SCHEMA)
@@ -64,7 +64,7 @@ def begin_metadata_table(storage: Storage, version: int) -> None:
 
 
 def check_metadata_listing(files: Mapping[str, MemoryFile], uncommitted: Collection[str]) -> None:
-    """The metadata table lists exactly the files of what has been committed, with their sizes."""
+    """Checks that the metadata table lists exactly the committed files, with their sizes."""
     expected: Listing = {}
     for path, file in files.items():
         partition, _, name = path.rpartition("/")
@@ -101,7 +101,7 @@ def _value(kind: int, changes: Mapping[str, Any]) -> bytes:
 
 
 def _instants(files: Mapping[str, MemoryFile], prefix: str, which: str) -> set[str]:
-    """The requested times of the pending or of the completed actions of a timeline."""
+    """The requested times of a timeline's pending or completed actions."""
     pattern = re.compile(re.escape(prefix) + r"\.hoodie/(?:timeline/)?(\d{17})(?:_\d{17})?((?:\.[a-z]+)+)")
     names = [match.groups() for match in map(pattern.fullmatch, files) if match is not None]
     completed = {time for time, ending in names if not ending.endswith((".requested", ".inflight"))}
@@ -118,7 +118,7 @@ def _reader_order(path: str) -> tuple[str, int, str]:
 
 
 def _hfile_blocks(data: bytes) -> Iterator[tuple[str, bytes]]:
-    """Instant and content of each block of a log file."""
+    """The instant and the content of each block of a log file."""
     at = 0
     while at < len(data):
         magic, size, _, kind = _BLOCK.unpack_from(data, at)
@@ -137,7 +137,7 @@ def _hfile_blocks(data: bytes) -> Iterator[tuple[str, bytes]]:
 
 
 def _records(hfile: bytes) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """Key and changes of each entry of the one data block."""
+    """The key and the changes of each entry in the single data block."""
     magic, _, _, _, _, _, with_header = _HFILE_BLOCK.unpack_from(hfile, 0)
     assert magic == b"DATABLK*"
     data = zlib.decompress(hfile[_HFILE_BLOCK.size : with_header], wbits=31)

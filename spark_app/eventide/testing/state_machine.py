@@ -1,10 +1,11 @@
-"""A Hypothesis state machine over a living table: any order of writes, services and deaths, all invariants after each.
+"""A Hypothesis state machine over a living table: writes, services, and deaths in any order, with all invariants after
+each.
 
     run_state_machine_as_test(table_machine(configuration, reach))
 
-Uniform choice rarely gets far: a compaction in part needs several commits, a plan and nothing in between. So each example
-begins with commits, and some steps are the sequences that have gone wrong before. The rules are few, as Hypothesis leaves
-some of them out of each example. What was reached is counted.
+Uniform choice rarely gets far: a partial compaction needs several commits, a plan, and nothing in between. Therefore,
+each example begins with commits, and some steps are sequences that have failed before. There are only a few rules,
+because Hypothesis disables some rules in each example. The machine counts what its examples reach.
 """
 
 from __future__ import annotations
@@ -25,12 +26,12 @@ from eventide_core.table.plans import CutMode
 
 KEYS = ("k0", "k1", "k2")
 _OPEN_AT_MOST = 2
-_STEP_MS = 2  # by how much event time advances from write to write
-# Event times as they come: mostly in order, some late, some equal to others.
+_STEP_MS = 2  # by how much the event time advances from write to write
+# The lateness of event times: most are in order, some are late, some are equal to others.
 LATENESS = st.sampled_from([0, 0, 0, 1, 2, 2, -1, -2, -5])
-# How far a compaction's T lies behind the last write.
+# How far T of a compaction is behind the last write.
 THRESHOLDS = st.sampled_from([-3, 0, 1, 2, 3, 4, 6])
-# Dies before that write, or not at all; the longest protocol here makes about twenty.
+# The write before which the process dies; None if it survives. The longest protocol here makes about twenty writes.
 DEATHS = st.one_of(st.none(), st.none(), st.integers(0, 16))
 
 
@@ -66,7 +67,7 @@ class Service(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Configuration:
-    """A kind of table and of compaction. `partitions` times the layout's buckets are its file groups."""
+    """A kind of table and of compaction. It has `partitions` times the layout's buckets file groups."""
 
     layout: Layout
     link: LinkChoice
@@ -79,14 +80,15 @@ class Configuration:
 
 
 def configurations() -> tuple[Configuration, ...]:
-    """Each merge order and link mode of versions 6 and 9, and the exact cut; with one file group and with four.
+    """Each merge order and link mode of versions 6 and 9, and the exact cut; with one and with four file groups.
 
-    Version 8 has the layout of version 9, and is there in a few; so is version 6 without an ordering field, the one whose
-    records may lack an event time.
+    Version 8 has the layout of version 9, so only a few configurations use it. The same applies to version 6 without an
+    ordering field, the only kind whose records may lack an event time.
     """
     found: list[Configuration] = []
     for has_many in (False, True):
-        # Event times are in block headers for the tables of one kind, and have to be read from records for the other.
+        # The tables with many file groups have event times in block headers; for the others they have to be read from
+        # records.
         for layout in layouts(has_block_event_times=has_many, buckets=2 if has_many else 1):
             kinds = [(link, CutMode.FILE) for link in (LinkChoice.COPY, LinkChoice.SYMLINK, LinkChoice.HARDLINK)]
             kinds += [(LinkChoice.PREFIX, CutMode.FILE)] if layout.version >= 8 else []
@@ -109,9 +111,9 @@ def configurations() -> tuple[Configuration, ...]:
 
 @st.composite
 def commits(draw: st.DrawFn, partitions: tuple[str, ...], order: Order) -> Commit:
-    """Changes of a few keys: upserts, late ones and ties among them, and deletes with and without an event time.
+    """Changes of a few keys: upserts, including late ones and ties, and deletes with and without an event time.
 
-    Their event times are relative to when they are written; where commits are the order, some upserts have none.
+    Event times are relative to the time of the write. In a table in commit order, some upserts have none.
     """
     changes: dict[tuple[str, str], Change] = {}
     for _ in range(draw(st.integers(1, 3))):
@@ -130,7 +132,7 @@ def commits(draw: st.DrawFn, partitions: tuple[str, ...], order: Order) -> Commi
 
 
 class TableMachine(RuleBasedStateMachine):
-    """What happens to a living table, whatever its kind. `table_machine` adds the rules whose commits depend on the kind."""
+    """The steps of a living table of any kind. `table_machine` adds the rules whose commits depend on the kind."""
 
     def __init__(self, configuration: Configuration, reach: Counter[str], observer: Observer) -> None:
         super().__init__()
@@ -149,7 +151,7 @@ class TableMachine(RuleBasedStateMachine):
         self.table.write(self.timed(changes), death)
 
     def timed(self, changes: Commit) -> Commit:
-        """The changes as of the next moment of event time."""
+        """The changes, with event times relative to the next step of event time."""
         self.now_ms += _STEP_MS
         return tuple(c if c.ms is None else replace(c, ms=self.now_ms + c.ms) for c in changes)
 
@@ -182,7 +184,8 @@ class TableMachine(RuleBasedStateMachine):
                 self.table.end_write()
                 self.table.end_write(crash_at=death)
             case Compacting.BELOW_A_DELETE:
-                # The delete is merged for what lies beside it, and what it beats is left over.
+                # The delete is merged because of the upsert beside it, and the upsert that the delete beats is left
+                # over.
                 above = commit[0]
                 beside = "k1" if above.key == "k0" else "k0"
                 self.commit((replace(above, key=beside, ms=-1, word="beside"), replace(above, ms=9, word=None)))
@@ -232,7 +235,7 @@ class TableMachine(RuleBasedStateMachine):
 
 
 def table_machine(configuration: Configuration, reach: Counter[str]) -> type[RuleBasedStateMachine]:
-    """The machine of one kind of table. `reach` counts what its examples get to."""
+    """The machine for one kind of table. `reach` counts what its examples reach."""
     changes = commits(configuration.partitions, configuration.layout.order)
     observer = Observer()  # shared by all examples: it caches the content of files
 
@@ -255,7 +258,7 @@ def table_machine(configuration: Configuration, reach: Counter[str]) -> type[Rul
             how=st.sampled_from([OpenWrite.BEGIN, *OpenWrite]), commit=changes, number=st.integers(0, 1), death=DEATHS
         )
         def open_write(self, how: OpenWrite, commit: Commit, number: int, death: int | None) -> None:
-            """Writes that stay pending while others, services and compactions come and go; at most two at a time."""
+            """Writes that stay pending during other writes, services, and compactions; at most two at a time."""
             reach["steps"] += 1
             self.change_open_writes(how, commit, number, death)
 

@@ -1,15 +1,15 @@
 """A model of a stock engine: it plans whole slices, and runs plans by `deltaFilePaths` alone.
 
-It reads and writes plan files itself, and nothing that is eventide's: no outcome, no cut, a write stat for each base file.
-As in Hudi:
+It reads and writes plan files itself, without anything that is specific to eventide: no outcome, no cut, one write stat
+per base file. As in Hudi:
 
-- If it finds a plan inflight, it rolls the attempt back first: a rollback on the timeline, the deletion of the files that
-  markers name, and that of the inflight file. Then it starts again.
+- If it finds a plan inflight, it first rolls the attempt back: it puts a rollback on the timeline, deletes the files that
+  markers name, and deletes the inflight file. Then it starts again.
 - It completes a plan that has an inflight file, and checks nothing else.
 
-Before it completes a plan, it removes all files that markers name and that it didn't write itself. Real Hudi 0.15 leaves the
-marked files of an attempt that it didn't find inflight. So the model is the more dangerous of the two: it can delete files
-of eventide that Hudi would leave.
+Before it completes a plan, it removes all files that markers name and that it didn't write itself. Real Hudi 0.15
+leaves the marked files of an attempt that it didn't find inflight. So the model is the more dangerous of the two: it
+can delete files of eventide that Hudi would leave.
 """
 
 from __future__ import annotations
@@ -43,11 +43,11 @@ _METRICS = ("TOTAL_LOG_FILES", "TOTAL_IO_MB", "TOTAL_IO_READ_MB", "TOTAL_LOG_FIL
 
 
 class EngineFailedError(Exception):
-    """The other engine failed, with the message that Hudi would show."""
+    """The other engine failed; the message is the one that Hudi would show."""
 
 
 def schedule_as_stock(application: Application) -> str:
-    """Plans every slice that has log files; the instant of the plan."""
+    """Plans every slice that has log files. Returns the plan's instant."""
     state = application.state()
     instant = _unused_instant(application, state)
     record = {
@@ -81,8 +81,8 @@ def _planned(found: FileSlice) -> dict[str, Any]:
 def run_plan_as_stock(application: Application, instant: str, *, takes_lock: bool = False) -> None:
     """Executes and completes the plan at `instant`.
 
-    `takes_lock`: as Hudi 1.1 does it, its rollback is planned under the table lock, and the commit made under it.
-    Raises EngineFailedError if it finds no plan to run, or may not complete it.
+    `takes_lock`: plans its rollback and commits under the table lock, as Hudi 1.1 does. Raises EngineFailedError if it
+    finds no plan to run, or if it must not complete the plan.
     """
     storage, state = application.storage, application.state()
     timeline = state.config.timeline_path
@@ -116,7 +116,7 @@ def run_plan_as_stock(application: Application, instant: str, *, takes_lock: boo
 
 
 def _roll_back(application: Application, state: Any, instant: str, *, takes_lock: bool) -> None:
-    """Hudi's rollback of an inflight compaction: the plan stays, and is to be run again."""
+    """Hudi's rollback of an inflight compaction: the plan stays and can be run again."""
     storage, codec, timeline = application.storage, application.files.codec, state.config.timeline_path
     with application.runner.lock.acquire() if takes_lock else nullcontext():
         rollback = _unused_instant(application, application.state())
@@ -140,7 +140,7 @@ def _roll_back(application: Application, state: Any, instant: str, *, takes_lock
 def _metadata_update(
     application: Application, state: Any, instant: str, stats: Mapping[str, tuple[WriteStat, ...]]
 ) -> Any:
-    """What the metadata table gets, in place of what an attempt before gave it."""
+    """The metadata table's update, which replaces the update of an earlier attempt."""
     application.metadata.revert(state.config, NoLock(), instant)
     added = tuple(
         AddedFile(stat.partition, stat.path.rpartition("/")[2], stat.file_size_bytes)
@@ -192,7 +192,7 @@ def _merge(application: Application, state: Any, instant: str) -> dict[str, tupl
 
 
 def marked_paths(storage: Storage, instant: str) -> set[str]:
-    """The files that markers of an attempt name."""
+    """The files that the markers of an attempt name."""
     directory = marker_directory(instant)
     found = {
         entry.path
@@ -211,7 +211,7 @@ def remove_markers(storage: Storage, instant: str) -> None:
 
 
 def _directories(storage: Storage, directory: str) -> list[str]:
-    """A directory and all below it."""
+    """A directory and all directories below it."""
     below = [entry.path for entry in storage.list(directory) if entry.is_directory]
     return [directory, *(path for part in below for path in _directories(storage, part))]
 

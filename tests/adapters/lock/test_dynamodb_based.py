@@ -4,8 +4,8 @@ import time
 from typing import Any
 from uuid import uuid4
 
-import boto3
 import pytest
+from botocore.session import get_session
 
 from eventide_adapters.lock import dynamodb_based
 from eventide_adapters.lock.dynamodb_based import DynamoDBBasedLock
@@ -53,7 +53,7 @@ def _lock(options: dict[str, str], clock: ManualClock, name: str = "dynamodb-bas
 
 
 def _client(options: dict[str, str]) -> Any:
-    return boto3.Session().client(
+    return get_session().create_client(
         "dynamodb",
         endpoint_url=options[DYNAMODB_ENDPOINT],
         region_name="us-east-1",
@@ -178,7 +178,7 @@ def test_a_service_that_does_not_answer_is_named_and_no_secret_is(
 
 # As Hudi 1.1.1 hashes "s3a://b/t" for its implicit locks.
 @pytest.mark.parametrize("name", ["dynamodb-based-implicit", IMPLICIT])
-def test_an_implicit_lock_bears_the_name_that_hudi_gives_it(name: str, clock: ManualClock) -> None:
+def test_an_implicit_lock_has_the_name_that_hudi_gives_it(name: str, clock: ManualClock) -> None:
     lock = _lock({DYNAMODB_TABLE: "locks", LOCK_BASE_PATH: "s3a://b/t"}, clock, name)
     assert lock.key == "45205BCC2F82AB53"
 

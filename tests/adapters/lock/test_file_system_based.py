@@ -53,14 +53,16 @@ class TestHolding:
             assert list(storage.dump()) == [LOCK]
         assert storage.dump() == {}
 
-    def test_the_file_says_who_holds_it_as_hudi_would(self, storage: MemoryStorage, clock: ManualClock) -> None:
+    def test_the_file_names_the_holder_as_hudi_would(self, storage: MemoryStorage, clock: ManualClock) -> None:
         with _lock(storage, clock, "eventide compact on host-7").acquire():
             lock_info = json.loads(storage.read(LOCK))
         assert list(lock_info) == ["lockCreateTime", "lockThreadName", "lockStacksInfo", "process"]
         assert lock_info["lockCreateTime"] == "2026-11-18 11:06:40.000"
         assert lock_info["lockThreadName"].startswith("eventide compact on host-7 ")
 
-    def test_a_second_one_is_refused_and_told_who_holds_it(self, storage: MemoryStorage, clock: ManualClock) -> None:
+    def test_a_second_one_is_refused_and_the_error_names_the_holder(
+        self, storage: MemoryStorage, clock: ManualClock
+    ) -> None:
         with (
             _lock(storage, clock, "first").acquire(),
             pytest.raises(LockError, match=r"memory://locked/\.hoodie/lock.*'first .*since 2026-11-18T"),
@@ -86,7 +88,7 @@ class TestHolding:
         with _lock(storage, clock).acquire() as lease:
             lease.check()
 
-    def test_of_many_who_try_at_once_one_holds_it(self, tmp_path: Path, clock: ManualClock) -> None:
+    def test_if_many_try_at_once_one_holds_it(self, tmp_path: Path, clock: ManualClock) -> None:
         def try_once(number: int) -> bool:
             try:
                 _lock(LocalStorage(tmp_path), clock, str(number)).acquire()
@@ -145,7 +147,7 @@ class TestExpiry:
             with pytest.raises(LockError, match=f"expired while it was held: set {LOCK_EXPIRE_MINUTES}"):
                 lease.check()
 
-    def test_a_sleeper_who_wakes_neither_passes_nor_takes_the_next_ones_lock_away(
+    def test_a_process_that_wakes_up_neither_passes_nor_removes_the_next_ones_lock(
         self, storage: MemoryStorage, clock: ManualClock
     ) -> None:
         sleeper = _expiring(storage, clock, "sleeper").acquire()
@@ -253,7 +255,7 @@ class TestTwoWhoFindAnExpiredLock:
                 return
         pytest.fail("a release takes more than 20 operations")
 
-    def test_one_who_dies_while_removing_it_leaves_it_to_a_person(
+    def test_a_process_that_dies_while_removing_it_leaves_it_to_a_person(
         self, storage: MemoryStorage, clock: ManualClock
     ) -> None:
         storage.put(LOCK, b"")
@@ -358,7 +360,7 @@ class TestDeadProcesses:
         with _lock(LocalStorage(str(tmp_path)), ManualClock(), "next").acquire():
             assert json.loads(file.read_text())["lockThreadName"].startswith("next")
 
-    def test_of_many_who_find_a_dead_lock_one_has_it_at_a_time(self, tmp_path: Path) -> None:
+    def test_if_many_find_a_dead_lock_one_has_it_at_a_time(self, tmp_path: Path) -> None:
         _held_by_a_killed_process(tmp_path)
         storage = LocalStorage(str(tmp_path))
         inside: list[int] = []

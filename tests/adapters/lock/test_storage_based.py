@@ -46,7 +46,7 @@ def _content(storage: Storage) -> dict[str, object]:
 
 
 class TestHolding:
-    def test_the_lock_is_a_document_that_says_who_holds_it_and_until_when(
+    def test_the_lock_is_a_document_that_names_the_holder_and_the_expiry(
         self, storage: MemoryStorage, clock: ManualClock
     ) -> None:
         with _lock(storage, clock, "eventide compact on host-7").acquire() as lease:
@@ -56,7 +56,7 @@ class TestHolding:
         assert (held["expired"], held["validUntil"]) == (False, clock.now_ms() + VALIDITY_MS)
         assert _content(storage) == held | {"expired": True}
 
-    def test_a_second_one_is_refused_and_told_who_holds_it_until_when(
+    def test_a_second_one_is_refused_and_the_error_names_the_holder_and_the_expiry(
         self, storage: MemoryStorage, clock: ManualClock
     ) -> None:
         with (
@@ -65,7 +65,7 @@ class TestHolding:
         ):
             _lock(storage, clock, "second").acquire()
 
-    def test_one_who_waits_has_it_when_it_is_given_up(self, storage: MemoryStorage, clock: ManualClock) -> None:
+    def test_a_waiting_process_gets_it_when_it_is_released(self, storage: MemoryStorage, clock: ManualClock) -> None:
         first = _lock(storage, clock, "first").acquire()
         clock.events.append((clock.now_ms() + 2_500, lambda: first.__exit__(None, None, None)))
         with _lock(storage, clock, "second", **{LOCK_WAIT_MS: "10000"}).acquire() as lease:
@@ -78,7 +78,7 @@ class TestHolding:
         with _lock(storage, clock).acquire() as lease:
             lease.check()
 
-    def test_of_many_who_try_at_once_one_holds_it(self, storage: MemoryStorage, clock: ManualClock) -> None:
+    def test_if_many_try_at_once_one_holds_it(self, storage: MemoryStorage, clock: ManualClock) -> None:
         def try_once(number: int) -> bool:
             try:
                 _lock(storage, clock, str(number)).acquire()
@@ -250,7 +250,7 @@ def on_s3(request: pytest.FixtureRequest) -> Callable[[], Storage]:
 
 @pytest.mark.slow
 class TestOnS3:
-    def test_of_many_who_try_at_once_one_holds_it_and_then_the_next(
+    def test_if_many_try_at_once_one_holds_it_and_then_the_next(
         self, on_s3: Callable[[], Storage], clock: ManualClock
     ) -> None:
         leases = []

@@ -47,7 +47,7 @@ def _held(options: dict[str, str], owner: str = "us") -> ZookeeperBasedLease:
 
 
 @pytest.mark.real
-def test_a_second_one_is_refused_and_told_who_holds_it(options: dict[str, str]) -> None:
+def test_a_second_one_is_refused_and_the_error_names_the_holder(options: dict[str, str]) -> None:
     with _held(options, "eventide compact on host-7"), pytest.raises(LockError) as refused:
         _held(options)
     assert "was not free within 200 ms: 'eventide compact on host-7' holds it" in str(refused.value)
@@ -84,7 +84,7 @@ def test_a_lock_whose_node_is_gone_is_lost(options: dict[str, str]) -> None:
 
 
 @pytest.mark.real
-def test_a_table_s_lock_bears_its_name(options: dict[str, str], tmp_path: Path) -> None:
+def test_a_table_s_lock_has_its_name(options: dict[str, str], tmp_path: Path) -> None:
     (tmp_path / ".hoodie").mkdir()
     name = {"hoodie.table.name": "trips"}
     properties = {**name, "hoodie.table.checksum": table_checksum(name)}
@@ -109,7 +109,7 @@ def test_a_server_that_does_not_answer_is_named_with_its_option() -> None:
 # As Hudi 1.1.1 answers from ZookeeperBasedImplicitBasePathLockProvider.getLockBasePath("s3a://b/t").
 @pytest.mark.parametrize("path", ["s3a://b/t", "s3://b/t"])
 @pytest.mark.parametrize("name", ["zookeeper-based-implicit", IMPLICIT])
-def test_an_implicit_lock_lies_where_hudi_looks_for_it(name: str, path: str) -> None:
+def test_an_implicit_lock_is_where_hudi_looks_for_it(name: str, path: str) -> None:
     lock = _lock({ZOOKEEPER_URL: "zk:2181", LOCK_BASE_PATH: path}, name)
     assert lock.path == "/tmp/45205BCC2F82AB53/lock_key"
 

@@ -170,7 +170,7 @@ def test_a_push_replaces_the_group_of_the_table(table: Path, tmp_path: Path, rec
     assert standing(samples(body.decode())) == standing(by_textfile(table, tmp_path))
 
 
-def test_a_receiver_of_open_telemetry_is_told_the_same(
+def test_a_receiver_of_open_telemetry_gets_the_same(
     table: Path, tmp_path: Path, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("OTEL_RESOURCE_ATTRIBUTES", "deployment.environment=test")

@@ -43,7 +43,7 @@ WRITES: tuple[tuple[str, Callable[[Storage], object]], ...] = (
         (Fault.REPLY_LOST, StorageError, True),
     ],
 )
-def test_a_struck_write_has_happened_or_not_as_its_fault_says(
+def test_an_interrupted_write_has_happened_or_not_depending_on_its_fault(
     inner: MemoryStorage,
     kind: str,
     write: Callable[[Storage], object],
@@ -61,7 +61,7 @@ def test_a_struck_write_has_happened_or_not_as_its_fault_says(
 
 
 @pytest.mark.parametrize("fault", [Fault.CRASH_BEFORE, Fault.CRASH_AFTER, Fault.ERROR, Fault.REPLY_LOST])
-def test_a_struck_delete_has_happened_or_not_as_its_fault_says(inner: MemoryStorage, fault: Fault) -> None:
+def test_an_interrupted_delete_has_happened_or_not_depending_on_its_fault(inner: MemoryStorage, fault: Fault) -> None:
     storage = FaultyStorage(inner, FaultPlan(writes={0: fault}))
     with pytest.raises((SimulatedCrash, StorageError)):
         storage.delete("source")

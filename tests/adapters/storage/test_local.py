@@ -339,7 +339,9 @@ class TestFailures:
         assert storage.stat("file") is None
         assert os.listdir(root / TEMPORARY) == []
 
-    def test_a_file_system_without_links_says_so(self, storage: LocalStorage, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_a_file_system_without_links_reports_it(
+        self, storage: LocalStorage, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         def no_link(source: str, target: str, **_: object) -> None:
             raise PermissionError(1, "Operation not permitted", source, None, target)
 

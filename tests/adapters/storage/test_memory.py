@@ -23,7 +23,7 @@ def test_a_copy_in_a_thread_meets_the_same_files() -> None:
     assert [info.path for info in storage.list("")] == ["0", "1", "2", "3"]
 
 
-def test_a_copy_in_another_process_says_that_it_is_empty_there() -> None:
+def test_a_copy_in_another_process_reports_that_it_is_empty_there() -> None:
     """In a process of its own, without a pool: a pool whose worker cannot begin starts another one forever."""
     code = "import pickle, sys; pickle.load(sys.stdin.buffer).read('file')"
     done = subprocess.run(

@@ -64,7 +64,7 @@ except ConfigError as error:
 """
 
 
-def test_only_a_table_on_s3_needs_its_package_and_says_so() -> None:
+def test_only_a_table_on_s3_needs_its_package_and_the_error_names_it() -> None:
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     done = subprocess.run(
         [sys.executable, "-c", WITHOUT_S3FS], env=environment, capture_output=True, text=True, check=False

@@ -51,4 +51,4 @@ def test_the_documented_test_holds_ones_own_storage_to_the_contract(tmp_path: Pa
 
 def test_a_storage_that_is_not_held_to_the_contract_of_its_links_is_reported() -> None:
     with pytest.raises(AssertionError):
-        StorageContract().test_the_storage_is_held_to_all_that_it_says_it_can_do(MemoryStorage("with links"))
+        StorageContract().test_the_contract_covers_every_capability_of_the_storage(MemoryStorage("with links"))

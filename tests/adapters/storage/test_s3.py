@@ -43,7 +43,7 @@ def test_a_store_that_ignores_conditions_is_refused_before_the_first_create(rclo
     assert storage.read("source") == b"data"
 
 
-def test_one_who_vouches_for_being_alone_may_write_to_such_a_store(rclone: S3Server) -> None:
+def test_a_user_who_declares_exclusive_use_may_write_to_such_a_store(rclone: S3Server) -> None:
     storage = storage_on(rclone, **{UNSAFE_WRITES: "true"})
     large = b"0123456789abcdef" * (1 << 17)
     assert storage.put_if_absent("file", large)

@@ -37,7 +37,7 @@ OPERATIONS: dict[str, Callable[[Table], object]] = {
 
 
 @pytest.mark.parametrize("name", ["local", "moto", "hdfs", "hdfs_with_symlinks"])
-def test_each_operation_costs_what_the_documentation_says(
+def test_each_operation_costs_what_the_documentation_states(
     name: str, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
     there = backend(name, request, tmp_path)

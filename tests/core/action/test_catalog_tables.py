@@ -61,7 +61,7 @@ def test_a_copy_on_write_table_is_one_table_of_base_files(strategy: str) -> None
     assert table.serde_properties["hoodie.query.as.ro.table"] == "false"
 
 
-def test_each_table_says_by_its_formats_what_it_shows() -> None:
+def test_the_formats_of_each_table_state_its_query_type() -> None:
     read_optimized, snapshot, plain = wanted_tables(facts(), options())
 
     assert read_optimized.input_format == "org.apache.hudi.hadoop.HoodieParquetInputFormat"
@@ -93,7 +93,7 @@ def test_the_freshness_is_published_where_there_is_one() -> None:
     assert "hoodie.ro.event.time.cut" not in published(facts(NO_CUT))
 
 
-def test_nothing_is_due_where_the_catalog_says_it_already_in_other_words() -> None:
+def test_nothing_is_due_if_the_catalog_has_the_same_in_another_form() -> None:
     wanted = only(facts())
     parts = {key: value for key, value in wanted.properties.items() if ".part." not in key}
     text = wanted.properties["spark.sql.sources.schema.part.0"].replace(",", ", ")

@@ -105,7 +105,7 @@ def test_a_trigger_comes_with_hudis_defaults_and_an_unknown_one_is_refused() -> 
 
 
 @pytest.mark.parametrize("action", [Action.LOG_COMPACTION, Action.CLUSTERING])
-def test_what_eventide_does_not_run_is_named_with_its_instant_and_never_said_to_be_run_or_rolled_back(
+def test_an_action_that_eventide_does_not_run_is_named_with_its_instant_and_no_message_suggests_to_run_or_roll_it_back(
     action: Action,
 ) -> None:
     pending = Instant("20261122000000000", action, State.REQUESTED)

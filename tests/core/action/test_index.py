@@ -25,7 +25,7 @@ def chosen(table: TableConfig, file_ids: list[str], **options: str) -> Index:
     )
 
 
-def test_the_table_says_its_index_and_buckets() -> None:
+def test_the_table_configuration_has_its_index_and_buckets() -> None:
     table = config(index_type="BUCKET", bucket_index_num_buckets="2")
     assert chosen(table, BUCKET_IDS) == Index(IndexType.BUCKET, 2, ("id", "day"))
 
@@ -41,7 +41,7 @@ def test_file_ids_tell_buckets_but_not_how_many() -> None:
         chosen(config(), BUCKET_IDS)
 
 
-def test_a_table_that_says_nothing_is_joined() -> None:
+def test_a_table_without_an_index_setting_is_joined() -> None:
     assert chosen(config(), [OTHER_ID]) == Index(IndexType.SIMPLE)
     assert chosen(config(), []) == Index(IndexType.SIMPLE)
     assert chosen(config(), [OTHER_ID], index_type="bloom") == Index(IndexType.BLOOM)
@@ -84,7 +84,7 @@ def test_an_index_that_eventide_does_not_have_is_refused(kind: str) -> None:
         chosen(config(), [OTHER_ID], index_type=kind)
 
 
-def test_a_file_group_of_flinks_state_is_refused_unless_the_index_is_said() -> None:
+def test_a_file_group_of_flinks_state_is_refused_unless_the_index_is_given() -> None:
     flink = OTHER_ID.removesuffix("-0")
     with pytest.raises(UnsupportedTableError, match=f"{flink} is of Flink's state index"):
         chosen(config(), [OTHER_ID, flink])

@@ -34,7 +34,7 @@ def test_a_time_in_whole_seconds_means_the_end_of_the_second_for_time_travel() -
 
 
 @pytest.mark.parametrize("text", ["", "yesterday", "2026-13-01", "202611210601130210"])
-def test_what_is_no_instant_is_said_to_be_none(text: str) -> None:
+def test_an_invalid_instant_is_refused(text: str) -> None:
     with pytest.raises(InstantNotFoundError, match="cannot read"):
         parse_instant_time(text)
 
@@ -59,7 +59,7 @@ def test_from_version_8_on_a_span_is_measured_by_completion_times() -> None:
     assert span(timeline.writes, "20260101000003000", None) == (slow,)
 
 
-def test_a_slice_is_plain_where_its_base_file_alone_says_its_rows_as_the_query_has_them() -> None:
+def test_a_slice_is_plain_if_its_base_file_alone_has_the_rows_of_the_query() -> None:
     def slice_of(instant: str, *logs: str) -> FileSlice:
         names = [LogFileName.parse(log) for log in logs]
         base = BaseFile(BaseFileName("f", "0-1-0", instant), f"part=a/f_0-1-0_{instant}.parquet", 10)

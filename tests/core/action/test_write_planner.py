@@ -80,7 +80,7 @@ def test_in_version_6_a_log_goes_to_the_slice_that_a_pending_compaction_began_be
     assert log.base_file is None, "the base file of that slice is still to be made"
 
 
-def test_from_version_8_on_a_log_bears_the_instant_of_its_write_whatever_is_planned() -> None:
+def test_from_version_8_on_a_log_file_has_the_instant_of_its_write_whatever_is_planned() -> None:
     old = slice_with(f".{GROUP}_{WRITE[:-1]}1.log.1_0-1-0")
     (log,) = plan([Placement("p", "00000001", 1, 0)], old, version=9, planned=PLAN)
     assert log.log_name(0) == f".{GROUP}_{WRITE}.log.1_0-5000-0"

@@ -75,14 +75,14 @@ def test_a_value_is_read_as_its_type_has_it(kind: OptionType[object], text: str,
         (one_of("UP", "down"), "left", "one of UP, down"),
     ],
 )
-def test_another_value_is_refused_with_what_is_allowed(kind: OptionType[object], text: str, allowed: str) -> None:
+def test_an_invalid_value_is_refused_with_the_allowed_values(kind: OptionType[object], text: str, allowed: str) -> None:
     option = Option("t.key", kind, None, "", otherwise="off")
     with pytest.raises(ConfigError) as refused:
         Options({"t.key": text}).get(option)
     assert str(refused.value) == f"option t.key='{text}' is not {allowed}; omit it for the default, off"
 
 
-def test_what_is_not_said_or_blank_is_the_default() -> None:
+def test_an_absent_or_blank_value_is_the_default() -> None:
     assert Options({}).get(KEPT) == Options({"t.kept": " "}).get(KEPT) == 3
     assert Options({"t.name": ""}).get(NAMED) is None
 

@@ -22,7 +22,7 @@ def _t(number: int) -> str:
     return f"202611210000000{number:02d}"
 
 
-def test_a_history_file_says_which_instants_it_may_hold() -> None:
+def test_the_name_of_a_history_file_states_which_instants_it_may_contain() -> None:
     file = HistoryFileName.parse(f"{_t(3)}_{_t(6)}_0.parquet")
     assert file is not None
     assert [file.may_hold(_t(n), _t(n)) for n in range(2, 8)] == [False, True, True, True, True, False]
@@ -48,7 +48,7 @@ def test_no_other_name_is_a_history_file(name: str) -> None:
     assert HistoryFileName.parse(name) is None
 
 
-def test_a_manifest_bears_its_version() -> None:
+def test_a_manifest_has_its_version_in_its_name() -> None:
     assert manifest_version(manifest_name(12)) == 12
     assert [manifest_version(name) for name in ("manifest_0", "manifest_01", "manifest_x", "_version_")] == [
         0,
@@ -58,7 +58,7 @@ def test_a_manifest_bears_its_version() -> None:
     ]
 
 
-def test_an_archive_log_bears_its_number() -> None:
+def test_an_archive_log_has_its_number_in_its_name() -> None:
     assert archive_log_number(".commits_.archive.12_1-0-1") == 12
     assert [
         archive_log_number(n) for n in ("..commits_.archive.1_1-0-1.crc", "mergeArchivePlan", ".commits_.archive.")

@@ -24,7 +24,7 @@ def test_a_key_goes_where_javas_list_hash_code_sends_it(key: str, java_list_hash
     assert bucket_of([key], 7) == java_list_hash % 7
 
 
-def test_a_file_id_says_its_bucket() -> None:
+def test_a_file_id_contains_its_bucket() -> None:
     assert new_file_id(12, UUID) == "00000012-a252-4312-8a35-05f9acef09e9-0"
     assert bucket_of_file_id(new_file_id(12, UUID)) == 12
 

@@ -6,7 +6,7 @@ import pytest
 
 from eventide_core.errors import UnsupportedTableError
 from eventide_core.table.catalog_columns import TableColumns
-from eventide_core.table.catalog_table import as_hadoop_says, is_same_place
+from eventide_core.table.catalog_table import hadoop_location, is_same_place
 
 TYPES = {
     "s": "string",
@@ -57,7 +57,7 @@ def test_timestamps_are_timestamps_in_hive_where_that_is_asked_for() -> None:
     assert (found["t"], found["tn"], found["n"]) == ("timestamp", "timestamp", "bigint")
 
 
-def test_spark_is_told_the_partition_columns_last_and_who_may_be_null() -> None:
+def test_spark_gets_the_partition_columns_last_and_which_columns_may_be_null() -> None:
     told = json.loads(columns(schema()).spark_schema(["s", "elsewhere"]))
 
     assert [one["name"] for one in told["fields"]][-2:] == ["s", "elsewhere"]
@@ -106,7 +106,7 @@ def test_a_directory_is_the_same_however_it_is_spelled(one: str, other: str, sam
 
 
 def test_a_location_is_spelled_as_hadoop_does() -> None:
-    assert [as_hadoop_says(text) for text in ("file:///lake/t/", "hdfs://nn:8020/t", "s3a://lake/t/", "/lake/t")] == [
+    assert [hadoop_location(text) for text in ("file:///lake/t/", "hdfs://nn:8020/t", "s3a://lake/t/", "/lake/t")] == [
         "file:/lake/t",
         "hdfs://nn:8020/t",
         "s3a://lake/t",

@@ -72,7 +72,7 @@ def test_a_commit_of_another_engine_published_nothing() -> None:
         ("eventide.left.over.deletes", '{"a": -1}', "deletes"),
     ],
 )
-def test_what_is_damaged_says_so_where_it_is_asked_for(key: str, text: str, wanted: str) -> None:
+def test_a_damaged_value_is_reported_when_it_is_read(key: str, text: str, wanted: str) -> None:
     read = _read({"eventide.link.mode": "copy", key: text})
     assert read is not None
     with pytest.raises(CorruptTimelineError, match=f"20261121000000001 has {key}"):

@@ -58,7 +58,7 @@ def _read_optimized(view: FileSystemView) -> list[str]:
     return [s.base_file.path for s in view.latest_base_files() if s.base_file is not None]
 
 
-def test_version_6_a_log_belongs_to_the_base_whose_instant_it_bears() -> None:
+def test_version_6_a_log_file_belongs_to_the_base_whose_instant_it_has() -> None:
     names = [f"{_t(1)}.commit", f"{_t(2)}.deltacommit", f"{_t(4)}.commit", f"{_t(5)}.deltacommit"]
     files = [_log(4, 2), _base(1), _base(4), _log(1, 1), _log(4, 10), _log(1, 2)]
     view = _view_6(names, files)
@@ -225,8 +225,8 @@ def test_a_change_log_belongs_to_the_slice_of_its_instant_and_is_none_of_its_log
     files = [_base(1), _log(1), _base(2), _log(2, suffix=".cdc")]
     view = _view_6([f"{_t(1)}.commit", f"{_t(2)}.commit"], files)
     ((first, second),) = view.slices.values()
-    assert [log.path for log in (*first.log_files, *first.change_logs)] == [files[1].path]
-    assert ([*second.log_files], [log.path for log in second.change_logs]) == ([], [files[3].path])
+    assert [log.path for log in (*first.log_files, *first.change_log_files)] == [files[1].path]
+    assert ([*second.log_files], [log.path for log in second.change_log_files]) == ([], [files[3].path])
 
 
 def test_a_change_log_alone_makes_no_slice() -> None:

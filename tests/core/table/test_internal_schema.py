@@ -44,7 +44,7 @@ def test_fields_are_named_by_their_path_through_records_arrays_and_maps() -> Non
 
 
 @pytest.mark.parametrize("text", ["", "{}", "[]", '{"schemas": [{"version_id": 1}]}', '{"schemas": [7]}'])
-def test_what_is_no_history_is_reported_by_its_place(text: str) -> None:
+def test_an_invalid_history_is_reported_with_its_place(text: str) -> None:
     with pytest.raises(CorruptTimelineError, match=r"history.*not an internal schema"):
         parse_versions(text, "history")
 

@@ -17,7 +17,7 @@ def keys(partition: str = "region", record_key: str = "id", version: str = "9", 
     return KeyFormat.of(TableConfig.parse("\n".join(f"hoodie.{key}={value}" for key, value in said.items()), "t"), "t")
 
 
-def test_a_custom_key_generator_says_by_field_what_is_a_time() -> None:
+def test_a_custom_key_generator_states_for_each_field_whether_it_is_a_time() -> None:
     found = keys("region\\:SIMPLE,at\\:TIMESTAMP", **{"table.keygenerator.type": "CUSTOM"}, **TIMES)
     assert (found.partition_fields, found.time_fields) == (("region", "at"), ("at",))
     assert found.partition_time is not None

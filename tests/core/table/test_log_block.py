@@ -103,7 +103,7 @@ def test_a_file_cut_anywhere_is_torn_unless_between_blocks() -> None:
             file.blocks()
 
 
-def test_a_file_shorter_than_its_listing_says_is_torn() -> None:
+def test_a_file_shorter_than_in_its_listing_is_torn() -> None:
     whole = _block(b"x" * 100)
     for length in range(len(whole)):
         with pytest.raises(CorruptLogBlockError):
@@ -111,7 +111,7 @@ def test_a_file_shorter_than_its_listing_says_is_torn() -> None:
         assert _File(whole[:length]).blocks(size=2**60, is_strict=False)
 
 
-def test_reading_goes_on_behind_torn_bytes_as_hudis_readers_do() -> None:
+def test_reading_continues_behind_torn_bytes_as_in_hudis_readers() -> None:
     first, torn, last = _block(b"first"), _block(b"torn")[:-9], _block(b"last")
     file = _File(first + torn + last)
     with pytest.raises(CorruptLogBlockError, match=f"at byte {len(first)}"):
@@ -125,7 +125,7 @@ def test_reading_goes_on_behind_torn_bytes_as_hudis_readers_do() -> None:
     assert (found[1].offset, found[1].end) == (len(first), len(first) + len(torn))
 
 
-def test_a_torn_block_tells_its_write_only_where_its_header_is_whole() -> None:
+def test_a_torn_block_identifies_its_write_only_if_its_header_is_whole() -> None:
     whole, last = _block(b"torn"), _block(b"last")
     header_end = whole.index(b"torn") - 8
     for length in range(1, len(whole)):
@@ -191,6 +191,6 @@ def test_bytes_gone_wrong_anywhere_bring_a_typed_error_or_blocks_within_the_file
 
 
 @given(st.binary(max_size=300))
-def test_no_bytes_are_too_odd_for_a_reader_that_goes_on(data: bytes) -> None:
+def test_no_bytes_stop_a_reader_that_skips_torn_blocks(data: bytes) -> None:
     found = _File(data).blocks(is_strict=False)
     assert sum(block.end - block.offset for block in found) == len(data)

@@ -61,7 +61,7 @@ def test_a_change_that_stopped_halfway_leaves_the_backup_in_force(left: Mapping[
     assert settings_text(reader({**left, BACKUP_PATH: WHOLE}), "/lake/trips") == WHOLE
 
 
-def test_a_change_that_ends_between_two_looks_is_seen() -> None:
+def test_a_change_that_ends_between_two_reads_is_seen() -> None:
     during, after = {BACKUP_PATH: OTHER}, {PROPERTIES_PATH: WHOLE}
     assert settings_text(reader(during, after), "/lake/trips") == WHOLE
 

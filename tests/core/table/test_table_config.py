@@ -70,7 +70,7 @@ def test_a_version_8_table_has_the_layout_of_version_9_and_a_payload_beside_its_
         ("-", MergeRule.EVENT_TIME_ORDERING),
     ],
 )
-def test_a_version_6_table_merges_as_its_payload_says(payload: str, rule: MergeRule) -> None:
+def test_a_version_6_table_merges_by_its_payload(payload: str, rule: MergeRule) -> None:
     assert _config(V6, hoodie__compaction__payload__class=payload).merge_rule is rule
 
 
@@ -219,7 +219,7 @@ def test_any_other_merge_mode_custom_is_refused(other: dict[str, str]) -> None:
         _config(V9 | FLINKS | other)
 
 
-def test_version_9_tells_a_payload_as_ordering_fields_and_a_delete_marker() -> None:
+def test_version_9_describes_a_payload_as_ordering_fields_and_a_delete_marker() -> None:
     config = _config(
         V9
         | {
@@ -268,7 +268,9 @@ def test_a_payload_of_ones_own_is_refused() -> None:
         (V9 | {"hoodie.timeline.path": "line", "hoodie.timeline.history.path": "old"}, ".hoodie/line/old"),
     ],
 )
-def test_the_archived_timeline_lies_where_the_table_says(properties: dict[str, str], directory: str) -> None:
+def test_the_archived_timeline_is_in_the_folder_of_the_table_configuration(
+    properties: dict[str, str], directory: str
+) -> None:
     assert _config(properties).archive_path == directory
 
 

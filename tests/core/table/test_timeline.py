@@ -42,7 +42,7 @@ def test_pending_writes_are_apart_from_pending_plans() -> None:
     assert len(timeline.pending) == 7
 
 
-def test_version_6_completes_when_it_was_requested_as_it_says_no_other_time() -> None:
+def test_version_6_completes_when_it_was_requested_as_it_has_no_other_time() -> None:
     timeline = Timeline.of_file_names([f"{_time(1)}.deltacommit", f"{_time(2)}_{_time(5)}.deltacommit"])
     assert timeline.completion_time(_time(1)) == _time(1)
     assert timeline.completion_time(_time(2)) == _time(5)
@@ -81,7 +81,7 @@ def test_a_commit_that_a_savepoint_keeps_may_stay_behind_archived_ones() -> None
     assert Timeline.of_file_names(kept).start == _time(2)
 
 
-def test_an_empty_timeline_knows_of_nothing() -> None:
+def test_an_empty_timeline_contains_nothing() -> None:
     timeline = Timeline.of([])
     assert timeline.start is None
     assert not timeline.is_completed(_time(1))

@@ -39,7 +39,7 @@ def _snapshot(table: Path) -> list[list[Any]]:
     return sorted(list(row.values()) for row in rows)
 
 
-def test_show_tells_the_timeline_the_slices_and_each_logs_event_times(table: Path) -> None:
+def test_show_prints_the_timeline_the_slices_and_the_event_times_of_each_log_file(table: Path) -> None:
     told = golden.expected(table.name)
     document = run_json("show", table)
     assert set(document) == {"table", "timeline", "file_slices", "pending", "single_writers", "notes"}
@@ -58,7 +58,7 @@ def test_show_tells_the_timeline_the_slices_and_each_logs_event_times(table: Pat
     assert document["pending"] == []
 
 
-def test_show_tells_of_a_log_that_cannot_be_read_instead_of_failing(table_9: Path) -> None:
+def test_show_reports_an_unreadable_log_file_instead_of_failing(table_9: Path) -> None:
     torn = min(table_9.glob("part=*/.*.log.*[0-9]"))
     torn.write_bytes(b"\0" * torn.stat().st_size)
     document = run_json("show", table_9)
@@ -129,7 +129,7 @@ def test_rollback_removes_exactly_what_the_plan_made(table: Path) -> None:
     assert {path: after[path] for path in before} == before
 
 
-def test_freshness_is_null_before_the_first_compaction_and_told_by_partition(table: Path) -> None:
+def test_freshness_is_null_before_the_first_compaction_and_reported_by_partition(table: Path) -> None:
     document = run_json("freshness", table)
     assert (document["watermark_ms"], document["cut_ms"], document["by_partition"]) == (None, None, None)
     assert document["late_records"] == 0
@@ -239,7 +239,7 @@ def test_show_names_open_writes_whose_writers_expect_to_be_the_only_one(tmp_path
     assert "note:" not in run("show", inflight).stdout
 
 
-def test_a_table_that_names_another_lock_is_written_to_only_by_who_was_told(table_9: Path) -> None:
+def test_a_table_that_names_another_lock_is_written_to_only_with_the_option(table_9: Path) -> None:
     zookeeper = "org.apache.hudi.client.transaction.lock.ZookeeperBasedLockProvider"
     properties = table_9 / ".hoodie" / "hoodie.properties"
     properties.write_text(f"{properties.read_text()}hoodie.write.lock.provider={zookeeper}\n")
@@ -283,7 +283,7 @@ def test_what_nobody_foresaw_is_one_sentence_with_5_and_a_stack_for_debug_alone(
 @pytest.mark.parametrize(
     "key", ["fs.s3a.access.key", "fs.s3a.secret.key", "s3.token", "db.password", "fs.azure.sas.x", "http.Authorization"]
 )
-def test_secrets_among_the_options_are_never_said(key: str, table_9: Path, tmp_path: Path) -> None:
+def test_secrets_among_the_options_are_never_printed(key: str, table_9: Path, tmp_path: Path) -> None:
     config = tmp_path / "secret.toml"
     config.write_text(f'[options]\n{key} = "hush-hush"\n"hoodie.compaction.event.time.cut" = "hush-hush"\n')
     for words in (
@@ -296,7 +296,7 @@ def test_secrets_among_the_options_are_never_said(key: str, table_9: Path, tmp_p
         assert HIDDEN in answer.stdout
 
 
-def test_a_user_in_a_tables_uri_is_never_said() -> None:
+def test_a_user_in_a_tables_uri_is_never_printed() -> None:
     answer = run("show", "s3://user:hush-hush@bucket/trips")
     assert answer.exit_code == 2
     assert "hush-hush" not in answer.stderr
@@ -313,7 +313,7 @@ def test_options_come_from_a_file_and_the_words_win(table_9: Path, tmp_path: Pat
     assert run_json("plan", table_9, "--config", flat, *later)["cut_ms"] == T_MS + 1000
 
 
-def test_quiet_says_the_result_and_nothing_else(table_9: Path) -> None:
+def test_quiet_prints_the_result_and_nothing_else(table_9: Path) -> None:
     answer = run("compact", table_9, "--before", T, "--engine", "local", "--quiet")
     assert answer.exit_code == 0
     assert answer.stderr == ""

@@ -181,7 +181,7 @@ VERBS = (
         ("v6_no_deletes", "hoodie.table.precombine.field", "a.b"),
     ],
 )
-def test_what_is_not_supported_every_verb_refuses_alike(
+def test_every_verb_refuses_an_unsupported_table_with_the_same_error(
     name: str, key: str, value: str, verb: tuple[str, ...], tmp_path: Path
 ) -> None:
     table = golden.unpack(name, tmp_path)

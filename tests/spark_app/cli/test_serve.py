@@ -44,7 +44,7 @@ def serve(path: Path) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("version", [6, 9])
-def test_a_round_ends_what_was_begun_and_does_what_is_due(version: int, tmp_path: Path) -> None:
+def test_a_round_finishes_pending_work_and_does_what_is_due(version: int, tmp_path: Path) -> None:
     table = make(tmp_path / "t", version)
     table.upsert(rows(("k0", -9, "base"), ("k1", -9, "base"), ("k2", 9, "base")))
     table.upsert(rows(("k0", -3, "due"), ("k1", 3, "left over")))
@@ -79,7 +79,7 @@ def test_a_round_ends_what_was_begun_and_does_what_is_due(version: int, tmp_path
     assert any(i.action is Action.CLEAN for i in table.state().timeline.completed)
 
 
-def test_a_round_that_finds_the_table_busy_says_so_and_the_next_one_goes_on(tmp_path: Path) -> None:
+def test_a_round_that_finds_the_table_busy_reports_it_and_the_next_one_continues(tmp_path: Path) -> None:
     table = make(tmp_path / "t", 9)
     table.upsert(rows(("k0", -9, "base")))
     foreign = tmp_path / "t/.hoodie/timeline/20200101000000000.clustering.requested"
@@ -93,7 +93,7 @@ def test_a_round_that_finds_the_table_busy_says_so_and_the_next_one_goes_on(tmp_
     assert serve(tmp_path / "t")["state"] == "compacted"
 
 
-def test_a_plan_whose_rollback_broke_off_is_rolled_back_and_planned_anew(tmp_path: Path) -> None:
+def test_a_plan_whose_rollback_was_interrupted_is_rolled_back_and_planned_again(tmp_path: Path) -> None:
     table = make(tmp_path / "t", 9)
     table.upsert(rows(("k0", -9, "base")))
     table.upsert(rows(("k0", -3, "due")))

@@ -134,7 +134,7 @@ def test_a_table_lives_under_every_value_on_the_reference_page(nth: int, tmp_pat
 
 
 @pytest.mark.parametrize("option", OPTIONS, ids=str)
-def test_an_option_says_what_it_means_and_what_its_default_is(option: Option[Any]) -> None:
+def test_an_option_states_its_meaning_and_its_default(option: Option[Any]) -> None:
     assert re.fullmatch(r"[A-Z].*\.", option.doc), "a sentence"
     assert "\n" not in option.doc
     if option.otherwise is not None:

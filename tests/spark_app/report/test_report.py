@@ -124,7 +124,7 @@ def test_the_numbers_are_those_of_freshness(table: Table, tmp_path: Path) -> Non
         assert said in page.text
 
 
-def test_the_page_says_what_to_do_first_and_what_its_terms_mean(table: Table, tmp_path: Path) -> None:
+def test_the_page_states_what_to_do_first_and_defines_its_terms(table: Table, tmp_path: Path) -> None:
     report = table.report(tmp_path / "page.html")
     page = Page((tmp_path / "page.html").read_text(encoding="utf-8"))
     cut = format_timestamp(T_MS)
@@ -140,7 +140,7 @@ def test_the_page_says_what_to_do_first_and_what_its_terms_mean(table: Table, tm
     ("compacts", "said"),
     [(False, "Plan the first compaction by event time"), (True, "Nothing: no record before the cut")],
 )
-def test_a_page_without_late_records_says_the_next_step_or_that_there_is_none(
+def test_a_page_without_late_records_states_the_next_step_or_that_there_is_none(
     compacts: bool, said: str, tmp_path: Path
 ) -> None:
     made = Table.create(
@@ -231,7 +231,7 @@ def test_a_page_that_cannot_be_written_ends_with_2(tmp_path: Path) -> None:
     assert run("report", path, "--to", tmp_path / "nowhere" / "page.html").exit_code == 2
 
 
-def test_what_is_no_visible_character_is_spelled_out() -> None:
+def test_invisible_characters_are_escaped() -> None:
     assert shown("a\0\x1b<\udcff\u200b é") == "a\\x00\\x1b&lt;\\udcff\\u200b é"
 
 

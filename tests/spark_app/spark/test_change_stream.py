@@ -106,7 +106,7 @@ def test_a_batch_brings_the_same_again_until_what_it_needs_is_cleaned(version: i
 
 
 @pytest.mark.parametrize("version", [6, 9])
-def test_a_batch_from_the_beginning_is_told_though_its_files_are_gone_and_rows_have_changed(
+def test_a_batch_from_the_beginning_is_returned_though_its_files_are_gone_and_rows_have_changed(
     version: int, tmp_path: Path
 ) -> None:
     """A query that begins on an old table, dies in its first batch, and begins again after the next write."""
@@ -156,7 +156,7 @@ def test_a_stream_begins_after_an_instant_and_never_goes_back(tmp_path: Path) ->
     assert batch(resumed, end, resumed.latestOffset()) == [("k2", "new")]
 
 
-def test_what_a_stream_cannot_tell_is_said_when_it_begins(tmp_path: Path) -> None:
+def test_a_stream_reports_unavailable_changes_when_it_starts(tmp_path: Path) -> None:
     table = make(tmp_path / "t", 9)
     with pytest.raises(ConfigError, match="omit"):
         EventideSource({"path": table.uri, QUERY_TYPE: "read_optimized"}).streamReader(ASKED)
@@ -217,7 +217,7 @@ def test_conditions_hold_together_and_not_in_keeps_no_row_too_few() -> None:
 
 
 @pytest.mark.parametrize("name", ["v6_replaced", "v9_replaced"])
-def test_changes_stay_told_when_a_later_write_replaces_their_file_groups(name: str, tmp_path: Path) -> None:
+def test_changes_stay_available_when_a_later_write_replaces_their_file_groups(name: str, tmp_path: Path) -> None:
     table = Table.open(str(golden.unpack(name, tmp_path)))
     state = table.state()
     first = next(i for i in state.timeline.writes if state.commit(i).replaced_file_ids)

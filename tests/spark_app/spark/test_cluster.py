@@ -44,7 +44,7 @@ def rows(found: pa.Table) -> list[dict[str, Any]]:
 
 
 @pytest.mark.broad
-def test_a_compaction_goes_on_when_a_worker_dies_in_the_middle(tmp_path: Path) -> None:
+def test_a_compaction_continues_when_a_worker_dies(tmp_path: Path) -> None:
     table = written(tmp_path / "table")
     twin = Table.open(str(shutil.copytree(tmp_path / "table", tmp_path / "twin")))
     servers, directory, temporary = (tmp_path / name for name in ("servers", "directory", "temporary"))

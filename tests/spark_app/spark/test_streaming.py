@@ -145,7 +145,7 @@ def test_a_batch_that_is_replayed_is_written_once(version: int, tmp_path: Path, 
     assert assemble(table.uri, {}).batches.last_written(str(query.id)) == 2
 
 
-def test_a_batch_that_another_driver_writes_meanwhile_is_written_once(tmp_path: Path) -> None:
+def test_a_batch_that_another_driver_writes_at_the_same_time_is_written_once(tmp_path: Path) -> None:
     table = make(tmp_path / "t")
     batch = StreamBatch("s", 0)
     slow = assemble(table.uri, table.options)
@@ -205,7 +205,7 @@ def test_the_watermark_of_the_stream_is_the_threshold(tmp_path: Path, spark: Spa
     assert {"c": "c1"}.items() <= seen(table.read_optimized().to_arrow()).items()
 
 
-def test_what_a_sink_cannot_do_is_said_before_the_first_batch(tmp_path: Path) -> None:
+def test_unsupported_settings_of_a_sink_are_refused_before_the_first_batch(tmp_path: Path) -> None:
     table = make(tmp_path / "t")
     with pytest.raises(ConfigError, match="exclude each other"):
         eventide.stream_sink(table.uri, {COMPACT_INLINE: True, COMPACT_ASYNC: True})

@@ -107,7 +107,7 @@ class Hudi:
             for request in requests:
                 getattr(self, request.pop("method"))(**request)
         except Exception as failure:
-            return _told(failure)
+            return _message_of(failure)
         return None
 
     def begin_stream(self, path: str, source: str, checkpoint: str, options: dict[str, str]) -> None:
@@ -133,7 +133,7 @@ class Hudi:
                 try:
                     self.write(path, file, options, "append")
                 except Exception as failure:
-                    self._failed.append(_told(failure))
+                    self._failed.append(_message_of(failure))
                     return
                 acknowledged.write(f"{number}\n")
                 acknowledged.flush()
@@ -141,7 +141,7 @@ class Hudi:
     def failures(self) -> list[str]:
         """What stopped a stream or a loop."""
         stopped = [stream.exception() for stream in self._streams]
-        return self._failed + [_told(failure) for failure in stopped if failure is not None]
+        return self._failed + [_message_of(failure) for failure in stopped if failure is not None]
 
     def end_writers(self) -> list[str]:
         """Lets the writers end what they are at; streams all files that there are. What stopped one before."""
@@ -242,7 +242,7 @@ def _instant(instant: Any) -> dict[str, str | None]:
     }
 
 
-def _told(failure: Exception) -> str:
+def _message_of(failure: Exception) -> str:
     """The messages and causes of a failure, without the frames of Java's stack traces."""
     lines = f"{type(failure).__name__}: {failure}".splitlines()
     return "\n".join(line for line in lines if not line.lstrip().startswith(("at ", "... ")))
@@ -257,7 +257,7 @@ def serve(connection: socket.socket, hudi: Hudi) -> None:
                 answer: dict[str, object] = {"ok": getattr(hudi, request.pop("method"))(**request)}
             # Whatever Hudi throws is an answer: the asking test decides what it means.
             except Exception as failure:
-                answer = {"error": _told(failure)}
+                answer = {"error": _message_of(failure)}
             lines.write(json.dumps(answer) + "\n")
             lines.flush()
 

@@ -38,7 +38,7 @@ def _dies_at_every_write_of_the_execution(table: LivingTable) -> None:
         table.execute(number)
 
 
-def _targets_unheeded(patch: pytest.MonkeyPatch) -> None:
+def _targets_ignored(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(clean, "links_of", lambda _: {})
 
 
@@ -114,7 +114,7 @@ MUTANTS = (
     Mutant(
         "3",
         "a clean ignores the targets of links",
-        _targets_unheeded,
+        _targets_ignored,
         history(*PLAIN, writes((put("k0", 9, "more"),)), cleans, of=lambda: living(9, link=LinkChoice.SYMLINK)),
     ),
     Mutant(

@@ -47,7 +47,7 @@ def _one_too_early(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(EventTimeRange, "starts_before", lambda times, threshold_ms: real(times, threshold_ms - 1))
 
 
-def _other_readers_unheeded(patch: pytest.MonkeyPatch) -> None:
+def _other_readers_ignored(patch: pytest.MonkeyPatch) -> None:
     def rules(rule: MergeRule, _: object, is_base_file_index: bool, **rest: bool) -> ReaderRules:
         return ReaderRules(rule, (rule,), is_base_file_index, **rest)
 
@@ -95,7 +95,7 @@ MUTANTS = (
     Mutant(
         "readers",
         "a slice is split by the table's own order, and Hudi 0.x's order is ignored (version 6)",
-        _other_readers_unheeded,
+        _other_readers_ignored,
         history(
             writes(BASE, (put("k0", 9, "merged"), *BEFORE_T), (delete("k0", 8),)),
             compacts(3),

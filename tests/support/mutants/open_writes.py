@@ -41,7 +41,7 @@ def _compacts_while_a_write_is_pending(table: LivingTable) -> None:
     table.schedule(3)
     table.execute()
     table.bench.process().append.complete(slow)
-    table.take_note(changes)
+    table.record_others(changes)
     table.inspect()
 
 
@@ -70,13 +70,13 @@ def _compacts_beside_one_who_becomes_visible_late(*, while_it_runs: bool) -> Cal
             base = next(number for number, step in enumerate(steps) if step.path.endswith(".parquet"))
             table.bench.load(planned)
             run(table.bench.process(StandingStill(table.bench.storage, base, becomes_visible)))
-            table.take_note(())
+            table.record_others(())
         else:
             becomes_visible()
-            table.take_note(())
+            table.record_others(())
             table.execute()
         table.bench.process().append.complete(late)
-        table.take_note(changes)
+        table.record_others(changes)
         table.inspect()
 
     return step
@@ -111,7 +111,7 @@ def _is_written_by_one_who_has_not_seen_the_plan(table: LivingTable) -> None:
     application = table.bench.process()
     application.append.complete(begin(application, changes))
     table.bench.load(Moment({**table.files, **planned.files}, planned.time_ms))
-    table.take_note(changes)
+    table.record_others(changes)
     table.execute()
 
 
@@ -119,21 +119,21 @@ def _two_plans(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(schedule_compaction, "check_trigger", lambda _: None)
 
 
-def _pending_writes_unheeded(patch: pytest.MonkeyPatch) -> None:
+def _pending_writes_ignored(patch: pytest.MonkeyPatch) -> None:
     """Neither by who plans and executes, nor by the writer when it completes."""
     for name in ("quiet_moment", "gap_now"):
         patch.setattr(draft, name, lambda facts: QuietMoment(facts.now, is_now=True))
-    _late_writes_unheeded(patch)
+    _late_writes_ignored(patch)
     patch.setattr(CompactionRunner, "_wait_for_unaware_writes", lambda *_: None)
 
 
-def _late_writes_unheeded(patch: pytest.MonkeyPatch) -> None:
+def _late_writes_ignored(patch: pytest.MonkeyPatch) -> None:
     """Writes with an earlier instant than the plan's that became visible after it was made."""
     patch.setattr(run_compaction, "open_at", lambda *_: ())
     writer_unchecked(patch)
 
 
-def _late_writes_unheeded_at_the_commit(patch: pytest.MonkeyPatch) -> None:
+def _late_writes_ignored_at_the_commit(patch: pytest.MonkeyPatch) -> None:
     real: Any = vars(run_compaction)["_overtaken"]
     looks: list[str] = []
 
@@ -181,7 +181,7 @@ MUTANTS = (
     Mutant(
         "11",
         "a plan ignores blocks of pending writes (version 6)",
-        _pending_writes_unheeded,
+        _pending_writes_ignored,
         history(writes(BASE, BEFORE_T, AFTER_T), _compacts_while_a_write_is_pending, of=lambda: living(6)),
     ),
     Mutant(
@@ -193,7 +193,7 @@ MUTANTS = (
     Mutant(
         "v8",
         "a compaction is planned across a pending write, whose log then sorts before older left-overs (version 9)",
-        _pending_writes_unheeded,
+        _pending_writes_ignored,
         history(
             writes(BASE, BEFORE_T, AFTER_T),
             _compacts_while_a_write_is_pending,
@@ -203,7 +203,7 @@ MUTANTS = (
     Mutant(
         "late",
         "a write that becomes visible after the plan, with an earlier instant, is ignored (version 9)",
-        _late_writes_unheeded,
+        _late_writes_ignored,
         history(
             writes(BASE, BEFORE_T, AFTER_T),
             _compacts_beside_one_who_becomes_visible_late(while_it_runs=False),
@@ -213,7 +213,7 @@ MUTANTS = (
     Mutant(
         "late-commit",
         "the same while the plan runs: the commit does not check again (version 9)",
-        _late_writes_unheeded_at_the_commit,
+        _late_writes_ignored_at_the_commit,
         history(
             writes(BASE, BEFORE_T, AFTER_T),
             _compacts_beside_one_who_becomes_visible_late(while_it_runs=True),

@@ -76,7 +76,7 @@ def _compacts_across_a_change_of_the_schema(table: LivingTable) -> None:
     wider = upserts.append_column("more", pa.array(["new"]))
     process = table.bench.process()
     process.append.write(WriteOperation.UPSERT, arrow_records(process, wider, None), NoProgress())
-    table.take_note((put("k1", 12, "wider"),))
+    table.record_others((put("k1", 12, "wider"),))
     assert table.bench.process().state().schema != then, "the history does not get there"
     table.schedule(3)
     table.execute()
@@ -96,10 +96,10 @@ def _begins_before_the_plan_is_visible(table: LivingTable) -> None:
     table.bench.load(before)
     unaware = begin(table.bench.process(), _UNAWARE)
     table.bench.load(Moment({**table.files, **planned.files}, planned.time_ms))
-    table.take_note(())
+    table.record_others(())
     table.execute()
     table.bench.process().append.complete(unaware)
-    table.take_note(_UNAWARE)
+    table.record_others(_UNAWARE)
     table.execute()
     table.inspect(whole=True)
     seen = table.observer.look(table.bench.process(), (plan.instant,)).as_of[plan.instant]

@@ -47,7 +47,7 @@ class Campaign:
                 continue
             done.append((life, move))
         failed = self._by_hudi([(life, move) for life, move in done if move.actor != EVENTIDE])
-        going_on: list[Life] = []
+        extending: list[Life] = []
         optimized = {life.seed: life.oracle.read_optimized() for life, _ in done}
         for life, move in done:
             if life.seed in failed:
@@ -63,8 +63,8 @@ class Campaign:
             life.has_other_bases = (
                 not isinstance(move, WriteChanges) or life.oracle.read_optimized() != optimized[life.seed]
             )
-            going_on.append(life)
-        return going_on
+            extending.append(life)
+        return extending
 
     def _is_done_by_eventide(self, life: Life, move: Move) -> bool:
         try:

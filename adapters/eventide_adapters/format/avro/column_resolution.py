@@ -1,10 +1,11 @@
-"""Brings columns as a writer wrote them to the table's schema: by name, at every depth.
+"""Converts columns from the writer's schema to the table's schema: by name, at every depth.
 
-A field that the writer did not have is the schema's default, otherwise null. A field that the schema does not have is
-left out. Order does not matter. Types are promoted as in `type_promotion`. Anything else does not fit.
+A field that the writer did not have gets the schema's default, otherwise null. A field that the schema does not have is
+dropped. The order of fields does not matter. Types are promoted as `type_promotion` describes. Any other difference is
+an error.
 
-How Hudi reads files older than the table's schema was measured: docs/on_disk_format.md describes where its readers
-differ.
+docs/on_disk_format.md describes how Hudi's readers read files that are older than the table's schema, and where they
+differ. Both were measured.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ Column = Any
 def resolve_columns(
     columns: Mapping[str, Column], count: int, target: Sequence[AvroField], place: str
 ) -> pa.RecordBatch:
-    """The rows in the target's columns and types; `place` names the file in errors.
+    """The rows in the target's columns and types. `place` names the file in errors.
 
     Raises UnsupportedTableError if a column's type does not fit, RecordDecodeError if a value doesn't.
     """
@@ -37,7 +38,7 @@ def resolve_columns(
 
 
 def check_columns(written: Mapping[str, pa.DataType], target: Sequence[AvroField], place: str) -> None:
-    """Raises UnsupportedTableError naming the first column whose type cannot be brought to the target's."""
+    """Raises UnsupportedTableError naming the first column whose type cannot become the target's type."""
     for field in target:
         kind = written.get(field.name)
         if kind != field.type.arrow:
@@ -45,7 +46,7 @@ def check_columns(written: Mapping[str, pa.DataType], target: Sequence[AvroField
 
 
 def _field(written: Column | None, count: int, field: AvroField, place: str, present: Column | None = None) -> Column:
-    """`present`: the rows in which the field's own record is not null; None: all rows."""
+    """The field's column. `present`: the rows whose enclosing record is not null; None for all rows."""
     if written is None:
         return _absent(count, field, place)
     resolved = _resolve(written, field.type, place)

@@ -1,11 +1,11 @@
-"""The values of Avro columns while they are read, and the Arrow arrays that they become.
+"""Collects the values of Avro columns during decoding and converts them to Arrow arrays.
 
-A column has room for every row of its parent: of the block, of a struct, or of the items of some collections. Rows are
-valid, and zero or empty, until set otherwise. What is in a null row or below one is never read.
+A column has room for every row of its parent, which is the block, a struct, or the items of some collections. Rows are
+valid, and zero or empty, until they are set. Values in or below a null row are never read.
 
-Texts are not copied on the way: their bounds become the offsets of one array over the whole block, of which every second
-element is a value. The items of collections come in the order in which they were read, each pass over some rows a segment
-of its own; `array` brings them in the order of the rows.
+Strings are not copied during decoding. Their bounds become the offsets of one array over the whole block, in which
+every second element is a value. The items of collections arrive in the order in which they are read; each pass over
+some rows adds a segment. `array` puts them in the order of the rows.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ NUMBERS: Final[Mapping[str, str]] = {"int": "<i4", "long": "<i8", "float": "<f4"
 
 
 def column_of(avro_type: AvroType, count: int, buffer: Bytes) -> Column:
-    """An empty column of that type. `buffer` is the block, padded so that a fixed value may begin at its last byte."""
+    """An empty column of that type. `buffer` is the block, padded so that a fixed value can begin at its last byte."""
     match avro_type.kind:
         case "boolean":
             return Booleans(avro_type, count)
@@ -59,7 +59,7 @@ class Column:
         self._valid: Flags | None = None
 
     def mark_nulls(self, rows: Rows, valid: Flags) -> None:
-        """Marks as null the rows that are not valid."""
+        """Marks the rows that are not valid as null."""
         if self._valid is None:
             self._valid = np.ones(self.count, np.bool_)
         self._valid[rows] = valid
@@ -123,11 +123,11 @@ class Spans(Column):
             return pa.Array.from_buffers(arrow, self.count, [self.validity, _buffer(rows)])
         if self.count == 0:
             return pa.array([], arrow)
-        # Values alternate with the gaps between them; Arrow sizes its copy by the last bound.
+        # The values alternate with the gaps between them. Arrow sizes its copy by the last bound.
         self._bounds[-1] = len(self._buffer)
         spans = pa.Array.from_buffers(arrow, 2 * self.count, [None, _buffer(self._bounds), _buffer(self._buffer)])
         values = spans.take(np.arange(0, 2 * self.count, 2, dtype=np.int32))
-        values.validate(full=True)  # texts must be UTF-8
+        values.validate(full=True)  # strings must be UTF-8
         if self._valid is None:
             return values
         _, offsets, data = values.buffers()
@@ -157,7 +157,7 @@ class Structs(Column):
 
 
 class Widened(Structs):
-    """Unions with a type that holds all the others."""
+    """Unions with one type that can hold the values of all the others."""
 
     def array(self) -> Any:
         values = pc.coalesce(*(child.array().cast(self.type.arrow) for child in self.children))
@@ -165,7 +165,7 @@ class Widened(Structs):
 
 
 class Collections(Column):
-    """Arrays and maps. A map's items are records of key and value."""
+    """Arrays and maps. The items of a map are records of key and value."""
 
     def __init__(self, avro_type: AvroType, count: int, buffer: Bytes) -> None:
         super().__init__(avro_type, count)

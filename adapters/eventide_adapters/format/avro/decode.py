@@ -1,12 +1,12 @@
-"""Decodes the content of an Avro data block, a segment at a time.
+"""Decodes the content of an Avro data block, one segment at a time.
 
     content := i32 version  i32 n  n x (i32 length  record)
 
-Numbers are big-endian; a record is Avro without a schema, which is in the block's header. The versions 1, 2 and 3 are
-written alike; version 0 has no count and is older than any table that eventide reads.
+Numbers are big-endian. A record is Avro without a schema; the schema is in the block's header. The versions 1, 2, and 3
+have the same layout. Version 0 has no count and is older than any table that eventide reads.
 
-A segment is as many whole records as fit into one read; a record that is longer is read alone. The records are decoded by
-columns, and one by one only where their collections are too uneven for that.
+A segment contains as many whole records as fit into one read; a longer record is read alone. Records are decoded column
+by column, or one by one if their collections are too uneven for that.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from eventide_core.errors import RecordDecodeError, UnsupportedLogFormatError
 SEGMENT_BYTES: Final = 32 * 1024 * 1024
 _VERSIONS = (1, 2, 3)
 _HEAD_BYTES = 8  # version and count
-_CONTENT_BYTES_MAX = (1 << 31) - 1  # Hudi holds a content in one Java array
+_CONTENT_BYTES_MAX = (1 << 31) - 1  # Hudi keeps a content in one Java array
 _read_length = struct.Struct(">i").unpack_from
 
 Positions = npt.NDArray[np.int64]
@@ -38,11 +38,11 @@ Positions = npt.NDArray[np.int64]
 def iter_avro_block(
     read: Callable[[int, int], bytes], size: int, writer_schema: str, target: Sequence[AvroField], place: str
 ) -> Iterator[pa.RecordBatch]:
-    """The records in the columns and types of `target`, in batches; `place` names the block in errors.
+    """The records in the columns and types of `target`, in batches. `place` names the block in errors.
 
-    `read` gives a range of the content, which has `size` bytes. A block without records is one empty batch. Raises
-    RecordDecodeError where the content does not fit the writer's schema, UnsupportedTableError where that does not fit the
-    target, UnsupportedLogFormatError for an unknown version.
+    `read` returns a range of the content, which has `size` bytes. A block without records yields one empty batch.
+    Raises RecordDecodeError if the content does not fit the writer's schema, UnsupportedTableError if that schema does
+    not fit the target, UnsupportedLogFormatError for an unknown version.
     """
     fields = record_fields(writer_schema)
     check_columns({field.name: field.type.arrow for field in fields}, target, place)
@@ -71,7 +71,7 @@ def avro_record_bounds(content: bytes, place: str) -> tuple[Positions, Positions
 
 
 def _segments(read: Callable[[int, int], bytes], size: int, place: str) -> Iterator[tuple[bytes, Positions, Positions]]:
-    """Bytes of the content, with the starts and ends of the whole records in them."""
+    """Bytes of the content, with the start and end positions of the whole records in them."""
     offset, position, done = 0, _HEAD_BYTES, 0
     content = read(0, min(size, SEGMENT_BYTES))
     count = _checked_count(content, size, place)
@@ -90,10 +90,14 @@ def _segments(read: Callable[[int, int], bytes], size: int, place: str) -> Itera
 
 
 def _bounds(content: bytes, position: int, count: int, place: str) -> tuple[Positions, Positions, int]:
-    """Where the whole records from `position` on begin and end, `count` at most, and where the next one's length stands."""
+    """The starts and ends of whole records from `position` on, and the position of the length after them.
+
+    Finds at most `count` records.
+    """
     bounds = [position]
     read, note, size = _read_length, bounds.append, len(content)
-    # This loop does only what has to be done record by record. A length that leads out ends it, or is found afterwards.
+    # This loop only does what must be done record by record. A length that exceeds the content ends it, or is found
+    # below.
     with suppress(struct.error):
         for _ in range(count):
             position += 4 + read(content, position)[0]

@@ -1,11 +1,11 @@
 """Encodes flat records as Avro, column by column: the counterpart of `vectors`.
 
-1. Each column becomes pieces: the branch of its union, a varint, raw bytes. A piece is the length of each row's part, 0 for
-   a null, and all parts one after another.
-2. A row's length is the sum over its pieces; so every part's place in the block is known.
-3. Each piece is copied to its places at once.
+1. Each column becomes pieces: the branch of its union, a varint, raw bytes. A piece consists of the length of each
+   row's part, which is 0 for a null, and of the concatenated parts.
+2. The length of a row is the sum over its pieces. This gives the position of every part in the block.
+3. Each piece is copied to its positions in one step.
 
-Rows go in chunks that keep the places in the processor's cache.
+Rows are processed in chunks whose positions fit in the processor's cache.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ _RAW: Final = {"float": "<f4", "double": "<f8"}
 
 
 def can_encode(fields: Sequence[AvroField]) -> bool:
-    """Whether every field is a primitive, a fixed or an enum, or a union of one of these with null.
+    """Whether every field is a primitive, a fixed, or an enum, or a union of one of these with null.
 
-    Decimals on bytes don't count, because their shortest form depends on each value.
+    False for a decimal on bytes, because its shortest form depends on each value.
     """
     return all(
         field.type.kind in _FLAT and not (field.type.kind == "bytes" and pa.types.is_decimal(field.type.arrow))
@@ -45,9 +45,9 @@ def can_encode(fields: Sequence[AvroField]) -> bool:
 
 
 def encode_records(records: pa.Table, fields: Sequence[AvroField]) -> bytes:
-    """The records, each after its length in four bytes; the table has the fields' columns, in their types.
+    """The encoded records, each preceded by its length in four bytes. The table has the fields' columns in their types.
 
-    Raises UnsupportedTableError for a text that is not a symbol of its enum.
+    Raises UnsupportedTableError for a string that is not a symbol of its enum.
     """
     chunks: list[Bytes] = []
     for begin in range(0, len(records), _CHUNK_ROWS):
@@ -120,7 +120,7 @@ def _varints(numbers: npt.NDArray[Any]) -> Piece:
     if len(folded) == 0 or int(folded.max()) < 0x80:
         return np.ones(len(folded), np.int64), folded.astype(np.uint8)
     groups = (folded[:, None] >> _SHIFTS).astype(np.uint8) & np.uint8(0x7F)
-    # The last group that is not empty ends the number; the number 0 has one group anyway.
+    # The last nonzero group ends the number. The number 0 has one group.
     lengths = np.maximum(_VARINT_BYTES_MAX - np.argmax((groups != 0)[:, ::-1], axis=1), 1)
     lengths[folded == 0] = 1
     places = np.arange(_VARINT_BYTES_MAX)
@@ -129,7 +129,7 @@ def _varints(numbers: npt.NDArray[Any]) -> Piece:
 
 
 def _spans(column: Any) -> Piece:
-    """Texts and bytes, stored one after another."""
+    """Strings and bytes, concatenated."""
     buffers: list[Any] = column.buffers()
     offsets = np.frombuffer(buffers[1], np.int32)[column.offset : column.offset + len(column) + 1].astype(np.int64)
     data = np.frombuffer(buffers[2] or b"", np.uint8)[offsets[0] : offsets[-1]]
@@ -137,7 +137,7 @@ def _spans(column: Any) -> Piece:
 
 
 def _fixed(column: Any, size: int) -> Bytes:
-    """Bytes unchanged; decimals, which Arrow keeps as 16-byte little-endian numbers, as big-endian numbers."""
+    """Fixed values unchanged; decimals, which Arrow stores as 16-byte little-endian numbers, as big-endian numbers."""
     width = 16 if pa.types.is_decimal(column.type) else size
     data = np.frombuffer(column.buffers()[1], np.uint8)[column.offset * width : (column.offset + len(column)) * width]
     if pa.types.is_decimal(column.type):

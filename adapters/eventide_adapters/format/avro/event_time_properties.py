@@ -1,8 +1,8 @@
 """The range of a data block's event times as properties of the schema in its header.
 
-Hudi's readers refuse a header key that they do not know, but skip properties of a schema that Avro does not know.
-So a range can be read without the block's content, and every stock reader still reads the block. A block that has a
-range holds no record marked as deleted: its writer put those into DELETE blocks.
+Hudi's readers refuse an unknown header key, but ignore properties of a schema that Avro does not know. So eventide can
+read a range without the block's content, and every stock reader can still read the block. A block that has a range
+contains no record marked as deleted, because its writer put those into DELETE blocks.
 """
 
 import json
@@ -18,7 +18,7 @@ _MIN = "eventide.min_event_time_ms"
 _MAX = "eventide.max_event_time_ms"
 _UNKNOWN = "eventide.unknown_event_times"
 
-# The last brace is the schema's own, so these are the properties of the schema and not of a nested type.
+# The last brace belongs to the outermost schema, so these are its properties and not those of a nested type.
 _PROPERTIES = re.compile(
     rf',"{re.escape(_FIELD)}":"[^"\\]*","{re.escape(_MIN)}":(-?\d+|null),"{re.escape(_MAX)}":(-?\d+|null),'
     rf'"{re.escape(_UNKNOWN)}":\d+\}}'
@@ -26,7 +26,7 @@ _PROPERTIES = re.compile(
 
 
 def schema_with_event_times(schema: str, field: str, event_times: EventTimeRange) -> str:
-    """The schema with the range of that field as its properties."""
+    """The schema with the range of that field as properties."""
     properties = {
         _FIELD: field,
         _MIN: event_times.min_ms,
@@ -37,7 +37,7 @@ def schema_with_event_times(schema: str, field: str, event_times: EventTimeRange
 
 
 def without_event_times(schema: str) -> str:
-    """The schema without the properties of `schema_with_event_times`: the same text for all blocks of a write.
+    """The schema without the properties that `schema_with_event_times` adds: the same text for all blocks of a write.
 
     Returns a text without such properties unchanged.
     """
@@ -46,19 +46,19 @@ def without_event_times(schema: str) -> str:
 
 
 def event_times_in_header(block: LogBlock, field: str | None) -> EventTimeRange | None:
-    """The range of `field` in the header of a data block; None if it has none, and for other blocks."""
+    """The range of `field` in the header of a data block; None if the header has none, and for other blocks."""
     if block.block_type is BlockType.DELETE:
         return None
     return event_times_of_schema(block.header.get(HeaderKey.SCHEMA, ""), field)
 
 
 def event_times_of_schema(schema: str, field: str | None) -> EventTimeRange | None:
-    """The range of `field` in the schema of a block; None if it has none, or the range of another field.
+    """The range of `field` in the schema of a block; None if it has none or has the range of another field.
 
-    Raises RecordDecodeError for half a range, and for an invalid schema.
+    Raises RecordDecodeError for an incomplete range, and for an invalid schema.
     """
     if _FIELD not in schema:
-        return None  # most schemas don't have to be parsed
+        return None  # most schemas don't need to be parsed
     try:
         parsed = dict[str, Any](json.loads(schema))
     except (ValueError, TypeError, RecursionError) as error:

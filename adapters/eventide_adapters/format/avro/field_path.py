@@ -1,4 +1,4 @@
-"""Fields by path, as in Hudi's settings: `a.b` is the field b of the record a. No name contains a dot."""
+"""Fields by path, as in Hudi's settings: `a.b` is the field b of the record a. No field name contains a dot."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ import pyarrow.compute as pc
 
 
 def top_level(paths: Iterable[str]) -> tuple[str, ...]:
-    """The columns that hold these fields, each once."""
+    """The columns that contain these fields, without duplicates."""
     return tuple(dict.fromkeys(path.partition(".")[0] for path in paths))
 
 
 def type_at(path: str, types: Mapping[str, pa.DataType]) -> Any:
-    """The type of a field of these columns; None if there is no such field."""
+    """The type of a field in these columns; None if there is no such field."""
     name, *inner = path.split(".")
     found: Any = types.get(name)
     for step in inner:
@@ -27,7 +27,7 @@ def type_at(path: str, types: Mapping[str, pa.DataType]) -> Any:
 
 
 def column_at(records: pa.RecordBatch | pa.Table, path: str) -> Any:
-    """The values of a field, null if a record that holds it is null."""
+    """The values of a field; null if an enclosing record is null."""
     name, *inner = path.split(".")
     column: Any = records.column(name)
     return pc.struct_field(column, inner) if inner else column

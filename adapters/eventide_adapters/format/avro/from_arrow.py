@@ -1,4 +1,4 @@
-"""The Avro schema that Hudi's Spark writer would give a table made from Arrow data."""
+"""The Avro schema that Hudi's Spark writer gives a table that is created from Arrow data."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ _PRIMITIVES: Final = {
 
 
 def avro_schema_of(table_name: str, columns: pa.Schema) -> str:
-    """The schema as JSON, without meta fields; a nullable column becomes a union of null and its type.
+    """The schema as JSON, without meta fields. A nullable column becomes a union of null and its type.
 
-    In the record's name, characters that Avro does not allow become two underscores, as in Hudi. Column names stay.
-    Raises UnsupportedTableError, naming the column, for a type that has no place in a Hudi table.
+    In the record's name, each character that Avro does not allow becomes two underscores, as in Hudi. Column names stay
+    unchanged. Raises UnsupportedTableError, which names the column, for a type that a Hudi table cannot have.
     """
     name = sanitized(table_name)
     namespace = f"hoodie.{name}"
@@ -39,7 +39,7 @@ def avro_schema_of(table_name: str, columns: pa.Schema) -> str:
 
 
 def avro_field_of(column: pa.Field[Any], record: str) -> dict[str, Any]:
-    """The field of a column, in the record of that full name."""
+    """The field of a column in the record of that full name."""
     avro = _avro_type(column.type, f"{record}.{column.name}")
     if not column.nullable:
         return {"name": column.name, "type": avro}
@@ -53,12 +53,12 @@ def _avro_type(kind: ArrowType, place: str) -> Any:
     if types.is_date32(kind):
         return {"type": "int", "logicalType": "date"}
     if types.is_timestamp(kind):
-        # As in Spark. Of nanoseconds only whole microseconds fit, and a write refuses others.
+        # As in Spark. Only whole microseconds of nanosecond values fit; a write refuses others.
         unit = "millis" if kind.unit == "ms" else "micros"
         prefix = "timestamp" if kind.tz else "local-timestamp"
         return {"type": "long", "logicalType": f"{prefix}-{unit}"}
     if types.is_decimal128(kind):
-        # The fewest bytes that hold every number with that many digits.
+        # The fewest bytes that can hold every number with that many digits.
         size = ((10**kind.precision).bit_length() + 8) // 8
         decimal = {"logicalType": "decimal", "precision": kind.precision, "scale": kind.scale}
         return {"type": "fixed", "name": "fixed", "namespace": place, "size": size, **decimal}

@@ -1,16 +1,16 @@
-"""Limits of what a few bytes may make a reader load into memory.
+"""Limits of the memory that a small file can make a reader allocate.
 
-    inflated    16 MiB, or 100 times what exists: Hudi's own gzip reaches 20 on names of files, and 1,000 on bloom
-                filters that are nearly empty, which are smaller
-    rows        100 a byte of a Parquet file: the record keys alone, no two alike, take more than a hundredth of a byte each;
-                1 a byte of an archived timeline, whose rows are instants with all that is known of them
-    Parquet     a column of a row group that is inflated to more than 1 GiB, and by more than 100 times
+    inflated    16 MiB, or 100 times the compressed size. Hudi's own gzip reaches 20 times on file names, and
+                1,000 times on bloom filters that are nearly empty, which are smaller than 16 MiB.
+    rows        100 per byte of a Parquet file: the record keys alone, which are distinct, take more than a hundredth of
+                a byte each. 1 per byte of an archived timeline, whose rows are instants with all their metadata.
+    Parquet     no column of a row group may inflate to more than 1 GiB and by more than 100 times.
 
 Lengths are checked before memory is allocated for them.
 
-Not checked: the sizes that the header of a Parquet page says, up to 2 GiB, for which Arrow takes memory that it does not
-touch; and a text of a dictionary that many rows point to. There the process' own limit counts (`ulimit -v`, or
-`spark.executor.pyspark.memory`): what goes beyond it is answered with the same error.
+Not checked: the sizes in the header of a Parquet page, up to 2 GiB, for which Arrow allocates memory that it does not
+touch; and a dictionary string that many rows refer to. In these cases the limit of the process applies (`ulimit -v`, or
+`spark.executor.pyspark.memory`). If the process exceeds it, the same error is raised.
 """
 
 from collections.abc import Iterator
@@ -29,14 +29,14 @@ INSTANTS_A_BYTE_MAX: Final = 1
 
 
 def inflated_bytes_max(size: int) -> int:
-    """The greatest size to which compressed bytes may inflate."""
+    """The maximum size to which this many compressed bytes may inflate."""
     return max(_INFLATED_ALWAYS_BYTES, _RATIO_MAX * size)
 
 
 def check_parquet(
     metadata: pq.FileMetaData, size: int, place: str, *, rows_a_byte_max: int = RECORDS_A_BYTE_MAX
 ) -> None:
-    """Raises ResourceLimitError for a Parquet file of `size` bytes that states more than Hudi's files can hold."""
+    """Raises ResourceLimitError if a Parquet file of `size` bytes claims to contain more than Hudi's files can."""
     groups = [metadata.row_group(number) for number in range(metadata.num_row_groups)]
     rows = max(metadata.num_rows, sum(group.num_rows for group in groups))
     if rows > rows_a_byte_max * size:
@@ -56,7 +56,7 @@ def check_parquet(
 
 @contextmanager
 def within_memory(place: str) -> Iterator[None]:
-    """Turns a lack of memory into ResourceLimitError."""
+    """Converts a lack of memory to ResourceLimitError."""
     try:
         yield
     except ResourceLimitError:

@@ -1,8 +1,8 @@
 """Decodes Avro records of any shape, one by one, into Arrow columns.
 
-fastavro reads them by a schema made from the resolved types: the same bytes, without logical types (Arrow's own types hold
-every value of those, Python's do not), and with each branch of a tagged union in a record of its own, which takes no bytes
-and whose field name says the branch.
+fastavro reads the records by a schema that is made from the resolved types. It describes the same bytes, with two
+differences. It has no logical types, because Arrow's types hold all their values and Python's don't. It puts each
+branch of a tagged union into a separate record, which takes no bytes and whose field name identifies the branch.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ import pyarrow as pa
 from eventide_adapters.format.avro.schema import AvroField, AvroType
 from eventide_core.errors import RecordDecodeError, UnsupportedTableError
 
-# fastavro raises these for bytes that do not fit the schema.
+# fastavro raises these errors for bytes that do not fit the schema.
 _MISFITS = (EOFError, IndexError, KeyError, OverflowError, TypeError, ValueError, MemoryError, struct.error)
 
 
@@ -32,7 +32,7 @@ def decode_records(
     fields: Sequence[AvroField],
     wanted: Collection[str],
 ) -> dict[str, pa.Array[Any]]:
-    """The wanted columns of the records that lie at `starts` to `ends`, in the schema's own types.
+    """The wanted columns of the records at `starts` to `ends`, in the schema's own types.
 
     Raises RecordDecodeError if the bytes do not fit the schema.
     """
@@ -60,7 +60,7 @@ def decode_records(
 
 
 def array_of_default(field: AvroField) -> Any:
-    """The value of a field in a record that does not have it, as an array of one. Raises UnsupportedTableError."""
+    """The value of a field for records that lack it, as an array of one element. Raises UnsupportedTableError."""
     try:
         return _array(field.type, [_default(field.type, field.default)])
     except (pa.ArrowException, AttributeError, KeyError, TypeError, ValueError) as error:
@@ -70,7 +70,7 @@ def array_of_default(field: AvroField) -> Any:
 
 
 def _default(avro_type: AvroType, value: Any) -> Any:
-    """A default in JSON as the value that fastavro gives: bytes are texts of characters up to 255."""
+    """Converts a default in JSON to the value that fastavro returns. Bytes are strings of characters up to 255."""
     if value is None:
         return None
     match avro_type.kind:
@@ -158,7 +158,7 @@ def _struct(avro_type: AvroType, values: Sequence[Any]) -> Any:
 
 
 def _offsets(values: Sequence[Any]) -> Any:
-    """The start of each collection and the end of the last one; null for the start of a null."""
+    """The start of each collection and the end of the last one. The start of a null collection is null."""
     bounds = list(accumulate((len(value or ()) for value in values), initial=0))
     mask = np.array([value is None for value in values] + [False], np.bool_)
     return pa.array(np.array(bounds, np.int64), pa.int32(), mask=mask)

@@ -1,6 +1,6 @@
 """Resolves the types of a table's Avro schema, and gives the Arrow schema of its records.
 
-Types come out as Avro's Parquet writer stores them, so that a base file keeps its column types:
+The types are those that Avro's Parquet writer stores, so a base file keeps its column types:
 
     null | boolean | int | long | float | double | string | bytes     the Arrow type of that name
     fixed(n)                    fixed_size_binary(n)         enum, uuid on string     string
@@ -8,10 +8,10 @@ Types come out as Avro's Parquet writer stores them, so that a base file keeps i
     time-millis, -micros        time32(ms), time64(us)       timestamp-*              timestamp(ms | us, UTC)
     local-timestamp-*           timestamp(ms | us)           array, map, record       list, map, struct
     union of null and one type  that type, nullable          int|long, float|double   int64, float64
-    any other union             struct<member0, member1, ...>, the member that is set tells the branch
+    any other union             struct<member0, member1, ...>; the member that is set identifies the branch
 
-An unknown logical type says nothing, as Avro has it: the type below it counts. A schema is refused whose types lie too
-deep in each other, or say too many values: types that name others twice would say 2**n with n of them.
+An unknown logical type is ignored, as Avro specifies: the underlying type applies. A schema is refused if its types are
+nested too deeply or define too many values. Types that refer to others twice would define 2**n values with n types.
 """
 
 from __future__ import annotations
@@ -58,10 +58,10 @@ _WIDENED_UNIONS: Final[Mapping[frozenset[str], pa.DataType]] = {
 _DECIMAL_PRECISION_MAX = 38  # the limit of decimal128 and Spark
 _DECIMAL_BYTES_MAX = 16
 _DEPTH_MAX = 64
-_VALUES_MAX = 1 << 16  # values of one record, including nested ones: each is a Parquet column
+_VALUES_MAX = 1 << 16  # values of one record, including nested ones; each is a Parquet column
 
 ArrowType = Any
-"""Any pa.DataType. The library's stubs type each kind apart, so that a type that is known only at run time is of none."""
+"""Any pa.DataType. The library's stubs have a separate type for each kind, which is only known at run time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,8 +69,8 @@ class AvroType:
     """A type with its names resolved.
 
     `kind` is Avro's name of the type. `fields` are a record's fields, the item of an array or map, or the branches of a
-    union that are not null; `size` is that of a fixed, `symbols` those of an enum. `depth` and `values` say how many types
-    lie in each other, and how many there are in all.
+    union except null. `size` is the size of a fixed; `symbols` are those of an enum. `depth` is the nesting depth of
+    types, `values` their total number.
     """
 
     kind: str
@@ -83,7 +83,10 @@ class AvroType:
 
     @classmethod
     def of_fields(cls, kind: str, fields: tuple[AvroField, ...], arrow: Callable[[], ArrowType]) -> AvroType:
-        """A type made of others, with its Arrow type once their number is bounded. Raises ResourceLimitError."""
+        """A type that consists of others. Raises ResourceLimitError.
+
+        Computes the Arrow type after it checks the limits.
+        """
         depth = 1 + max((field.type.depth for field in fields), default=0)
         values = 1 + sum(field.type.values for field in fields)
         if depth > _DEPTH_MAX or values > _VALUES_MAX:
@@ -96,7 +99,7 @@ class AvroType:
 
     @property
     def item(self) -> AvroField:
-        """The item of an array; of a map an entry, which is a record of key and value."""
+        """The item of an array. The item of a map is an entry, which is a record of key and value."""
         (item,) = self.fields
         if self.kind == "array":
             return item
@@ -111,9 +114,9 @@ class AvroType:
 
 @dataclass(frozen=True, slots=True)
 class AvroField:
-    """A field; `null_branch` is the place of null in its union of two or more, None if it has no such union.
+    """A field. `null_branch` is the position of null in its union of two or more types; None if it has no such union.
 
-    `default` is the value, as JSON has it, in a record without the field; None if that is null or nothing.
+    `default` is the value for a record without the field, as in JSON; None if it is null or absent.
     """
 
     name: str
@@ -133,7 +136,7 @@ class AvroField:
 
 @lru_cache(maxsize=64)
 def with_meta_fields(schema: str) -> str:
-    """The schema with Hudi's meta fields in front, as it is in log blocks and base files."""
+    """The schema with Hudi's meta fields first, as in log blocks and base files."""
     parsed = _load(schema)
     fields = [{"name": name, "type": ["null", "string"], "doc": "", "default": None} for name in META_FIELDS]
     fields += [f for f in parsed["fields"] if f["name"] not in META_FIELDS]
@@ -144,12 +147,12 @@ def with_meta_fields(schema: str) -> str:
 
 
 def table_fields(schema: str, names: Collection[str] | None = None) -> tuple[AvroField, ...]:
-    """The fields of a table's records, meta fields in front, in that order; of `names` alone where given."""
+    """The fields of a table's records in order, meta fields first. If `names` is given, only these."""
     return tuple(f for f in record_fields(with_meta_fields(schema)) if names is None or f.name in names)
 
 
 def query_schema(shape: RecordShape) -> pa.Schema:
-    """The Arrow schema of a query's rows: Hudi's meta fields first, where the table has them."""
+    """The Arrow schema of a query's rows. Hudi's meta fields come first if the table has them."""
     return arrow_schema(shape.schema if shape.key_fields else with_meta_fields(shape.schema))
 
 
@@ -164,7 +167,7 @@ def record_fields(schema: str) -> tuple[AvroField, ...]:
     return _record_fields(without_event_times(schema))
 
 
-@lru_cache(maxsize=64)  # every block of a log file has the same schema, of some hundred kilobytes in wide tables
+@lru_cache(maxsize=64)  # every block of a log file has the same schema, in wide tables of some hundred kilobytes
 def _record_fields(schema: str) -> tuple[AvroField, ...]:
     try:
         return _Resolver().resolve(_load(schema), "").fields
@@ -184,7 +187,7 @@ def _load(schema: str) -> dict[str, Any]:
 
 @dataclass(slots=True)
 class _Resolver:
-    """Resolves the types of one schema; named types are known from their definition on. None: still being defined."""
+    """Resolves the types of one schema. A named type is known from its definition on; None while it is being defined."""
 
     names: dict[str, AvroType | None] = field(default_factory=dict)
 
@@ -207,7 +210,7 @@ class _Resolver:
                 return self.resolve(kind, namespace)
 
     def field(self, name: str, schema: Any, namespace: str, *, default: Any = None) -> AvroField:
-        """A field, with null removed from its type."""
+        """A field. Null is removed from its type."""
         if isinstance(schema, list) and "null" in schema:
             others = [branch for branch in schema if branch != "null"]
             if others:
@@ -225,7 +228,7 @@ class _Resolver:
 
     def _union(self, branches: list[Any], namespace: str) -> AvroType:
         members = tuple(AvroField(f"member{i}", self.resolve(b, namespace)) for i, b in enumerate(branches))
-        if len(members) == 1:  # still a union: its values are written with the number of their branch
+        if len(members) == 1:  # still a union: values are preceded by the number of their branch
             return AvroType.of_fields("union", members, lambda: members[0].type.arrow)
         widened = _WIDENED_UNIONS.get(frozenset(member.type.kind for member in members))
         if widened is not None and all(str(m.type.arrow) == str(_PRIMITIVES[m.type.kind]) for m in members):
@@ -240,7 +243,7 @@ class _Resolver:
         else:
             item = self.field("value", schema["values"], namespace)
         if _takes_no_bytes(item):
-            # The number of such items can't be checked against the content.
+            # The content can't be used to check the number of such items.
             raise UnsupportedTableError(f"an Avro {kind} of nulls")
         is_array = kind == "array"
         return AvroType.of_fields(

@@ -1,12 +1,12 @@
-"""Type promotion: the types of a column before its table's type was widened, and the conversion of values.
+"""Type promotion: the types that a column may have had before its table's type was widened, and how values convert.
 
     int -> long, float, double, string      float -> double, string     bytes <-> string
     long -> float, double, string           double -> string            date, decimal -> string
     decimal -> a wider one                  timestamp: millis -> micros null -> anything
 
-As Hudi has it, in log files and base files alike: a float becomes the double that is written with the same digits (0.1
-stays 0.1), and numbers become the texts that Java makes of them. An integer without annotation is a time below a
-logical type that the file's writer did not know, and zoned and local timestamps are the same number.
+As in Hudi, for log files and base files alike, a float becomes the double with the same decimal digits (0.1 stays 0.1),
+and numbers become the strings that Java formats. If the file's writer did not know a logical type, its column has plain
+integers, which are read as that type. Zoned and local timestamps are the same number.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 Column = Any
-"""Any pa.Array; the library's stubs type each kind apart."""
+"""Any pa.Array; the library's stubs have a separate type for each kind."""
 
 _LEAST_PLAIN, _GREATEST_PLAIN = 1e-3, 1e7  # Java writes smaller and greater numbers with an exponent
 _UNITS = {"ms": 1_000, "us": 1}
 
 
 def promote(array: Column, wanted: Any) -> Column | None:
-    """The values in the wanted type; None if no writer of Hudi would have widened the one to the other.
+    """The values in the wanted type; None if no Hudi writer would have widened the source type to it.
 
     Raises ArrowInvalid for a value that the wanted type cannot hold.
     """

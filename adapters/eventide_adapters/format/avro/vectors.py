@@ -1,15 +1,16 @@
-"""Decodes Avro records column by column: one cursor a record, all of them moved over a field at once.
+"""Decodes Avro records column by column: one cursor per record, and all cursors move over a field together.
 
-1. Each record has a cursor, at first its start. The fields are passed in schema order; a field moves every cursor.
-2. A nullable field reads the branch of its union; the cursors of nulls stay there. A union of several types passes each
-   branch with the cursors that are in it.
-3. A varint is read as eight bytes at once: its length is that of the run of continuation bits, and its groups of seven
-   bits are pushed together by three masks. The rare longer ones take a second step.
-4. A collection reads its counts, then the first item of all records that have one, then the second, and so on.
-5. After the last field every cursor must stand at its record's end; otherwise, the bytes do not fit the schema.
+1. Each record has a cursor, which begins at the record's start. The fields are passed in schema order; each field moves
+   all cursors.
+2. A nullable field reads the branch of its union. The cursors of nulls stay behind it. A union of several types passes
+   each branch with the cursors of the records that have it.
+3. A varint is read as eight bytes at once. The run of continuation bits gives its length, and three masks join its
+   groups of seven bits. The rare longer varints take a second step.
+4. A collection reads its counts, then the first item of all records that have one, then the second item, and so on.
+5. After the last field, every cursor must be at its record's end. Otherwise, the bytes do not fit the schema.
 
-Rows go in chunks that keep the cursors in the processor's cache. No cursor ever leaves its record by more than one fixed
-step before it is checked, and the buffer is padded by that much.
+Rows are processed in chunks whose cursors fit in the processor's cache. No cursor leaves its record by more than one
+fixed step before it is checked; the buffer is padded by that much.
 """
 
 from __future__ import annotations
@@ -41,7 +42,8 @@ _CHUNK_ROWS: Final = 8192
 _VARINT_BYTES_MAX: Final = 10
 _DECIMAL_BYTES_MAX: Final = 16  # the size of decimal128
 _INT_MIN, _INT_MAX = -(1 << 31), (1 << 31) - 1
-# Collections are read in as many steps as the longest one has items; a step costs about as much as eight items one by one.
+# Collections take as many steps as the longest one has items. A step takes about as long as decoding eight items
+# singly.
 _STEPS_THAT_DO_NOT_MATTER: Final = 64
 _ITEMS_A_STEP_MIN: Final = 8
 
@@ -61,8 +63,10 @@ _COMPRESS: Final = tuple(
 
 
 class UnevenCollectionsError(Exception):
-    """The collections of these records are to be read one by one: a few are far longer than the others, or one comes in
-    several blocks."""
+    """The collections of these records have to be read one by one.
+
+    Either a few are far longer than the others, or one comes in several blocks.
+    """
 
 
 def decode_vectors(
@@ -72,10 +76,10 @@ def decode_vectors(
     fields: Sequence[AvroField],
     wanted: Collection[str],
 ) -> dict[str, pa.Array[Any]]:
-    """The wanted columns of the records that lie at `starts` to `ends`, in the schema's own types.
+    """The wanted columns of the records at `starts` to `ends`, in the schema's own types.
 
-    Raises RecordDecodeError if the bytes do not fit the schema, UnevenCollectionsError if steps over all records
-    are no way to read them.
+    Raises RecordDecodeError if the bytes do not fit the schema, UnevenCollectionsError if column-by-column decoding is
+    not suitable for the collections.
     """
     widest = _VARINT_BYTES_MAX + 8 + max((_widest_step(field.type) for field in fields), default=0)
     buffer = np.zeros(len(content) + widest, np.uint8)
@@ -103,14 +107,14 @@ def _widest_step(avro_type: AvroType) -> int:
 
 
 class _Reader:
-    """Reads values at many cursors of one buffer at once. Each `pass_` returns the cursors' new positions.
+    """Reads values at many cursors of one buffer together. Each `pass_` method returns the cursors' new positions.
 
-    A column that is None is skipped.
+    Skips a column that is None.
     """
 
     def __init__(self, buffer: Bytes) -> None:
         self._bytes = buffer
-        # Every position as the start of a number: unaligned views that overlap.
+        # Every position as the start of a number: unaligned, overlapping views.
         self._words = np.ndarray((len(buffer) - 7,), "<u8", buffer, strides=(1,))
         self._floats = {
             kind: np.ndarray((len(buffer) - 7,), NUMBERS[kind], buffer, strides=(1,)) for kind in ("float", "double")
@@ -119,7 +123,7 @@ class _Reader:
     def pass_field(
         self, field: AvroField, cursors: Positions, stops: Positions, column: Column | None, rows: Rows
     ) -> Positions:
-        if field.null_branch is not None and not _bears_branches(field.type):
+        if field.null_branch is not None and not _states_branch(field.type):
             cursors = self._pass_nullable(field, cursors, stops, column, rows)
         else:
             cursors = self._pass_value(field, cursors, stops, column, rows)
@@ -131,7 +135,7 @@ class _Reader:
         self, field: AvroField, cursors: Positions, stops: Positions, column: Column | None, rows: Rows
     ) -> Positions:
         branch = self._bytes[cursors]
-        if (branch & 0xFD).any():  # the branches 0 and 1 are written as the bytes 0 and 2
+        if (branch & 0xFD).any():  # the branches 0 and 1 are encoded as the bytes 0 and 2
             raise RecordDecodeError(f"field {field.name}: no such branch of its union")
         valid = branch != 2 * (field.null_branch or 0)
         cursors = cursors + 1
@@ -144,7 +148,7 @@ class _Reader:
     def _pass_some(
         self, field: AvroField, chosen: Flags, cursors: Positions, stops: Positions, column: Column | None, rows: Rows
     ) -> Positions:
-        """Passes the value where `chosen`; moves these cursors in place."""
+        """Passes the value in the rows of `chosen`. Moves their cursors in place."""
         filled = np.flatnonzero(chosen)
         if len(filled):
             numbers = filled + rows.start if isinstance(rows, slice) else rows[filled]
@@ -210,7 +214,7 @@ class _Reader:
     def _pass_union(
         self, field: AvroField, cursors: Positions, stops: Positions, column: Column | None, rows: Rows
     ) -> Positions:
-        """A union of several types, or of one; null may be among them."""
+        """Passes a union of several types, or of one. Null can be among them."""
         members = list(enumerate(field.type.fields))
         branches, cursors = self._pass_varint(cursors)
         null = field.null_branch
@@ -233,7 +237,7 @@ class _Reader:
         counts, cursors = self._pass_varint(cursors)
         if (counts < 0).any():
             raise UnevenCollectionsError
-        if (counts > stops - cursors).any():  # an item has at least one byte
+        if (counts > stops - cursors).any():  # an item takes at least one byte
             raise RecordDecodeError(f"field {field.name}: a count that extends beyond its record")
         longest = int(counts.max(initial=0))
         if longest > _STEPS_THAT_DO_NOT_MATTER and counts.sum() < _ITEMS_A_STEP_MIN * longest:
@@ -277,8 +281,8 @@ class _Reader:
         return (word >> _ONE).view(np.int64) ^ -(word & _ONE).view(np.int64), after
 
 
-def _bears_branches(avro_type: AvroType) -> bool:
-    """Whether the value itself tells the branch, null's too."""
+def _states_branch(avro_type: AvroType) -> bool:
+    """Whether the value itself states its branch, including null."""
     return avro_type.kind == "union"
 
 

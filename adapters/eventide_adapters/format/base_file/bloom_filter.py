@@ -1,14 +1,14 @@
-"""The bloom filter of record keys that Hudi keeps in a base file's footer, bit for bit as Hudi builds it.
+"""The bloom filter of record keys in a base file's footer, byte for byte as Hudi builds it.
 
     SIMPLE      := head  bits
     DYNAMIC_V0  := head  i32 nr  i32 current  i32 rows  rows x (head  bits)
     head        := i32 -1  i32 hash count  i8 1 (murmur)  i32 bit count          bits: the least significant bit first
 
-All numbers are big-endian, and the whole is written as base64. A dynamic filter begins a new row after `nr` keys; once
-it has room for `max_entries` keys the rest go round-robin over the rows that there are. The hash is Hadoop's Murmur2
-over the key's UTF-8 bytes, seeded with 0 and then each time with the hash before.
+All numbers are big-endian, and the whole filter is encoded as base64. A dynamic filter begins a new row after `nr`
+keys. When its rows have room for `max_entries` keys, further keys are distributed round-robin over the existing rows.
+The hash is Hadoop's Murmur2 of the key's UTF-8 bytes. The first seed is 0; each later seed is the previous hash.
 
-An index that finds no such filter in a base file fails (BLOOM), so that every base file carries one.
+Hudi's BLOOM index fails if it finds no filter in a base file, so every base file has one.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ DYNAMIC = "DYNAMIC_V0"
 
 _HEAD = struct.Struct(">iibi")
 _DYNAMIC_HEAD = struct.Struct(">iii")
-# Base64 spells three bytes with four letters: those that spell the heads.
+# Base64 encodes three bytes as four letters. This is the number of letters that encode both heads.
 _HEAD_LETTERS = 4 * -(-(_HEAD.size + _DYNAMIC_HEAD.size) // 3)
 _LETTERS = (string.ascii_letters + string.digits + "+/").encode()
 _VERSION = -1
@@ -56,7 +56,7 @@ class BloomParameters:
 
     @classmethod
     def for_entries(cls, entries: int, false_positive_rate: float, type_code: str = DYNAMIC) -> BloomParameters:
-        """The layout that Hudi chooses for that many keys and that rate of false positives."""
+        """The layout that Hudi chooses for this number of keys and this rate of false positives."""
         bit_count = math.ceil(entries * (-math.log(false_positive_rate) / (math.log(2) * math.log(2))))
         hash_count = math.ceil(math.log(2) * bit_count / entries)
         return cls(type_code, hash_count, bit_count, entries)
@@ -86,8 +86,11 @@ class BloomFilter:
     """A filter in a footer. States for a key that it is absent, or that it may be present."""
 
     def __init__(self, type_code: str, text: str | bytes, path: str) -> None:
-        """Raises CorruptBaseFileError naming `path`. Half a megabyte, whatever the file holds: no more than its head is
-        decoded before a key is requested."""
+        """Raises CorruptBaseFileError naming `path`.
+
+        The text has half a megabyte, whatever the file contains. Only the filter's head is decoded until a key is
+        looked up.
+        """
         self.text = text.encode() if isinstance(text, str) else text
         size = _decoded_size(self.text, path)
         head = _decoded(self.text[:_HEAD_LETTERS], path)
@@ -100,11 +103,11 @@ class BloomFilter:
         if self._row_count < 1 or size < self._begin + self._row_count * (_HEAD.size + self._row_bytes):
             raise CorruptBaseFileError(f"base file {path}: its footer's {FOOTER_KEY} ends before its last row")
         self.key_count = None if type_code == SIMPLE else current + (self._row_count - 1) * self.parameters.row_entries
-        """How many keys were added to it; a SIMPLE filter doesn't say."""
+        """The number of keys that were added to the filter; None for a SIMPLE filter, which doesn't state it."""
 
     @cached_property
     def rows(self) -> list[npt.NDArray[np.bool_]]:
-        """The bits of each row. Most compactions add no key, and need none of them."""
+        """The bits of each row. Decoded on demand, because most compactions add no key and don't need them."""
         data, bit_count = _decoded(self.text, self._path), self.parameters.bit_count
         starts = (self._begin + _HEAD.size + row * (_HEAD.size + self._row_bytes) for row in range(self._row_count))
         packed = [np.frombuffer(data, np.uint8, self._row_bytes, start) for start in starts]
@@ -120,16 +123,16 @@ class BloomFilter:
 
 
 class BloomFilterBuilder:
-    """Collects record keys, and gives the filter's text at the end."""
+    """Collects record keys and builds the filter's text."""
 
     def __init__(self, parameters: BloomParameters) -> None:
         self._parameters = parameters
-        self._rows: list[npt.NDArray[np.bool_]] = []  # some megabytes each: not before there is a key
+        self._rows: list[npt.NDArray[np.bool_]] = []  # created with the first key, because each takes some megabytes
         self._added = 0
-        self._earlier: BloomFilter | None = None  # as long as no key was added to it
+        self._earlier: BloomFilter | None = None  # until a key is added to it
 
     @classmethod
-    def going_on(cls, earlier: BloomFilter) -> Self:
+    def extending(cls, earlier: BloomFilter) -> Self:
         """Includes the keys of an earlier filter, with their number `key_count`."""
         assert earlier.key_count is not None
         builder = cls(earlier.parameters)
@@ -148,14 +151,15 @@ class BloomFilterBuilder:
                 self._add_chunk(chunk)
 
     def text(self) -> bytes:
-        """The filter as it is in a footer."""
+        """The filter's text, as stored in a footer."""
         if self._earlier is not None:
             return self._earlier.text
         shape = self._parameters
         head = _HEAD.pack(_VERSION, shape.hash_count, _MURMUR, shape.bit_count)
         rows = [head + np.packbits(row, bitorder="little").tobytes() for row in self._rows or [self._empty_row()]]
         if shape.type_code == DYNAMIC:
-            # Rows before the last are full, and the count continues growing once there is no new row to begin.
+            # All rows before the last one are full. After the last row has been created, only `current` continues to
+            # grow.
             current = self._added - (len(rows) - 1) * shape.row_entries
             rows.insert(0, head + _DYNAMIC_HEAD.pack(shape.row_entries, current, len(rows)))
         return base64.b64encode(b"".join(rows))
@@ -179,7 +183,7 @@ class BloomFilterBuilder:
             return np.zeros_like(numbers)
         full_rows = max(1, -(-shape.max_entries // shape.row_entries))
         beyond = numbers - full_rows * shape.row_entries
-        # The first key beyond goes to row 0, and the round begins with the one after it.
+        # The first key beyond the limit goes to row 0, and the round-robin begins with the key after it.
         return np.where(beyond < 0, numbers // shape.row_entries, np.maximum(beyond - 1, 0) % full_rows)
 
     def _empty_row(self) -> npt.NDArray[np.bool_]:
@@ -194,7 +198,7 @@ def _decoded(text: bytes, path: str) -> bytes:
 
 
 def _decoded_size(text: bytes, path: str) -> int:
-    """The number of bytes in a base64 text, which is checked as a whole."""
+    """The number of bytes that a base64 text encodes. Checks the whole text."""
     padding = text.translate(None, _LETTERS)
     if len(text) % 4 or padding not in (b"", b"=", b"==") or not text.endswith(padding):
         raise _no_filter(path)
@@ -206,11 +210,11 @@ def _no_filter(path: str) -> CorruptBaseFileError:
 
 
 def _bits_of(keys: pa.Array[Any], parameters: BloomParameters) -> Iterator[tuple[npt.NDArray[np.int64], Words]]:
-    """Positions of some keys, and a bit of each; all keys as often as there are hashes."""
+    """Positions of some keys, with one bit position for each. Yields each key once per hash."""
     bit_count = np.uint32(parameters.bit_count)
     for places, hashed in murmur_rounds(keys, parameters.hash_count):
-        # The amount of the least number is right, too, once it has no sign. Division is done in steps of many numbers at
-        # once, the remainder is not.
+        # The absolute value of the lowest number is also correct, because it is read as unsigned. NumPy vectorizes the
+        # division, but not the remainder.
         amounts = np.abs(hashed.view(np.int32)).view(np.uint32)
         amounts -= amounts // bit_count * bit_count
         yield places, amounts

@@ -1,12 +1,14 @@
-"""Keeps texts with few distinct values as dictionary numbers, from one base file to the next.
+"""Keeps strings with few distinct values dictionary-encoded from one base file to the next.
 
-Building such texts, copying them, and looking each one up in a new dictionary is a large part of the cost of rewriting
-a slice. Columns that a merge compares, keys and ordering values, are texts from the beginning.
+A large part of the cost of rewriting a slice is to build such strings, to copy them, and to look each one up in a new
+dictionary. The columns that a merge compares, which are keys and ordering values, are always plain strings.
 
-1. A column is read so where each row group has a small dictionary for all of it (`small_dictionary_columns`).
-2. The log files' rows are given the same type, as far as they have few values, too (`with_dictionaries`); otherwise,
-   the base's rows become texts.
-3. What is written has one dictionary a row group (parquet_output); who reads rows gets texts (`in_columns`).
+1. A column is read as dictionaries if each row group has a small dictionary for all its values
+   (`small_dictionary_columns`).
+2. The rows of the log files get the same type if they also have few distinct values (`with_dictionaries`). Otherwise,
+   the rows of the base file become plain strings.
+3. The output has one dictionary per row group (parquet_output). Callers that read rows get plain strings
+   (`in_columns`).
 """
 
 from __future__ import annotations
@@ -24,19 +26,19 @@ from eventide_core.errors import CorruptBaseFileError
 from eventide_core.table.record_shape import RecordShape
 
 _FEW: Final = pa.dictionary(pa.int32(), pa.string())
-_ROWS_MIN: Final = 4096  # with fewer rows there is no gain
-_VALUE_BYTES_MAX: Final = 2  # of a number and its share of the dictionary; texts in no dictionary have four and more
-_VALUES_MAX: Final = 1 << 14  # of the log files' dictionary, which is looked into for each batch of the base
+_ROWS_MIN: Final = 4096  # with fewer rows, dictionaries save nothing
+_VALUE_BYTES_MAX: Final = 2  # of an index and its share of the dictionary; plain strings take four bytes or more
+_VALUES_MAX: Final = 1 << 14  # of the log files' dictionary, which every batch of the base file is compared with
 
 
 def dictionary_fields(fields: Iterable[AvroField], shape: RecordShape) -> frozenset[str]:
-    """The text fields that a merge passes on without comparing them."""
+    """The string fields that a merge copies without comparing them."""
     looked_into = {RECORD_KEY, *shape.ordering_fields, *shape.key_fields}
     return frozenset(field.name for field in fields if field.type.arrow == pa.string()) - looked_into
 
 
 def small_dictionary_columns(file: pq.ParquetFile, names: Collection[str]) -> list[str]:
-    """The text columns for which every row group of the file has a small dictionary."""
+    """The string columns for which every row group of the file has a small dictionary."""
     metadata, written = file.metadata, file.schema_arrow
     if not names or metadata.num_rows < _ROWS_MIN:
         return []
@@ -56,14 +58,14 @@ def _has_small_dictionary(chunk: pq.ColumnChunkMetaData) -> bool:
 
 
 def as_dictionaries(target: Sequence[AvroField], names: Collection[str]) -> Sequence[AvroField]:
-    """The fields, with the named ones as dictionaries."""
+    """The fields; those in `names` become dictionaries."""
     if not names:
         return target
     return [replace(f, type=replace(f.type, arrow=_FEW)) if f.name in names else f for f in target]
 
 
 def check_numbers(batch: pa.RecordBatch, names: Iterable[str], place: str) -> None:
-    """Raises CorruptBaseFileError if a column's number exceeds its dictionary, which Arrow doesn't check."""
+    """Raises CorruptBaseFileError if a dictionary index is out of range, which Arrow doesn't check."""
     for name in names:
         column: Any = batch.column(name)
         ends: Any = pc.min_max(column.indices).as_py()
@@ -75,7 +77,10 @@ def check_numbers(batch: pa.RecordBatch, names: Iterable[str], place: str) -> No
 
 
 def with_dictionaries(rows: pa.Table, columns: pa.Schema) -> pa.Table:
-    """The rows with dictionaries where `columns` has them, except for columns of many values."""
+    """The rows, with dictionaries in the columns that have them in `columns`.
+
+    Columns with many distinct values stay plain.
+    """
     for place, field in enumerate(columns):
         if field.type != rows.schema.field(place).type:
             encoded: Any = rows.column(place).dictionary_encode()
@@ -85,7 +90,7 @@ def with_dictionaries(rows: pa.Table, columns: pa.Schema) -> pa.Table:
 
 
 def in_columns(batch: pa.RecordBatch, columns: pa.Schema) -> pa.RecordBatch:
-    """The batch with texts where `columns` has them."""
+    """The batch, with plain strings in the columns that have them in `columns`."""
     if batch.schema.types == columns.types:
         return batch
     arrays: list[Any] = batch.columns

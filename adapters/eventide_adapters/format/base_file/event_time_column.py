@@ -12,18 +12,18 @@ from eventide_core.errors import UnsupportedTableError
 from eventide_core.table.event_time import decimal_to_epoch_ms, text_to_epoch_ms
 
 Column = Any
-"""Any pa.Array; the library's stubs type each kind apart."""
+"""Any pa.Array; the library's stubs have a separate type for each kind."""
 
 _DAY_MS = 86_400_000
 _INT64_MIN, _INT64_MAX = -(1 << 63), (1 << 63) - 1
-_INT64_DIGITS = 18  # the greatest power of ten in 64 bits
+_INT64_DIGITS = 18  # the greatest power of ten that fits in 64 bits
 
 
 def event_times_ms(column: Column) -> pa.Int64Array:
-    """The column's event times, null if a record has none: a null, or a text that is no time.
+    """The column's event times; null if a record has none because its value is null or a string that is not a time.
 
-    A text of more digits than 64 bits hold counts as none, too, and so do a number that is too great and a NaN. Raises
-    UnsupportedTableError for a column that is neither a time, a date, a number nor a text.
+    A string with more digits than 64 bits can hold, a number that is too great, and a NaN also count as no event time.
+    Raises UnsupportedTableError for a column that is not a time, a date, a number, or a string.
     """
     kind = column.type
     if pa.types.is_null(kind):
@@ -56,7 +56,7 @@ def _timestamps(numbers: npt.NDArray[np.int64], unit: str) -> npt.NDArray[np.int
 
 
 def _doubles(column: Column) -> pa.Int64Array:
-    """The same as `double_to_epoch_ms`: the same floating-point operations, in the same order."""
+    """The same result as `double_to_epoch_ms`: the same floating-point operations in the same order."""
     numbers = column.cast(pa.float64()).fill_null(float("nan")).to_numpy(zero_copy_only=False)
     is_known = np.abs(numbers) < float(_INT64_MAX)
     values = np.where(is_known, numbers, 0.0)
@@ -67,7 +67,10 @@ def _doubles(column: Column) -> pa.Int64Array:
 
 
 def _decimals(column: Column) -> pa.Int64Array:
-    """The same as `decimal_to_epoch_ms`, which is called for values beyond 64 bits; others are computed by column."""
+    """The same result as `decimal_to_epoch_ms`.
+
+    Calls it for values beyond 64 bits, and computes the others as a column.
+    """
     scale = column.type.scale
     words = np.frombuffer(column.buffers()[1], np.int64).reshape(-1, 2)[column.offset : column.offset + len(column)]
     low, high = words[:, 0], words[:, 1]
@@ -88,7 +91,7 @@ def _decimals(column: Column) -> pa.Int64Array:
 
 
 def _by_digits(numbers: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    # Unsigned, as the least number of 64 bits has no positive counterpart.
+    # Unsigned, because the lowest 64-bit number has no positive counterpart.
     size = np.where(numbers < 0, np.negative(numbers).view(np.uint64), numbers.view(np.uint64))
     seconds, micros, nanos = (_has_digits(size, digits) for digits in (10, 16, 19))
     return np.select([seconds, micros, nanos], [numbers * 1000, numbers // 1000, numbers // 1_000_000], numbers)
@@ -107,7 +110,7 @@ def _texts(column: Column) -> pa.Int64Array:
 
 
 def _numbers(column: Column, storage: pa.DataType) -> Any:
-    """The column's numbers; arbitrary for nulls."""
+    """The column's numbers; arbitrary values for nulls."""
     return column.view(storage).fill_null(0).to_numpy(zero_copy_only=False)
 
 

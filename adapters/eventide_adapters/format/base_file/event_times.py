@@ -1,4 +1,4 @@
-"""The event times of a base file, by the column statistics in its footer: no page is read."""
+"""The event times of a base file, from the column statistics in its footer. Reads no page."""
 
 from __future__ import annotations
 
@@ -46,7 +46,10 @@ class ParquetBaseContent:
 
 
 def _statistics(group: pq.RowGroupMetaData, field: str) -> Any:
-    """The column's statistics; None if they don't say how many nulls there are, or an end of what has values."""
+    """The column's statistics; None if they are incomplete.
+
+    They are complete if they have the number of nulls and, for a column with values, the minimum and maximum.
+    """
     column = next(c for c in map(group.column, range(group.num_columns)) if c.path_in_schema == field)
     found: Any = column.statistics
     if found is None or not found.has_null_count or not (found.has_min_max or found.null_count == group.num_rows):
@@ -55,12 +58,13 @@ def _statistics(group: pq.RowGroupMetaData, field: str) -> Any:
 
 
 def _rises(kind: pa.DataType, raw: list[int]) -> bool:
-    """Whether event times rise with the column's values, so that its ends are theirs.
+    """Whether event times rise with the column's values, so that its minimum and maximum are also theirs.
 
-    Texts don't, nor do plain numbers of several lengths or signs, which are seconds up to nanoseconds by their digits.
+    They don't for strings. They don't for plain numbers with different signs or numbers of digits either, because the
+    number of digits decides whether a number is in seconds, milliseconds, microseconds, or nanoseconds.
     """
     if pa.types.is_timestamp(kind) or pa.types.is_date32(kind):
-        return all(isinstance(end, int) for end in raw)  # an INT96 consists of three numbers, and has no order
+        return all(isinstance(end, int) for end in raw)  # an INT96 consists of three numbers and has no order
     return (
         pa.types.is_signed_integer(kind)
         and kind.bit_width >= 32

@@ -1,7 +1,7 @@
-"""Hadoop's Murmur2 over many keys at once, hashed again and again with the hash before as the seed.
+"""Hadoop's Murmur2 over many keys at once, in rounds: the seed of each round is the hash of the previous round.
 
-What a key's bytes contribute does not depend on the seed: it is mixed once and serves every round. Keys go in chunks that
-keep it in the processor's cache, those of one length together.
+The contribution of a key's bytes does not depend on the seed, so it is computed once for all rounds. Keys are processed
+in chunks whose contributions fit in the processor's cache; keys of the same length are processed together.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ _KEYS_AT_ONCE: Final = 1 << 14
 
 
 def murmur_rounds(keys: pa.Array[Any], rounds: int) -> Iterator[tuple[Numbers, Words]]:
-    """Hashes of strings, none of them null: positions of some keys, and their hashes after one more round.
+    """Hashes of strings that are not null: the positions of some keys, with their hashes after one more round.
 
-    Each key comes `rounds` times, first with the seed 0. The arrays are good until the next ones are requested.
+    Yields each key `rounds` times; the first seed is 0. The arrays are valid until the next ones are requested.
     """
     if len(keys) == 0:
         return
@@ -54,7 +54,7 @@ def _rounds(matrix: npt.NDArray[np.uint8], rounds: int) -> Iterator[Words]:
     words *= _FACTOR
     tail = np.zeros(count, np.uint32)
     for place in range(1, length % 4 + 1):
-        # Java's bytes have a sign, which spreads over the bits above.
+        # Java's bytes are signed, and the sign extends over the higher bits.
         tail ^= matrix[:, length - place].view(np.int8).astype(np.int32).view(np.uint32) << np.uint32(8 * (place - 1))
     hashed, shifted = np.zeros(count, np.uint32), np.empty(count, np.uint32)
     for _ in range(rounds):

@@ -1,16 +1,16 @@
 """Base files: Parquet as Hudi writes it, read and written in bounded memory.
 
-Read: a row group at a time, and a batch ahead of its use. A file's columns become those of the table's schema, as
-column_resolution says. Any list form that Hudi's writers have used is accepted (`list.element`, `array`, `bag.array`), and
-INT96 timestamps.
+Read: one row group at a time, with one batch prefetched. A file's columns become those of the table's schema, as
+column_resolution describes. The reader accepts INT96 timestamps and every list form that Hudi's writers have used
+(`list.element`, `array`, `bag.array`).
 
-Written: row groups of about 64 MB in memory, every column as parquet-avro stores it, except that lists always have three
-levels, and the footer that an index of Hudi looks for:
+Written: row groups of about 64 MB in memory. Each column is stored as parquet-avro stores it, except that lists always
+have three levels. The footer has the keys that Hudi's indexes look for:
 
     org.apache.hudi.bloomfilter     the bloom filter of the record keys
     hoodie_bloom_filter_type_code   its type; absent for SIMPLE
     hoodie_min_record_key, hoodie_max_record_key     in Java's order of strings; absent if there are no records
-    parquet.avro.schema, writer.model.name           the Avro schema, as Hudi's Avro writer leaves it
+    parquet.avro.schema, writer.model.name           the Avro schema, as Hudi's Avro writer stores it
 """
 
 from __future__ import annotations
@@ -51,13 +51,14 @@ MAX_KEY_FOOTER: Final = "hoodie_max_record_key"
 _BATCH_ROWS: Final = 1 << 17
 _BATCH_BYTES: Final = 32 * 1024 * 1024
 _BATCH_ROWS_MIN: Final = 1 << 10
-_VALUE_BYTES_MIN: Final = 16  # of a text that a dictionary makes small in the file
+_VALUE_BYTES_MIN: Final = 16  # of a string that a dictionary makes small in the file
 _ROWS_WORTH_A_THREAD: Final = 4096
-# Arrow reads a Python file in pieces, each on a thread of its own, and what is in memory as it is. Half a megabyte of the
-# smallest file is its bloom filter, which is read whatever is asked.
+# Arrow reads a Python file in pieces, each on a separate thread, but reads memory directly. Half a megabyte of even the
+# smallest file is its bloom filter, which every read loads.
 _AT_ONCE_BYTES_MAX: Final = 1024 * 1024
 _SINK_BUFFER_BYTES: Final = 64 * 1024
-# Of Arrow memory: what waits to be written. Readers take a row group as one piece of work, as small ones as this, too.
+# Arrow memory that waits to be written. Engines process a row group as one unit of work, also if it is as small as
+# this.
 _ROW_GROUP_BYTES_MAX: Final = 64 * 1024 * 1024
 
 
@@ -66,10 +67,11 @@ def read_base(
 ) -> Iterator[pa.RecordBatch]:
     """The file's records in the columns and types of `target`, in the file's order.
 
-    Texts of the columns `dictionary_candidates` come as dictionaries where they are of few values (dictionary_columns.py).
+    Strings of the columns `dictionary_candidates` come as dictionaries if they have few distinct values
+    (dictionary_columns.py).
 
-    Raises MissingFileError; CorruptBaseFileError if the file is no Parquet or a value doesn't fit its column;
-    UnsupportedTableError where a column's type doesn't fit the target's.
+    Raises MissingFileError; CorruptBaseFileError if the file is not Parquet or a value doesn't fit its column;
+    UnsupportedTableError if a column's type doesn't fit the target's type.
     """
     with open_base(storage, path, dictionary_candidates) as file:
         yield from prefetch(_batches(file, target, dictionary_candidates, f"base file {path}"), file.metadata.num_rows)
@@ -78,7 +80,7 @@ def read_base(
 def read_base_and_footer(
     storage: Storage, path: str, target: Sequence[AvroField], dictionary_candidates: Collection[str] = ()
 ) -> tuple[BaseFooter, Iterator[pa.RecordBatch]]:
-    """The footer and the records of a file, which is opened once. Raises what `read_base` raises."""
+    """The footer and the records of a file. Opens it once. Raises the same errors as `read_base`."""
     opened = _footer_then_batches(storage, path, target, dictionary_candidates)
     footer: Any = next(opened)
     records: Any = opened
@@ -104,7 +106,7 @@ def _batches(
     # Decoding a few rows takes less time than starting a thread.
     has_many = file.metadata.num_rows > _ROWS_WORTH_A_THREAD
     size = _batch_rows(file.metadata, len(names))
-    # One row group at a time: its data stays in memory as long as its iterator.
+    # Reads one row group at a time, because its data stays in memory as long as its iterator exists.
     for group in range(file.metadata.num_row_groups):
         for batch in file.iter_batches(size, [group], names, use_threads=has_many):
             check_numbers(batch, few, place)
@@ -132,10 +134,10 @@ def read_footer(storage: Storage, path: str) -> dict[str, str]:
 
 @dataclass(frozen=True, slots=True)
 class BaseFooter:
-    """What a base file's footer tells the writer of the next one.
+    """The part of a base file's footer that the writer of the next base file needs.
 
-    `pairs` are its keys and values, bytes as they stand there: a text of half a megabyte may be among them. `codec` is the
-    compression of its columns; gzip, Hudi's default, where it is one that eventide does not write.
+    `pairs` are its keys and values, as undecoded bytes, because one value can have half a megabyte. `codec` is the
+    compression of its columns, or gzip, which is Hudi's default, if eventide does not write that codec.
     """
 
     pairs: Mapping[bytes, bytes]
@@ -158,7 +160,7 @@ class BaseFooter:
 
 
 def earlier_bloom(footer: BaseFooter, path: str) -> BloomFilter | None:
-    """The bloom filter in a footer, None if there is none. Raises CorruptBaseFileError."""
+    """The bloom filter in a footer; None if there is none. Raises CorruptBaseFileError."""
     text = footer.pairs.get(FOOTER_KEY.encode())
     if text is None:
         return None
@@ -167,13 +169,13 @@ def earlier_bloom(footer: BaseFooter, path: str) -> BloomFilter | None:
 
 
 class BaseFileWriter:
-    """Writes one base file to an output: the records in order, then the footer. The output is left uncommitted.
+    """Writes one base file to an output: the records in order, then the footer. Does not commit the output.
 
-    Without `close` the end of the `with` block leaves the output unfinished.
+    If `close` is not called, the output is unfinished at the end of the `with` block.
     """
 
     def __init__(self, output: OutputFile, schema: str, *, codec: str, bloom: BloomFilterBuilder | None) -> None:
-        """`schema` is the table's Avro schema; `bloom` is None if the files hold no record keys to be found by.
+        """`schema` is the table's Avro schema. `bloom` is None if the files have no record keys to look up.
 
         Raises ConfigError for an unknown codec.
         """
@@ -184,8 +186,8 @@ class BaseFileWriter:
         self._pending: list[pa.Table] = []
         self._pending_bytes = self._pending_rows = 0
         self.row_count = 0
-        sink: Any = self._sink  # an IOBase: Arrow accepts it, although its stubs require IO
-        # Pages of small columns have only a few bytes, and each would be a call into Python.
+        sink: Any = self._sink  # an IOBase; Arrow accepts it, although its stubs require IO
+        # Pages of small columns have only a few bytes; without a buffer, each would be a call into Python.
         self._buffer: Any = pa.BufferedOutputStream(pa.PythonFile(sink, mode="w"), _SINK_BUFFER_BYTES)
         self._writer = ParquetOutput(self._buffer, schema, codec)
 
@@ -193,12 +195,12 @@ class BaseFileWriter:
         return self
 
     def __exit__(self, *_: object) -> None:
-        # Arrow's writer writes a footer whenever it is closed, and warns if it isn't closed.
+        # Arrow's writer writes a footer whenever it is closed, and warns if it is not closed.
         self._sink.discard()
         self._writer.abandon()
 
     def write(self, records: pa.Table, *, are_keys_known: bool = False) -> None:
-        """Adds records with all columns of the table. `are_keys_known`: the bloom filter has their keys already."""
+        """Adds records with all columns of the table. `are_keys_known`: the bloom filter already contains their keys."""
         if not len(records):
             return
         if self._bloom is not None:
@@ -214,7 +216,7 @@ class BaseFileWriter:
             self._flush()
 
     def close(self, footer: Mapping[str, str]) -> int:
-        """Writes the footer with Hudi's keys and those of `footer`. Returns the file's size in bytes."""
+        """Writes the footer with Hudi's keys and the pairs of `footer`. Returns the file's size in bytes."""
         self._flush()
         pairs: dict[str, str | bytes] = {}
         if self._bloom is not None:
@@ -241,14 +243,14 @@ class BaseFileWriter:
 
 
 class _Sink(io.RawIOBase):
-    """An OutputFile as a stream for Parquet."""
+    """Presents an OutputFile to Parquet as a stream."""
 
     def __init__(self, output: OutputFile) -> None:
         self._output: OutputFile | None = output
         self._size = 0
 
     def discard(self) -> None:
-        """Discards everything written from now on."""
+        """Discards everything that is written from now on."""
         self._output = None
 
     def writable(self) -> bool:
@@ -267,8 +269,8 @@ class _Sink(io.RawIOBase):
 def open_base(storage: Storage, path: str, dictionary_candidates: Collection[str] = ()) -> Iterator[pq.ParquetFile]:
     """The open file. Arrow's errors become CorruptBaseFileError; the storage's errors pass through.
 
-    It reads columns among `dictionary_candidates` as dictionaries.
-    Raises ResourceLimitError for one that says to hold more than a base file can.
+    Reads columns of `dictionary_candidates` that have few distinct values as dictionaries. Raises ResourceLimitError
+    for a file that claims to contain more than a base file can.
     """
     place = f"base file {path}"
     with storage.open_input(path) as stream, within_memory(place):
@@ -297,9 +299,10 @@ def open_base(storage: Storage, path: str, dictionary_candidates: Collection[str
 
 
 def least_and_greatest(keys: pa.Array[Any]) -> tuple[str, str]:
-    """The ends of some keys in Java's order of strings."""
+    """The lowest and the highest key in Java's order of strings."""
     data: Any = keys.buffers()[2]
-    # Bytes order strings as Java does, except for characters beyond 16 bits, whose UTF-8 begins with 0xF0 or more.
+    # The order of bytes is Java's order of strings, except for characters beyond 16 bits. Their UTF-8 begins with 0xF0
+    # or more.
     if data is not None and bool((np.frombuffer(data, np.uint8) >= 0xF0).any()):
         texts: list[Any] = keys.to_pylist()
         return min(texts, key=java_order), max(texts, key=java_order)

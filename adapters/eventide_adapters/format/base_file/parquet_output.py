@@ -1,8 +1,9 @@
-"""Writes records with meta columns as Parquet. Chooses the codec level and the dictionary columns.
+"""Writes records with meta columns as Parquet. Chooses the compression level and the dictionary columns.
 
-A column is written plain where more than half of its values differ, or its dictionary would not fit: every value would be
-looked for in it, and stored in a worse way. Hudi's own writer decides by the first page; here some rows of the whole row
-group decide, drawn at random, for base files are often sorted by something. Of Hudi's own columns it is known beforehand.
+A column is written without a dictionary if more than half of its values are distinct, or if its dictionary would be too
+large: the writer would look up every value in vain, and store the values in a larger form. Hudi's own writer decides by
+the first page. This writer decides by a random sample of the whole row group, because base files are often sorted. For
+Hudi's meta columns, the decision is fixed.
 """
 
 from __future__ import annotations
@@ -21,17 +22,17 @@ from eventide_core.config import PARQUET_CODEC
 from eventide_core.errors import ConfigError
 from eventide_core.table.schema import META_FIELDS
 
-# Java's deflate default; zstd beyond 1 costs half as much time again for a hundredth of the size.
+# gzip: Java's deflate default. zstd: a level beyond 1 takes half as long again and saves a hundredth of the size.
 LEVELS: Final[Mapping[str, int | None]] = {"gzip": 6, "zstd": 1, "snappy": None, "uncompressed": None}
 ROW_GROUP_ROWS_MAX: Final = 1 << 20
 _SAMPLE_ROWS: Final = 1 << 11
-_DISTINCT_SHARE_MAX: Final = 0.5  # beyond it files were larger and took longer, with gzip as with zstd
-_DICTIONARY_BYTES_MAX: Final = 1 << 20  # of Arrow's writer, as of parquet-mr
+_DISTINCT_SHARE_MAX: Final = 0.5  # beyond it, files were larger and slower to write, with gzip and with zstd
+_DICTIONARY_BYTES_MAX: Final = 1 << 20  # the limit of Arrow's writer and of parquet-mr
 _OF_HUDI: Final = {name: name not in ("_hoodie_record_key", "_hoodie_commit_seqno") for name in META_FIELDS}
 
 
 class ParquetOutput:
-    """One Parquet file, written to `sink` table by table, each a row group or several. The sink is left open."""
+    """One Parquet file, written to `sink` table by table. Each table is one or more row groups. Leaves the sink open."""
 
     def __init__(self, sink: Any, schema: str, codec: str) -> None:
         """`schema` is the table's Avro schema. Raises ConfigError for an unknown codec."""
@@ -43,19 +44,19 @@ class ParquetOutput:
         self._writer: pq.ParquetWriter | None = None
 
     def write(self, records: pa.Table) -> None:
-        """Adds records, which have all columns of the table; a column may always come as a dictionary of its values."""
-        # Where two tables bring dictionaries of their own, Arrow's writer would continue without one.
+        """Adds records with all columns of the table. Any column may come as a dictionary of its values."""
+        # If two chunks had different dictionaries, Arrow's writer would continue without one.
         self._opened(records).write_table(records.unify_dictionaries(), row_group_size=ROW_GROUP_ROWS_MAX)
 
     def close(self, footer: Mapping[str, str | bytes]) -> None:
-        """Writes the footer with these pairs."""
+        """Writes the footer with the given pairs."""
         writer = self._opened(self._columns.empty_table())
-        pairs: Any = dict(footer)  # Arrow takes bytes, too
+        pairs: Any = dict(footer)  # Arrow also accepts bytes
         writer.add_key_value_metadata(pairs)
         writer.close()
 
     def abandon(self) -> None:
-        """Abandons an unfinished file; Arrow may still write to the sink."""
+        """Abandons an unfinished file. Arrow may still write to the sink."""
         if self._writer is not None:
             self._writer.close()
 
@@ -75,13 +76,16 @@ class ParquetOutput:
 
 
 def repetitive_columns(records: pa.Table) -> list[str]:
-    """The Parquet paths of the columns, nested ones too, that are worth a dictionary in a row group of these records."""
+    """The Parquet paths of the columns for which a dictionary pays off in a row group of these records.
+
+    Includes nested columns.
+    """
     count = len(records)
     given = [field.name for field in records.schema if pa.types.is_dictionary(field.type)]
     own = [name for name in records.schema.names if name not in _OF_HUDI and name not in given]
     sample = records.select(own)
     if count > _SAMPLE_ROWS:
-        drawn = np.random.default_rng(0)  # a fixed seed: the same rows each time
+        drawn = np.random.default_rng(0)  # a fixed seed selects the same rows each time
         sample = sample.take(drawn.integers(0, count, _SAMPLE_ROWS))
     return [name for name in records.schema.names if _OF_HUDI.get(name) or name in given] + [
         path
@@ -92,11 +96,12 @@ def repetitive_columns(records: pa.Table) -> list[str]:
 
 
 def _is_repetitive(sample: Any, scale: float) -> bool:
-    """Whether `scale` times as many values would repeat enough, if this sample is representative."""
+    """Whether `scale` times as many values would repeat often enough, if this sample is representative."""
     same = len(sample) - len(pc.unique(sample))
     if same == 0:
         return False
-    # That many of a sample meet another one if there are so many kinds of values, all equally frequent.
+    # The expected number of kinds of values, if all are equally frequent and `same` values of the sample repeat
+    # another.
     kinds = len(sample) ** 2 / (2 * same)
     count = len(sample) * scale
     expected = kinds * (1 - math.exp(-count / kinds))
@@ -115,7 +120,7 @@ def _with_dictionaries(columns: pa.Schema, given: pa.Schema) -> pa.Schema:
 
 
 def _leaves(path: str, values: Any) -> Iterator[tuple[str, Any]]:
-    """The Parquet columns of one column, and their values, possibly including those below a null."""
+    """The Parquet columns of one column with their values, which may include values below a null."""
     kind = values.type
     if pa.types.is_struct(kind):
         for place, child in enumerate(kind):

@@ -1,4 +1,4 @@
-"""Batches of a file, read while the ones before them are in use: one ahead, so that memory holds one more."""
+"""Prefetches the batches of a file. Holds one more batch in memory than the caller uses."""
 
 from __future__ import annotations
 
@@ -9,11 +9,12 @@ import pyarrow as pa
 
 
 def prefetch(batches: Iterator[pa.RecordBatch], rows: int) -> Iterator[pa.RecordBatch]:
-    """The same batches. While one of them is used, the next is made on a thread, and with it what it takes from a storage.
+    """The same batches. While the caller uses one, a thread makes the next one.
 
-    `rows` is how many are said to come: the last batch, and so a small file's only one, needs no thread. What making a
-    batch raises, asking for it raises. Whoever asks for no more waits for the batch that is being made, so `batches` is at
-    rest by then.
+    The thread also performs the reads from the storage. `rows` is the expected number of rows. The last batch, and
+    therefore the only batch of a small file, needs no thread. An error while a batch is made is raised when the caller
+    requests that batch. If the caller stops early, it waits for the batch that is being made, so `batches` is idle
+    afterwards.
     """
     batch = next(batches, None)
     if batch is not None and len(batch) < rows:
@@ -25,5 +26,5 @@ def prefetch(batches: Iterator[pa.RecordBatch], rows: int) -> Iterator[pa.Record
                 batch = coming.result()
     if batch is not None:
         yield batch
-        # More than was said come anyway.
+        # More rows than expected can still follow.
         yield from batches

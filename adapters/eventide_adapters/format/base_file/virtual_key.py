@@ -1,10 +1,10 @@
 """The record keys of tables without meta fields, computed from columns as Hudi's key generators do.
 
-    one key field     its value as text
-    several           name:value,name:value,...    a null is `__null__`, an empty text `__empty__`
+    one key field     its value as a string
+    several           name:value,name:value,...    a null is `__null__`, an empty string `__empty__`
 
-Delete blocks of such tables hold these texts. Text, whole numbers and truth values have one form in every engine; for
-others (dates, decimals) it depends on the writer, and they are refused.
+Delete blocks of such tables contain these strings. Strings, whole numbers, and booleans have the same form in every
+engine. The form of other types, such as dates and decimals, depends on the writer, so they are refused.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def read_keyed_base(
     shape: RecordShape,
     dictionary_candidates: Collection[str] = (),
 ) -> Iterator[pa.RecordBatch]:
-    """A base file's records as in `read_base`, with their keys if `target` has the key column."""
+    """A base file's records as in `read_base`, with their record keys if `target` has the key column."""
     return _keyed(read_base(storage, path, _with_key_fields(target, shape), dictionary_candidates), target, shape)
 
 
@@ -40,7 +40,7 @@ def read_keyed_base_and_footer(
     shape: RecordShape,
     dictionary_candidates: Collection[str] = (),
 ) -> tuple[BaseFooter, Iterator[pa.RecordBatch]]:
-    """The same, with the file's footer. Opens the file at once."""
+    """The same as `read_keyed_base`, with the file's footer. Opens the file immediately."""
     footer, batches = read_base_and_footer(storage, path, _with_key_fields(target, shape), dictionary_candidates)
     return footer, _keyed(batches, target, shape)
 
@@ -62,9 +62,10 @@ def _keyed(
 
 
 def with_record_keys(records: pa.RecordBatch, key_fields: Sequence[str]) -> pa.RecordBatch:
-    """The records with their keys, made of their columns, in the meta column.
+    """The records with their keys, computed from the key fields, in the meta column.
 
-    As they are where there are no key fields, or the meta column is not among them. Raises UnsupportedTableError.
+    Returns the records unchanged if there are no key fields, or if they lack the meta column. Raises
+    UnsupportedTableError.
     """
     place = records.schema.get_field_index(RECORD_KEY)
     if not key_fields or place < 0:

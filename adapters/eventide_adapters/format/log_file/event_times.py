@@ -1,7 +1,7 @@
-"""The event times of a log block's records and deletes, and the part of them before a threshold.
+"""The event times of a log block's records and deletes, and the records and deletes before a threshold.
 
-The event time of a delete is its ordering value, if that is the event time; otherwise, and if it is null, the delete
-has none. A record without an event time counts as before every threshold.
+The event time of a delete is its ordering value, if the event-time field is an ordering field. Otherwise, and if the
+value is null, the delete has no event time. A record without an event time counts as before every threshold.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from eventide_core.table.record_shape import RecordShape
 
 
 def event_times_of(part: DataBlock | DeleteBlock, shape: RecordShape) -> pa.Int64Array:
-    """In epoch milliseconds, null for none. The part must have the event-time column among its own."""
+    """The event times in epoch milliseconds; null for none. The part must include the event-time column."""
     assert shape.event_time_field is not None, "event times of a table whose event-time field is not known"
     if isinstance(part, DataBlock):
         return event_times_ms(column_at(part.records, shape.event_time_field))
@@ -30,7 +30,7 @@ def event_times_of(part: DataBlock | DeleteBlock, shape: RecordShape) -> pa.Int6
 
 
 def is_before(times: pa.Int64Array, threshold_ms: int) -> npt.NDArray[np.bool_]:
-    """Which of these event times lie before the threshold; null ones do."""
+    """Which of these event times are before the threshold. Nulls are."""
     known = times.is_valid().to_numpy(zero_copy_only=False)
     return np.asarray(~known | (times.fill_null(threshold_ms).to_numpy(zero_copy_only=False) < threshold_ms), np.bool_)
 

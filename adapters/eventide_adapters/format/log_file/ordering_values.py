@@ -1,8 +1,9 @@
 """The ordering values of records as one column, and how Hudi compares them.
 
-No ordering field: the null type in a delete, and all records are level. One field: its column. Several: a struct of their
-columns, compared one after another. A null of the whole column is a delete in natural order; a null among several fields, or
-of an upsert, counts as less than any value: Hudi can't read such a table itself.
+Without an ordering field, deletes have the null type, and all records are equal. With one field, the values are its
+column. With several, they are a struct of the columns, which are compared one after another. A null of the whole column
+is a delete in natural order. A null in one of several fields, or of an upsert, is less than any value; Hudi itself
+can't read such a table.
 """
 
 from __future__ import annotations
@@ -23,7 +24,10 @@ LEAST = np.iinfo(np.int64).min
 
 
 def ordering_type(fields: Sequence[str], types: Mapping[str, pa.DataType]) -> pa.DataType:
-    """Their type, from the types of the table's columns. Raises UnsupportedTableError for an unknown field."""
+    """The type of the ordering values, from the types of the table's columns.
+
+    Raises UnsupportedTableError for an unknown field.
+    """
     found: dict[str, Any] = {name: type_at(name, types) for name in fields}
     for name, kind in found.items():
         if kind is None:
@@ -53,7 +57,7 @@ def ordering_of_fields(values: pa.Array[Any], fields: Sequence[str], name: str) 
 
 
 def ranks(values: pa.Array[Any]) -> Numbers:
-    """Numbers in the order of the values; the least number for null."""
+    """Numbers in the order of the values; the lowest number for null."""
     if pa.types.is_null(values.type):
         return np.zeros(len(values), np.int64)
     if isinstance(values, pa.StructArray):
@@ -91,12 +95,12 @@ def _ranks_of_fields(values: pa.StructArray) -> Numbers:
 
 
 def comparable(values: pa.Array[Any]) -> Any:
-    """The values such that Arrow's order is Hudi's: floats become integers in Java's total order of them."""
+    """The values in a form that Arrow orders as Hudi does: floats become integers in Java's total order."""
     if not pa.types.is_floating(values.type):
         return values
     doubles: Any = values.cast(pa.float64())
     numbers = doubles.fill_null(0.0).to_numpy(zero_copy_only=False).copy()
-    numbers[np.isnan(numbers)] = np.nan  # one NaN, the positive one, greater than infinity
+    numbers[np.isnan(numbers)] = np.nan  # a single NaN, which is positive and greater than infinity
     bits = numbers.view(np.int64)
     ordered = bits ^ ((bits >> 63) & np.iinfo(np.int64).max)
     return pa.array(ordered, mask=values.is_null().to_numpy(zero_copy_only=False))

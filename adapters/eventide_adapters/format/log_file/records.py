@@ -1,9 +1,9 @@
 """Reads the records of a slice's log files, block by block, as Arrow columns.
 
-A block comes in batches, read as ranges of its log file: of an Avro block a segment, of a Parquet block a batch of its
-row groups, of a block of deletes all. A data block's rows with `_hoodie_is_deleted`, or with the table's delete marker,
-are deletes with their row's ordering value; they come as a DeleteBlock of their own. Where a block holds a key both as
-a delete and as a record, it comes in pieces that keep the order of its rows.
+A block comes in batches, which are read as ranges of its log file: an Avro block by segments, a Parquet block by
+batches of its row groups, a delete block as a whole. Rows of a data block with `_hoodie_is_deleted`, or with the
+table's delete marker, are deletes with the ordering value of their row. They come as a separate DeleteBlock. If a block
+has the same key both as a delete and as a record, it comes in pieces that keep the order of its rows.
 """
 
 from __future__ import annotations
@@ -44,9 +44,10 @@ _BATCH_ROWS: Final = 1 << 17
 
 @dataclass(frozen=True, slots=True)
 class DataBlock:
-    """Records in the order of their block, in the table's types. `is_first`: no other part of the block came before.
+    """Records in the order of their block, in the table's types.
 
-    `absent`, of a block of partial updates: the columns that its records lack, which are null here; None of whole records.
+    `is_first`: no other part of the block precedes this one. `absent`, for a block of partial updates: the columns that
+    its records lack, which are null here. None for whole records.
     """
 
     instant: str
@@ -59,7 +60,7 @@ class DataBlock:
 class DeleteBlock:
     """Deleted keys in the order of their block.
 
-    `orderings` are of the type that `ordering_values` gives the table; null is a delete in natural order.
+    `orderings` have the type that `ordering_values` defines for the table. Null is a delete in natural order.
     """
 
     instant: str
@@ -77,10 +78,11 @@ def iter_log_records(
     *,
     is_strict: bool,
 ) -> Iterator[DataBlock | DeleteBlock]:
-    """The records and deletes of the blocks that count, in reader order; `columns` None: all, Hudi's meta fields in front.
+    """The records and deletes of the blocks that count, in reader order.
 
-    `logs` are (path, size) of one slice in reader order. Raises MissingFileError, CorruptLogBlockError (a torn block, only
-    when strict), RecordDecodeError, UnsupportedLogFormatError, UnsupportedTableError.
+    If `columns` is None, returns all columns, with Hudi's meta fields first. `logs` are (path, size) of one slice in
+    reader order. Raises MissingFileError, CorruptLogBlockError (for a torn block, only if strict), RecordDecodeError,
+    UnsupportedLogFormatError, UnsupportedTableError.
     """
     reader = BlockReader(storage, shape, columns)
     for placed in counting_blocks(storage, logs, blocks, is_strict=is_strict):
@@ -88,7 +90,7 @@ def iter_log_records(
 
 
 class BlockReader:
-    """Reads blocks of one table, always the same columns."""
+    """Reads the same columns from blocks of one table."""
 
     def __init__(self, storage: Storage, shape: RecordShape, columns: Sequence[str] | None) -> None:
         fields = {field.name: field for field in table_fields(shape.schema)}
@@ -109,12 +111,12 @@ class BlockReader:
         self._read_fields = tuple(fields[name] for name in wider)
 
     def read(self, placed: PlacedBlock) -> Iterator[DataBlock | DeleteBlock]:
-        """The records of a block, in one part or several."""
+        """The records of a block, in one or more parts."""
         for number, part in enumerate(self._parts(placed)):
             yield part if number == 0 else replace(part, is_first=False)
 
     def _fields_of(self, placed: PlacedBlock) -> tuple[AvroField, ...]:
-        """The columns to read of the block; for partial updates, those that they have."""
+        """The columns to read from the block. For partial updates, only the columns that they have."""
         if not placed.is_partial:
             return self._read_fields
         if self._has_partial_update_mode:
@@ -129,7 +131,7 @@ class BlockReader:
         return tuple(field for field in self._read_fields if field.name in written)
 
     def _whole(self, records: pa.RecordBatch) -> pa.RecordBatch:
-        """The records with all columns that are read, null if a partial update lacks them."""
+        """The records with all requested columns. Columns that a partial update lacks are null."""
         columns = {name: records.column(name) for name in records.schema.names}
         arrays = [
             columns[field.name] if field.name in columns else pa.nulls(records.num_rows, field.arrow.type)
@@ -233,7 +235,10 @@ class _Mark:
 
 
 def _marks(shape: RecordShape, types: Mapping[str, pa.DataType]) -> tuple[_Mark, ...]:
-    """What marks deletes in a table with these columns; the reader's marker marks none where its column is missing."""
+    """The columns and values that mark deletes in a table with these columns.
+
+    Ignores the table's delete marker if the table has no such column.
+    """
     marks: list[_Mark] = []
     if IS_DELETED in types:
         if not pa.types.is_boolean(types[IS_DELETED]):

@@ -1,10 +1,10 @@
-"""Writes the data blocks of a log file, as Hudi's append handle leaves them.
+"""Writes the data blocks of a log file, as Hudi's append handle writes them.
 
     Avro      content := i32 version=3  i32 record count  (i32 length  record)...
     Parquet   content := a Parquet file
 
-The records have Hudi's meta fields; the schema is in the block's header, on request with the range of the records'
-event times.
+The records have Hudi's meta fields. The schema is in the block's header; on request, it includes the range of the
+records' event times.
 """
 
 from __future__ import annotations
@@ -32,10 +32,11 @@ _CONTENT_VERSION = 3
 def encode_data_block(
     instant: str, schema: str, records: pa.Table, event_times: tuple[str, EventTimeRange] | None = None
 ) -> bytes:
-    """A whole Avro block of that instant: `records` with meta columns, by the table's Avro schema (without them).
+    """A whole Avro block of that instant.
 
-    `event_times`, a field and its range, go into the schema of the header where given. Raises UnsupportedTableError for
-    a value that its field cannot hold, and for unions of several types.
+    `records` have the meta columns; `schema` is the table's Avro schema without them. `event_times`, if given, is a
+    field and its range, which go into the schema in the header. Raises UnsupportedTableError for a value that its field
+    cannot hold, and for unions of several types.
     """
     content = _avro_content(with_meta_fields(schema), records)
     return encode_block(BlockType.AVRO_DATA, _header(instant, schema, event_times), content)
@@ -49,7 +50,7 @@ def encode_parquet_block(
     *,
     codec: str,
 ) -> bytes:
-    """The same as a Parquet block; `codec` is a config.ParquetCodec."""
+    """A whole Parquet block, like `encode_data_block`. `codec` is a config.ParquetCodec."""
     sink = io.BytesIO()
     output = ParquetOutput(sink, schema, codec)
     output.write(records)

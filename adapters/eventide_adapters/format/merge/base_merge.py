@@ -25,7 +25,7 @@ from eventide_adapters.format.avro.schema import RECORD_KEY
 from eventide_adapters.format.base_file.dictionary_columns import in_columns, with_dictionaries
 from eventide_adapters.format.log_file.ordering_values import Numbers, common_ranks, orderings_of
 from eventide_adapters.format.merge.key_index import KeyIndex
-from eventide_adapters.format.merge.log_fold import FoldedLogs
+from eventide_adapters.format.merge.log_fold import FoldedLogFiles
 from eventide_adapters.format.merge.partial_fold import Flags, lacking_values, taken
 from eventide_core.errors import UnsupportedTableError
 from eventide_core.table.record_order import MergeRule
@@ -57,7 +57,7 @@ class Tombstones:
 class SliceMerge:
     """One pass over a base file. The counts and `tombstones` are complete after `batches` has ended."""
 
-    logs: FoldedLogs
+    folded: FoldedLogFiles
     shape: RecordShape
     updates: int = 0
     inserts: int = 0
@@ -67,9 +67,9 @@ class SliceMerge:
     _index: KeyIndex = field(init=False)
 
     def __post_init__(self) -> None:
-        self._is_met = np.zeros(len(self.logs.keys), np.bool_)
-        self._is_beaten = np.zeros(len(self.logs.keys), np.bool_)
-        self._index = KeyIndex(self.logs.keys)
+        self._is_met = np.zeros(len(self.folded.keys), np.bool_)
+        self._is_beaten = np.zeros(len(self.folded.keys), np.bool_)
+        self._index = KeyIndex(self.folded.keys)
 
     def batches(self, base: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
         """The merged slice: the base's rows in their order, then the inserts. The base has the columns of the log files.
@@ -84,26 +84,26 @@ class SliceMerge:
         columns: pa.Schema | None = None
         for batch in base:
             if columns is None:
-                self.logs = replace(self.logs, rows=with_dictionaries(self.logs.rows, batch.schema))
-                columns = self.logs.rows.schema
+                self.folded = replace(self.folded, rows=with_dictionaries(self.folded.rows, batch.schema))
+                columns = self.folded.rows.schema
             yield self._meet(in_columns(batch, columns), self._index.find(batch.column(RECORD_KEY)))
 
     def inserted(self) -> pa.Table:
         """The rows of keys that the base doesn't have. Call it after `met` has read the whole base."""
-        inserted = np.flatnonzero(~self._is_met & ~self.logs.is_delete)
+        inserted = np.flatnonzero(~self._is_met & ~self.folded.is_delete)
         self.inserts = len(inserted)
         if not self.inserts:  # as in most slices; even an empty `take` of each column costs time
-            return self.logs.rows.slice(0, 0)
-        rows = self.logs.row_of[inserted]
+            return self.folded.rows.slice(0, 0)
+        rows = self.folded.row_of[inserted]
         if self.shape.partial_update is None:
             self._require_whole(inserted, rows)
-        return self.logs.rows.take(rows)
+        return self.folded.rows.take(rows)
 
     def _require_whole(self, inserted: Numbers, rows: Numbers) -> None:
-        for name, flags in self.logs.lacking.items():
+        for name, flags in self.folded.lacking.items():
             lacks = np.flatnonzero(flags[rows])
             if len(lacks):
-                key = self.logs.keys[int(inserted[lacks[0]])].as_py()
+                key = self.folded.keys[int(inserted[lacks[0]])].as_py()
                 raise UnsupportedTableError(
                     f"record key {key!r}: a partial update lacks the column {name}, and the record that it updates is not "
                     "here; let an incremental query begin before the commit that wrote the record, else roll back the write "
@@ -113,10 +113,10 @@ class SliceMerge:
     @property
     def tombstones(self) -> Tombstones:
         """The ordered deletes, of which the merged slice keeps no trace for later readers."""
-        logs = self.logs
-        chosen = np.nonzero(logs.is_delete & ~logs.is_natural_delete & ~self._is_beaten)[0]
-        instants = tuple(logs.instants[i] for i in logs.instant_of[chosen])
-        return Tombstones(logs.keys.take(chosen), logs.orderings.take(chosen), instants)
+        folded = self.folded
+        chosen = np.nonzero(folded.is_delete & ~folded.is_natural_delete & ~self._is_beaten)[0]
+        instants = tuple(folded.instants[i] for i in folded.instant_of[chosen])
+        return Tombstones(folded.keys.take(chosen), folded.orderings.take(chosen), instants)
 
     def _meet(self, batch: pa.RecordBatch, found: npt.NDArray[np.int32]) -> pa.Table:
         """Merges a batch. `found` is each row's place among the log files' keys, -1 if the log files lack its key."""
@@ -132,22 +132,22 @@ class SliceMerge:
         keys, rows = keys[wins], rows[wins]
         if len(keys) == 0 and not beaten:
             return table
-        source = self.logs.row_of[keys]
+        source = self.folded.row_of[keys]
         is_update = source >= 0
         self.updates += int(is_update.sum())
         self.deletes += int((~is_update).sum())
         # First take the rows of the log files that this batch needs: to take from a text column of several chunks, Arrow
         # combines all of them.
-        updates = self.logs.rows.take(source[is_update])
+        updates = self.folded.rows.take(source[is_update])
         index = np.arange(len(batch))
         index[rows] = np.where(is_update, len(batch) + np.cumsum(is_update) - 1, -1)
         kept = index >= 0
         both = pa.concat_tables([table, updates])
-        if not self.logs.lacking and not beaten:
+        if not self.folded.lacking and not beaten:
             return both.take(index[kept])
         of_columns = {
             name: self._base_where_lacking(index, rows[is_update], flags[source[is_update]])[kept]
-            for name, flags in self.logs.lacking.items()
+            for name, flags in self.folded.lacking.items()
         }
         merged = taken(both, index[kept], iter(of_columns.items()))
         return self._filled(merged, beaten, np.cumsum(kept) - 1)
@@ -163,13 +163,13 @@ class SliceMerge:
         """By column: the winning rows of the base that lack it, and the rows of the log files that have it."""
         if self.shape.partial_update is None or not len(rows):
             return {}
-        source = self.logs.row_of[keys]
+        source = self.folded.row_of[keys]
         rows, source = rows[source >= 0], source[source >= 0]
         found: dict[str, tuple[Numbers, Numbers]] = {}
         for name, flags in lacking_values(batch, self.shape.partial_update).items():
             fills = flags[rows]
-            if name in self.logs.lacking:
-                fills = fills & ~self.logs.lacking[name][source]
+            if name in self.folded.lacking:
+                fills = fills & ~self.folded.lacking[name][source]
             if fills.any():
                 found[name] = rows[fills], source[fills]
         return found
@@ -181,7 +181,7 @@ class SliceMerge:
             field = merged.schema.field(number)
             index = np.arange(len(merged))
             index[place_of[rows]] = len(merged) + np.arange(len(rows))
-            of_logs = self.logs.rows.column(number).take(source)
+            of_logs = self.folded.rows.column(number).take(source)
             both = pa.chunked_array([*merged.column(number).chunks, *of_logs.chunks], field.type)
             merged = merged.set_column(number, field, both.take(index))
         return merged
@@ -189,7 +189,7 @@ class SliceMerge:
     def _is_first(self, keys: npt.NDArray[np.int32]) -> Flags:
         """Which of these key numbers occur for the first time."""
         places = np.arange(len(keys))
-        first = np.empty(len(self.logs.keys), np.int64)
+        first = np.empty(len(self.folded.keys), np.int64)
         first[keys[::-1]] = places[::-1]  # the last assignment of a key stays, which is its first place
         return np.asarray(first[keys] == places, np.bool_)
 
@@ -198,5 +198,5 @@ class SliceMerge:
             return np.ones(len(keys), np.bool_)
         fields = self.shape.ordering_fields
         met = orderings_of(batch.select(list(top_level(fields))).take(rows), fields)
-        newer, older = common_ranks(self.logs.orderings.take(keys), met)
-        return np.asarray((newer >= older) | self.logs.is_natural_delete[keys], np.bool_)
+        newer, older = common_ranks(self.folded.orderings.take(keys), met)
+        return np.asarray((newer >= older) | self.folded.is_natural_delete[keys], np.bool_)

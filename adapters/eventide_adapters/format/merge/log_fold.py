@@ -37,7 +37,7 @@ _WINNERS_SHARE_MIN: Final = 0.5  # if a smaller share of the records has won, th
 
 
 @dataclass(frozen=True, slots=True)
-class FoldedLogs:
+class FoldedLogFiles:
     """The winner of each key in the log files. All arrays are indexed by key.
 
     `rows` has the winning records that are not deletes, and may have others, to avoid a copy. `row_of` has each key's place
@@ -68,7 +68,7 @@ class FoldedLogs:
         shape: RecordShape,
         *,
         held_bytes: int = HELD_BYTES,
-    ) -> FoldedLogs:
+    ) -> FoldedLogFiles:
         """Folds blocks in reader order; data blocks have exactly the columns of `schema`.
 
         Versions are reduced to winners only when they take at least `held_bytes`.

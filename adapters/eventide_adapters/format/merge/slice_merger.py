@@ -33,7 +33,7 @@ from eventide_adapters.format.log_file.records import iter_log_records
 from eventide_adapters.format.merge.base_merge import SliceMerge
 from eventide_adapters.format.merge.carried_deletes import contradicted, encode_carried
 from eventide_adapters.format.merge.early_records import EarlyRecords
-from eventide_adapters.format.merge.log_fold import FoldedLogs
+from eventide_adapters.format.merge.log_fold import FoldedLogFiles
 from eventide_core.config import ParquetCodec
 from eventide_core.ports import MergedSlice, MergeResult, MergeTask, OutputFile, Storage
 from eventide_core.table.schema import FILE_NAME, META_FIELDS
@@ -58,20 +58,20 @@ class ArrowSliceMerger:
         fields = [field for field in table_fields(task.shape.schema) if field.name != FILE_NAME]
         names = [field.name for field in fields]
         early = EarlyRecords(self.storage, task, names)
-        logs = FoldedLogs.of(
+        folded = FoldedLogFiles.of(
             itertools.chain(
                 iter_log_records(self.storage, task.merged, task.shape, task.blocks, names, is_strict=True), early
             ),
             pa.schema([field.arrow for field in fields]),
             task.shape,
         )
-        merge = SliceMerge(logs, task.shape)
+        merge = SliceMerge(folded, task.shape)
         footer: BaseFooter | None = None
         base: Iterator[pa.RecordBatch] = iter(())
         if task.base_path is not None:
             few = dictionary_fields(fields, task.shape)
             footer, base = read_keyed_base_and_footer(self.storage, task.base_path, fields, task.shape, few)
-        bloom, are_keys_known = _bloom(footer, task, int(np.count_nonzero(logs.is_delete)))
+        bloom, are_keys_known = _bloom(footer, task, int(np.count_nonzero(folded.is_delete)))
         with BaseFileWriter(output, task.shape.schema, codec=_codec(footer, task), bloom=bloom) as writer:
             for table in merge.met(base):
                 writer.write(_as_written(table, task), are_keys_known=are_keys_known)
@@ -85,12 +85,12 @@ class ArrowSliceMerger:
                 num_deletes=merge.deletes,
                 num_updates=merge.updates,
                 num_inserts=merge.inserts,
-                log_records=logs.record_count,
-                log_blocks=logs.block_count,
+                log_records=folded.record_count,
+                log_blocks=folded.block_count,
                 carried_size=len(carried) or None,
                 carried_tombstones=len(tombstones.keys),
                 uncompacted_from_ms=early.uncompacted_from_ms,
-                merged_keys=len(logs.keys),
+                merged_keys=len(folded.keys),
             )
             size = writer.close(footer_of(result))
         return MergedSlice(replace(result, base_size=size), carried)
@@ -115,7 +115,7 @@ def _bloom(footer: BaseFooter | None, task: MergeTask, deletes: int) -> tuple[Bl
         return BloomFilterBuilder(DEFAULT_PARAMETERS), False
     gone = -1 if earlier.key_count is None else earlier.key_count - footer.row_count
     if gone >= 0 and 10 * (gone + deletes) <= footer.row_count:
-        return BloomFilterBuilder.going_on(earlier), True
+        return BloomFilterBuilder.extending(earlier), True
     return BloomFilterBuilder(earlier.parameters), False
 
 

@@ -18,7 +18,7 @@ from eventide_adapters.format.base_file.dictionary_columns import dictionary_fie
 from eventide_adapters.format.base_file.virtual_key import read_keyed_base
 from eventide_adapters.format.log_file.records import iter_log_records
 from eventide_adapters.format.merge.base_merge import SliceMerge, merge_columns
-from eventide_adapters.format.merge.log_fold import FoldedLogs
+from eventide_adapters.format.merge.log_fold import FoldedLogFiles
 from eventide_core.errors import InvalidFilterError
 from eventide_core.ports import Storage
 from eventide_core.table.record_shape import RecordShape
@@ -79,7 +79,7 @@ class ArrowSliceReader:
         blocks = iter_log_records(
             self.storage, slice_read.log_paths, shape, slice_read.blocks, schema.names, is_strict=False
         )
-        merge = SliceMerge(FoldedLogs.of(blocks, schema, shape), shape)
+        merge = SliceMerge(FoldedLogFiles.of(blocks, schema, shape), shape)
         for table in merge.batches(base):
             for batch in table.to_batches():
                 yield in_columns(batch, schema)

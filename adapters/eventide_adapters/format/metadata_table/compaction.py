@@ -121,7 +121,7 @@ class HudiMetadataCompaction:
             lease.check()
             if not self.storage.put_if_absent(requested, HudiMetadataCodec().encode_plan(self.plan)):
                 return True  # another engine compacts at the same instant
-            if self._is_overtaken():
+            if self._is_obsolete():
                 return self._withdraw(lease)
         lease.check()
         self.storage.put_if_absent(inflight, b"")
@@ -146,7 +146,7 @@ class HudiMetadataCompaction:
         )
         return True
 
-    def _is_overtaken(self) -> bool:
+    def _is_obsolete(self) -> bool:
         """If a writer that shares no lock has compacted or written since the plan was made."""
         reader = MetadataTableReader.load(self.storage)
         others = [plan for plan in reader.timeline.pending_plans if plan.requested_time != self.plan.instant]

@@ -114,7 +114,7 @@ class HudiMetadataTable:
         contents = FileContents.beginning_with(self.storage, self.engine, known)
         return HudiMetadataUpdate.of(self._checked(changes.rows), instant, changes, contents)
 
-    def tells(self, changes: FileChanges) -> bool:
+    def reflects(self, changes: FileChanges) -> bool:
         keys = {files_key(partition) for partition in (*changes.removed, *(file.partition for file in changes.added))}
         listed = _read_files(MetadataTableReader.load(self.storage), keys)
         return all(listed.get(file.partition, {}).get(file.name) == file.size for file in changes.added) and not any(

@@ -158,7 +158,11 @@ def _linked(operation: PlannedOperation) -> tuple[LeftOver, ...]:
 
 
 def _fits(operation: PlannedOperation, link_mode: LinkMode) -> bool:
-    """Whether left-overs have the names of the link mode: with prefix only those above lack one, and they come last."""
+    """Whether the left-overs have the new names that the link mode requires.
+
+    With prefix, no left-over has a new name. Otherwise, only left-overs above the new base lack one, and they come
+    last.
+    """
     linked = _linked(operation)
     if link_mode is LinkMode.PREFIX:
         return not linked

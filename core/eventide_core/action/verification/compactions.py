@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from eventide_core.action.verification.facts import TableFacts
-from eventide_core.action.verification.result import Check, Finding, Said, Unchecked
+from eventide_core.action.verification.result import Check, Finding, Observation, Unchecked
 from eventide_core.errors import CorruptTimelineError, format_timestamp
 from eventide_core.table.file_slice import LogFile
 from eventide_core.table.plans import CompactionPlan, LinkMode, PlannedOperation
@@ -11,7 +11,7 @@ from eventide_core.table.plans import CompactionPlan, LinkMode, PlannedOperation
 _FULL = "restore the file from a copy, then compact the table in full"
 
 
-def look_at_compactions(facts: TableFacts) -> Iterator[Said]:
+def check_compactions(facts: TableFacts) -> Iterator[Observation]:
     """Three checks of each compaction.
 
     1. Each log file of a slice was merged or left over: never both, never neither.
@@ -33,7 +33,7 @@ def look_at_compactions(facts: TableFacts) -> Iterator[Said]:
             yield Finding(_commit_path(facts, time), problem, f"`eventide rollback TABLE {time}`, and compact again")
 
 
-def _one_operation(facts: TableFacts, plan: CompactionPlan, op: PlannedOperation) -> Iterator[Said]:
+def _one_operation(facts: TableFacts, plan: CompactionPlan, op: PlannedOperation) -> Iterator[Observation]:
     merged = {log.path for log in op.compacted}
     left = {o.log_file.path for o in op.left_overs}
     for path in sorted(merged & left):
@@ -55,7 +55,9 @@ def _one_operation(facts: TableFacts, plan: CompactionPlan, op: PlannedOperation
     yield from _forgotten(facts, plan, op, merged | left)
 
 
-def _forgotten(facts: TableFacts, plan: CompactionPlan, op: PlannedOperation, planned: set[str]) -> Iterator[Said]:
+def _forgotten(
+    facts: TableFacts, plan: CompactionPlan, op: PlannedOperation, planned: set[str]
+) -> Iterator[Observation]:
     """The log files of the compacted slice that were neither merged nor left over."""
     old = facts.slice_at(_group(op), op.base_instant)
     if old is None or old.file_group in facts.damaged_groups:
@@ -70,7 +72,7 @@ def _forgotten(facts: TableFacts, plan: CompactionPlan, op: PlannedOperation, pl
             yield Finding(log.path, problem, f"`eventide rollback TABLE {plan.instant}`, and compact again")
 
 
-def look_at_freshness(facts: TableFacts) -> Iterator[Said]:
+def check_freshness(facts: TableFacts) -> Iterator[Observation]:
     """Three checks of the published freshness.
 
     1. Cuts don't fall.
@@ -105,7 +107,7 @@ def look_at_freshness(facts: TableFacts) -> Iterator[Said]:
         yield from _early_logs(facts, by_end[-1].requested_time, facts.freshness.cut_ms)
 
 
-def _early_logs(facts: TableFacts, cut_at: str, cut_ms: int | None) -> Iterator[Said]:
+def _early_logs(facts: TableFacts, cut_at: str, cut_ms: int | None) -> Iterator[Observation]:
     left = _left_over_now(facts, cut_at, facts.compactions.get(cut_at))
     for found in facts.latest_slices:
         if found.file_group in facts.damaged_groups:
@@ -166,12 +168,12 @@ COMPACTIONS = Check(
     "I10, I13",
     "each log file of a compacted slice was either merged or left over, and commit and plan agree",
     ("a log file that the plan's listing missed is in neither slice, so its records disappear with the old one"),
-    look_at_compactions,
+    check_compactions,
 )
 FRESHNESS = Check(
     "freshness",
     "I2, I8",
     ("everything before the published cut that was committed before its plan is in base files, and cuts never fall"),
     "a compaction skips a file group without a base file, and still publishes T",
-    look_at_freshness,
+    check_freshness,
 )

@@ -1,15 +1,20 @@
 """Checks of file headers and footers, and of Hudi's own index of files."""
 
+from collections import Counter
 from collections.abc import Iterator
 
-from eventide_core.action.verification.facts import TableFacts
-from eventide_core.action.verification.result import Check, Finding, Remark, Said, Unchecked
+from eventide_core.action.verification.facts import LogScan, TableFacts
+from eventide_core.action.verification.result import Check, Finding, Observation, Remark, Unchecked
+from eventide_core.table.file_slice import LogFile
+from eventide_core.table.instant import is_instant_time
 
 _RESTORE = "restore the file from a copy, or the table to a savepoint before that write"
 
 
-def look_at_log_blocks(facts: TableFacts) -> Iterator[Said]:
-    """Each log file of a slice can be read to its end, except for what a write left that was interrupted."""
+def check_log_blocks(facts: TableFacts) -> Iterator[Observation]:
+    """1. Each log file of a slice can be read to its end, except for what a write left that was interrupted.
+    2. It holds a block of each completed write that put records into it, and no block of an unknown write.
+    """
     if facts.view is None:
         yield Unchecked("the file slices are not known")
         return
@@ -25,9 +30,38 @@ def look_at_log_blocks(facts: TableFacts) -> Iterator[Said]:
                 whose = f"of {block.instant}" if block.instant is not None else "that doesn't name its write"
                 problem = f"has a torn block {whose} at byte {block.offset}: readers skip its records"
                 yield Finding(log.path, problem, _RESTORE)
+        if scan.problem is None and log.path not in facts.astray:
+            yield from _wrong_instants(facts, log, scan)
 
 
-def look_at_base_files(facts: TableFacts) -> Iterator[Said]:
+def _wrong_instants(facts: TableFacts, log: LogFile, scan: LogScan) -> Iterator[Observation]:
+    """Blocks whose header names the wrong write: readers skip their records, or attribute them to another write."""
+    writers = facts.log_writers.get(log.path, {})
+    found = Counter(block.instant for block in scan.blocks if not block.is_command)
+    for writer, least in sorted(writers.items()):
+        if found[writer] < least:
+            yield Finding(log.path, f"has {found[writer]} blocks of {writer}, but that commit wrote {least}", _RESTORE)
+    of_name = log.name.instant
+    is_of_one_write = facts.slices_by_completion_time and of_name in writers
+    # On version 6, the name states the slice, and nothing in a slice is older than it; except for left-overs.
+    is_of_slice = not facts.slices_by_completion_time and log.name.version > 0 and log.path not in facts.left_overs
+    group = (log.path.rpartition("/")[0], log.name.file_id)
+    for block in scan.blocks:
+        instant = block.instant
+        if block.is_torn or block.is_command or instant is None or (group, instant) in facts.rolled_back:
+            continue
+        place = f"has a block of {instant!r} at byte {block.offset}"
+        if not is_instant_time(instant):
+            yield Finding(log.path, f"{place}, which is not an instant: readers refuse the file", _RESTORE)
+        elif not facts.knows(instant):
+            yield Finding(log.path, f"{place}, but no write on the timeline has this instant", _RESTORE)
+        elif is_of_one_write and instant not in writers:
+            yield Finding(log.path, f"{place}, but the file is of {of_name}", _RESTORE)
+        elif is_of_slice and instant < of_name:
+            yield Finding(log.path, f"{place}, but its slice began later, at {of_name}", _RESTORE)
+
+
+def check_base_files(facts: TableFacts) -> Iterator[Observation]:
     """Each base file is Parquet to its footer, and has as many records as its commit says."""
     for path, why in sorted(facts.base_problems.items()):
         yield Finding(path, why, _RESTORE)
@@ -37,7 +71,7 @@ def look_at_base_files(facts: TableFacts) -> Iterator[Said]:
                 yield Finding(path, f"has {rows} records, but {stat.num_writes} by the commit {time}", _RESTORE)
 
 
-def look_at_metadata_table(facts: TableFacts) -> Iterator[Said]:
+def check_metadata_table(facts: TableFacts) -> Iterator[Observation]:
     """Hudi's metadata table lists the committed files that exist, with their sizes, and no others."""
     if not facts.has_metadata_table:
         yield Unchecked("the table has no metadata table")
@@ -62,9 +96,9 @@ def look_at_metadata_table(facts: TableFacts) -> Iterator[Said]:
             yield Finding(path, problem, _REBUILD)
 
 
-def look_at_leavings(facts: TableFacts) -> Iterator[Said]:
+def check_markers_and_heartbeats(facts: TableFacts) -> Iterator[Observation]:
     """What dead writers and finished actions left that no reader uses."""
-    yield from (Remark(text) for text in facts.leavings)
+    yield from (Remark(text) for text in facts.markers_and_heartbeats)
 
 
 _REBUILD = "drop the metadata table (an action with eventide.metadata.table=drop): Hudi's next write builds it again"
@@ -72,28 +106,28 @@ _REBUILD = "drop the metadata table (an action with eventide.metadata.table=drop
 LOG_BLOCKS = Check(
     "log-blocks",
     "I10",
-    "every block that a completed write added to a log file is whole",
-    "a block's length is torn: readers skip to the next block, and lose the records without an error",
-    look_at_log_blocks,
+    "every block that a completed write added to a log file is whole, and names that write",
+    "one bit of a block's instant flips: readers skip its records without an error",
+    check_log_blocks,
 )
 BASE_FILES = Check(
     "base-files",
     "I10",
     "every base file can be opened, and has as many records as its commit says",
     "a base file is truncated: every query of its slice fails",
-    look_at_base_files,
+    check_base_files,
 )
 METADATA_TABLE = Check(
     "metadata-table",
     "I11",
     "Hudi's metadata table lists exactly the committed files that exist",
     "a left-over that it doesn't list is invisible to every reader that uses it",
-    look_at_metadata_table,
+    check_metadata_table,
 )
 LEAVINGS = Check(
     "leavings",
     "I6",
     "files of dead writers are in no reader's way; what is left is reported",
     "a pending write without a writer blocks cleaning and archival",
-    look_at_leavings,
+    check_markers_and_heartbeats,
 )

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from eventide_core.action.verification.facts import TableFacts
-from eventide_core.action.verification.result import Check, Finding, Remark, Said, Unchecked
+from eventide_core.action.verification.result import Check, Finding, Observation, Remark, Unchecked
 from eventide_core.table.file_name import BaseFileName, LogFileName
 from eventide_core.table.file_system_view import DataFile
 from eventide_core.table.plans import CompactionPlan
@@ -11,7 +11,7 @@ from eventide_core.table.plans import CompactionPlan
 _RESTORE = "restore the file from a copy, or the table to a savepoint before that write"
 
 
-def look_at_file_slices(facts: TableFacts) -> Iterator[Said]:
+def check_file_slices(facts: TableFacts) -> Iterator[Observation]:
     """Base and log files make up file slices, in directories that are marked as partitions."""
     if facts.view_problem is not None:
         yield Finding("", facts.view_problem, "repair what it names; until then, the slices cannot be checked")
@@ -44,7 +44,7 @@ def _rivals(facts: TableFacts) -> dict[str, str]:
     return {path: named[place] for path, place in strays.items() if place in named}
 
 
-def look_at_committed_files(facts: TableFacts) -> Iterator[Said]:
+def check_committed_files(facts: TableFacts) -> Iterator[Observation]:
     """Nothing that a live slice needs is missing, and each file is as large as its writer left it."""
     if facts.view is None:
         yield Unchecked("the file slices are not known")
@@ -64,7 +64,7 @@ def look_at_committed_files(facts: TableFacts) -> Iterator[Said]:
             yield Finding(file.path, f"has {file.size} bytes, but {wanted} by the commit {stats[-1][0]}", _RESTORE)
 
 
-def look_at_savepoints(facts: TableFacts) -> Iterator[Said]:
+def check_savepoints(facts: TableFacts) -> Iterator[Observation]:
     """Every file that a savepoint keeps is there."""
     for time, paths in sorted(facts.saved.items()):
         for path in sorted(paths - facts.sizes.keys()):
@@ -72,7 +72,7 @@ def look_at_savepoints(facts: TableFacts) -> Iterator[Said]:
             yield Finding(path, f"is missing, but the savepoint at {time} keeps it", cure)
 
 
-def look_at_orphans(facts: TableFacts) -> Iterator[Said]:
+def check_orphans(facts: TableFacts) -> Iterator[Observation]:
     """Each base and log file is named by a write that completed, or belongs to one that is under way.
 
     Version 6 writes its log files under the name of their slice, and rolls back by command blocks: of these log files,
@@ -107,12 +107,12 @@ def _planned(facts: TableFacts) -> set[str]:
     return {op.path_of(name) for p in plans for op in p.operations for name in (*op.new_log_names, op.new_base_name)}
 
 
-def _orphan(facts: TableFacts, file: DataFile, instant: str) -> Iterator[Said]:
+def _orphan(facts: TableFacts, file: DataFile, instant: str) -> Iterator[Observation]:
     found = facts.timeline.find(instant) or facts.later.find(instant)
     if found is not None and (not found.is_completed or facts.timeline.find(instant) != found):
         return  # being written now, or during the listing
     if instant in facts.untold:
-        yield _untold(file, instant)
+        yield _of_unknown_write(file, instant)
         return
     cure = "inspect it, then remove it"
     if found is not None or facts.timeline.is_archived(instant):
@@ -124,23 +124,23 @@ def _orphan(facts: TableFacts, file: DataFile, instant: str) -> Iterator[Said]:
         )
 
 
-def _untold(file: DataFile, instant: str) -> Remark:
+def _of_unknown_write(file: DataFile, instant: str) -> Remark:
     return Remark(
         f"{file.path} is of {instant}, which is older than the archived timeline: nothing tells what it wrote"
     )
 
 
-def _orphaned_blocks(facts: TableFacts, file: DataFile, log: LogFileName) -> Iterator[Said]:
+def _orphaned_blocks(facts: TableFacts, file: DataFile, log: LogFileName) -> Iterator[Observation]:
     scan = facts.log_scans.get(file.path)
     if scan is None or scan.problem is not None:
         yield Remark(f"{file.path} is named by no commit, and its blocks could not be read")
         return
     group = (file.path.rpartition("/")[0], log.file_id)
     if log.instant in facts.untold:
-        yield _untold(file, log.instant)
+        yield _of_unknown_write(file, log.instant)
         return
     if untold := sorted(scan.instants & facts.untold):
-        yield _untold(file, untold[0])
+        yield _of_unknown_write(file, untold[0])
     for instant in sorted(scan.instants - facts.untold):
         # After archival, a rolled-back write looks like a completed one, except for its command block.
         if facts.blocks.accepts(instant) and (group, instant) not in facts.rolled_back:
@@ -155,21 +155,21 @@ FILE_SLICES = Check(
     "I9",
     "base files and log files form file slices, and no slice has two base files",
     "two attempts of a task leave two base files of one slice, and readers may choose either",
-    look_at_file_slices,
+    check_file_slices,
 )
 COMMITTED_FILES = Check(
     "committed-files",
     "I10",
     "every file that a completed write put into a live slice exists, with the size that was written",
     "a log file is lost: its records are missing from every query, and no reader reports it",
-    look_at_committed_files,
+    check_committed_files,
 )
 SAVEPOINTS = Check(
     "savepoints",
     "I7",
     "every file that a savepoint keeps exists",
     "a cleaner that keeps files by name removes the target of a saved link",
-    look_at_savepoints,
+    check_savepoints,
 )
 ORPHANS = Check(
     "orphan-files",
@@ -177,5 +177,5 @@ ORPHANS = Check(
     "every base file and log file belongs to a completed or pending write",
     "the copy that a rolled-back compaction left counts as committed once its instant is before the "
     "timeline: its records count twice",
-    look_at_orphans,
+    check_orphans,
 )

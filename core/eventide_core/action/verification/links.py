@@ -3,18 +3,18 @@
 from collections.abc import Iterator
 
 from eventide_core.action.verification.facts import TableFacts
-from eventide_core.action.verification.result import Check, Finding, Remark, Said, Unchecked
+from eventide_core.action.verification.result import Check, Finding, Observation, Remark, Unchecked
 from eventide_core.errors import counted
 from eventide_core.table.plans import CompactionPlan, LeftOver, LinkMode, PlannedOperation
 
 
-def look_at_links(facts: TableFacts) -> Iterator[Said]:
+def check_links(facts: TableFacts) -> Iterator[Observation]:
     """Each link leads, in one hop, to a file of its own file group inside the table, to the one that its commit says."""
     for path, problem in sorted(facts.astray.items()):
         yield Finding(path, problem, "point it to its left-over, or replace it with a copy of that")
 
 
-def look_at_copies(facts: TableFacts) -> Iterator[Said]:
+def check_copies(facts: TableFacts) -> Iterator[Observation]:
     """Each copy is as large as the log file it is of, as long as that exists."""
     for path, source in sorted(facts.left_overs.items()):
         size, original = facts.sizes.get(path), facts.sizes.get(source)
@@ -25,7 +25,7 @@ def look_at_copies(facts: TableFacts) -> Iterator[Said]:
             yield Finding(path, problem, f"copy {source} over it")
 
 
-def look_at_copied_bytes(facts: TableFacts) -> Iterator[Said]:
+def check_copied_bytes(facts: TableFacts) -> Iterator[Observation]:
     """Each copy holds what the log file holds that it is of, byte by byte, as long as that exists."""
     assert facts.records is not None
     for path, source in sorted(facts.records.copies.items()):
@@ -35,7 +35,7 @@ def look_at_copied_bytes(facts: TableFacts) -> Iterator[Said]:
         yield Remark(f"did not compare {counted(gone, 'left-over')}: links, and copies of log files that were cleaned")
 
 
-def look_at_left_overs(facts: TableFacts) -> Iterator[Said]:
+def check_left_overs(facts: TableFacts) -> Iterator[Observation]:
     """Left-overs of a partial compaction are visible in the new slice, before everything written there later."""
     if facts.view is None:
         yield Unchecked("the file slices are not known")
@@ -75,21 +75,21 @@ LINKS = Check(
     "I5, I14",
     "each link points directly to the file of its file group that its commit names, inside the table",
     ("a cleaner that ignores links removes the target: the slice's left-overs are lost, or every query fails"),
-    look_at_links,
+    check_links,
 )
 COPIES = Check(
     "left-over-copies",
     "I5",
     "each copy of a left-over has the size of the original log file",
     "a copy is interrupted: readers skip the torn block, and lose its records without an error",
-    look_at_copies,
+    check_copies,
 )
 COPIED_BYTES = Check(
     "left-over-bytes",
     "I5",
     "each copy of a left-over has the bytes of the original log file",
     "a copy has the right size and other content: readers see other records than were committed",
-    look_at_copied_bytes,
+    check_copied_bytes,
     is_deep=True,
 )
 LEFT_OVERS = Check(
@@ -97,5 +97,5 @@ LEFT_OVERS = Check(
     "S1",
     "left-overs are visible in the new slice, before everything written since",
     "a copy has a name that sorts after a later log file: an old version wins over the new one",
-    look_at_left_overs,
+    check_left_overs,
 )

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from eventide_core.action.verification.facts import RecordFacts, TableFacts
-from eventide_core.action.verification.result import Check, Finding, Remark, Said, Unchecked
+from eventide_core.action.verification.result import Check, Finding, Observation, Remark, Unchecked
 from eventide_core.errors import counted, format_timestamp
 from eventide_core.table.content_audit import RepeatedKey, StrayKeys
 from eventide_core.table.file_name import path_in
@@ -17,7 +17,7 @@ def _records(facts: TableFacts) -> RecordFacts:
     return facts.records
 
 
-def look_at_readability(facts: TableFacts) -> Iterator[Said]:
+def check_readability(facts: TableFacts) -> Iterator[Observation]:
     """Every record of the latest slices can be decoded, to the last column."""
     found = _records(facts)
     unreadable = dict(found.problems)
@@ -30,7 +30,7 @@ def look_at_readability(facts: TableFacts) -> Iterator[Said]:
         yield Remark(f"skipped {counted(left_out, 'file slice')} with missing or damaged files")
 
 
-def look_at_versions(facts: TableFacts) -> Iterator[Said]:
+def check_versions(facts: TableFacts) -> Iterator[Observation]:
     """1. No version of a record is there twice, and of no write that never completed. 2. No key exists twice, unless
     Hudi's insert operations may have written it so: they don't look for keys.
     """
@@ -61,7 +61,7 @@ def _may_be_inserted(facts: TableFacts, key: RepeatedKey) -> bool:
     return any(metadata is None or metadata.operation_type.upper() in _INSERTS for metadata in written)
 
 
-def look_at_indexes(facts: TableFacts) -> Iterator[Said]:
+def check_indexes(facts: TableFacts) -> Iterator[Observation]:
     """A base file's footer excludes none of its own keys."""
     for audit in _records(facts).audits:
         if audit.hidden_keys is not None:
@@ -70,7 +70,7 @@ def look_at_indexes(facts: TableFacts) -> Iterator[Said]:
             yield Finding(place, problem, "compact the slice again, which writes the footer again")
 
 
-def look_at_read_optimized(facts: TableFacts) -> Iterator[Said]:
+def check_read_optimized(facts: TableFacts) -> Iterator[Observation]:
     """Every row of the snapshot before the watermark is in the read-optimized view, in the same version."""
     found = _records(facts)
     if found.watermark_ms is None:
@@ -84,7 +84,7 @@ def look_at_read_optimized(facts: TableFacts) -> Iterator[Said]:
             yield Finding(place, problem, "compact the table again before a later T")
 
 
-def look_at_event_times(facts: TableFacts) -> Iterator[Said]:
+def check_event_times(facts: TableFacts) -> Iterator[Observation]:
     """No log file holds a record earlier than its write stat, or its headers, tell the planner."""
     for audit in _records(facts).audits:
         for path, least in sorted(audit.least_event_time_ms.items()):
@@ -98,7 +98,7 @@ def look_at_event_times(facts: TableFacts) -> Iterator[Said]:
                 yield Finding(path, problem, cure)
 
 
-def look_at_compacted_rows(facts: TableFacts) -> Iterator[Said]:
+def check_compacted_rows(facts: TableFacts) -> Iterator[Observation]:
     """If a compaction's old files still exist, its old slice and its new one show the same rows."""
     differences = _records(facts).differences
     for path, found in sorted(differences.items()):
@@ -126,7 +126,7 @@ READABLE = Check(
     "I10",
     "every record of the latest slices can be decoded",
     "a bit flips on disk: a merge fails, or a value is wrong",
-    look_at_readability,
+    check_readability,
     is_deep=True,
 )
 VERSIONS = Check(
@@ -134,7 +134,7 @@ VERSIONS = Check(
     "I10",
     "each version of a record is in one place, and no key is in two",
     ("a key is no longer in the base file, but in a left-over: an index of base files writes it to a new file group"),
-    look_at_versions,
+    check_versions,
     is_deep=True,
 )
 INDEXES = Check(
@@ -142,7 +142,7 @@ INDEXES = Check(
     "I11",
     "the bloom filter and key range of a base file exclude none of its keys",
     "a writer doesn't find a key by the filter, and writes it again elsewhere",
-    look_at_indexes,
+    check_indexes,
     is_deep=True,
 )
 READ_OPTIMIZED = Check(
@@ -150,7 +150,7 @@ READ_OPTIMIZED = Check(
     "I2",
     "every row before the watermark is in the read-optimized view",
     "a late record is in a log file, and the watermark was not lowered",
-    look_at_read_optimized,
+    check_read_optimized,
     is_deep=True,
 )
 EVENT_TIMES = Check(
@@ -158,7 +158,7 @@ EVENT_TIMES = Check(
     "I2",
     "no log file has a record earlier than the range that the table states",
     "write stats omit nulls and some texts: a log file with a record before T is left over",
-    look_at_event_times,
+    check_event_times,
     is_deep=True,
 )
 COMPACTED_ROWS = Check(
@@ -166,6 +166,6 @@ COMPACTED_ROWS = Check(
     "S1",
     "the slices before and after a compaction show the same rows",
     "a merge ignores a delete: an older record comes back",
-    look_at_compacted_rows,
+    check_compacted_rows,
     is_deep=True,
 )

@@ -40,7 +40,7 @@ class Unchecked:
     reason: str
 
 
-Said = Finding | Remark | Unchecked
+Observation = Finding | Remark | Unchecked
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +51,7 @@ class Check:
     invariant: str
     promise: str
     against: str
-    look: Callable[[TableFacts], Iterable[Said]]
+    observe: Callable[[TableFacts], Iterable[Observation]]
     is_deep: bool = False
 
 
@@ -92,10 +92,10 @@ def result_of(check: Check, facts: TableFacts) -> CheckResult:
     """The check's result for these facts."""
     if check.is_deep and facts.records is None:
         return _answer(check, (Unchecked("records were not read: use --deep"),))
-    return _answer(check, tuple(check.look(facts)))
+    return _answer(check, tuple(check.observe(facts)))
 
 
-def _answer(check: Check, said: tuple[Said, ...]) -> CheckResult:
+def _answer(check: Check, said: tuple[Observation, ...]) -> CheckResult:
     findings = tuple(one for one in said if isinstance(one, Finding))
     unchecked = tuple(one.reason for one in said if isinstance(one, Unchecked))
     remarks = (*unchecked, *(one.text for one in said if isinstance(one, Remark)))

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 
 from eventide_core.action.verification.facts import TableFacts
-from eventide_core.action.verification.result import Check, Finding, Remark, Said
+from eventide_core.action.verification.result import Check, Finding, Observation, Remark
 from eventide_core.table.file_name import LogFileName
 from eventide_core.table.instant import COMPLETED_ACTION, Action, Instant, State
 from eventide_core.table.plans import CompactionPlan, ForeignPlan
@@ -14,7 +14,7 @@ _TEMPORARY = re.compile(r"(.+)\.[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re
 """The name under which Hudi writes a timeline file before it renames it. A writer that dies in between leaves it behind."""
 
 
-def look_at_timeline(facts: TableFacts) -> Iterator[Said]:
+def check_timeline(facts: TableFacts) -> Iterator[Observation]:
     """1. Each file that looks like an instant is one, or is about to be renamed to one. 2. An instant is of one action and
     completes once, after it was requested. 3. An inflight compaction has its plan. 4. What completed says what it did.
     """
@@ -41,7 +41,7 @@ def look_at_timeline(facts: TableFacts) -> Iterator[Said]:
         yield Finding(path, why, "restore the file from a copy; it states what an instant did")
 
 
-def _one_instant(facts: TableFacts, time: str, states: list[Instant]) -> Iterator[Said]:
+def _one_instant(facts: TableFacts, time: str, states: list[Instant]) -> Iterator[Observation]:
     place = f"{facts.timeline_path}/{time}"
     completed = [i for i in states if i.is_completed]
     actions = sorted({COMPLETED_ACTION.get(i.action, i.action) for i in states})
@@ -70,7 +70,7 @@ def _one_instant(facts: TableFacts, time: str, states: list[Instant]) -> Iterato
         )
 
 
-def look_at_pending_plans(facts: TableFacts) -> Iterator[Said]:
+def check_pending_plans(facts: TableFacts) -> Iterator[Observation]:
     """Every file that a pending compaction will merge or leave is there, as it was when the plan was made."""
     for pending in facts.timeline.pending_plans:
         plan = facts.plans.get(pending.requested_time)
@@ -89,7 +89,7 @@ def look_at_pending_plans(facts: TableFacts) -> Iterator[Said]:
         yield from _hidden_logs(facts, plan)
 
 
-def _hidden_logs(facts: TableFacts, plan: CompactionPlan | ForeignPlan) -> Iterator[Said]:
+def _hidden_logs(facts: TableFacts, plan: CompactionPlan | ForeignPlan) -> Iterator[Observation]:
     """Logs of version 6 on top of a plan that was pending when the table was upgraded: from version 8 on a log file
     counts when the instant in its name has completed.
     """
@@ -118,12 +118,12 @@ TIMELINE = Check(
     "I12",
     "each instant belongs to one action, completes once, and can be decoded",
     "two executors of one plan complete it at two times: readers see two new slices",
-    look_at_timeline,
+    check_timeline,
 )
 PENDING_PLANS = Check(
     "pending-plans",
     "I13",
     "every file that a pending compaction needs exists as planned",
     "someone removes a log file of a plan: an executor would take the slice for empty",
-    look_at_pending_plans,
+    check_pending_plans,
 )

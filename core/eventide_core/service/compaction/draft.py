@@ -21,7 +21,7 @@ from eventide_core.action.compaction_trigger import (
 )
 from eventide_core.action.freshness import COMPLETE, freshness, publishable_cut
 from eventide_core.action.link_choice import choose_link
-from eventide_core.action.offending_logs import offending_logs
+from eventide_core.action.offending_log_files import offending_log_files
 from eventide_core.action.quiet_moment import (
     BackdatingFacts,
     QuietMoment,
@@ -149,7 +149,7 @@ class CompactionDrafter:
             notes + picked.notes(str(strategy), moment, cut_ms, published_ms),
             published_ms,
             is_reached,
-            offending=offending_logs(facts, threshold_ms, self.clock.now_ms()) if is_exact else (),
+            offending=offending_log_files(facts, threshold_ms, self.clock.now_ms()) if is_exact else (),
             beside=moment.quiet.beside,
             waits_for=None if is_reached else picked.waits_for(moment),
             held=_held(uncompacted, threshold_ms),
@@ -175,7 +175,7 @@ class CompactionDrafter:
         by_group = {selection.facts.file_slice.file_group: selection for selection in found}
         chosen = strategy.choose(_partitions(state), [selection.facts.file_slice for selection in found])
         rules = self.facts.reader_rules(state, shape, [s for s in state.view.latest_slices() if s.log_files])
-        blocks = state.blocks()
+        blocks = state.blocks_of_slices()
         checked = self.facts.checked([by_group.pop(found.file_group) for found in chosen], blocks, shape)
         judged = self.splits.judged(checked, rules, shape, blocks)
         now = [selection for selection in judged if not selection.has_to_wait]
@@ -202,7 +202,7 @@ class CompactionDrafter:
         slices = [s for s in state.view.latest_slices() if s.log_files]
         below = [s for s in slices if not any(is_in_new_slice(state, moment.instant, log) for log in s.log_files)]
         chosen = strategy.choose(_partitions(state), below)
-        self.facts.log_facts.check((found.log_files for found in chosen), state.blocks(), state.shape(None))
+        self.facts.log_facts.check((found.log_files for found in chosen), state.blocks_of_slices(), state.shape(None))
         with_logs = _partitions_with_logs(slices, {found.file_group for found in chosen})
         terms = PlanTerms(None, CutMode.FILE, None, state.schema, state.config.version, with_logs)
         plan = plan_whole_slices(chosen, moment.instant, terms, reason=f"{strategy} takes the whole slice")

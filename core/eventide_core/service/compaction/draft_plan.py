@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from eventide_core.action.compaction_trigger import Due
 from eventide_core.action.freshness import Freshness
-from eventide_core.action.offending_logs import OffendingLog
+from eventide_core.action.offending_log_files import OffendingLogFile
 from eventide_core.errors import format_timestamp
 from eventide_core.table.instant import Instant
 from eventide_core.table.plans import CompactionPlan
@@ -40,7 +40,7 @@ class DraftPlan:
     notes: tuple[str, ...]
     published_ms: int | None
     is_reached: bool = False
-    offending: tuple[OffendingLog, ...] = ()
+    offending: tuple[OffendingLogFile, ...] = ()
     is_for_later: bool = False
     beside: tuple[Instant, ...] = ()
     waits_for: str | None = None

@@ -44,13 +44,13 @@ class LogFactsReader:
         self, state: TableState, shape: RecordShape, logs: Iterable[LogFile], *, are_stats_proof: bool
     ) -> dict[str, LogFacts]:
         """The facts of each log file, by path. `are_stats_proof`: what a write stat of Hudi says holds for every record."""
-        return self._read(state, shape, logs, are_stats_proof=are_stats_proof, tells_errors=False)[0]
+        return self._read(state, shape, logs, are_stats_proof=are_stats_proof, returns_errors=False)[0]
 
     def read_each(
         self, state: TableState, shape: RecordShape, logs: Iterable[LogFile], *, are_stats_proof: bool
     ) -> tuple[dict[str, LogFacts], dict[str, EventideError]]:
         """The same, and the errors of the log files that cannot be read, by path."""
-        return self._read(state, shape, logs, are_stats_proof=are_stats_proof, tells_errors=True)
+        return self._read(state, shape, logs, are_stats_proof=are_stats_proof, returns_errors=True)
 
     def _read(
         self,
@@ -59,7 +59,7 @@ class LogFactsReader:
         logs: Iterable[LogFile],
         *,
         are_stats_proof: bool,
-        tells_errors: bool,
+        returns_errors: bool,
     ) -> tuple[dict[str, LogFacts], dict[str, EventideError]]:
         wanted = tuple(logs)
         self._forget_gone(state)
@@ -71,7 +71,7 @@ class LogFactsReader:
             )
             unknown = [log for log in unknown if log.path not in by_stats]
         problems: dict[str, EventideError] = {}
-        for log, summary in zip(unknown, self._summarize(unknown, shape, tells_errors), strict=True):
+        for log, summary in zip(unknown, self._summarize(unknown, shape, returns_errors), strict=True):
             if isinstance(summary, EventideError):
                 problems[log.path] = summary
                 continue
@@ -106,6 +106,7 @@ class LogFactsReader:
         named = ((tuple((log.path, log.size) for log in logs), logs) for logs in slices)
         asked = dict(named)
         unchecked = {names: logs for names, logs in asked.items() if names not in self._checked}
+        blocks = blocks.of_logs([path for names in unchecked for path, _ in names])
         portions = self.engine.map(_CheckBlocks(self.content, blocks), _portions(tuple(unchecked.values())))
         found = dict(zip(unchecked, itertools.chain.from_iterable(portions), strict=True))
         self._checked = {names: found[names] if names in found else self._checked[names] for names in asked}
@@ -115,9 +116,9 @@ class LogFactsReader:
         return partial
 
     def _summarize(
-        self, logs: Sequence[LogFile], shape: RecordShape, tells_errors: bool
+        self, logs: Sequence[LogFile], shape: RecordShape, returns_errors: bool
     ) -> list[LogSummary | EventideError]:
-        portions = self.engine.map(_Summarize(self.content, shape, tells_errors), _portions(logs))
+        portions = self.engine.map(_Summarize(self.content, shape, returns_errors), _portions(logs))
         return [summary for portion in portions for summary in portion]
 
 
@@ -134,11 +135,11 @@ class _CheckBlocks:
 
 @dataclass(frozen=True, slots=True)
 class _Summarize:
-    """A picklable call of LogContent.summarize. `tells_errors` instead of raising them."""
+    """A picklable call of LogContent.summarize. `returns_errors` instead of raising them."""
 
     content: LogContent
     shape: RecordShape
-    tells_errors: bool
+    returns_errors: bool
 
     def __call__(self, logs: Sequence[LogFile]) -> list[LogSummary | EventideError]:
         return [self._summary(log) for log in logs]
@@ -147,7 +148,7 @@ class _Summarize:
         try:
             return self.content.summarize(log, self.shape)
         except EventideError as error:
-            if not self.tells_errors:
+            if not self.returns_errors:
                 raise
             return error
 

@@ -75,7 +75,7 @@ def last_write_of(state: TableState, view: PublishedView) -> str:
 def _archived_views(state: TableState, threshold_ms: int) -> tuple[PublishedView, ...]:
     """The views of archived compactions with that cut or a later one; of earlier ones no more than has to be read."""
 
-    def said() -> Iterator[tuple[Instant, CompactionExtraMetadata]]:
+    def publications() -> Iterator[tuple[Instant, CompactionExtraMetadata]]:
         # An archived compaction that published a cut has left an outcome: see `settled_outcomes`.
         if not any(map(state.timeline.is_archived, state.compactions)):
             return
@@ -89,7 +89,7 @@ def _archived_views(state: TableState, threshold_ms: int) -> tuple[PublishedView
             if published.cut_ms < threshold_ms:
                 return
 
-    return _views(said())
+    return _views(publications())
 
 
 def _views(said: Iterable[tuple[Instant, CompactionExtraMetadata]]) -> tuple[PublishedView, ...]:

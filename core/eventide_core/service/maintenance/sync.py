@@ -30,7 +30,7 @@ from eventide_core.service.facts.freshness import FreshnessReader
 from eventide_core.service.state.table import TableState
 from eventide_core.service.state.table_files import TableFiles
 from eventide_core.table.catalog_columns import TableColumns
-from eventide_core.table.catalog_table import CatalogPartition, CatalogTable, as_hadoop_says
+from eventide_core.table.catalog_table import CatalogPartition, CatalogTable, hadoop_location
 from eventide_core.table.partition_values import partition_values
 
 _NO_CHANGES = PartitionChanges((), (), ())
@@ -97,7 +97,7 @@ class CatalogSync:
     def _facts(self, state: TableState, options: SyncOptions) -> SyncFacts:
         completions = [i.completion_time for i in state.timeline.writes if i.completion_time is not None]
         return SyncFacts(
-            location=as_hadoop_says(options.base_path or self.files.storage.root),
+            location=hadoop_location(options.base_path or self.files.storage.root),
             columns=TableColumns.of(
                 state.schema,
                 has_meta_fields=not (options.omits_meta_fields or state.config.virtual_key_fields),

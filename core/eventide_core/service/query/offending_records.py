@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from eventide_core.action.offending_logs import OffendingLog
+from eventide_core.action.offending_log_files import OffendingLogFile
 from eventide_core.config import Options
 from eventide_core.errors import EventideError
 from eventide_core.ports import LogContent, TimedKey
@@ -18,7 +18,7 @@ _KEYS_NAMED = 3  # of a log file
 class OffendingRecords:
     """A log file and a few of its keys, the one furthest in the future first. `problem` says why none is known."""
 
-    offending: OffendingLog
+    offending: OffendingLogFile
     keys: tuple[TimedKey, ...]
     problem: str | None = None
 
@@ -29,7 +29,7 @@ class OffendingRecordsReader:
     content: LogContent
     options: Options
 
-    def read(self, logs: Sequence[OffendingLog]) -> tuple[OffendingRecords, ...]:
+    def read(self, logs: Sequence[OffendingLogFile]) -> tuple[OffendingRecords, ...]:
         """A few keys of each log file; reads only blocks that may hold them. For a removed log file, the reason."""
         if not logs:
             return ()

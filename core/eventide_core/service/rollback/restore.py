@@ -154,7 +154,7 @@ class Restorer:
         plan = plan_rollback(instant, target, now.listing, shared)
         self.metadata.revert(state.config, lease, target.instant)
         runner = RollbackRunner(self.files, self.metadata, self.heartbeats)
-        _, metadata = runner.take_away(state.config, plan, lease)
+        _, metadata = runner.remove_files(state.config, plan, lease)
         runner.forget(state.config, target.instant, lease)
         return metadata
 

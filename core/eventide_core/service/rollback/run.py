@@ -94,7 +94,7 @@ class RollbackRunner:
         inflight = Instant(plan.instant, Action.ROLLBACK, State.INFLIGHT)
         lease.check()
         storage.put_if_absent(f"{timeline}/{inflight.file_name}", b"")
-        removed, metadata = self.take_away(config, plan, lease)
+        removed, metadata = self.remove_files(config, plan, lease)
         completion = next_instant_time(plan.instant)
         self.metadata.revert(config, lease, target)
         changes = self._changes(metadata.partitions) if config.metadata_partitions else _NO_CHANGES
@@ -154,7 +154,7 @@ class RollbackRunner:
         )
         update.check_after_commit(lease)
 
-    def take_away(self, config: TableConfig, plan: RollbackPlan, lease: Lease) -> tuple[list[str], RollbackMetadata]:
+    def remove_files(self, config: TableConfig, plan: RollbackPlan, lease: Lease) -> tuple[list[str], RollbackMetadata]:
         """Steps 3 and 4. Returns the removed paths, and the metadata, the same in every run."""
         states = self._states(config, plan.target.instant)
         if any(found.action is Action.COMPACTION for _, found in states):

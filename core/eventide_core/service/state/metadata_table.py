@@ -90,7 +90,7 @@ class PendingUpdate:
 
     def check_after_commit(self, lease: Lease) -> None:
         """After the commit."""
-        if self.update is not None and not self.table.tells(self.changes):
+        if self.update is not None and not self.table.reflects(self.changes):
             lease.check()
             self.table.drop()
 
@@ -114,8 +114,8 @@ class StoredMetadataTable:
     storage: Storage
     content: MetadataTable
 
-    def tells(self, changes: FileChanges) -> bool:
-        return self.content.tells(changes)
+    def reflects(self, changes: FileChanges) -> bool:
+        return self.content.reflects(changes)
 
     def drop(self) -> None:
         drop_metadata_table(self.storage)

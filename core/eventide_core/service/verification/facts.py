@@ -114,7 +114,7 @@ class FactsReader:
             has_metadata_table=bool(config.metadata_partitions),
             indexed_files=indexed,
             index_problem=index_problem,
-            leavings=tuple(self._leavings(timeline)),
+            markers_and_heartbeats=tuple(self._markers_and_heartbeats(timeline)),
         )
         return Gathered(facts, state, shape)
 
@@ -175,7 +175,7 @@ class FactsReader:
             return None, None
         return {path_in(part, name): size for part, names in listing.items() for name, size in names.items()}, None
 
-    def _leavings(self, timeline: Timeline) -> Iterable[str]:
+    def _markers_and_heartbeats(self, timeline: Timeline) -> Iterable[str]:
         pending = {i.requested_time for i in timeline.pending}
         for time in sorted(instants_with_markers_or_heartbeat(self.files.storage) - pending):
             yield (

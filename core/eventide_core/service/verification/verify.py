@@ -8,6 +8,7 @@ neither. A clean that is pending removes files while the timeline stands still, 
 from dataclasses import dataclass
 
 from eventide_core.action.verification.checks import verify
+from eventide_core.action.verification.facts import TableFacts
 from eventide_core.action.verification.result import Verification
 from eventide_core.errors import BusyError
 from eventide_core.ports import Progress
@@ -29,11 +30,16 @@ class Verifier:
 
         Raises BusyError if files went at each look, so that nobody can tell damage from the work of a cleaner.
         """
+        return self.examine(is_deep=is_deep, progress=progress)[1]
+
+    def examine(self, *, is_deep: bool, progress: Progress) -> tuple[TableFacts, Verification]:
+        """The same, with the facts that the checks found it in."""
         for look in range(1, _LOOKS_MAX + 1):
             gathered = self.facts.gather(is_deep=is_deep)
-            found = self._checked(gathered, is_deep, progress)
+            facts = self._with_records(gathered, is_deep, progress)
+            found = verify(facts)
             if found.ok:
-                return found
+                return facts, found
             gone = self.facts.gone_since(gathered)
             if gone and look == _LOOKS_MAX:
                 raise BusyError(
@@ -42,11 +48,10 @@ class Verifier:
                 )
             names = self.facts.timeline_names(self.files.config())
             if look == _LOOKS_MAX or not (gone or names != gathered.facts.timeline_names):
-                return found
+                return facts, found
         raise AssertionError("the last look returns or raises")
 
-    def _checked(self, gathered: Gathered, is_deep: bool, progress: Progress) -> Verification:
-        facts = gathered.facts
+    def _with_records(self, gathered: Gathered, is_deep: bool, progress: Progress) -> TableFacts:
         if is_deep and gathered.state is not None:
-            facts = self.records.read(facts, gathered.state, gathered.shape, progress)
-        return verify(facts)
+            return self.records.read(gathered.facts, gathered.state, gathered.shape, progress)
+        return gathered.facts

@@ -1,13 +1,13 @@
 """The contract of `ports.Storage` as tests, for every storage.
 
-For a storage of one's own, here one with symbolic links:
+To test your own storage, for example one with symbolic links:
 
     class TestMyStorage(StorageContract, SymbolicLinkContract):
         @pytest.fixture
         def case(self) -> StorageCase:
             return StorageCase(MyStorage(...))
 
-Not checked: what a loss of power leaves, and what two machines see of each other's writes.
+Not checked: the state after a loss of power, and whether two machines see each other's writes.
 """
 
 from eventide.testing.storage_contract.case import StorageCase
@@ -30,9 +30,11 @@ __all__ = [
 
 
 class StorageContract(ContentContract, RaceContract, NameContract):
-    """What holds for each; inherit it, with the contract of its links where it has any, and override the fixture `case`."""
+    """The contract of every storage. Inherit it, add the contract of the supported links, and override the fixture
+    `case`.
+    """
 
-    def test_the_storage_is_held_to_all_that_it_says_it_can_do(self, storage: Storage) -> None:
+    def test_the_contract_covers_every_capability_of_the_storage(self, storage: Storage) -> None:
         assert Capability.PUT_IF_ABSENT in storage.capabilities
         assert (Capability.SYMLINK in storage.capabilities) == isinstance(self, SymbolicLinkContract)
         assert (Capability.HARDLINK in storage.capabilities) == isinstance(self, HardLinkContract)

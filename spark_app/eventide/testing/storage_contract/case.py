@@ -1,4 +1,4 @@
-"""The storage under test, and what every part of the contract uses."""
+"""The storage under test, and functions that all parts of the contract share."""
 
 import pickle
 from collections.abc import Callable
@@ -12,13 +12,13 @@ from eventide_core.ports import FileInfo, Storage
 
 WRITERS = 8
 
-# More than any buffer on the way.
+# Larger than any buffer between the test and the storage.
 LARGE_BYTES = 3 * 1024 * 1024 + 1
 
 
 @dataclass(frozen=True, slots=True)
 class StorageCase:
-    """An empty storage, and where there is one the way to its files behind its back."""
+    """An empty storage, and, if possible, direct access to its files that bypasses the adapter."""
 
     storage: Storage
     read_behind: Callable[[str], bytes] | None = None
@@ -26,7 +26,7 @@ class StorageCase:
 
 
 class ContractPart:
-    """Tests of some promises; `rounds` is how many names each race is about."""
+    """Tests of one part of the contract. `rounds` is the number of names in each race."""
 
     rounds: ClassVar[int] = 10
 
@@ -40,19 +40,19 @@ class ContractPart:
 
 
 def entry(storage: Storage, path: str) -> FileInfo:
-    """The one entry of that name in the listing of its directory."""
+    """The single entry of that name in the listing of its directory."""
     directory, _, _ = path.rpartition("/")
     (found,) = (info for info in storage.list(directory) if info.path == path)
     return found
 
 
 def content_of(number: int) -> bytes:
-    """What the writer of that number writes in a race."""
+    """The content that the writer of that number writes in a race."""
     return bytes([number]) * 100_000
 
 
 def race(storage: Storage, write: Callable[[Storage, int, str], bool], rounds: int) -> None:
-    """Lets all writers write each name at once; one of them wins, and its content is there whole."""
+    """Lets all writers write each name at once. Checks that one of them wins and that its content is complete."""
     copies = [pickle.loads(pickle.dumps(storage)) for _ in range(WRITERS)]
     with ThreadPoolExecutor(WRITERS) as pool:
         for round_number in range(rounds):

@@ -1,4 +1,4 @@
-"""The contract of file content: whole or not at all, and read back as written."""
+"""The contract of file content: a file exists whole or not at all, and is read back as written."""
 
 import pickle
 import random
@@ -11,7 +11,7 @@ from eventide_core.ports import Storage
 
 
 class ContentContract(ContractPart):
-    """Reading, replacing, writing in pieces, copies, and all that from an executor."""
+    """Reads, replacements, writes in pieces, copies, and all of these from an executor."""
 
     @pytest.mark.parametrize("size", [0, 1, LARGE_BYTES])
     def test_a_file_is_read_back_whole(self, storage: Storage, size: int) -> None:
@@ -117,9 +117,9 @@ class ContentContract(ContractPart):
 
 
 class BehindContract(ContractPart):
-    """The files are those that other programs see. For a case that knows the way to them."""
+    """Other programs see the same files. For a case with direct access to the files."""
 
-    def test_what_is_written_lies_there_behind_the_adapters_back(self, case: StorageCase) -> None:
+    def test_a_written_file_is_visible_without_the_adapter(self, case: StorageCase) -> None:
         assert case.read_behind is not None
         case.storage.put("part=a/file", b"one")
         assert case.read_behind("part=a/file") == b"one"

@@ -8,7 +8,7 @@ from eventide_core.ports import Storage
 
 
 class SymbolicLinkContract(ContractPart):
-    """Links that show where they lead."""
+    """Links that show their target."""
 
     def test_a_symbolic_link_shows_its_target_and_the_targets_size(self, storage: Storage) -> None:
         storage.put("part=a/source", b"data")
@@ -59,7 +59,7 @@ class SymbolicLinkContract(ContractPart):
         storage.delete("part=a/first")
         assert storage.read("part=b/second") == b"data"
 
-    def test_of_many_who_make_a_symbolic_link_exactly_one_wins(self, storage: Storage) -> None:
+    def test_if_many_create_a_symbolic_link_exactly_one_wins(self, storage: Storage) -> None:
         check_race(storage, self.rounds, is_symbolic=True)
 
     def test_a_symbolic_link_onto_a_taken_name_changes_nothing(self, storage: Storage) -> None:
@@ -70,7 +70,7 @@ class SymbolicLinkContract(ContractPart):
 
 
 class HardLinkContract(ContractPart):
-    """Second names of one file."""
+    """Several names of one file."""
 
     def test_a_hard_link_outlives_its_source(self, storage: Storage) -> None:
         storage.put("part=a/source", b"data")
@@ -79,7 +79,7 @@ class HardLinkContract(ContractPart):
         assert storage.read("part=b/link") == b"data"
         assert entry(storage, "part=b/link").link_target is None
 
-    def test_of_many_who_make_a_hard_link_exactly_one_wins(self, storage: Storage) -> None:
+    def test_if_many_create_a_hard_link_exactly_one_wins(self, storage: Storage) -> None:
         check_race(storage, self.rounds, is_symbolic=False)
 
     def test_a_hard_link_onto_a_taken_name_changes_nothing(self, storage: Storage) -> None:
@@ -90,7 +90,7 @@ class HardLinkContract(ContractPart):
 
 
 class LinkContract(SymbolicLinkContract, HardLinkContract):
-    """Where there are both kinds."""
+    """For storages that support both kinds of links."""
 
     def test_a_hard_link_to_a_symbolic_one_is_the_file(self, storage: Storage) -> None:
         storage.put("source", b"data")

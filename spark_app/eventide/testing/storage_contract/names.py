@@ -42,7 +42,7 @@ PARTITIONS = (
 
 
 class NameContract(ContractPart):
-    """Listings, looks at one name, deletes, partitions of any value, paths that would leave the table."""
+    """Listings, `stat`, deletes, partitions of any value, and paths that would leave the table."""
 
     def test_a_directory_is_listed_by_name_with_its_hidden_files_and_no_deeper(self, storage: Storage) -> None:
         for path in ("p=1/b", "p=1/.hidden.log.1_0-1-0", "p=1/a/deep/file", "p=10/other", "p", "p=1/a.x"):
@@ -68,7 +68,7 @@ class NameContract(ContractPart):
         assert storage.list("none/none") == ()
         assert storage.list("file") == ()
 
-    def test_stat_says_what_a_name_is(self, storage: Storage) -> None:
+    def test_stat_returns_the_kind_of_a_name(self, storage: Storage) -> None:
         storage.put("part=a/file", b"data")
         file, directory = storage.stat("part=a/file"), storage.stat("part=a")
         assert file is not None
@@ -117,7 +117,7 @@ class NameContract(ContractPart):
             with pytest.raises(UnsafePathError):
                 operation("")
 
-    def test_what_is_deleted_is_gone_and_was_there_once(self, storage: Storage) -> None:
+    def test_a_delete_returns_whether_the_file_existed(self, storage: Storage) -> None:
         storage.put("part=a/file", b"data")
         assert storage.delete("part=a/file")
         assert not storage.delete("part=a/file")

@@ -5,7 +5,7 @@ from eventide_core.ports import Storage
 
 
 class RaceContract(ContractPart):
-    """One writer only."""
+    """If several writers create one name, exactly one succeeds."""
 
     def test_put_if_absent_leaves_a_taken_name_as_it_was(self, storage: Storage) -> None:
         assert storage.put_if_absent("part=a/file", b"first")
@@ -18,13 +18,13 @@ class RaceContract(ContractPart):
         assert not storage.put_if_absent("part=a/empty", b"")
         assert storage.read("part=a/empty") == b""
 
-    def test_of_many_who_put_exactly_one_wins(self, storage: Storage) -> None:
+    def test_if_many_put_exactly_one_wins(self, storage: Storage) -> None:
         def put(copy: Storage, number: int, name: str) -> bool:
             return copy.put_if_absent(name, content_of(number))
 
         race(storage, put, self.rounds)
 
-    def test_of_many_who_write_a_file_exactly_one_wins(self, storage: Storage) -> None:
+    def test_if_many_write_a_file_exactly_one_wins(self, storage: Storage) -> None:
         def write(copy: Storage, number: int, name: str) -> bool:
             output = copy.open_output(name)
             output.write(content_of(number))
@@ -32,7 +32,7 @@ class RaceContract(ContractPart):
 
         race(storage, write, self.rounds)
 
-    def test_of_many_who_copy_exactly_one_wins(self, storage: Storage) -> None:
+    def test_if_many_copy_exactly_one_wins(self, storage: Storage) -> None:
         for number in range(WRITERS):
             storage.put(f"source/{number}", content_of(number))
 

@@ -5,7 +5,7 @@ from eventide_core.ports import Storage, VersionedFiles
 
 
 class VersionContract(ContractPart):
-    """ports.VersionedFiles: what a storage-based lock is made of."""
+    """ports.VersionedFiles, on which storage-based locks are built."""
 
     def test_a_version_is_replaced_once(self, storage: Storage) -> None:
         files = _versioned(storage)
@@ -27,7 +27,7 @@ class VersionContract(ContractPart):
         assert not files.replace_version("file", b"other", version)
         assert storage.stat("file") is None
 
-    def test_of_many_who_replace_one_version_one_wins(self, storage: Storage) -> None:
+    def test_if_many_replace_one_version_one_wins(self, storage: Storage) -> None:
         versions: dict[str, str] = {}
         for number in range(self.rounds):
             storage.put(f"race/{number}", b"old")

@@ -124,7 +124,7 @@ def test_a_value_of_a_wide_union_stands_in_the_member_of_its_branch() -> None:
     ]
 
 
-def test_a_union_of_one_type_still_bears_the_number_of_its_branch() -> None:
+def test_a_union_of_one_type_still_has_the_number_of_its_branch() -> None:
     schema = table_schema({"name": "x", "type": ["string"]}, {"name": "y", "type": "long"})
     assert _decode(schema, [{"x": "a", "y": 5}]).to_pylist() == [{"x": "a", "y": 5}]
 

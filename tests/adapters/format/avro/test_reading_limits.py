@@ -115,7 +115,7 @@ BOMBS_OF_TIMELINES: dict[str, tuple[type[EventideError], bytes]] = {
 
 
 @pytest.mark.parametrize("bomb", BOMBS_OF_TIMELINES)
-def test_a_timeline_file_that_says_much_with_few_bytes_is_refused(bomb: str) -> None:
+def test_a_timeline_file_that_inflates_too_much_is_refused(bomb: str) -> None:
     kind, data = BOMBS_OF_TIMELINES[bomb]
     assert len(data) < MEBIBYTE
     refused(kind, lambda: CODEC.decode_commit(data, "t.commit"), match=r"t\.commit")
@@ -158,7 +158,7 @@ def read_log(storage: MemoryStorage | LocalStorage, size: int, schema: str) -> N
 
 
 @pytest.mark.parametrize("bomb", BOMBS_OF_LOGS)
-def test_a_log_that_says_much_with_few_bytes_is_refused(bomb: str) -> None:
+def test_a_log_file_that_inflates_too_much_is_refused(bomb: str) -> None:
     kind, schema, avro = BOMBS_OF_LOGS[bomb]
     content = struct.pack(">iii", 3, 1, len(avro)) + avro
     storage = log_with(BlockType.AVRO_DATA, schema, content)
@@ -205,7 +205,7 @@ def entries_of(data: bytes) -> list[tuple[bytes, bytes]]:
 HFILE = encode_hfile([(b"a", bytes(1000)), (b"b", bytes(1000))], '"bytes"', style=HFileStyle.NATIVE, block_bytes=100)
 
 
-def test_a_block_of_an_hfile_that_says_or_holds_much_more_than_it_takes_is_refused() -> None:
+def test_a_block_of_an_hfile_that_inflates_too_much_is_refused() -> None:
     size_at = 8 + 4
     said = HFILE[:size_at] + struct.pack(">i", 2**31 - 1) + HFILE[size_at + 4 :]
     refused(ResourceLimitError, lambda: entries_of(said), match="HFile block of 2147483647 bytes")
@@ -238,7 +238,7 @@ def test_an_index_of_an_hfile_that_names_one_block_again_and_again_is_refused() 
     refused(CorruptLogBlockError, lambda: entries_of(torn), match="goes back")
 
 
-def test_a_schema_of_the_metadata_table_that_says_much_is_refused() -> None:
+def test_a_schema_of_the_metadata_table_that_expands_too_much_is_refused() -> None:
     schema = json.dumps(doubling(60, "null"))
     refused(RecordDecodeError, lambda: decode_value(b"", schema, "the file"), match="the file")
 
@@ -266,7 +266,7 @@ def test_a_parquet_file_of_more_rows_than_its_bytes_can_tell_apart_is_refused() 
     refused(ResourceLimitError, lambda: read_log(log, info.size, A_SCHEMA), match="rows")
 
 
-def test_a_column_that_says_to_inflate_to_gigabytes_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_column_that_claims_to_inflate_to_gigabytes_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     """As if a mebibyte were the gigabyte that is allowed whatever its ratio."""
     monkeypatch.setattr(reading_limits, "_COLUMN_ALWAYS_BYTES", MEBIBYTE)
     texts = pa.array(["x" * 1000] * 4000)

@@ -103,6 +103,6 @@ def test_what_no_column_can_hold_is_refused(avro: Any) -> None:
 
 
 @pytest.mark.parametrize("schema", ["", "[", '"long"', '{"type":"record"}', "[" * 100_000])
-def test_what_is_no_record_schema_is_refused(schema: str) -> None:
+def test_a_schema_that_is_no_record_is_refused(schema: str) -> None:
     with pytest.raises(UnsupportedTableError):
         with_meta_fields(schema)

@@ -47,19 +47,19 @@ def test_a_filter_has_the_bytes_that_hudi_writes(layout: str, batch_rows: int) -
 
 
 @pytest.mark.parametrize("earlier", [0, 1, 10, 15, 40])
-def test_a_filter_that_goes_on_is_the_one_that_had_all_keys_from_the_start(earlier: int) -> None:
+def test_an_extended_filter_equals_one_built_from_all_keys(earlier: int) -> None:
     keys, whole = pa.array(KEYS), BloomFilterBuilder(BloomParameters.for_entries(10, 0.001))
     whole.add(keys.slice(0, earlier))
     found = BloomFilter(whole.type_code, whole.text(), "part=a/base.parquet")
     assert found.key_count == earlier
-    going_on = BloomFilterBuilder.going_on(found)
-    going_on.add(keys.slice(earlier))
+    extending = BloomFilterBuilder.extending(found)
+    extending.add(keys.slice(earlier))
     whole.add(keys.slice(earlier))
-    assert going_on.text() == whole.text()
+    assert extending.text() == whole.text()
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
-def test_an_existing_filter_tells_its_layout(layout: str) -> None:
+def test_an_existing_filter_states_its_layout(layout: str) -> None:
     parameters, written = LAYOUTS[layout]
     parsed = BloomFilter(parameters.type_code, written, "part=a/base.parquet").parameters
     assert (parsed.hash_count, parsed.bit_count) == (parameters.hash_count, parameters.bit_count)

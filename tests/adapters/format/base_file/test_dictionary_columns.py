@@ -87,7 +87,7 @@ def dictionaries_written(monkeypatch: pytest.MonkeyPatch) -> list[set[str]]:
     return seen
 
 
-def test_texts_of_few_values_come_as_dictionaries_to_who_asks(storage: MemoryStorage) -> None:
+def test_strings_of_few_values_come_as_dictionaries_on_request(storage: MemoryStorage) -> None:
     """Not keys and ordering values, nor texts of many values."""
     batches = list(read_base(storage, BASE, FIELDS, dictionary_fields(FIELDS, SHAPE)))
     assert [dictionaries(batch) for batch in batches] == [FEW] * len(batches)

@@ -138,7 +138,7 @@ class TestEventTimesInASchema:
     def test_they_read_back(self, event_times: EventTimeRange) -> None:
         assert event_times_of_schema(schema_with_event_times(self.SCHEMA, "ts", event_times), "ts") == event_times
 
-    def test_the_range_of_another_field_says_nothing(self) -> None:
+    def test_the_range_of_another_field_is_ignored(self) -> None:
         assert event_times_of_schema(schema_with_event_times(self.SCHEMA, "ts", EventTimeRange(1, 2)), "landed") is None
 
     def test_the_schema_means_the_same_to_every_reader(self) -> None:
@@ -153,13 +153,13 @@ class TestEventTimesInASchema:
         for event_times in (EventTimeRange(-5, 7), EventTimeRange(None, None, 2)):
             assert without_event_times(schema_with_event_times(self.SCHEMA, "ts", event_times)) == plain
 
-    def test_what_is_no_range_at_the_end_of_a_schema_stays(self) -> None:
+    def test_an_end_of_a_schema_that_is_no_range_stays(self) -> None:
         ranged = schema_with_event_times(self.SCHEMA, "ts", EventTimeRange(1, 2))
         elsewhere = json.dumps({"type": "record", "name": "r", "fields": [{"name": "x", "type": json.loads(ranged)}]})
         for schema in (self.SCHEMA, elsewhere, f'{ranged[:-1]},"more":1}}', ranged[:-1], f"{ranged} ", ""):
             assert without_event_times(schema) == schema
 
-    def test_a_schema_of_any_other_writer_bears_none(self) -> None:
+    def test_a_schema_of_any_other_writer_has_none(self) -> None:
         assert event_times_of_schema(self.SCHEMA, "ts") is None
         assert event_times_of_schema("", "ts") is None
 

@@ -39,13 +39,13 @@ def _told(directory: Path, values: list[Any], kind: pa.DataType, **how: Any) -> 
         ([], pa.int64(), EventTimeRange(None, None)),
     ],
 )
-def test_the_footer_tells_the_ends(
+def test_the_footer_has_the_minimum_and_maximum(
     values: list[Any], kind: pa.DataType, expected: EventTimeRange, tmp_path: Path
 ) -> None:
     assert _told(tmp_path, values, kind) == expected
 
 
-def test_ends_that_need_not_be_those_of_the_event_times_are_not_told(tmp_path: Path) -> None:
+def test_bounds_that_may_differ_from_those_of_the_event_times_are_not_returned(tmp_path: Path) -> None:
     # 5_000_000_000 counts as seconds, and lies far after 1_700_000_000_123 milliseconds.
     assert _told(tmp_path, [5_000_000_000, MS], pa.int64()) is None
     assert _told(tmp_path, [-(10**15), 10**15], pa.int64()) is None  # 999_999_999_999_999 would be greater than either
@@ -54,6 +54,6 @@ def test_ends_that_need_not_be_those_of_the_event_times_are_not_told(tmp_path: P
     assert _told(tmp_path, [MS], pa.int64(), write_statistics=False) is None
 
 
-def test_a_file_without_the_column_tells_nothing(tmp_path: Path) -> None:
+def test_a_file_without_the_column_has_no_range(tmp_path: Path) -> None:
     pq.write_table(pa.table({"other": [1]}), tmp_path / "base.parquet")
     assert ParquetBaseContent(LocalStorage(str(tmp_path))).event_times("base.parquet", "at") is None

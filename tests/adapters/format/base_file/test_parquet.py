@@ -289,7 +289,7 @@ def test_a_null_where_the_schema_has_none_is_refused(storage: MemoryStorage) -> 
 
 
 @pytest.mark.parametrize("keep", [0, 3, 100, -1])
-def test_a_torn_file_is_told_apart_from_a_missing_one(storage: MemoryStorage, keep: int) -> None:
+def test_a_torn_file_is_distinguished_from_a_missing_one(storage: MemoryStorage, keep: int) -> None:
     write(storage, [rows(["a"])])
     storage.put(PATH, storage.read(PATH)[:keep])
     with pytest.raises(CorruptBaseFileError, match=PATH):

@@ -73,7 +73,7 @@ def test_each_hour_has_a_block_and_rare_late_records_share_one(table: Table) -> 
     assert set(seen.column("word").to_pylist()) == {"on time", "late"}
 
 
-def test_an_exact_cut_decodes_no_block_that_lies_at_or_after_t(table: Table, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_exact_cut_decodes_no_block_at_or_after_t(table: Table, monkeypatch: pytest.MonkeyPatch) -> None:
     table.upsert(rows(400, START_MS, 4 * HOUR_MS // 400, "on time"))
     decoded: list[int] = []
 

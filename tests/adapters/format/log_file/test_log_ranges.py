@@ -13,7 +13,7 @@ import pytest
 
 from eventide_adapters.format.avro import decode as avro_decode
 from eventide_adapters.format.log_file.records import DataBlock, DeleteBlock, iter_log_records
-from eventide_adapters.format.merge.log_fold import FoldedLogs
+from eventide_adapters.format.merge.log_fold import FoldedLogFiles
 from eventide_core.errors import RecordDecodeError
 from eventide_core.table.read_ahead import READ_AHEAD_BYTES
 from eventide_core.table.record_order import MergeRule
@@ -81,7 +81,7 @@ def test_an_avro_block_comes_in_segments_and_counts_as_one(
     # Each byte of the content once, except for records that a segment's end cuts in two.
     assert sum(length for length in reads if length <= SEGMENT) < 1.1 * len(data)
     assert [part.is_first for part in parts] == [True] + [False] * (len(parts) - 1)
-    assert FoldedLogs.of(parts, parts[0].records.schema, SHAPE).block_count == 1
+    assert FoldedLogFiles.of(parts, parts[0].records.schema, SHAPE).block_count == 1
 
 
 def test_a_small_log_takes_one_request(storage: CountingStorage) -> None:

@@ -97,7 +97,7 @@ def test_another_avro_reader_finds_the_records_one_after_the_other() -> None:
     ]
 
 
-def test_the_header_says_instant_and_schema_and_event_times_only_where_asked_for() -> None:
+def test_the_header_has_instant_and_schema_and_event_times_only_on_request() -> None:
     plain = _block(encode_data_block(INSTANT, SCHEMA, _records(FULL)))
     assert plain.block_type is BlockType.AVRO_DATA
     assert plain.instant_time == INSTANT

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from eventide_adapters.format.log_file.records import DataBlock, DeleteBlock
 from eventide_adapters.format.merge.base_merge import SliceMerge
-from eventide_adapters.format.merge.log_fold import HELD_BYTES, FoldedLogs
+from eventide_adapters.format.merge.log_fold import HELD_BYTES, FoldedLogFiles
 from eventide_core.errors import RecordDecodeError, UnsupportedTableError
 from eventide_core.table.record_order import MergeRule, Version, latest
 from eventide_core.table.record_shape import RecordShape
@@ -89,7 +89,7 @@ def merged(
     shape: RecordShape,
     held_bytes: int = HELD_BYTES,
 ) -> tuple[list[dict[str, Any]], SliceMerge]:
-    merge = SliceMerge(FoldedLogs.of(blocks, schema, shape, held_bytes=held_bytes), shape)
+    merge = SliceMerge(FoldedLogFiles.of(blocks, schema, shape, held_bytes=held_bytes), shape)
     return pa.concat_tables(merge.batches(base)).to_pylist(), merge
 
 
@@ -297,12 +297,12 @@ def test_a_log_record_without_key_is_refused() -> None:
     schema = schema_of(pa.int64())
     block = DataBlock("20260101000000001", records(schema, [(None, 1, 0)]))
     with pytest.raises(RecordDecodeError, match="_hoodie_record_key"):
-        FoldedLogs.of([block], schema, shape_of(EVENT_TIME))
+        FoldedLogFiles.of([block], schema, shape_of(EVENT_TIME))
 
 
 def test_an_ordering_field_that_is_no_column_is_refused() -> None:
     with pytest.raises(UnsupportedTableError, match="ordering field when"):
-        FoldedLogs.of([], schema_of(pa.int64()), shape_of(EVENT_TIME, ("when",)))
+        FoldedLogFiles.of([], schema_of(pa.int64()), shape_of(EVENT_TIME, ("when",)))
 
 
 @pytest.mark.parametrize("rule", [EVENT_TIME, COMMIT_TIME])
@@ -319,7 +319,7 @@ def test_versions_that_have_lost_leave_the_memory(rule: MergeRule) -> None:
             yield DataBlock("1", pa.RecordBatch.from_arrays(arrays, schema=schema))
             most = max(most, pa.total_allocated_bytes() - before)
 
-    logs = FoldedLogs.of(blocks(), schema, shape_of(rule), held_bytes=4_000_000)
+    logs = FoldedLogFiles.of(blocks(), schema, shape_of(rule), held_bytes=4_000_000)
     assert logs.rows.column("position").to_pylist() == [99] * 100
     assert logs.record_count == 10_000
     assert most < 20_000_000

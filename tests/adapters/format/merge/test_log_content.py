@@ -94,7 +94,7 @@ class TestSummary:
         assert set(summary.instants) == {T1, T2}
         assert (summary.delete_count, summary.rolled_back) == (0, frozenset())
 
-    def test_a_delete_bears_its_ordering_value_where_that_is_the_event_time(self, storage: Storage) -> None:
+    def test_a_delete_has_its_ordering_value_as_event_time_if_the_field_is_the_same(self, storage: Storage) -> None:
         log = _log(
             storage,
             1,
@@ -149,7 +149,7 @@ class TestSummary:
         assert summary.instants == {T1, T2}
         assert summary.event_times == EventTimeRange(2, 2)
 
-    def test_a_block_torn_before_it_tells_its_instant_raises(self, storage: Storage) -> None:
+    def test_a_block_torn_before_its_instant_raises(self, storage: Storage) -> None:
         log = _log(storage, 1, _rows(T1, {"id": "a", "ts": 1})[:30] + _rows(T2, {"id": "b", "ts": 2}))
         with pytest.raises(CorruptLogBlockError, match="torn before it names"):
             ArrowLogContent(storage).summarize(log, SHAPE)

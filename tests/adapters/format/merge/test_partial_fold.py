@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from eventide_adapters.format.log_file.records import DataBlock, DeleteBlock
 from eventide_adapters.format.merge.base_merge import SliceMerge
-from eventide_adapters.format.merge.log_fold import HELD_BYTES, FoldedLogs
+from eventide_adapters.format.merge.log_fold import HELD_BYTES, FoldedLogFiles
 from eventide_core.errors import UnsupportedTableError
 from eventide_core.table.partial_update import PartialVersion, latest_partial
 from eventide_core.table.record_order import MergeRule, Version
@@ -92,7 +92,7 @@ def test_every_key_shows_the_columns_that_its_versions_have_given(
             blocks.append(DataBlock(str(number), batch([(change, text)], lacking), absent=absent))
     batches = [batch(base_rows[i : i + batch_size], lacking) for i in range(0, len(base_rows), batch_size)]
     schema = batch([], lacking).schema
-    merge = SliceMerge(FoldedLogs.of(blocks, schema, shape, held_bytes=held_bytes), shape)
+    merge = SliceMerge(FoldedLogFiles.of(blocks, schema, shape, held_bytes=held_bytes), shape)
     expected: dict[str, tuple[object, ...]] = {}
     for key in dict.fromkeys(change.key for change in [*base, *log]):
         old = next((version(change, -1, text) for change, text in base_rows if change.key == key), None)

@@ -48,7 +48,9 @@ def test_the_new_base_holds_the_merged_rows_under_its_own_name(storage: MemorySt
 
 
 @pytest.mark.parametrize("deleted", [4, 5])
-def test_the_bloom_filter_goes_on_until_a_tenth_of_its_keys_are_of_no_row(storage: MemoryStorage, deleted: int) -> None:
+def test_the_bloom_filter_is_extended_until_a_tenth_of_its_keys_have_no_row(
+    storage: MemoryStorage, deleted: int
+) -> None:
     """What it says of a deleted key is that it may be there, as before."""
     rows = pq.read_table(io.BytesIO(base_file([row(f"k{number}", 10, "base", D0, "old") for number in range(40)])))
     storage.delete(BASE)
@@ -138,7 +140,7 @@ def test_a_torn_log_stops_the_merge(storage: MemoryStorage) -> None:
 
 
 @pytest.mark.parametrize(("asked", "before"), [("as-before", "snappy"), ("as-before", "gzip"), ("zstd", "gzip")])
-def test_a_new_base_is_compressed_as_the_one_before_unless_said_otherwise(
+def test_a_new_base_is_compressed_as_the_previous_one_unless_configured(
     asked: str, before: Literal["snappy", "gzip"], storage: MemoryStorage
 ) -> None:
     sink = io.BytesIO()

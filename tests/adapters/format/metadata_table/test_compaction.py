@@ -101,7 +101,7 @@ def completed_compactions(path: Path) -> list[str]:
     return sorted(found.name for found in directory.rglob("*.commit"))
 
 
-def test_a_compaction_leaves_what_the_metadata_table_says(table: Path) -> None:
+def test_a_compaction_keeps_the_content_of_the_metadata_table(table: Path) -> None:
     write(table, *range(UPDATES))
     before = content(table)
     assert before["part=a"].items() >= {f"f{n}_0-7-7_{times(n)[0]}.parquet": 100 + n for n in (2, 3)}.items()
@@ -174,7 +174,9 @@ def test_its_instants_are_those_of_hudi(table: Path) -> None:
 
 
 @pytest.mark.parametrize("fault", [Fault.CRASH_BEFORE, Fault.CRASH_AFTER])
-def test_what_a_crash_leaves_says_the_same_and_is_ended(table: Path, fault: Fault, tmp_path: Path) -> None:
+def test_the_state_after_a_crash_has_the_same_content_and_is_completed(
+    table: Path, fault: Fault, tmp_path: Path
+) -> None:
     write(table, *range(UPDATES))
     said = content(table)
     whole = tmp_path / "whole"

@@ -62,7 +62,7 @@ def test_hfiles_of_hudi_are_read(name: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["v6_mdt", "v9_mdt"])
-def test_what_hudi_says_of_an_hfile_is_said_of_ours_too(name: str, tmp_path: Path) -> None:
+def test_our_hfile_has_the_metadata_that_hudi_writes(name: str, tmp_path: Path) -> None:
     """But for the time of creation, and (version 6) the sums that HBase makes of each block."""
     style = HFileStyle.HBASE if name.startswith("v6") else HFileStyle.NATIVE
     for where, data in hudis_own(name, tmp_path):
@@ -163,7 +163,7 @@ def test_torn_hfiles_are_named_as_such(tmp_path: Path) -> None:
     assert torn > FUZZED / 4
 
 
-def test_what_is_too_short_is_no_hfile() -> None:
+def test_a_file_that_is_too_short_is_no_hfile() -> None:
     with pytest.raises(CorruptLogBlockError, match="not an HFile"):
         opened(b"")
     with pytest.raises(CorruptLogBlockError, match="trailer"):

@@ -122,7 +122,7 @@ def test_statistics_that_were_deleted_are_forgotten() -> None:
     assert merged_statistics([first, deleted, second]) == second
 
 
-def test_a_version_without_values_says_nothing_of_their_kind() -> None:
+def test_a_version_without_values_has_no_type_of_values() -> None:
     decimal = {"typeOrdinal": 10, "additionalInfo": "9,2"}
     known = stats(("org.BytesWrapper", {"value": b"\xff"}), ("org.BytesWrapper", {"value": b"\x01"}), valueType=decimal)
     empty = stats(None, None, valueType={"typeOrdinal": 1, "additionalInfo": None})

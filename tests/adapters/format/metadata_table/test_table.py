@@ -63,11 +63,11 @@ def test_an_update_is_seen_from_the_tables_commit_on(table: Path) -> None:
     begin(table)
     write(metadata, removed)
     assert metadata.read_files() == before
-    assert not metadata.tells(FileChanges(RowChange.NONE, ADDED))
-    assert not metadata.tells(FileChanges(RowChange.NONE, removed=removed))
+    assert not metadata.reflects(FileChanges(RowChange.NONE, ADDED))
+    assert not metadata.reflects(FileChanges(RowChange.NONE, removed=removed))
     commit(table)
     after = metadata.read_files()
-    assert metadata.tells(FileChanges(RowChange.NONE, ADDED, removed))
+    assert metadata.reflects(FileChanges(RowChange.NONE, ADDED, removed))
     assert after["part=a"] == {**before["part=a"], ADDED[0].name: 1234}
     assert after["part=b"] == {**before["part=b"], ADDED[1].name: 77}
     assert after["part=c"] == {}
@@ -133,7 +133,7 @@ def test_a_second_run_ends_what_a_crash_left(table: Path, tmp_path: Path) -> Non
     assert crashes == 4
 
 
-def test_a_log_that_hudi_wrote_meanwhile_keeps_its_number(tmp_path: Path) -> None:
+def test_a_log_file_that_hudi_wrote_in_the_meantime_keeps_its_number(tmp_path: Path) -> None:
     """Version 6: an update that died before its commit, then a write of Hudi; the second run takes the next number."""
     path = golden.unpack("v6_mdt", tmp_path)
     begin(path)
@@ -149,7 +149,7 @@ def test_a_log_that_hudi_wrote_meanwhile_keeps_its_number(tmp_path: Path) -> Non
     assert theirs.read_bytes() == data
     assert (directory / f"{name}.13_0-7-0").exists()
     commit(path)
-    assert opened(path).tells(FileChanges(RowChange.NONE, ADDED))
+    assert opened(path).reflects(FileChanges(RowChange.NONE, ADDED))
 
 
 def test_an_update_that_a_compaction_of_it_passed_over_is_noticed(tmp_path: Path) -> None:
@@ -161,7 +161,7 @@ def test_an_update_that_a_compaction_of_it_passed_over_is_noticed(tmp_path: Path
     shutil.copy(base, directory / "files" / "files-0000-0_0-9-9_20261122000000200.hfile")
     (directory / ".hoodie" / "timeline" / "20261122000000200_20261122000000300.commit").write_bytes(b"")
     commit(path)
-    assert not opened(path).tells(FileChanges(RowChange.NONE, ADDED))
+    assert not opened(path).reflects(FileChanges(RowChange.NONE, ADDED))
 
 
 def change_property(path: Path, key: str, value: str) -> None:

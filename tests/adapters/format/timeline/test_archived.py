@@ -132,7 +132,7 @@ def test_a_question_about_one_of_ten_thousand_opens_one_file(ten_thousand: Path)
         assert sum(path.endswith(".parquet") for path in storage.opened) == 1
 
 
-def test_the_newest_are_told_before_older_files_are_opened(ten_thousand: Path) -> None:
+def test_the_newest_are_returned_before_older_files_are_opened(ten_thousand: Path) -> None:
     archive, storage = lsm(ten_thousand)
     newest = list(islice(archive.writes(*ALL), 3))
     assert [i.requested_time for i in newest] == [time_of(nth) for nth in (9_999, 9_998, 9_997)]

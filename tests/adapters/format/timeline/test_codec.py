@@ -87,7 +87,7 @@ def test_a_commit_reads_back_as_it_was_written(commit: CommitMetadata, version: 
     assert CODEC.decode_commit(CODEC.encode_commit(commit, version), "t.commit") == commit
 
 
-def test_a_version_6_delta_commit_says_what_its_json_says() -> None:
+def test_a_version_6_delta_commit_decodes_its_json() -> None:
     commit = CODEC.decode_commit(_read("v6.deltacommit"), "t.deltacommit")
     written = json.loads(_read("v6.deltacommit"))["partitionToWriteStats"]
     assert {p: [s.path for s in stats] for p, stats in commit.write_stats.items()} == {
@@ -107,7 +107,7 @@ def test_a_version_6_delta_commit_says_what_its_json_says() -> None:
     assert json.loads(commit.schema or "")["type"] == "record"
 
 
-def test_a_version_9_delta_commit_says_the_event_times_that_hudi_tracked() -> None:
+def test_a_version_9_delta_commit_has_the_event_times_that_hudi_tracked() -> None:
     commit = CODEC.decode_commit(_read("v9.deltacommit"), "t.deltacommit")
     first = commit.write_stats["part=b"][0]
     assert first.path == "part=b/.00000000-0178-48db-ae05-664a3c5be7dc_20261121060413861.log.1_0-181-322"
@@ -265,7 +265,7 @@ NOTHINGS = {
 }
 
 
-def test_a_schema_that_says_much_with_few_bytes_is_refused() -> None:
+def test_a_schema_that_expands_to_many_values_is_refused() -> None:
     deep: dict[str, Any] = {"next": None}
     for _ in range(50):
         deep = {"next": deep}

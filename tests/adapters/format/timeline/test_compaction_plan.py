@@ -282,7 +282,7 @@ def test_a_name_that_is_no_file_of_the_file_group_is_refused(name: str, place: C
 
 
 @pytest.mark.parametrize("place", [_set_linked, _set_new_base, _set_carried])
-def test_a_file_to_be_made_bears_the_instant_of_its_plan(place: Callable[[Any, Any, str], None]) -> None:
+def test_a_planned_file_has_the_instant_of_its_plan(place: Callable[[Any, Any, str], None]) -> None:
     other = "20261121000000000"
     is_base = place is _set_new_base
     name = f"f-1_7-7-7_{other}.parquet" if is_base else f".f-1_{other}.log.0_00001-0-1"

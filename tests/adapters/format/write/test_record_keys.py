@@ -79,7 +79,7 @@ def test_a_value_that_leads_out_is_refused_behind_its_name_too(value: str) -> No
 
 
 @pytest.mark.parametrize("hive", [False, True])
-def test_a_value_whose_directory_no_listing_looks_into_is_refused(hive: bool) -> None:
+def test_a_value_whose_directory_is_never_listed_is_refused(hive: bool) -> None:
     """At any depth: readers pass every directory of the name `.hoodie` over, and would miss the rows."""
     rows = pa.table({"a": ["x"], "b": ["y/.hoodie"]})
     with pytest.raises(InvalidRecordError, match="partition field 'b'"):

@@ -39,7 +39,7 @@ def test_without_a_carried_log_in_the_plan_none_is_written(storage: MemoryStorag
 
 
 @pytest.mark.parametrize(("mode", "is_link"), [("symlink", True), ("hardlink", False)])
-def test_left_overs_are_linked_where_the_plan_says_so(storage: MemoryStorage, mode: str, is_link: bool) -> None:
+def test_left_overs_are_linked_as_planned(storage: MemoryStorage, mode: str, is_link: bool) -> None:
     compactor(storage)(task(link_mode=mode))
     for log, copy in zip(LOGS[1:], COPIES, strict=True):
         info = storage.stat(copy)
@@ -54,7 +54,7 @@ def test_in_mode_prefix_no_left_over_gets_a_file(storage: MemoryStorage) -> None
     assert set(storage.dump()) == {*FILES, MARKER, NEW_BASE}
 
 
-def test_a_second_run_changes_nothing_and_says_the_same(storage: MemoryStorage) -> None:
+def test_a_second_run_changes_nothing_and_returns_the_same(storage: MemoryStorage) -> None:
     merger = pickle.loads(pickle.dumps(compactor(storage)))
     first = merger(task())
     before = storage.dump()
@@ -131,7 +131,7 @@ def test_a_foreign_file_under_a_name_of_the_plan_stops_the_merge(storage: Memory
     assert storage.read(path) == base_file([])
 
 
-def test_a_base_file_of_another_plan_is_told_apart_by_its_footer(storage: MemoryStorage) -> None:
+def test_a_base_file_of_another_plan_is_distinguished_by_its_footer(storage: MemoryStorage) -> None:
     compactor(storage)(task())
     other = ((LOGS[0], len(FILES[LOGS[0]])), (LOGS[1], len(FILES[LOGS[1]])))
     with pytest.raises(PlanMismatchError, match="didn't write it"):

@@ -66,7 +66,7 @@ def test_a_plan_opens_no_log_that_eventide_wrote(version: int, tmp_path: Path) -
     assert opened == []
 
 
-def test_a_plan_looks_at_the_headers_of_logs_that_another_engine_wrote(tmp_path: Path) -> None:
+def test_a_plan_reads_the_headers_of_log_files_that_another_engine_wrote(tmp_path: Path) -> None:
     table = table_of_two_logs(tmp_path)
     assert _say_otherwise(table, tmp_path, b"eventide.writer", b"somebody.writer")
     assert set(plan(tmp_path)[1]) == _logs(table)
@@ -117,7 +117,7 @@ def test_what_write_stats_tell_of_a_log_is_what_its_blocks_hold(version: int, tm
 
 
 @pytest.mark.parametrize("version", [6, 9])
-def test_what_a_compaction_says_of_a_left_over_is_what_its_blocks_hold(version: int, tmp_path: Path) -> None:
+def test_a_compaction_records_the_actual_content_of_a_left_over(version: int, tmp_path: Path) -> None:
     """Of logs that no writer told of, with deletes and without, and those whose time is not known."""
     silent: dict[str, str] = {LOG_EVENT_TIMES: "false", TRACK_EVENT_TIMES: "false", BUCKETS: "1", MAX_LEFT_OVERS: "9"}
     columns: list[pa.Field[Any]] = [pa.field("id", pa.string()), pa.field("at", pa.int64())]

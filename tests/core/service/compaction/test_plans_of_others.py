@@ -52,16 +52,16 @@ def bases(*tokens: str, file_id: str = "f1", partition: str = "p", instant: str 
 
 
 @pytest.mark.parametrize("attempt", [Attempt(1), Attempt(7, is_taken_over=True)])
-def test_an_inflight_file_says_the_attempt(attempt: Attempt) -> None:
+def test_an_inflight_file_states_the_attempt(attempt: Attempt) -> None:
     assert Attempt.decode(attempt.encode()) == attempt
 
 
 @pytest.mark.parametrize("data", [b"", b"{}", b"null", b"[]", b"\xff", b'{"eventide.attempt": "1"}', b"[" * 100_000])
-def test_an_inflight_file_of_another_engine_says_none(data: bytes) -> None:
+def test_an_inflight_file_of_another_engine_states_none(data: bytes) -> None:
     assert Attempt.decode(data) is None
 
 
-def test_an_attempt_takes_a_number_that_no_base_file_of_the_instant_bears() -> None:
+def test_an_attempt_takes_a_number_that_no_base_file_of_the_instant_has() -> None:
     assert next_attempt([], PLAN) == 1
     assert next_attempt(bases("0-0-0"), PLAN) == 1
     assert next_attempt(bases("0-1-0", "0-71-104"), PLAN) == 72
@@ -187,7 +187,7 @@ def test_a_plan_of_hudi_that_a_run_of_eventide_has_begun_is_gone_on_with() -> No
 
 
 @pytest.mark.parametrize("action", ["logcompaction", "clustering"])
-def test_what_eventide_does_not_run_is_waited_for_and_never_said_to_be_run_by_it(action: str) -> None:
+def test_an_action_that_eventide_does_not_run_is_waited_for_and_no_message_suggests_to_run_it(action: str) -> None:
     bench = table({PENDING_WRITE_WAIT_MS: "3000"})
     path = f".hoodie/timeline/{C}.{action}.requested"
     bench.storage.put(path, b"")
@@ -202,7 +202,7 @@ def test_what_eventide_does_not_run_is_waited_for_and_never_said_to_be_run_by_it
         assert "--execute" not in str(busy.value)
 
 
-def test_it_goes_on_as_soon_as_the_other_engine_has_ended() -> None:
+def test_it_continues_as_soon_as_the_other_engine_has_finished() -> None:
     bench = table({PENDING_WRITE_WAIT_MS: "60000"})
     path = f".hoodie/timeline/{C}.clustering.requested"
     bench.storage.put(path, b"")

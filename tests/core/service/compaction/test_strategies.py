@@ -138,7 +138,7 @@ def test_a_bounded_plan_that_can_promise_nothing_new_publishes_no_cut_and_the_ol
     assert result.freshness.watermark_ms == earliest - 60_000
 
 
-def test_a_trigger_that_is_not_due_says_so_and_nothing_is_written(path: str) -> None:
+def test_a_trigger_that_is_not_due_is_reported_and_nothing_is_written(path: str) -> None:
     options = {STRATEGY: "UnBoundedCompactionStrategy", MAX_COMMITS: "8"}
     table = Table.open(path, options)
     plan = table.plan_compaction()

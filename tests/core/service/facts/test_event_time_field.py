@@ -32,7 +32,7 @@ def test_another_field_than_the_published_cuts_is_refused(tmp_path: Path) -> Non
         other.plan_compaction(2_000_000_000_000)
 
 
-def test_a_field_that_the_table_has_not_is_told_with_the_fields_it_has(tmp_path: Path) -> None:
+def test_an_unknown_field_is_reported_with_the_fields_that_the_table_has(tmp_path: Path) -> None:
     table = Table.open(str(golden.unpack("v9_no_deletes", tmp_path)), {FIELD: "landed_at"})
     with pytest.raises(ConfigError, match=r"landed_at.*event_ts"):
         table.plan_compaction(0)

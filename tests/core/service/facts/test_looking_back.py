@@ -98,19 +98,19 @@ def _state(
     )
 
 
-def test_the_schema_is_the_newest_that_a_write_says_be_it_archived() -> None:
+def test_the_schema_is_that_of_the_newest_write_even_if_it_is_archived() -> None:
     archive = Archive({_write(1, 2): _says(schema="old"), _write(3, 4): _says(schema="new"), _write(5, 6): _says()})
     assert _state({_write(7, 8): _says()}, archive).schema == "new"
     assert archive.asked == [_t(5), _t(3)]
 
 
-def test_the_archive_is_not_asked_for_a_schema_that_an_active_write_says() -> None:
+def test_the_archive_is_not_read_for_a_schema_that_an_active_write_has() -> None:
     archive = Archive({_write(1, 2): _says(schema="old")})
     assert _state({_write(7, 8): _says(schema="new")}, archive).schema == "new"
     assert archive.asked == []
 
 
-def test_a_table_none_of_whose_writes_says_a_schema_is_refused() -> None:
+def test_a_table_without_a_write_that_has_a_schema_is_refused() -> None:
     with pytest.raises(UnsupportedTableError, match="schema"):
         _ = _state({_write(7, 8): _says()}, Archive({_write(1, 2): _says()})).schema
 
@@ -129,7 +129,7 @@ def test_the_archive_is_not_asked_for_a_cut_in_a_table_that_eventide_never_compa
     assert archive.asked == []
 
 
-def test_on_version_6_the_archive_is_not_asked_for_a_cut_that_an_active_commit_says() -> None:
+def test_on_version_6_the_archive_is_not_read_for_a_cut_that_an_active_commit_has() -> None:
     archive = Archive({_write(1, None): _cut(100)})
     assert _state({_write(7, None): _cut(200)}, archive, version=6, compactions=(1, 7)).cut_ms == 200
     assert archive.asked == []

@@ -29,7 +29,7 @@ def test_file_ids_tell_an_index_that_needs_no_base_files(
 
 
 @pytest.mark.parametrize(("index", "is_over_base_files"), [("FLINK_STATE", False), ("bucket", False), ("BLOOM", True)])
-def test_what_the_user_or_the_table_says_counts(index: str, *, is_over_base_files: bool) -> None:
+def test_a_setting_of_the_user_or_of_the_table_applies(index: str, *, is_over_base_files: bool) -> None:
     for file_id in (SPARK, FLINK):
         assert answer(file_id, said=index) is is_over_base_files
         assert answer(file_id, of_table=index) is is_over_base_files

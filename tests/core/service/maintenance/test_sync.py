@@ -127,7 +127,7 @@ def test_the_catalog_follows_the_table_and_is_written_to_only_where_something_ch
     assert (found.properties["theirs"], found.kind) == ("kept", "EXTERNAL_TABLE")
 
 
-def test_the_command_says_what_it_did_and_refuses_what_is_not_its_own(
+def test_the_command_reports_what_it_did_and_refuses_foreign_tables(
     hive_metastore: HiveMetastoreServer, tmp_path: Path, nobody: str
 ) -> None:
     path = tmp_path / "t"
@@ -154,9 +154,7 @@ def test_the_command_says_what_it_did_and_refuses_what_is_not_its_own(
     assert (answer.exit_code, answer.document["error"]["type"]) == (5, "CatalogError")
 
 
-def test_a_sync_that_fails_leaves_the_compaction_and_is_told_with_its_own_exit_code(
-    tmp_path: Path, nobody: str
-) -> None:
+def test_a_failed_sync_keeps_the_compaction_and_has_its_own_exit_code(tmp_path: Path, nobody: str) -> None:
     path = tmp_path / "t"
     table = make(path, 9)
     table.upsert(rows(("k0", -9, "base")))
@@ -174,7 +172,7 @@ def test_a_sync_that_fails_leaves_the_compaction_and_is_told_with_its_own_exit_c
     assert table.freshness().cut_ms == answer.document["cut_ms"] is not None
 
 
-def test_the_table_service_tells_the_catalog_and_tries_again_in_the_next_round(
+def test_the_table_service_syncs_the_catalog_and_retries_in_the_next_round(
     hive_metastore: HiveMetastoreServer, tmp_path: Path, nobody: str
 ) -> None:
     path = tmp_path / "t"
@@ -213,7 +211,7 @@ def test_a_sync_that_broke_off_anywhere_is_ended_by_the_next_one(tmp_path: Path)
             sync(broken)
         broken.fails_at = None
         sync(broken)
-        assert broken.said() == whole.said(), f"after {number} writes"
+        assert broken.content() == whole.content(), f"after {number} writes"
         assert broken.writes == whole.writes, "nothing was written twice"
 
 

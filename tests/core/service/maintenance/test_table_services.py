@@ -103,7 +103,7 @@ def test_a_savepoint_outlives_cleaning_and_is_restored(name: str, mode: str, tmp
 
 
 @pytest.mark.parametrize("name", ["v6_no_deletes", "v9_no_deletes"])
-def test_what_is_under_way_is_ended_before_anything_else(name: str, tmp_path: Path) -> None:
+def test_a_running_action_is_finished_before_anything_else(name: str, tmp_path: Path) -> None:
     """A clean, and a restore, that died: nothing else begins, and the same again ends it."""
     path = compacted(name, "copy", tmp_path)
     table = Table.open(str(path))

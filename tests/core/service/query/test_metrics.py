@@ -48,7 +48,7 @@ def samples(file: Path) -> dict[str, Any]:
     return found
 
 
-def test_a_compaction_tells_what_it_reached_and_what_waits(table: Path, tmp_path: Path) -> None:
+def test_a_compaction_reports_what_it_reached_and_what_waits(table: Path, tmp_path: Path) -> None:
     file = tmp_path / "trips.prom"
     words = ("--option", "hoodie.payload.event.time.field=event_ts", *to_file(file))
     run_json("compact", table, "--before", T_MS, "--engine", "local", *words)
@@ -96,7 +96,7 @@ def test_carried_tombstones_are_counted_as_long_as_a_slice_has_them(tmp_path: Pa
     assert samples(file)["eventide_carried_tombstones_bytes"] == 0
 
 
-def test_a_round_of_the_service_tells_too(table: Path, tmp_path: Path) -> None:
+def test_a_round_of_the_service_reports_too(table: Path, tmp_path: Path) -> None:
     file = tmp_path / "trips.prom"
     words = ("--rounds", "1", "--data-latency", "30m", "--engine", "local", *to_file(file))
     assert run("serve", table, *words).exit_code == 0
@@ -119,10 +119,10 @@ def test_a_reporter_without_its_file_and_a_bad_value_are_wrong_usage(words: tupl
     [(), ("hoodie.metrics.reporter.type=GRAPHITE",), ("hoodie.metrics.reporter.class=com.example.Own",)],
     ids=["nothing said", "a reporter that only Hudi has", "a class"],
 )
-def test_options_shared_with_hudi_are_told_of_once_and_fail_nothing(
+def test_options_shared_with_hudi_are_reported_once_and_fail_nothing(
     words: tuple[str, ...], table: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    metrics._tell_once.cache_clear()  # pyright: ignore[reportPrivateUsage]  # other tests may have said the same
+    metrics._warn_once.cache_clear()  # pyright: ignore[reportPrivateUsage]  # other tests may have said the same
     options = [part for word in ("hoodie.metrics.on=true", *words) for part in ("--option", word)]
     for _ in range(2):
         assert run("freshness", table, *options).exit_code == 0
@@ -131,7 +131,7 @@ def test_options_shared_with_hudi_are_told_of_once_and_fail_nothing(
     assert "set another hoodie.metrics.reporter.type" in told
 
 
-def test_a_completed_compaction_is_told_although_its_reporter_breaks(
+def test_a_completed_compaction_is_returned_although_its_reporter_fails(
     table: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     def breaks(*_: object) -> None:

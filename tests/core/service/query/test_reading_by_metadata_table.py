@@ -67,7 +67,7 @@ def without_metadata_table(path: Path) -> Path:
     return copy
 
 
-def test_no_query_lists_a_directory_where_the_metadata_table_tells_all(table: Path) -> None:
+def test_no_query_lists_a_directory_if_the_metadata_table_lists_all_files(table: Path) -> None:
     answers, directories = ask(table)
     by_listing, listed = ask(without_metadata_table(table))
     assert answers == by_listing

@@ -80,7 +80,9 @@ def test_a_heartbeat_expires_after_the_misses_that_are_tolerable(
     assert liveness.is_dead(_pending(Action.DELTA_COMMIT)) is not is_alive
 
 
-def test_a_heartbeat_from_the_future_is_of_now(storage: MemoryStorage, liveness: Liveness, clock: ManualClock) -> None:
+def test_a_heartbeat_from_the_future_counts_as_current(
+    storage: MemoryStorage, liveness: Liveness, clock: ManualClock
+) -> None:
     storage.put(heartbeat_path(TIME), OWN)
     clock.time_ms -= 5000
     with pytest.raises(
@@ -95,7 +97,7 @@ def test_a_write_without_a_heartbeat_is_neither_alive_nor_dead(liveness: Livenes
     assert not liveness.has_heartbeat(TIME)
 
 
-def test_a_heartbeat_that_ends_between_two_looks_is_none(
+def test_a_heartbeat_that_ends_between_two_reads_is_none(
     storage: MemoryStorage, liveness: Liveness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     storage.put(heartbeat_path(TIME), OWN)
@@ -146,7 +148,7 @@ class TestAbandoned:
         clock.time_ms += age_ms
         assert liveness.is_abandoned(pending, TIMELINE) is is_abandoned
 
-    def test_one_that_has_completed_meanwhile_is_in_nobodys_way(self, liveness: Liveness) -> None:
+    def test_one_that_has_completed_in_the_meantime_blocks_nobody(self, liveness: Liveness) -> None:
         liveness.check_abandoned(_pending(Action.CLEAN), TIMELINE)
 
 

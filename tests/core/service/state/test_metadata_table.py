@@ -52,7 +52,7 @@ def on_disk(path: Path) -> dict[str, dict[str, int]]:
 
 
 @pytest.mark.parametrize(("name", "mode"), LINK_MODES)
-def test_it_is_updated_unless_said_otherwise(name: str, mode: str, tmp_path: Path) -> None:
+def test_it_is_updated_unless_the_option_disables_it(name: str, mode: str, tmp_path: Path) -> None:
     path = golden.unpack(name, tmp_path)
     metadata = HudiMetadataTable(LocalStorage(path))
     before = metadata.read_files()

@@ -99,7 +99,7 @@ def test_a_link_to_a_directory_leads_nobody_round_in_a_circle(tmp_path: Path) ->
     assert [check.name for check in table.verify().failed] == ["links"]
 
 
-def test_a_person_is_reported_what_is_damaged_how_to_mend_it_and_what_was_not_checked(tmp_path: Path) -> None:
+def test_the_text_output_lists_damages_with_cures_and_what_was_not_checked(tmp_path: Path) -> None:
     path = golden.unpack("v9_no_deletes", tmp_path)
     sound = run("verify", path)
     assert sound.exit_code == 0
@@ -124,7 +124,7 @@ def test_a_timeline_file_that_hudi_is_about_to_rename_is_no_damage(name: str, di
     assert "is not an instant that Hudi knows" in run("verify", path).stdout
 
 
-def test_json_says_of_each_check_what_it_stands_for(tmp_path: Path) -> None:
+def test_json_describes_each_check(tmp_path: Path) -> None:
     path = golden.unpack("v9_no_deletes", tmp_path)
     document = run_json("verify", path)
     assert (document["ok"], document["deep"]) == (True, False)
@@ -134,7 +134,7 @@ def test_json_says_of_each_check_what_it_stands_for(tmp_path: Path) -> None:
     assert len(set(names)) == len(names)
 
 
-def test_what_is_no_table_is_an_error_and_no_finding(tmp_path: Path) -> None:
+def test_a_path_without_a_table_is_an_error_and_no_finding(tmp_path: Path) -> None:
     assert run("verify", tmp_path).exit_code == 2
     with pytest.raises(NotAHudiTableError):
         Table.open(str(tmp_path)).verify()

@@ -63,7 +63,7 @@ def test_of_several_versions_of_a_key_in_one_upsert_the_latest_is_written(index:
     assert seen(table) == [("a", "p", 9, "wins"), ("b", "p", 1, "tie")]
 
 
-def test_an_insert_keeps_every_record_unless_said_to_combine(tmp_path: Path) -> None:
+def test_an_insert_keeps_every_record_unless_combining_is_requested(tmp_path: Path) -> None:
     twice = rows(("a", "p", 1, "one"), ("a", "p", 2, "two"))
     kept = make(tmp_path / "kept", 9, "SIMPLE")
     kept.insert(twice)
@@ -188,7 +188,7 @@ def test_of_two_writes_of_one_file_group_the_slower_is_refused_and_never_seen(tm
 
 @pytest.mark.parametrize("block_format", ["avro", "parquet"])
 @pytest.mark.parametrize("version", [6, 9])
-def test_a_log_that_has_its_size_ends_and_the_next_version_goes_on(
+def test_a_log_file_of_full_size_ends_and_the_next_version_continues(
     version: int, block_format: str, tmp_path: Path
 ) -> None:
     table = make(tmp_path / "t", version, logfile_max_size=200, logfile_data_block_format=block_format)

@@ -31,7 +31,7 @@ from eventide_core.table.write_shape import LogBlockFormat, WriteLayout, WriteOp
         ({PARQUET_CODEC: "zstd"}, {"codec": ParquetCodec.ZSTD}),
     ],
 )
-def test_a_layout_is_hudis_default_but_for_what_is_said(values: dict[str, str], changed: dict[str, Any]) -> None:
+def test_a_layout_is_hudis_default_except_for_given_settings(values: dict[str, str], changed: dict[str, Any]) -> None:
     default = WriteLayout(
         log_block_format=LogBlockFormat.AVRO,
         log_block_bytes_max=256 * 1024 * 1024,

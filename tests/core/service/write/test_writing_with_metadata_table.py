@@ -111,7 +111,7 @@ def written(table: Table) -> Iterator[tuple[str, list[dict[str, Any]]]]:
     yield "upsert", back
 
 
-def test_the_record_index_says_where_each_key_lives(path: Path) -> None:
+def test_the_record_index_has_the_location_of_each_key(path: Path) -> None:
     table = Table.open(str(path), OPTIONS)
     asked: set[str] = set()
     for _, rows in written(table):

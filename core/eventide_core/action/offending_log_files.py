@@ -18,12 +18,12 @@ from dataclasses import dataclass
 from eventide_core.action.slice_selection import LogFacts, SliceFacts
 from eventide_core.table.file_slice import LogFile
 
-LOGS_NAMED = 5  # enough to find the device; others appear after these are repaired
-_LATER_LOGS_MIN = 3  # one or two log files of late data after timely data are normal
+LOG_FILES_NAMED = 5  # enough to find the device; others appear after these are repaired
+_LATER_LOG_FILES_MIN = 3  # one or two log files of late data after timely data are normal
 
 
 @dataclass(frozen=True, slots=True)
-class OffendingLog:
+class OffendingLogFile:
     """A log file with records at or after `since_ms` that seem to be of the future.
 
     `held_back` counts the log files above it that hold nothing but records before T, and would be retired without it.
@@ -37,7 +37,9 @@ class OffendingLog:
     held_back: int
 
 
-def offending_logs(slices: Iterable[SliceFacts], threshold_ms: int | None, now_ms: int) -> tuple[OffendingLog, ...]:
+def offending_log_files(
+    slices: Iterable[SliceFacts], threshold_ms: int | None, now_ms: int
+) -> tuple[OffendingLogFile, ...]:
     """The worst log files: first those that hold back most, then those furthest in the future.
 
     `threshold_ms` is T, if any.
@@ -46,20 +48,20 @@ def offending_logs(slices: Iterable[SliceFacts], threshold_ms: int | None, now_m
         (offending for facts in slices for offending in _of_slice(facts, threshold_ms, now_ms)),
         key=lambda o: (-o.held_back, -o.latest_ms, o.log_file.path),
     )
-    return tuple(found[:LOGS_NAMED])
+    return tuple(found[:LOG_FILES_NAMED])
 
 
-def _of_slice(facts: SliceFacts, threshold_ms: int | None, now_ms: int) -> Iterator[OffendingLog]:
+def _of_slice(facts: SliceFacts, threshold_ms: int | None, now_ms: int) -> Iterator[OffendingLogFile]:
     later_max: int | None = None
     later_count = retirable = 0
     for fact in reversed(facts.log_facts):
         latest = fact.event_times.max_ms
         if latest is None:
             continue
-        since = _since(latest, later_max if later_count >= _LATER_LOGS_MIN else None, now_ms)
+        since = _since(latest, later_max if later_count >= _LATER_LOG_FILES_MIN else None, now_ms)
         if since is not None and (threshold_ms is None or latest >= threshold_ms):
             found = facts.file_slice
-            yield OffendingLog(found.partition, found.file_id, fact.log_file, since, latest, retirable)
+            yield OffendingLogFile(found.partition, found.file_id, fact.log_file, since, latest, retirable)
         retirable += _is_retirable(fact, threshold_ms)
         later_max = latest if later_max is None else max(latest, later_max)
         later_count += 1

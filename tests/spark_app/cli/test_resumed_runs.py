@@ -20,7 +20,7 @@ from eventide_core.ports import NoProgress
 from eventide_core.service.state.outcome import Outcome, claim_outcome
 from eventide_core.table.write_shape import WriteOperation
 from support.command_line import content_of, run, run_json
-from support.on_disk import let_hearts_stop
+from support.on_disk import expire_heartbeats_of
 from support.small_table import LATER_MS, OPTIONS, make, rows, seen
 
 SLOW_HEARTS: dict[str, str] = {HEARTBEAT_INTERVAL_MS: "600000"}
@@ -94,11 +94,11 @@ def test_a_run_on_another_machine_is_dead_when_its_heartbeat_has_expired(table: 
     begun = scheduled(table)
     beating(table, begun).append.heartbeats.stop(begun)
     assert run("compact", table.uri, "--before", LATER_MS, *WORDS).exit_code == 4
-    let_hearts_stop(Path(table.uri))
+    expire_heartbeats_of(Path(table.uri))
     assert run_json("compact", table.uri, "--before", LATER_MS, *WORDS)["resumed"] == [begun]
 
 
-def test_a_plan_whose_rollback_was_decided_is_rolled_back_and_planned_anew(table: Table) -> None:
+def test_a_plan_whose_rollback_was_decided_is_rolled_back_and_planned_again(table: Table) -> None:
     begun = scheduled(table)
     claim_outcome(assemble(table.uri, {}).storage, Outcome(begun, None))
     result = table.compact(before=LATER_MS)

@@ -1,6 +1,6 @@
 """Which logs are named for records of the future."""
 
-from eventide_core.action.offending_logs import LOGS_NAMED, offending_logs
+from eventide_core.action.offending_log_files import LOG_FILES_NAMED, offending_log_files
 from eventide_core.action.slice_selection import LogFacts, SliceFacts
 from eventide_core.table.event_time import EventTimeRange
 from eventide_core.table.file_name import LogFileName
@@ -31,7 +31,7 @@ def _slice(*ranges: tuple[int | None, int | None], file_id: str = "f") -> SliceF
 
 def _named(found: SliceFacts, threshold_ms: int | None = 100) -> list[tuple[int, int, int]]:
     """Log version, from where on its records offend, and how many logs it holds back."""
-    return [(o.log_file.name.version, o.since_ms, o.held_back) for o in offending_logs([found], threshold_ms, NOW)]
+    return [(o.log_file.name.version, o.since_ms, o.held_back) for o in offending_log_files([found], threshold_ms, NOW)]
 
 
 def test_a_record_beyond_the_clock_offends_wherever_it_is() -> None:
@@ -47,7 +47,7 @@ def test_a_log_or_two_of_late_data_after_one_of_timely_data_is_nothing_strange()
     assert _named(_slice((1, 10), (2, 20), (90, 110), (3, 30), (4, 40))) == []
 
 
-def test_a_stream_that_goes_on_names_nothing() -> None:
+def test_a_stream_that_continues_names_nothing() -> None:
     assert _named(_slice(*((t - 50, t) for t in range(100, 300, 10)))) == []
 
 
@@ -69,6 +69,6 @@ def test_logs_without_event_times_are_passed_over() -> None:
 
 def test_the_worst_are_named_and_no_more_than_a_few() -> None:
     slices = [_slice((1, NOW + n), *[(1, 10)] * (n % 3), file_id=f"f{n}") for n in range(1, 20)]
-    found = offending_logs(slices, 100, NOW)
-    assert len(found) == LOGS_NAMED
+    found = offending_log_files(slices, 100, NOW)
+    assert len(found) == LOG_FILES_NAMED
     assert [(o.held_back, o.latest_ms - NOW) for o in found] == [(2, 17), (2, 14), (2, 11), (2, 8), (2, 5)]

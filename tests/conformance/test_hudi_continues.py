@@ -14,7 +14,7 @@ from eventide_adapters.storage.faulty import Fault, FaultPlan, FaultyStorage, Si
 from eventide_adapters.storage.local import LocalStorage
 from eventide_core.ports import NoProgress
 from support import golden
-from support.going_on import rows, snapshots, write_on
+from support.hudi_continues import rows, snapshots, write_on
 from support.judge import HudiJudge
 from support.thresholds import dividing_plan
 

@@ -1,0 +1,197 @@
+"""Plans the repairs of what a verification found: which files change, and what that costs.
+
+1. The timeline comes first: while a part of it can't be read, the file slices aren't known, and nothing else is planned.
+2. A repair takes a file away only into the backup, and makes a file only from one that holds the same: a left-over from
+   its log file, a commit from the files that it wrote.
+3. What that cannot mend stays, with the cure that `verify` gives.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from eventide_core.action.verification.facts import TableFacts
+from eventide_core.action.verification.result import Finding, Verification
+from eventide_core.errors import counted
+from eventide_core.table.commit_metadata import CommitMetadata, WriteStat
+from eventide_core.table.file_name import BaseFileName, LogFileName
+from eventide_core.table.file_system_view import DataFile
+from eventide_core.table.instant import Action, Instant, State
+from eventide_core.table.repair import Copying, Rebuilding, Removal, Repair, RepairPlan, Replacement, Unrepaired
+
+_OPERATION: Final = "UPSERT"  # Hudi's name for a write that may hold anything
+_MARK: Final = ".hoodie_partition_metadata"
+
+_Repairer = Callable[[TableFacts, str, Finding], Repair | None]
+
+
+def plan_repairs(facts: TableFacts, found: Verification, checks: frozenset[str]) -> RepairPlan:
+    """The repairs of the findings of these checks; of all of them if none is named."""
+    repairs: dict[str, Repair] = {}
+    unrepaired: list[Unrepaired] = []
+    for check in found.failed:
+        if checks and check.name not in checks:
+            continue
+        for finding in check.findings:
+            repairer = _REPAIRERS.get(check.name)
+            repair = None if repairer is None else repairer(facts, check.name, finding)
+            if repair is not None:
+                repairs.setdefault(repair.path, repair)
+            elif finding.path not in repairs:
+                unrepaired.append(Unrepaired(check.name, finding.path, finding.problem, finding.cure))
+    mended = repairs.keys()
+    return RepairPlan(tuple(repairs.values()), tuple(one for one in unrepaired if one.path not in mended))
+
+
+def _repair_timeline(facts: TableFacts, check: str, finding: Finding) -> Repair | None:
+    name = finding.path.rpartition("/")[2]
+    instant = Instant.parse(name)
+    if finding.path in facts.unreadable:
+        return _repair_unreadable(facts, check, finding, instant)
+    if instant is None and name in facts.timeline_names:
+        return _removal(check, finding, "moves the file to the backup: Hudi knows no such instant")
+    if instant is not None and (instant.action, instant.state) == (Action.COMPACTION, State.INFLIGHT):
+        return _removal(check, finding, "moves the inflight file to the backup: it has no plan")
+    return _repair_second_completion(facts, check, finding)
+
+
+def _repair_unreadable(facts: TableFacts, check: str, finding: Finding, instant: Instant | None) -> Repair | None:
+    if instant is None or not instant.is_completed:
+        return None
+    if instant.action is Action.CLEAN:
+        names = [n for n in facts.timeline_names if n.startswith(f"{instant.requested_time}.clean")]
+        names += [n for n in facts.timeline_names if n.startswith(f"{instant.requested_time}_") and "clean" in n]
+        changes = tuple(Removal(f"{facts.timeline_path}/{n}") for n in sorted(set(names)))
+        action = f"moves the clean at {instant.requested_time} to the backup: the next clean finds what it found"
+        return Repair(check, finding.path, finding.problem, action, changes)
+    is_compaction = facts.plans.get(instant.requested_time) is not None
+    if instant.action is not Action.DELTA_COMMIT or is_compaction:
+        return None
+    metadata = _rebuilt_commit(facts, instant.requested_time)
+    if metadata is None:
+        return None
+    files = counted(len(metadata.stats), "file")
+    action = f"writes the commit again, from the {files} that it wrote"
+    loses = "the commit's extra metadata, such as a stream's checkpoint, and the event times in its write stats"
+    return Repair(check, finding.path, finding.problem, action, (Rebuilding(finding.path, metadata),), loses)
+
+
+def _rebuilt_commit(facts: TableFacts, time: str) -> CommitMetadata | None:
+    """The commit of the files that hold its records; None if there are none, or no other commit states the schema."""
+    schemas = [(other, metadata.schema) for other, metadata in facts.commits.items() if metadata.schema]
+    stats: dict[str, list[WriteStat]] = {}
+    for file in facts.data_files:
+        stat = _stat(facts, file, time)
+        if stat is not None:
+            stats.setdefault(file.partition, []).append(stat)
+    if not schemas or not stats:
+        return None
+    earlier = [schema for other, schema in sorted(schemas) if other < time]
+    schema = earlier[-1] if earlier else min(schemas)[1]
+    assert schema is not None
+    write_stats = {partition: tuple(of_partition) for partition, of_partition in stats.items()}
+    return CommitMetadata(write_stats, {"schema": schema}, _OPERATION)
+
+
+def _stat(facts: TableFacts, file: DataFile, time: str) -> WriteStat | None:
+    """The write stat of a file that the write at `time` made or appended to; None for any other file."""
+    name = file.parsed
+    if isinstance(name, BaseFileName):
+        if name.instant != time:
+            return None
+        return WriteStat(name.file_id, file.path, file.partition, "null", file_size_bytes=file.size)
+    if name is None or name.suffix or time not in _instants(facts, file):
+        return None
+    base = _base_below(facts, file, name, time)
+    return WriteStat(
+        name.file_id,
+        file.path,
+        file.partition,
+        prev_commit=base.instant if base is not None else name.instant,
+        file_size_bytes=file.size,
+        log_version=name.version,
+        base_file=str(base) if base is not None else "",
+        log_files=(file.name,),
+    )
+
+
+def _instants(facts: TableFacts, file: DataFile) -> frozenset[str]:
+    scan = facts.log_scans.get(file.path)
+    return frozenset() if scan is None else scan.instants
+
+
+def _base_below(facts: TableFacts, file: DataFile, log: LogFileName, time: str) -> BaseFileName | None:
+    """The base file of the slice that the log file belongs to."""
+    bases = [
+        name
+        for other in facts.data_files
+        if other.partition == file.partition
+        and isinstance(name := other.parsed, BaseFileName)
+        and name.file_id == log.file_id
+    ]
+    if not facts.slices_by_completion_time:
+        return next((name for name in bases if name.instant == log.instant), None)
+    return max((name for name in bases if name.instant < time), key=lambda name: name.instant, default=None)
+
+
+def _repair_second_completion(facts: TableFacts, check: str, finding: Finding) -> Repair | None:
+    """Of two completed files of version 6, the one of the action that was requested stays."""
+    time = finding.path.rpartition("/")[2]
+    states = [i for i in map(Instant.parse, facts.timeline_names) if i is not None and i.requested_time == time]
+    begun = {i.action for i in states if not i.is_completed}
+    completed = [i for i in states if i.is_completed]
+    wrong = [i for i in completed if i.action not in begun]
+    if len(completed) != 2 or len(wrong) != 1 or Action.COMPACTION in begun:
+        return None
+    path = f"{facts.timeline_path}/{wrong[0].file_name}"
+    action = f"moves {wrong[0].file_name} to the backup: the instant was requested as another action"
+    return Repair(check, path, finding.problem, action, (Removal(path),))
+
+
+def _repair_slices(facts: TableFacts, check: str, finding: Finding) -> Repair | None:
+    if facts.view_problem is not None:
+        return None
+    if finding.path not in facts.unmarked:
+        return _removal(check, finding, "moves the file to the backup: no commit names it")
+    partition = finding.path.rpartition("/")[0]
+    times = [time for stats in facts.committed.values() for time, stat in stats if stat.partition == partition]
+    if not times:
+        return None
+    depth = len(partition.split("/")) if partition else 0
+    text = f"#partition metadata\ncommitTime={min(times)}\npartitionDepth={depth}\n"
+    mark = f"{partition}/{_MARK}" if partition else _MARK
+    action = f"writes {mark} again"
+    return Repair(check, mark, f"{partition} {finding.problem}", action, (Replacement(mark, text.encode()),))
+
+
+def _repair_orphan(_: TableFacts, check: str, finding: Finding) -> Repair | None:
+    action = "moves the file to the backup: no write names it"
+    return _removal(check, finding, action, "the rows that readers find in the file today")
+
+
+def _repair_left_over(facts: TableFacts, check: str, finding: Finding) -> Repair | None:
+    """A left-over, link or copy, from the log file that it is of."""
+    source = facts.left_overs.get(finding.path)
+    if source is None or source not in facts.sizes or source in facts.astray:
+        return None
+    if any(file.path == source and file.link_target is not None for file in facts.listing):
+        return None
+    action = f"copies {source}, the log file that it is of"
+    return Repair(check, finding.path, finding.problem, action, (Copying(finding.path, source),))
+
+
+def _removal(check: str, finding: Finding, action: str, loses: str | None = None) -> Repair:
+    return Repair(check, finding.path, finding.problem, action, (Removal(finding.path),), loses)
+
+
+_REPAIRERS: Mapping[str, _Repairer] = {
+    "timeline": _repair_timeline,
+    "file-slices": _repair_slices,
+    "orphan-files": _repair_orphan,
+    "committed-files": _repair_left_over,
+    "pending-plans": _repair_left_over,
+    "savepoints": _repair_left_over,
+    "links": _repair_left_over,
+    "left-over-copies": _repair_left_over,
+    "left-over-bytes": _repair_left_over,
+    "log-blocks": _repair_left_over,
+}

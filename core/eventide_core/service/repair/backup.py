@@ -1,0 +1,198 @@
+"""The backup of a repair, from which an interrupted repair is completed and a completed one is undone.
+
+All of a repair lies in `.hoodie/.backup/<instant>/`, where no reader looks. Order of writes:
+
+1. `before/<n>` a copy of each file that will change, and `after/<n>` the new content of each that will be written.
+2. `repair.json` the changes, with size and hash of each file before and after. From here on the repair happens.
+3. The changes, in order. Each looks at the file first: one that is as it will be has been changed already; one that is
+   neither as it was nor as it will be was changed by someone else, and the repair stops.
+4. `applied`. A repair without it is completed by the next one.
+5. An undo writes `undoing`, changes every file back in reverse order by the same rule, and writes `undone`. A copy that
+   replaced a broken link stays, and a link that was removed comes back if its target exists.
+"""
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any, Final
+
+from eventide_core.errors import CorruptTimelineError, MissingFileError, RefusedError, UnsafePathError
+from eventide_core.ports import Lease, Storage
+from eventide_core.table.repair import Change, Copying, Removal, Replacement
+
+BACKUP_DIRECTORY: Final = ".hoodie/.backup"
+
+_PLAN, _APPLIED, _UNDOING, _UNDONE = "repair.json", "applied", "undoing", "undone"
+_PIECE_BYTES: Final = 8 * 1024 * 1024
+_ABSENT: Final[Mapping[str, Any]] = {"exists": False}
+
+Fingerprint = Mapping[str, Any]
+"""`{"exists": False}`, `{"link": target}`, or `{"size": bytes, "sha256": hex digits}`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One change, as `repair.json` has it."""
+
+    number: int
+    change: Change
+    before: Fingerprint
+    after: Fingerprint
+
+
+@dataclass(frozen=True, slots=True)
+class RepairBackup:
+    """The backup of the repair at `instant`."""
+
+    storage: Storage
+    instant: str
+
+    @property
+    def directory(self) -> str:
+        return f"{BACKUP_DIRECTORY}/{self.instant}"
+
+    @property
+    def is_interrupted(self) -> bool:
+        """Whether a repair or an undo has begun, and hasn't ended."""
+        return self._has(_PLAN) and not self._has(_UNDONE if self.is_undoing else _APPLIED)
+
+    @property
+    def is_undoing(self) -> bool:
+        return self._has(_UNDOING)
+
+    @property
+    def can_be_undone(self) -> bool:
+        return self._has(_PLAN) and not self._has(_UNDONE)
+
+    def begin(self, changes: Sequence[Change], said: Sequence[Mapping[str, Any]], lease: Lease) -> None:
+        """Steps 1 and 2. `said` describes the repairs for people."""
+        steps = [self._prepared(number, change, lease) for number, change in enumerate(changes)]
+        document = {"repairs": list(said), "changes": [_to_json(step) for step in steps]}
+        lease.check()
+        self._put(_PLAN, json.dumps(document, indent=1).encode())
+
+    def apply(self, lease: Lease) -> None:
+        """Steps 3 and 4, as far as they haven't happened. Raises RefusedError if someone else changed a file."""
+        for step in self._steps():
+            path = step.change.path
+            now = self._fingerprint(path)
+            if now == step.after:
+                continue
+            # A copy replaces a file by removing it first.
+            self._check_unchanged(
+                path, now, (step.before, _ABSENT) if isinstance(step.change, Copying) else (step.before,)
+            )
+            lease.check()
+            self._change(step)
+        self._put(_APPLIED, b"")
+
+    def undo(self, lease: Lease) -> tuple[str, ...]:
+        """Step 5, as far as it hasn't happened. The paths of the files that are as before. Raises RefusedError."""
+        self._put(_UNDOING, b"")
+        steps = tuple(s for s in self._steps() if "link" not in s.before or isinstance(s.change, Removal))
+        for step in reversed(steps):
+            path = step.change.path
+            now = self._fingerprint(path)
+            if now == step.before:
+                continue
+            self._check_unchanged(path, now, (step.after, _ABSENT))
+            lease.check()
+            self.storage.delete(path)
+            if "link" in step.before:
+                with suppress(MissingFileError, UnsafePathError):
+                    self.storage.link_if_absent(step.before["link"], path, is_symbolic=True)
+            elif step.before != _ABSENT:
+                self.storage.copy_if_absent(self._before(step.number), path)
+        self._put(_UNDONE, b"")
+        return tuple(step.change.path for step in steps)
+
+    def _prepared(self, number: int, change: Change, lease: Lease) -> Step:
+        before = self._fingerprint(change.path)
+        if "size" in before:
+            lease.check()
+            self.storage.copy_if_absent(change.path, self._before(number))
+        match change:
+            case Removal():
+                after: Fingerprint = _ABSENT
+            case Replacement(_, data):
+                lease.check()
+                self._put(f"after/{number}", data)
+                after = _fingerprint_of((data,))
+            case Copying(_, source):
+                after = self._fingerprint(source)
+        return Step(number, change, before, after)
+
+    def _change(self, step: Step) -> None:
+        match step.change:
+            case Removal(path):
+                self.storage.delete(path)
+            case Replacement(path, data):
+                self.storage.put(path, data)
+            case Copying(path, source):
+                self.storage.delete(path)
+                self.storage.copy_if_absent(source, path)
+
+    def _check_unchanged(self, path: str, now: Fingerprint, expected: Iterable[Fingerprint]) -> None:
+        if now not in tuple(expected):
+            raise RefusedError(
+                f"{path} has changed since the repair {self.instant} was planned; compare it with {self.directory}, then "
+                f"remove {self.directory}/{_PLAN} to leave the file as it is"
+            )
+
+    def _steps(self) -> tuple[Step, ...]:
+        path = f"{self.directory}/{_PLAN}"
+        try:
+            document = json.loads(self.storage.read(path))
+            return tuple(self._step(number, item) for number, item in enumerate(document["changes"]))
+        except (ValueError, KeyError, TypeError, RecursionError) as error:
+            raise CorruptTimelineError(
+                f"{path} cannot be read: {error}; the files beside it are what it changed"
+            ) from error
+
+    def _step(self, number: int, item: Mapping[str, Any]) -> Step:
+        path, kind = item["path"], item["change"]
+        change: Change
+        if kind == "remove":
+            change = Removal(path)
+        elif kind == "write":
+            change = Replacement(path, self.storage.read(f"{self.directory}/after/{number}"))
+        elif kind == "copy":
+            change = Copying(path, item["source"])
+        else:
+            raise ValueError(f"unknown change {kind!r}")
+        return Step(number, change, item["before"], item["after"])
+
+    def _fingerprint(self, path: str) -> Fingerprint:
+        directory, _, name = path.rpartition("/")
+        found = next((e for e in self.storage.list(directory) if e.path.rpartition("/")[2] == name), None)
+        if found is None:
+            return _ABSENT
+        if found.link_target is not None:
+            return {"link": found.link_target}
+        with self.storage.open_input(path) as stream:
+            return _fingerprint_of(iter(lambda: stream.read(_PIECE_BYTES), b""))
+
+    def _before(self, number: int) -> str:
+        return f"{self.directory}/before/{number}"
+
+    def _has(self, name: str) -> bool:
+        return self.storage.stat(f"{self.directory}/{name}") is not None
+
+    def _put(self, name: str, data: bytes) -> None:
+        self.storage.put(f"{self.directory}/{name}", data)
+
+
+def _fingerprint_of(pieces: Iterable[bytes]) -> Fingerprint:
+    digest, size = hashlib.sha256(), 0
+    for piece in pieces:
+        digest.update(piece)
+        size += len(piece)
+    return {"size": size, "sha256": digest.hexdigest()}
+
+
+def _to_json(step: Step) -> dict[str, Any]:
+    kind = {Removal: "remove", Replacement: "write", Copying: "copy"}[type(step.change)]
+    source = {"source": step.change.source} if isinstance(step.change, Copying) else {}
+    return {"path": step.change.path, "change": kind, **source, "before": step.before, "after": step.after}

@@ -1,0 +1,212 @@
+"""Repairs a table: verifies it, plans the repairs of what was found, and applies them, each with a backup.
+
+What one repair mends may show what another has to: a timeline that can be read again shows the file slices. So the table
+is verified again after each pass, until nothing is left that can be repaired. All of it happens under the table lock.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from eventide_core.action.repair_planner import plan_repairs
+from eventide_core.action.verification.checks import CHECKS
+from eventide_core.action.verification.result import Verification
+from eventide_core.errors import (
+    ConfigError,
+    CorruptBaseFileError,
+    CorruptLogBlockError,
+    CorruptTimelineError,
+    NothingToDoError,
+    RefusedError,
+)
+from eventide_core.ports import Clock, ContentAudit, Lease, Progress, TableLock
+from eventide_core.service.facts.planning import instant_beyond
+from eventide_core.service.repair.backup import BACKUP_DIRECTORY, RepairBackup
+from eventide_core.service.state.outcome import instants_with_outcome
+from eventide_core.service.state.table_files import TableFiles
+from eventide_core.service.verification.verify import Verifier
+from eventide_core.table.commit_metadata import WriteStat
+from eventide_core.table.file_name import BaseFileName
+from eventide_core.table.log_block import BlockType, read_blocks
+from eventide_core.table.repair import Change, Rebuilding, Repair, RepairPlan, Replacement, Unrepaired
+
+_PASSES_MAX: Final = 4
+_COUNT_OFFSET: Final = 4  # an Avro block's content begins with its version, then the number of records
+
+
+@dataclass(frozen=True, slots=True)
+class RepairResult:
+    """What was repaired or, in a dry run, would be. `backups` are the instants of the backups that hold what was changed.
+
+    `completed` is an interrupted repair that this one completed first. `verification` is that after the last repair.
+    """
+
+    repairs: tuple[Repair, ...]
+    unrepaired: tuple[Unrepaired, ...]
+    backups: tuple[str, ...]
+    verification: Verification
+    completed: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class UndoneRepair:
+    """The repair at `instant`, and the files that are as they were before it."""
+
+    instant: str
+    paths: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Repairer:
+    files: TableFiles
+    verifier: Verifier
+    audit: ContentAudit
+    lock: TableLock
+    clock: Clock
+
+    def plan(self, checks: Sequence[str], *, is_deep: bool, progress: Progress) -> RepairResult:
+        """What a repair of these checks' findings would do; of all checks if none is named. Writes nothing.
+
+        Raises ConfigError for an unknown check.
+        """
+        wanted = _known(checks)
+        plan, found = self._planned(wanted, is_deep, progress)
+        return RepairResult(plan.repairs, plan.unrepaired, (), found)
+
+    def apply(self, checks: Sequence[str], *, is_deep: bool, progress: Progress) -> RepairResult:
+        """Completes an interrupted repair or undo, then repairs. Raises ConfigError; RefusedError, LockError."""
+        wanted = _known(checks)
+        repairs: list[Repair] = []
+        backups: list[str] = []
+        with self.lock.acquire() as lease:
+            completed = tuple(self._complete(lease))
+            for _ in range(_PASSES_MAX):
+                plan, found = self._planned(wanted, is_deep, progress)
+                if not plan.repairs:
+                    break
+                backup = RepairBackup(self.files.storage, self._unused_instant())
+                backup.begin(_changes(plan), [_told(repair) for repair in plan.repairs], lease)
+                backup.apply(lease)
+                repairs += plan.repairs
+                backups.append(backup.instant)
+            else:
+                plan, found = self._planned(wanted, is_deep, progress)
+        return RepairResult(tuple(repairs), plan.unrepaired, tuple(backups), found, completed)
+
+    def undo(self, instant: str | None = None) -> UndoneRepair:
+        """Undoes the repair at that instant, or the latest one.
+
+        Raises NothingToDoError if there is none, and RefusedError if an action has begun on the timeline since, or a file
+        has been changed by someone else.
+        """
+        with self.lock.acquire() as lease:
+            known = [b for b in self._backups() if b.can_be_undone and instant in (None, b.instant)]
+            if not known:
+                which = "" if instant is None else f" {instant}"
+                raise NothingToDoError(f"{self.files.storage.root} has no repair{which} to undo")
+            backup = known[-1]
+            self._check_nothing_since(backup.instant)
+            return UndoneRepair(backup.instant, backup.undo(lease))
+
+    def _check_nothing_since(self, instant: str) -> None:
+        timeline = self.files.timeline(self.files.config())
+        later = [i.requested_time for i in timeline.instants if i.requested_time > instant]
+        if later:
+            raise RefusedError(
+                f"the repair {instant} cannot be undone: {later[0]} began after it and may build on it; copy single files "
+                f"from {BACKUP_DIRECTORY}/{instant}/before if you need them"
+            )
+
+    def _planned(self, checks: frozenset[str], is_deep: bool, progress: Progress) -> tuple[RepairPlan, Verification]:
+        facts, found = self.verifier.examine(is_deep=is_deep, progress=progress)
+        plan = plan_repairs(facts, found, checks)
+        repairs: list[Repair] = []
+        unrepaired = list(plan.unrepaired)
+        for repair in plan.repairs:
+            try:
+                repairs.append(replace(repair, changes=tuple(map(self._with_counts, repair.changes))))
+            except (CorruptTimelineError, CorruptBaseFileError, CorruptLogBlockError) as error:
+                unrepaired.append(Unrepaired(repair.check, repair.path, repair.problem, str(error)))
+        return RepairPlan(tuple(repairs), tuple(unrepaired)), found
+
+    def _complete(self, lease: Lease) -> Iterator[str]:
+        for backup in self._backups():
+            if backup.is_interrupted:
+                if backup.is_undoing:
+                    backup.undo(lease)
+                else:
+                    backup.apply(lease)
+                yield backup.instant
+
+    def _backups(self) -> list[RepairBackup]:
+        storage = self.files.storage
+        names = sorted(e.path.rpartition("/")[2] for e in storage.list(BACKUP_DIRECTORY) if e.is_directory)
+        return [RepairBackup(storage, name) for name in names]
+
+    def _unused_instant(self) -> str:
+        config = self.files.config()
+        taken = {*instants_with_outcome(self.files.storage), *(b.instant for b in self._backups())}
+        return instant_beyond(self.files.timeline(config), taken, config, self.clock)
+
+    def _with_counts(self, change: Change | Rebuilding) -> Change:
+        """The change; of a commit that is written again the bytes, with the numbers of records in its files."""
+        if not isinstance(change, Rebuilding):
+            return change
+        time = change.path.rpartition("/")[2].partition(".")[0].partition("_")[0]
+        stats = {
+            partition: tuple(self._counted(stat, time) for stat in of_partition)
+            for partition, of_partition in change.metadata.write_stats.items()
+        }
+        metadata = replace(change.metadata, write_stats=stats)
+        return Replacement(change.path, self.files.codec.encode_commit(metadata, self.files.config().version))
+
+    def _counted(self, stat: WriteStat, time: str) -> WriteStat:
+        if BaseFileName.parse(stat.path.rpartition("/")[2]) is not None:
+            rows = self.audit.row_count(stat.path)
+            return stat._replace(num_writes=rows, num_inserts=rows)
+        return stat._replace(num_writes=self._records(stat, time))
+
+    def _records(self, stat: WriteStat, time: str) -> int:
+        """The records in the Avro blocks that the write added to a log file. Raises CorruptTimelineError for others."""
+
+        def read(offset: int, length: int) -> bytes:
+            return self.files.storage.read_range(stat.path, offset, length)
+
+        records = 0
+        for block in read_blocks(read, stat.file_size_bytes, stat.path, is_strict=False):
+            if block.instant_time != time or block.block_type in (BlockType.DELETE, BlockType.COMMAND):
+                continue
+            if block.block_type is not BlockType.AVRO_DATA:
+                raise CorruptTimelineError(
+                    f"{stat.path}: the records of a {block.block_type.name} block are not counted"
+                )
+            records += int.from_bytes(read(block.content_offset + _COUNT_OFFSET, 4), "big")
+        return records
+
+
+def _known(checks: Sequence[str]) -> frozenset[str]:
+    names = {check.name for check in CHECKS}
+    for name in checks:
+        if name not in names:
+            raise ConfigError(f"there is no check {name!r}; there is {', '.join(sorted(names))}")
+    return frozenset(checks)
+
+
+def _changes(plan: RepairPlan) -> list[Change]:
+    """The changes in order; each file once."""
+    changes: dict[str, Change] = {}
+    for repair in plan.repairs:
+        for change in repair.changes:
+            assert not isinstance(change, Rebuilding)
+            changes.setdefault(change.path, change)
+    return list(changes.values())
+
+
+def _told(repair: Repair) -> dict[str, object]:
+    return {
+        "check": repair.check,
+        "path": repair.path,
+        "problem": repair.problem,
+        "action": repair.action,
+        "loses": repair.loses,
+    }

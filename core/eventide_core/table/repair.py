@@ -1,0 +1,69 @@
+"""The values of a repair: what is wrong, and which files change to mend it. Paths are relative to the table's root."""
+
+from dataclasses import dataclass
+
+from eventide_core.table.commit_metadata import CommitMetadata
+
+
+@dataclass(frozen=True, slots=True)
+class Removal:
+    """The file goes. The backup keeps it."""
+
+    path: str
+
+
+@dataclass(frozen=True, slots=True)
+class Replacement:
+    """The file gets this content, whether it exists or not."""
+
+    path: str
+    data: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Copying:
+    """The file, which may exist, becomes a copy of `source`."""
+
+    path: str
+    source: str
+
+
+@dataclass(frozen=True, slots=True)
+class Rebuilding:
+    """The commit file gets this metadata, in which the numbers of records are still missing."""
+
+    path: str
+    metadata: CommitMetadata
+
+
+Change = Removal | Replacement | Copying
+
+
+@dataclass(frozen=True, slots=True)
+class Repair:
+    """One repair. `check` found the problem of `path`; `action` says what the changes do; `loses` what they cost."""
+
+    check: str
+    path: str
+    problem: str
+    action: str
+    changes: tuple[Change | Rebuilding, ...]
+    loses: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Unrepaired:
+    """Damage that no repair mends, and the cure that a person has."""
+
+    check: str
+    path: str
+    problem: str
+    cure: str
+
+
+@dataclass(frozen=True, slots=True)
+class RepairPlan:
+    """What a repair would do, and what it would leave."""
+
+    repairs: tuple[Repair, ...]
+    unrepaired: tuple[Unrepaired, ...]

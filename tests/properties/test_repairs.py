@@ -1,0 +1,182 @@
+"""Each damage of support.damages is repaired, so that the rows are those of before, or it is said that it isn't; a repair
+that is interrupted anywhere is completed by the next one; and an undo brings every byte back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from eventide.bootstrap import Application
+from eventide.reader import Rows
+from eventide.testing.crash_enumeration import Bench, Moment, crash_states
+from eventide_adapters.storage.memory import MemoryFile
+from eventide_core.errors import ConfigError, NothingToDoError, RefusedError
+from eventide_core.ports import NoProgress
+from eventide_core.service.repair.backup import BACKUP_DIRECTORY
+from eventide_core.service.repair.repair import RepairResult
+from support import damages
+from support.damages import CELLS, DAMAGES, Damaged, table_to_damage
+
+WHOLE: set[Callable[[Damaged], None]] = {
+    damages.dangling_link,
+    damages.link_out_of_the_table,
+    damages.link_by_a_link,
+    damages.link_to_another_left_over,
+    damages.missing_copy,
+    damages.cut_off_copy,
+    damages.copy_of_something_else,
+    damages.orphaned_base_file,
+    damages.second_base_file_in_one_place,
+    damages.orphaned_log,
+    damages.leavings_of_a_rollback_that_knows_no_left_overs,
+    damages.partition_without_its_mark,
+    damages.unreadable_commit,
+    damages.compaction_without_a_plan,
+}
+"""The damages that a repair mends whole."""
+LINKS = {
+    damages.dangling_link,
+    damages.link_out_of_the_table,
+    damages.link_by_a_link,
+    damages.link_to_another_left_over,
+}
+
+
+@pytest.fixture(scope="module", params=CELLS, ids=[f"v{version}-{link}" for version, link in CELLS])
+def written(request: pytest.FixtureRequest) -> tuple[Bench, Moment, Damaged]:
+    return table_to_damage(*request.param)
+
+
+def _damaged(written: tuple[Bench, Moment, Damaged], damage: Callable[[Damaged], None]) -> Moment:
+    _, moment, table = written
+    table = replace(table, files=dict(moment.files))
+    damage(table)
+    return Moment(table.files, moment.time_ms)
+
+
+def _repair(application: Application) -> RepairResult:
+    return application.repairer.apply((), is_deep=True, progress=NoProgress())
+
+
+def _apply(application: Application) -> None:
+    _repair(application)
+
+
+def _is_mended(damage: Callable[[Damaged], None], version: int) -> bool:
+    return damage in WHOLE or (damage is damages.instant_that_completed_twice and version < 8)
+
+
+def rows_of(application: Application) -> list[tuple[Any, ...]]:
+    """The snapshot."""
+    rows = Rows(application.queries.snapshot(), application.reader, application.engine)
+    columns = ("_hoodie_partition_path", "key", "ms", "word", "_hoodie_commit_time")
+    return sorted(tuple(row[name] for name in columns) for batch in rows.to_batches() for row in batch.to_pylist())
+
+
+def _of_table(files: Mapping[str, MemoryFile]) -> dict[str, tuple[bytes, str | None]]:
+    """The files without the backups, which stay."""
+    kept = {path: f for path, f in files.items() if not path.startswith((BACKUP_DIRECTORY, ".hoodie/lock"))}
+    return {path: (f.data, f.link_target) for path, f in kept.items()}
+
+
+@pytest.mark.parametrize("damage", DAMAGES, ids=[damage.__name__ for damage in DAMAGES])
+def test_each_damage_is_repaired_or_named(
+    damage: Callable[[Damaged], None], written: tuple[Bench, Moment, Damaged]
+) -> None:
+    bench, sound, table = written
+    damaged = _damaged(written, damage)
+    bench.load(sound)
+    rows = rows_of(bench.process())
+    bench.load(damaged)
+    planned = bench.process().repairer.plan((), is_deep=True, progress=NoProgress())
+    assert bench.moment().files == damaged.files, "a dry run has written something"
+    assert planned.repairs or planned.unrepaired
+    done = _repair(bench.process())
+    if _is_mended(damage, table.version):
+        assert done.verification.ok
+        assert done.unrepaired == ()
+        assert len(done.backups) >= 1
+        if damage is not damages.leavings_of_a_rollback_that_knows_no_left_overs:
+            assert rows_of(bench.process()) == rows
+    else:
+        assert not done.verification.ok
+        assert {one.check for one in done.unrepaired} == {check.name for check in done.verification.failed}
+        assert all(one.cure for one in done.unrepaired)
+
+
+@pytest.mark.parametrize("damage", WHOLE, ids=[damage.__name__ for damage in WHOLE])
+def test_an_undo_brings_every_byte_back(
+    damage: Callable[[Damaged], None], written: tuple[Bench, Moment, Damaged]
+) -> None:
+    bench, _, _ = written
+    damaged = _damaged(written, damage)
+    bench.load(damaged)
+    backups = _repair(bench.process()).backups
+    for instant in reversed(backups):
+        assert bench.process().repairer.undo().instant == instant
+    expected = _of_table(damaged.files)
+    if damage in LINKS:  # the copy stays
+        _, _, table = written
+        changed = {path for path, content in _of_table(bench.moment().files).items() if expected[path] != content}
+        assert changed <= {op.path_of(left.new_name or "") for op in table.plan.operations for left in op.left_overs}
+        assert len(changed) == 1
+    else:
+        assert _of_table(bench.moment().files) == expected
+    with pytest.raises(NothingToDoError, match="has no repair to undo"):
+        bench.process().repairer.undo()
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [damages.cut_off_copy, damages.orphaned_log, damages.unreadable_commit, damages.partition_without_its_mark],
+)
+def test_a_repair_and_an_undo_are_completed_after_a_crash_anywhere(
+    damage: Callable[[Damaged], None], written: tuple[Bench, Moment, Damaged]
+) -> None:
+    bench, _, _ = written
+    damaged = _damaged(written, damage)
+    crashes = 0
+    for _, crashed in crash_states(bench, damaged, _apply):
+        bench.load(crashed.after_the_lock_expired())
+        assert _repair(bench.process()).verification.ok
+        crashes += 1
+    repaired = bench.run(damaged, _apply)
+    for _, crashed in crash_states(bench, repaired, _undo):
+        bench.load(crashed.after_the_lock_expired())
+        with suppress(NothingToDoError):  # died after the last write
+            _undo(bench.process())
+        assert _of_table(bench.moment().files) == _of_table(damaged.files)
+        crashes += 1
+    assert crashes > 8
+
+
+def _undo(application: Application) -> None:
+    application.repairer.undo()
+
+
+def test_a_file_that_someone_changed_meanwhile_stops_an_undo(written: tuple[Bench, Moment, Damaged]) -> None:
+    bench, _, table = written
+    damaged = _damaged(written, damages.cut_off_copy)
+    bench.run(damaged, _apply)
+    bench.storage.put(table.left_over, b"of someone else")
+    with pytest.raises(RefusedError, match="has changed since the repair"):
+        bench.process().repairer.undo()
+    assert bench.storage.read(table.left_over) == b"of someone else"
+
+
+def test_checks_are_chosen_by_name(written: tuple[Bench, Moment, Damaged]) -> None:
+    bench, _, _ = written
+    damaged = _damaged(written, damages.orphaned_log)
+    bench.load(damaged)
+    done = bench.process().repairer.apply(("links",), is_deep=False, progress=NoProgress())
+    assert not done.repairs
+    assert not done.unrepaired
+    assert not done.verification.ok
+    with pytest.raises(ConfigError, match="there is no check 'orphans'"):
+        bench.process().repairer.apply(("orphans",), is_deep=False, progress=NoProgress())
+    assert bench.moment().files == damaged.files
