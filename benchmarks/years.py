@@ -190,7 +190,7 @@ def main() -> None:
     stretches = live(life, counted, root, chosen.commits)
     shutil.rmtree(root)
     for name, title, curves in _curves(stretches):
-        drawn = picture(title, [found.until for found in stretches], curves)
+        drawn = picture(title, [found.until for found in stretches], curves, bottom=1)
         (chosen.to / f"years_{name}.svg").write_text(drawn, encoding="utf-8")
 
 
