@@ -18,6 +18,7 @@ from eventide_core.table.timeline import Timeline
 OUTCOME_DIRECTORY = ".hoodie/.aux/eventide"
 ROLLED_BACK_KEPT_MS = 24 * 60 * 60 * 1000
 """A process that runs a plan that was rolled back asks for the outcome when it wakes up. None sleeps for a day."""
+_READ_AT_ONCE = 500  # each costs a read under the table lock; earlier versions kept all of them
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,18 +60,17 @@ def settled_outcomes(
        timeline has the others.
     2. Rolled back: as soon as no file bears the instant (`borne` are those of the files), and a day has passed.
 
-    `publishes` tells of an archived compaction whether it published a cut.
+    `publishes` tells of an archived compaction whether it published a cut. If there are very many outcomes, those of the
+    earliest instants are judged, and the next call judges more.
     """
     completed: list[tuple[str, str]] = []
     settled: list[str] = []
-    for entry in storage.list(OUTCOME_DIRECTORY):
-        instant = _instant(entry)
-        if instant is None or not timeline.is_archived(instant):
-            continue
+    made = {instant: entry for entry in storage.list(OUTCOME_DIRECTORY) if (instant := _instant(entry)) is not None}
+    for instant in sorted(filter(timeline.is_archived, made))[:_READ_AT_ONCE]:
         time = _read(storage, instant).completion_time
         if time is not None:
             completed.append((time, instant))
-        elif instant not in borne and entry.modified_ms <= now_ms - ROLLED_BACK_KEPT_MS:
+        elif instant not in borne and made[instant].modified_ms <= now_ms - ROLLED_BACK_KEPT_MS:
             settled.append(instant)
     by_completion = [instant for _, instant in sorted(completed)]
     while len(by_completion) > 1 and not publishes(by_completion[-1]):

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import pytest
+
 from eventide_adapters.storage.memory import MemoryStorage
+from eventide_core.service.state import outcome
 from eventide_core.service.state.outcome import (
     ROLLED_BACK_KEPT_MS,
     Outcome,
@@ -73,3 +76,12 @@ def test_a_removed_outcome_is_gone() -> None:
     made = storage((10, None), (20, 21))
     remove_outcome(made, t(10))
     assert instants_with_outcome(made) == {t(20)}
+
+
+def test_of_very_many_the_earliest_are_judged_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(outcome, "_READ_AT_ONCE", 3)
+    made = storage((10, 11), (20, 21), (30, 31), (40, 41))
+    assert settled(made, timeline(50), published=(10, 20, 30, 40)) == {10, 20}
+    for gone in (10, 20):
+        remove_outcome(made, t(gone))
+    assert settled(made, timeline(50), published=(10, 20, 30, 40)) == {30}
