@@ -65,9 +65,7 @@ class HiveMetastore:
     def alter_table(self, table: CatalogTable) -> None:
         raw = self._raw(table.database, table.name)
         if raw is None:
-            raise CatalogError(
-                f"the table {table} was dropped meanwhile from {self._where}; the next sync creates it again"
-            )
+            raise CatalogError(f"the table {table} has been dropped from {self._where}; the next sync creates it again")
         there = {(one.name.lower(), one.type.lower()): one for one in raw.sd.cols}  # with their comments
         cascades = bool(table.partition_columns) and table.columns != _columns_of(raw.sd.cols)
         raw.sd.cols = [there.get((one.name, one.type)) or self._column(one) for one in table.columns]

@@ -233,7 +233,7 @@ class DynamoDBBasedLease:
             self._lock.check(self._version)
             if 1000 * (time.monotonic() - self._renewed_seconds) > self._lock.lease_ms:
                 raise LockError(
-                    f"the table lock {self._lock.place} was not renewed in time: the process stood still, or could not "
+                    f"the table lock {self._lock.place} was not renewed in time: the process was suspended, or could not "
                     "reach DynamoDB; nothing was written after that"
                 )
 

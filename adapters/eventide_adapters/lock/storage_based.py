@@ -97,7 +97,7 @@ class StorageBasedLock:
         if self._clock.now_ms() > found.valid_until_ms:
             raise LockError(
                 f"the table lock {self.place} was not renewed in time, and expired at {found.until}: the process "
-                "stood still, or could not reach the storage; nothing was written after that"
+                "was suspended, or could not reach the storage; nothing was written after that"
             )
 
     def look(self) -> _Found | None:

@@ -184,7 +184,7 @@ class HdfsStorage:
                     "table there"
                 )
             at = resolved
-        raise StorageError(f"{at!r} is a chain of links without an end: remove one of them")
+        raise StorageError(f"{at!r} is an endless chain of links: remove one of them")
 
     def _require(self, path: str) -> tuple[str, int]:
         """The path of the file's content, with links followed, and its size."""

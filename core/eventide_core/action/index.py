@@ -75,7 +75,7 @@ def choose_index(config: TableConfig, options: Options, file_ids: Iterable[str])
         if flink is not None and not is_bucket:
             raise UnsupportedTableError(
                 f"the file group {flink} is of Flink's state index, which would not find the keys that eventide writes; "
-                f"write with Flink, or say which index all writers use from now on ({keys.INDEX_TYPE})"
+                f"write with Flink, or set the index that all writers use from now on ({keys.INDEX_TYPE})"
             )
         kind = IndexType.BUCKET if is_bucket else _joined(config)
     chosen = index_type(kind)

@@ -143,7 +143,7 @@ def _check_slices_below(write: UndoneWrite) -> None:
         if is_base and stat.has_slice_below and (stat.partition, stat.file_id, stat.prev_commit) not in present:
             raise RefusedError(
                 f"{write.instant.requested_time} cannot be undone: the slice of {stat.prev_commit} below {stat.path} is "
-                "gone, and only this file holds its rows; write again what is to be there instead"
+                "gone, and only this file holds its rows; write the rows that should replace it"
             )
 
 

@@ -66,7 +66,7 @@ def check_batch(instant: str, written: CommitMetadata, others: Iterable[CommitMe
             if other.sink == batch.sink and other.number >= batch.number:
                 raise WriteConflictError(
                     f"the write at {instant} was not committed: batch {batch.number} of the stream {batch.sink} was "
-                    "written meanwhile"
+                    "written by another write"
                 )
 
 
@@ -78,6 +78,6 @@ def _conflict_keys(index: IndexType, groups: Iterable[FileGroup]) -> set[tuple[s
 
 def _conflict(written: WrittenGroups, other: str, place: str) -> WriteConflictError:
     return WriteConflictError(
-        f"the write at {written.instant} was not committed: {other} changed the same data meanwhile "
+        f"the write at {written.instant} was not committed: {other} changed the same data in the meantime "
         f"({place}); write again"
     )

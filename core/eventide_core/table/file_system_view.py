@@ -147,7 +147,7 @@ def _named(rivals: Sequence[BaseFile], instant: str, is_named: Callable[[str, st
     named = [] if is_named is None else [base for base in rivals if is_named(instant, base.path)]
     if len(named) != 1:
         raise UnsupportedTableError(
-            f"{' and '.join(base.path for base in rivals)} are of one file group and instant, and the "
+            f"{' and '.join(base.path for base in rivals)} belong to one file group and instant, and the "
             f"timeline does not state which of them the commit of {instant} names; move the other one out of "
             "the table"
         )

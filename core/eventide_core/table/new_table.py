@@ -64,17 +64,17 @@ class NewTable:
         if self.partition_kinds:
             self._check_kinds()
         elif self.partition_times and len(self.partition_fields) != 1:
-            raise ConfigError("a partition path that is a time is made of one field")
+            raise ConfigError("a partition path that is a time must have exactly one field")
         if self.wished_generator not in (None, self.key_generator):
             raise ConfigError(
                 f"key generator {self.wished_generator}: keys of {', '.join(self.record_key_fields)} and partitions of "
-                f"{', '.join(self.partition_fields) or 'nothing'} make a {self.key_generator.class_name}; leave it out, or "
+                f"{', '.join(self.partition_fields) or 'nothing'} make a {self.key_generator.class_name}; omit it, or "
                 "choose other fields"
             )
         if self.version < 9 and self.key_generator is KeyGenerator.COMPLEX and len(self.record_key_fields) == 1:
             raise ConfigError(
                 f"one key field and {len(self.partition_fields)} partition fields: Hudi versions differ in how they write "
-                f"such keys into tables of version {self.version}; take version 9, or another key or partition"
+                f"such keys into tables of version {self.version}; use version 9, or another key or partition"
             )
         known = field_names(self.schema)
         refuse_invalid_names(names_in(self.schema))
@@ -125,11 +125,11 @@ class NewTable:
 
     def _check_kinds(self) -> None:
         if self.version < 9:
-            raise ConfigError(f"kinds of partition fields in a table of version {self.version}: take version 9")
+            raise ConfigError(f"kinds of partition fields in a table of version {self.version}: use version 9")
         for name in self.partition_fields:
             if self.partition_kinds.get(name) not in list(PartitionKind):
                 raise ConfigError(
-                    f"partition field {name!r}: say for each field of what kind it is, {' or '.join(PartitionKind)}, as in "
+                    f"partition field {name!r}: state the kind of each field, {' or '.join(PartitionKind)}, as in "
                     f"{name}:{PartitionKind.SIMPLE}"
                 )
         if PartitionKind.TIMESTAMP in self.partition_kinds.values() and not self.partition_times:

@@ -246,7 +246,7 @@ class RollbackRunner:
         path = request.path_of(str(name))
         lease.check()
         if not storage.put_if_absent(path, data):
-            raise StorageError(f"another writer changed {path} meanwhile; run the rollback again")
+            raise StorageError(f"another writer changed {path} at the same time; run the rollback again")
         return DataFile(request.partition, path, len(data))
 
     def _changes(self, partitions: Mapping[str, RolledBackPartition]) -> FileChanges:

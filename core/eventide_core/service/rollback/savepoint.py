@@ -153,11 +153,11 @@ def _check_tag(saved: Mapping[str, SavepointMetadata], instant: str, tag: str | 
         return
     for found in _tags(saved):
         if found.name == tag and found.instant != instant:
-            raise RefusedError(f"the tag {tag} is that of {found.instant}; delete it first, or use another name")
+            raise RefusedError(f"the tag {tag} belongs to {found.instant}; delete it first, or use another name")
     if instant in saved and saved[instant].tag != tag:
         other = saved[instant].tag
         how = "without a tag" if other is None else f"under the tag {other}"
-        raise RefusedError(f"{instant} is kept by a savepoint {how} already; use that one, or delete it first")
+        raise RefusedError(f"{instant} already has a savepoint {how}; use that one, or delete it first")
 
 
 def _files_as_of(state: TableState, instant: str) -> dict[str, tuple[str, ...]]:

@@ -50,7 +50,8 @@ def logs_of_completed_write(storage: Storage, state: TableState, instant: str) -
             if block.instant_time not in (instant, None):
                 raise RefusedError(
                     f"{file.path} holds records of {instant} and of {block.instant_time}: version 6 appended to it, and "
-                    "from version 8 on no part of a log is taken back; downgrade the table to version 6 with Hudi first"
+                    "from version 8 on, a rollback can't remove a part of a log file; downgrade the table to version 6 "
+                    "with Hudi first"
                 )
     return SharedLogs(broken=found)
 

@@ -336,8 +336,8 @@ def _refuse_logs(view: FileSystemView, root: str) -> None:
         for found in slices:
             for log in found.log_files:
                 raise UnsupportedTableError(
-                    f"{root}: hoodie.table.type=COPY_ON_WRITE, and there is the log file {log.path}: set MERGE_ON_READ if "
-                    "that is what the table is; if its type was changed by Hudi, clean the slices with log files first"
+                    f"{root}: hoodie.table.type=COPY_ON_WRITE, but the table has the log file {log.path}: set MERGE_ON_READ "
+                    "if that is what the table is; if its type was changed by Hudi, clean the slices with log files first"
                 )
 
 

@@ -84,12 +84,12 @@ class Append:
         if before.config.is_copy_on_write:
             raise UnsupportedTableError(
                 f"{self.files.storage.root}: hoodie.table.type=COPY_ON_WRITE: eventide writes log files, which such a table "
-                "has none of; write to it with Hudi, or write to a MERGE_ON_READ table"
+                "cannot have; write to it with Hudi, or write to a MERGE_ON_READ table"
             )
         if before.config.captures_changes:
             raise UnsupportedTableError(
-                f"{self.files.storage.root}: hoodie.table.cdc.enabled=true: eventide writes new file groups as logs alone, "
-                "from which Hudi can read no changes; write to this table with Hudi"
+                f"{self.files.storage.root}: hoodie.table.cdc.enabled=true: eventide writes new file groups as log files "
+                "alone, from which Hudi can read no changes; write to this table with Hudi"
             )
         self.metadata.check(before.config, RowChange.WRITTEN)
         planned_groups(self.files, before.config, before.timeline)
@@ -143,7 +143,7 @@ class Append:
         kept = self.files.storage.list(BUCKET_INDEX_DIRECTORY)
         if kept:
             raise UnsupportedTableError(
-                f"{self.files.storage.root}: {kept[0].path}: the table's buckets are of consistent hashing "
+                f"{self.files.storage.root}: {kept[0].path}: the table's buckets use consistent hashing "
                 f"({keys.BUCKET_ENGINE}=CONSISTENT_HASHING), or their number differs by partition; Hudi would not find keys "
                 "that eventide writes; write to this table with Hudi"
             )
