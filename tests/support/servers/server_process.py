@@ -58,7 +58,7 @@ def _is_free(port: int) -> bool:
 def server(
     command: Sequence[str], log: Path, is_ready: Callable[[], bool], environment: Mapping[str, str] | None = None
 ) -> Iterator[None]:
-    """The command, ready to serve, for the length of the block. Raises ServerUnavailableError with what it said."""
+    """The command, ready to serve, for the length of the block. Raises ServerUnavailableError with its last words."""
     with log.open("wb") as output:
         process = subprocess.Popen(
             [sys.executable, str(LEASH), *command],
@@ -71,14 +71,18 @@ def server(
         deadline = time.monotonic() + START_SECONDS
         while not is_ready():
             if process.poll() is not None or time.monotonic() > deadline:
-                last = (log.read_text(errors="replace").strip().splitlines() or ["it said nothing"])[-1]
-                raise ServerUnavailableError(f"{Path(command[0]).name} did not start: {last}")
+                raise ServerUnavailableError(f"{Path(command[0]).name} did not start: {last_line(log)}")
             time.sleep(_POLL_SECONDS)
         yield
     finally:
         assert process.stdin is not None
         process.stdin.close()
         process.wait()
+
+
+def last_line(log: Path) -> str:
+    """The last line that a server has logged."""
+    return (log.read_text(errors="replace").strip().splitlines() or ["it logged nothing"])[-1]
 
 
 def answers(port: int) -> bool:
