@@ -23,9 +23,7 @@ Cell = tuple[Layout, History, LinkChoice]
 
 
 def cells() -> Iterator[Cell]:
-    """Layouts, histories and link modes: each history in both versions and orders, with each link mode that is
-    possible.
-    """
+    """Layouts, histories and link modes: each history in both versions and orders, with each possible link mode."""
     late, carried, natural, in_time = named_histories()
     for layout in layouts(has_block_event_times=False):
         yield layout, late, LinkChoice.COPY

@@ -1,12 +1,11 @@
-"""Real Hudi in one JVM: answers JSON requests, one per line, on the socket SCRATCH/socket, until its standard input
-closes.
+"""Real Hudi in one JVM: answers JSON requests, one per line, on the socket SCRATCH/socket.
 
 Usage: `python server.py JAR SCRATCH [METASTORE]`. METASTORE is the address of a Hive Metastore that contains its
 tables. Each connection has its own Spark session; sessions share the tables that they create. Prints a line when it
-listens. Runs with PySpark 3.5 and imports nothing of the project.
+listens, and ends when its standard input closes. Runs with PySpark 3.5 and imports nothing of the project.
 
-    request   {"method": "write" | "together" | "read" | "ask" | "sql" | "timeline" | "serialized_deletes" | "storage_lock"
-               | "begin_stream" | "begin_loops" | "failures" | "end_writers",
+    request   {"method": "write" | "together" | "read" | "ask" | "sql" | "timeline" | "serialized_deletes"
+               | "storage_lock" | "begin_stream" | "begin_loops" | "failures" | "end_writers",
                ...arguments}
     response  {"ok": value} or {"error": message}
 
