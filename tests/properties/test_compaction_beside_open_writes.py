@@ -53,7 +53,7 @@ class Kind:
 KINDS = (
     pytest.param(Kind(Order.EVENT_TIME, LinkChoice.COPY), marks=pytest.mark.broad),
     pytest.param(Kind(Order.COMMIT_TIME, LinkChoice.COPY), marks=pytest.mark.broad),
-    Kind(Order.COMMIT_TIME, LinkChoice.PREFIX),
+    pytest.param(Kind(Order.COMMIT_TIME, LinkChoice.PREFIX), marks=pytest.mark.broad),
     Kind(Order.EVENT_TIME, LinkChoice.COPY, CutMode.EXACT),
 )
 

@@ -71,7 +71,12 @@ def named(kind: Layout) -> str:
 
 
 RACES = [
-    pytest.param(kind, takes_lock, id=f"{named(kind)}-{'one lock' if takes_lock else 'no lock'}")
+    pytest.param(
+        kind,
+        takes_lock,
+        marks=() if takes_lock else pytest.mark.broad,
+        id=f"{named(kind)}-{'one lock' if takes_lock else 'no lock'}",
+    )
     for kind in KINDS
     for takes_lock in (True, False)
     # An engine that fails at its commit spoils the metadata table. From version 8 on, without a lock, an engine that looks

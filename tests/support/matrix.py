@@ -44,6 +44,7 @@ class Writer(StrEnum):
     """The Hudi that writes a table, and the table's version."""
 
     HUDI_0_15_V6 = "0.15.0-v6"
+    HUDI_1_0_V8 = "1.0.2-v8"
     HUDI_1_1_V8 = "1.1.1-v8"
     HUDI_1_1_V9 = "1.1.1-v9"
     HUDI_1_2_V9 = "1.2.0-v9"

@@ -34,6 +34,7 @@ FILES: Final = {
     TURNS: "test_interleaved_histories.py",
     BESIDE: "test_beside_writers.py",
 }
+PARQUET: Final = "base files as plain Parquet"
 
 _OLD_SPARK = "a: its bundles end at Spark 3.4, and the tests run Spark 3.5, for which Hudi has bundles from 0.15 on"
 _NO_NINE = "c: version 9 came with Hudi 1.1"
@@ -134,6 +135,7 @@ def _readers() -> Iterator[str]:
         yield f"| Hudi {bundle} on Spark | {' | '.join(cells)} |"
     for reader in (HUDI_RS, EVENTIDE):
         yield f"| {reader} | {' | '.join(', '.join((MATRIX, *_tests_of_reader(reader, v))) for v in VERSIONS)} |"
+    yield f"| {PARQUET} | {' | '.join([MATRIX] * len(VERSIONS))} |"
 
 
 def _tests_of_reader(reader: str, version: int) -> Iterator[str]:
@@ -141,8 +143,6 @@ def _tests_of_reader(reader: str, version: int) -> Iterator[str]:
         yield MATRIX
     if any(reader in kind.orders and kind.version == version for kind in KINDS):
         yield TURNS
-    if JAVA.get(reader) == version:
-        yield BESIDE
 
 
 if __name__ == "__main__":

@@ -101,12 +101,13 @@ def plan_incremental(slices: Iterable[FileSlice], instants: Sequence[Instant]) -
 def _read(
     found: FileSlice, blocks: BlockFilter, commit_times: frozenset[str] | None, schema_since: str | None = None
 ) -> SliceRead:
+    log_paths = tuple([(log.path, log.size) for log in found.log_files])
     return SliceRead(
         partition=found.partition,
         file_id=found.file_id,
         base_path=found.base_file.path if found.base_file else None,
-        log_paths=tuple([(log.path, log.size) for log in found.log_files]),
-        blocks=blocks,
+        log_paths=log_paths,
+        blocks=blocks.of_logs([path for path, _ in log_paths]),
         commit_times=commit_times,
         is_plain=schema_since is not None
         and found.base_file is not None

@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from eventide_core.errors import CorruptTimelineError
-from eventide_core.table.commit_metadata import CommitMetadata
+from eventide_core.table.commit_metadata import WRITER_KEY, CommitMetadata
 from eventide_core.table.file_name import path_in
 from eventide_core.table.plans import LinkMode
 
@@ -170,3 +170,27 @@ class CompactionExtraMetadata:
             f"the compaction at {self.instant} has {key}={self.texts[key][:80]!r}, {what}; roll it back and "
             "compact again"
         )
+
+
+def writers_of_logs(commits: Mapping[str, CommitMetadata]) -> dict[str, dict[str, int]]:
+    """The writes that put records into each log file, by path: how many blocks at least. `commits` are by requested time.
+
+    A left-over that eventide copied or linked has the writers of its original log file.
+    """
+    found: dict[str, dict[str, int]] = {}
+    origins: dict[str, str] = {}
+    for time, commit in commits.items():
+        said = CompactionExtraMetadata.of(time, commit)
+        if said is not None:
+            origins.update(said.origins)
+            continue
+        is_ours = WRITER_KEY in commit.extra_metadata
+        for stat in commit.stats:
+            kinds = (stat.num_writes > 0) + (stat.num_deletes > 0)
+            if stat.log_version is not None and kinds:
+                # Only of its own writes does eventide know that records and deletes have separate blocks.
+                found.setdefault(stat.path, {})[time] = kinds if is_ours else 1
+    for path, source in origins.items():
+        if source in found:
+            found.setdefault(path, {}).update(found[source])
+    return found

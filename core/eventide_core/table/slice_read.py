@@ -1,8 +1,30 @@
 """A query plan: the slices to read, their files, and which of their blocks and rows count."""
 
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
 
 from eventide_core.table.record_shape import RecordShape
+
+
+@dataclass(frozen=True, slots=True)
+class LogWriters:
+    """What the timeline states about the writers of a slice's log files. A damaged block header contradicts it.
+
+    `instants` are those on the timeline, in any state; None if the log files are a part of a slice, in which the command
+    block that rolls back a block may be missing. `of_logs` says of a log file, by path, how many blocks each completed write
+    of the active timeline put into it at least. `is_final`: from version 8 on, nothing in a log file is later than
+    `instants`. On version 6 a writer may have appended to a log file since the timeline was read.
+    """
+
+    instants: frozenset[str] | None
+    of_logs: Mapping[str, Mapping[str, int]]
+    is_final: bool
+
+    def knows(self, instant: str) -> bool:
+        """Whether the instant is on the timeline, or may be by now."""
+        if self.instants is None or instant in self.instants:
+            return True
+        return not self.is_final and instant > max(self.instants, default="")
 
 
 @dataclass(frozen=True, slots=True)
@@ -10,17 +32,35 @@ class BlockFilter:
     """Which blocks of a log file count: those of completed instants, up to `until`.
 
     An instant before `timeline_start` has been archived, hence completed. One at or after it that is not among the
-    `completed` is pending or was rolled back, and does not count.
+    `completed` is pending or was rolled back, and does not count. With `writers`, the reader checks the instants of the
+    blocks against them.
     """
 
     completed: frozenset[str]
     timeline_start: str | None
     until: str | None = None
+    writers: LogWriters | None = None
 
     def accepts(self, instant: str) -> bool:
         if self.until is not None and instant > self.until:
             return False
-        return instant in self.completed or (self.timeline_start is not None and instant < self.timeline_start)
+        return instant in self.completed or self._is_archived(instant)
+
+    def explains(self, instant: str) -> bool:
+        """Whether there may be a block of the instant that no command block rolls back."""
+        return self.writers is None or self._is_archived(instant) or self.writers.knows(instant)
+
+    def of_logs(self, paths: Iterable[str]) -> "BlockFilter":
+        """The same, with the writers of these log files alone: what a task takes along."""
+        if self.writers is None or not self.writers.of_logs:
+            return self
+        known = self.writers.of_logs
+        return replace(
+            self, writers=replace(self.writers, of_logs={path: known[path] for path in paths if path in known})
+        )
+
+    def _is_archived(self, instant: str) -> bool:
+        return self.timeline_start is not None and instant < self.timeline_start
 
 
 @dataclass(frozen=True, slots=True)

@@ -56,6 +56,12 @@ class TableConfig:
         return self.version >= 8
 
     @property
+    def is_new_since_version_8(self) -> bool:
+        """Whether version 8 or later created the table, so that it has no log file of version 6."""
+        initial = self.properties.get("hoodie.table.initial.version", "")
+        return self.slices_by_completion_time and initial.isdecimal() and int(initial) >= 8
+
+    @property
     def archive_path(self) -> str:
         """The directory of the archived timeline."""
         if self.version >= 8:

@@ -7,11 +7,14 @@
 4. If a log compaction merged blocks, its block replaces them (table/log_compaction.py).
 5. A block that would count but that eventide does not support raises an error: HFile and change data blocks, records with
    operations (table/changelog.py).
-6. A torn block is left by an interrupted write, and readers skip it. A strict caller skips it only if it would not count
+6. Every block names the write that it is of. If the caller reads a whole slice and knows the timeline, a block that
+   contradicts the timeline raises an error: its header is damaged, and skipping it would lose records (`_Headers`).
+7. A torn block is left by an interrupted write, and readers skip it. A strict caller skips it only if it would not count
    even if it were whole, by the instant in its header. Otherwise, committed records would be lost.
 """
 
 import io
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -21,6 +24,7 @@ from typing import Any, BinaryIO
 from eventide_core.errors import CorruptLogBlockError, ResourceLimitError, UnsupportedTableError
 from eventide_core.ports import WHOLE_FILE_BYTES_MAX, Storage
 from eventide_core.table.changelog import refuse_operations
+from eventide_core.table.instant import is_instant_time
 from eventide_core.table.log_block import ROLLBACK_COMMAND, BlockType, HeaderKey, LogBlock, read_blocks
 from eventide_core.table.log_compaction import counting_instants
 from eventide_core.table.read_ahead import ReadAhead, ReadRange
@@ -49,8 +53,10 @@ class PlacedBlock:
     def instant(self) -> str:
         """The instant that wrote the block; every block that counts has one."""
         instant = self.block.instant_time
-        if instant is None:
-            raise CorruptLogBlockError(f"{self.place}: has no instant in its header")
+        if instant is None or not is_instant_time(instant):
+            raise CorruptLogBlockError(
+                f"{self.place}: its header has the instant {instant!r}, which is not one; restore the file from a copy"
+            )
         return instant
 
     @property
@@ -156,18 +162,23 @@ def counting_blocks(
 ) -> tuple[PlacedBlock, ...]:
     """The data and delete blocks that count, in reader order. `logs` are (path, size) in reader order."""
     counting: list[PlacedBlock] = []
+    headers = _Headers(blocks)
     for number, (path, size) in enumerate(logs):
         for placed in read_headers(storage, path, size, is_strict=False, log_number=number):
             kind = placed.block.block_type
             if kind is BlockType.COMMAND:
                 target = rollback_target(placed)
                 counting = [earlier for earlier in counting if earlier.instant != target]
+                headers.roll_back(target)
             elif kind is BlockType.CORRUPT:
                 if is_strict and blocks.accepts(instant_of_torn_block(placed)):
                     counting.append(placed)
-            elif blocks.accepts(placed.instant):
-                refuse_unknown(placed)
-                counting.append(placed)
+            else:
+                headers.add(placed)
+                if blocks.accepts(placed.instant):
+                    refuse_unknown(placed)
+                    counting.append(placed)
+    headers.require_writers([path for path, _ in logs])
     for placed in counting:
         if placed.block.block_type is BlockType.CORRUPT:
             raise CorruptLogBlockError(
@@ -181,6 +192,45 @@ def counting_blocks(
     for placed in counting:
         of_instant.setdefault(placed.instant, []).append(placed)
     return tuple(placed for instant in counting_instants(tuple(of_instant), merged) for placed in of_instant[instant])
+
+
+class _Headers:
+    """The instants that a slice's blocks name, held against those that the timeline knows."""
+
+    def __init__(self, blocks: BlockFilter) -> None:
+        self._blocks = blocks
+        self._written: Counter[tuple[str, str]] = Counter()
+        self._unexplained: list[PlacedBlock] = []
+
+    def add(self, placed: PlacedBlock) -> None:
+        """A data or delete block."""
+        if self._blocks.writers is None:
+            return
+        self._written[placed.path, placed.instant] += 1
+        if not self._blocks.explains(placed.instant):
+            self._unexplained.append(placed)
+
+    def roll_back(self, target: str) -> None:
+        """A command block rolls back the instant's blocks so far."""
+        self._unexplained = [placed for placed in self._unexplained if placed.instant != target]
+
+    def require_writers(self, paths: Sequence[str]) -> None:
+        """Raises CorruptLogBlockError for a block of an unknown write, and for a log file without a write's block."""
+        if self._blocks.writers is None:
+            return
+        for placed in self._unexplained:
+            raise CorruptLogBlockError(
+                f"{placed.place}: its header has the instant {placed.instant}, which is not on the timeline, and no "
+                "block rolls it back; restore the file from a copy"
+            )
+        for path in paths:
+            for instant, least in self._blocks.writers.of_logs.get(path, {}).items():
+                found = self._written[path, instant]
+                if found < least:
+                    raise CorruptLogBlockError(
+                        f"log file {path} has {found} blocks of {instant}, but that commit wrote {least}; restore the "
+                        "file from a copy"
+                    )
 
 
 def instant_of_torn_block(placed: PlacedBlock) -> str:

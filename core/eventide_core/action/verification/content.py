@@ -1,15 +1,20 @@
 """Checks of file headers and footers, and of Hudi's own index of files."""
 
+from collections import Counter
 from collections.abc import Iterator
 
-from eventide_core.action.verification.facts import TableFacts
+from eventide_core.action.verification.facts import LogScan, TableFacts
 from eventide_core.action.verification.result import Check, Finding, Observation, Remark, Unchecked
+from eventide_core.table.file_slice import LogFile
+from eventide_core.table.instant import is_instant_time
 
 _RESTORE = "restore the file from a copy, or the table to a savepoint before that write"
 
 
 def check_log_blocks(facts: TableFacts) -> Iterator[Observation]:
-    """Each log file of a slice can be read to its end, except for what a write left that was interrupted."""
+    """1. Each log file of a slice can be read to its end, except for what a write left that was interrupted.
+    2. It holds a block of each completed write that put records into it, and no block of an unknown write.
+    """
     if facts.view is None:
         yield Unchecked("the file slices are not known")
         return
@@ -25,6 +30,35 @@ def check_log_blocks(facts: TableFacts) -> Iterator[Observation]:
                 whose = f"of {block.instant}" if block.instant is not None else "that doesn't name its write"
                 problem = f"has a torn block {whose} at byte {block.offset}: readers skip its records"
                 yield Finding(log.path, problem, _RESTORE)
+        if scan.problem is None and log.path not in facts.astray:
+            yield from _wrong_instants(facts, log, scan)
+
+
+def _wrong_instants(facts: TableFacts, log: LogFile, scan: LogScan) -> Iterator[Observation]:
+    """Blocks whose header names the wrong write: readers skip their records, or attribute them to another write."""
+    writers = facts.log_writers.get(log.path, {})
+    found = Counter(block.instant for block in scan.blocks if not block.is_command)
+    for writer, least in sorted(writers.items()):
+        if found[writer] < least:
+            yield Finding(log.path, f"has {found[writer]} blocks of {writer}, but that commit wrote {least}", _RESTORE)
+    of_name = log.name.instant
+    is_of_one_write = facts.slices_by_completion_time and of_name in writers
+    # On version 6, the name states the slice, and nothing in a slice is older than it; except for left-overs.
+    is_of_slice = not facts.slices_by_completion_time and log.name.version > 0 and log.path not in facts.left_overs
+    group = (log.path.rpartition("/")[0], log.name.file_id)
+    for block in scan.blocks:
+        instant = block.instant
+        if block.is_torn or block.is_command or instant is None or (group, instant) in facts.rolled_back:
+            continue
+        place = f"has a block of {instant!r} at byte {block.offset}"
+        if not is_instant_time(instant):
+            yield Finding(log.path, f"{place}, which is not an instant: readers refuse the file", _RESTORE)
+        elif not facts.knows(instant):
+            yield Finding(log.path, f"{place}, but no write on the timeline has this instant", _RESTORE)
+        elif is_of_one_write and instant not in writers:
+            yield Finding(log.path, f"{place}, but the file is of {of_name}", _RESTORE)
+        elif is_of_slice and instant < of_name:
+            yield Finding(log.path, f"{place}, but its slice began later, at {of_name}", _RESTORE)
 
 
 def check_base_files(facts: TableFacts) -> Iterator[Observation]:
@@ -72,8 +106,8 @@ _REBUILD = "drop the metadata table (an action with eventide.metadata.table=drop
 LOG_BLOCKS = Check(
     "log-blocks",
     "I10",
-    "every block that a completed write added to a log file is whole",
-    "a block's length is torn: readers skip to the next block, and lose the records without an error",
+    "every block that a completed write added to a log file is whole, and names that write",
+    "one bit of a block's instant flips: readers skip its records without an error",
     check_log_blocks,
 )
 BASE_FILES = Check(

@@ -6,7 +6,7 @@ from functools import cached_property
 
 from eventide_core.action.freshness import Freshness
 from eventide_core.table.commit_metadata import CommitMetadata, WriteStat
-from eventide_core.table.compaction_extra_metadata import CompactionExtraMetadata
+from eventide_core.table.compaction_extra_metadata import CompactionExtraMetadata, writers_of_logs
 from eventide_core.table.content_audit import RepeatedKey, RowDifference, SliceAudit
 from eventide_core.table.event_time import EventTimeRange
 from eventide_core.table.file_name import BaseFileName, LogFileName, is_data_file
@@ -123,6 +123,17 @@ class TableFacts:
             for block in scan.blocks
             if block.rollback_target is not None
         )
+
+    @cached_property
+    def log_writers(self) -> Mapping[str, Mapping[str, int]]:
+        """How many blocks each completed write put into a log file at least, by path, as far as active commits state it."""
+        return writers_of_logs(self.commits)
+
+    def knows(self, instant: str) -> bool:
+        """Whether the instant is on the timeline in any state, or has been archived."""
+        if self.timeline.find(instant) is not None or self.later.find(instant) is not None:
+            return True
+        return self.timeline.is_archived(instant)
 
     @cached_property
     def data_files(self) -> tuple[DataFile, ...]:

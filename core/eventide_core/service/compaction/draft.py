@@ -175,7 +175,7 @@ class CompactionDrafter:
         by_group = {selection.facts.file_slice.file_group: selection for selection in found}
         chosen = strategy.choose(_partitions(state), [selection.facts.file_slice for selection in found])
         rules = self.facts.reader_rules(state, shape, [s for s in state.view.latest_slices() if s.log_files])
-        blocks = state.blocks()
+        blocks = state.blocks_of_slices()
         checked = self.facts.checked([by_group.pop(found.file_group) for found in chosen], blocks, shape)
         judged = self.splits.judged(checked, rules, shape, blocks)
         now = [selection for selection in judged if not selection.has_to_wait]
@@ -202,7 +202,7 @@ class CompactionDrafter:
         slices = [s for s in state.view.latest_slices() if s.log_files]
         below = [s for s in slices if not any(is_in_new_slice(state, moment.instant, log) for log in s.log_files)]
         chosen = strategy.choose(_partitions(state), below)
-        self.facts.log_facts.check((found.log_files for found in chosen), state.blocks(), state.shape(None))
+        self.facts.log_facts.check((found.log_files for found in chosen), state.blocks_of_slices(), state.shape(None))
         with_logs = _partitions_with_logs(slices, {found.file_group for found in chosen})
         terms = PlanTerms(None, CutMode.FILE, None, state.schema, state.config.version, with_logs)
         plan = plan_whole_slices(chosen, moment.instant, terms, reason=f"{strategy} takes the whole slice")

@@ -18,7 +18,7 @@ def merge_tasks(files: TableFiles, options: Options, plan: CompactionPlan) -> tu
     state = TableState.load(files)
     # The plan's schema, which the commit records; a later write may have changed the table's.
     shape = replace(state.shape(plan.event_time_field), schema=plan.schema)
-    blocks = state.blocks()
+    blocks = state.blocks_to_merge()
     codec = options.get(keys.PARQUET_CODEC)
     return tuple(
         MergeTask(
@@ -37,7 +37,7 @@ def merge_tasks(files: TableFiles, options: Options, plan: CompactionPlan) -> tu
             new_base_path=op.path_of(op.new_base_name),
             marker_path=marker_path(plan.instant, op),
             shape=shape,
-            blocks=blocks,
+            blocks=blocks.of_logs([log.path for log in op.read_logs]),
             codec=codec,
         )
         for op in plan.operations

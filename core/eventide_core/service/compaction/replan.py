@@ -64,7 +64,7 @@ class Replanner:
         (facts,) = self.facts.read(state, shape, [old], plan.instant)
         facts = replace(facts, above=max(facts.above, len(paths) - len(planned)))
         doubtful = any(fact.rolled_back or fact.has_merged_block for fact in facts.log_facts[len(facts.below) :])
-        completed = state.blocks()
+        completed = state.blocks_of_slices()
         if doubtful or not all(completed.accepts(instant) for fact in facts.log_facts for instant in fact.instants):
             return None
         exact_ms = plan.cut_ms if plan.cut is CutMode.EXACT else None

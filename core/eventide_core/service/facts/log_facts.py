@@ -105,6 +105,7 @@ class LogFactsReader:
         named = ((tuple((log.path, log.size) for log in logs), logs) for logs in slices)
         asked = dict(named)
         unchecked = {names: logs for names, logs in asked.items() if names not in self._checked}
+        blocks = blocks.of_logs([path for names in unchecked for path, _ in names])
         portions = self.engine.map(_CheckBlocks(self.content, blocks), _portions(tuple(unchecked.values())))
         found = dict(zip(unchecked, itertools.chain.from_iterable(portions), strict=True))
         self._checked = {names: found[names] if names in found else self._checked[names] for names in asked}

@@ -40,7 +40,7 @@ class QueryService:
     def snapshot(self) -> QueryPlan:
         """Every row as of now."""
         state = self._state()
-        slices = plan_slices(state.view.latest_slices(), state.blocks(), schema_since=_schema_since(state))
+        slices = plan_slices(state.view.latest_slices(), state.blocks_of_slices(), schema_since=_schema_since(state))
         return QueryPlan(slices, state.shape(None))
 
     def read_optimized(self) -> QueryPlan:
@@ -83,7 +83,9 @@ class QueryService:
         state = self._state()
         check_history(state, time)
         self._require_kept(state, time)
-        return QueryPlan(plan_slices(state.view.latest_slices(time), state.blocks(time)), state.shape(None, as_of=time))
+        return QueryPlan(
+            plan_slices(state.view.latest_slices(time), state.blocks_of_slices(time)), state.shape(None, as_of=time)
+        )
 
     def settled_until(self) -> str:
         """The end of the longest span from the beginning whose rows in `incremental` are final."""

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain
 
 from eventide_core.errors import (
@@ -14,7 +14,7 @@ from eventide_core.ports import ArchivedTimeline
 from eventide_core.service.state.outcome import instants_with_outcome
 from eventide_core.service.state.table_files import TableFiles
 from eventide_core.table.commit_metadata import CommitMetadata
-from eventide_core.table.compaction_extra_metadata import CompactionExtraMetadata
+from eventide_core.table.compaction_extra_metadata import CompactionExtraMetadata, writers_of_logs
 from eventide_core.table.file_name import BaseFileName, LogFileName
 from eventide_core.table.file_slice import LogFile
 from eventide_core.table.file_system_view import DataFile, FileGroup, FileSystemView
@@ -27,7 +27,7 @@ from eventide_core.table.internal_schema import (
 from eventide_core.table.plans import CompactionPlan, ForeignPlan
 from eventide_core.table.record_shape import DeleteMarker, RecordShape
 from eventide_core.table.schema import refuse_defaults
-from eventide_core.table.slice_read import BlockFilter
+from eventide_core.table.slice_read import BlockFilter, LogWriters
 from eventide_core.table.table_config import TableConfig
 from eventide_core.table.timeline import Timeline
 
@@ -266,6 +266,20 @@ class TableState:
         """Which log blocks count now, or counted as of `until`."""
         completed = frozenset([i.requested_time for i in self.timeline.completed])
         return BlockFilter(completed, self.timeline.start, until)
+
+    def blocks_of_slices(self, until: str | None = None) -> BlockFilter:
+        """The same for readers of whole slices, which check who wrote the blocks."""
+        known = (*self.timeline.instants, *self.timeline.archived)
+        instants = frozenset([instant.requested_time for instant in known])
+        writers = LogWriters(instants, writers_of_logs(self.commits), self.config.slices_by_completion_time)
+        return replace(self.blocks(until), writers=writers)
+
+    def blocks_to_merge(self) -> BlockFilter:
+        """The same for a merge of some of a slice's log files. On version 6, another one may roll back a block in these."""
+        whole = self.blocks_of_slices()
+        if whole.writers is None or self.config.is_new_since_version_8:
+            return whole
+        return replace(whole, writers=replace(whole.writers, instants=None))
 
     @property
     def cut_ms(self) -> int | None:

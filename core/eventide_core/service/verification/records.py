@@ -28,7 +28,7 @@ class RecordsReader:
         shape = shape or state.shape(None)
         problems: dict[str, str] = {}
         watermark_ms = None if facts.freshness is None else facts.freshness.watermark_ms
-        slices = plan_slices(facts.whole_slices, state.blocks())
+        slices = plan_slices(facts.whole_slices, state.blocks_of_slices())
 
         def run(
             what: str, function: Callable[[T], R], items: Sequence[T], name: Callable[[T], str]

@@ -220,14 +220,14 @@ class Append:
         )
 
     def _look_up(self, state: TableState, index: Index, records: IncomingRecords) -> tuple[Placement, ...]:
-        blocks = state.blocks()
+        blocks = state.blocks_of_slices()
         slices = [
             SliceRead(
                 found.partition,
                 found.file_id,
                 None if found.base_file is None else found.base_file.path,
                 tuple((log.path, log.size) for log in found.log_files),
-                blocks,
+                blocks.of_logs([log.path for log in found.log_files]),
             )
             for found in state.view.latest_slices()
         ]
