@@ -96,7 +96,7 @@ class DynamoDBBasedLock:
         self._create_table()
         owner = f"{self._owner} {uuid.uuid4().hex}"
         allowed_ms = self._wait_ms
-        # The sum of this process's pauses: setting the clock meanwhile must not end a lease.
+        # Adds up this process's pauses, so that a change of the clock does not end a lease.
         waited_ms = unchanged_ms = 0
         seen: _Found | None = None
         while True:
