@@ -28,12 +28,12 @@ _MERGERS: Final = {
 class NewTable:
     """The settings of a merge-on-read table. `schema` is its Avro schema, without meta fields.
 
-    Without partition fields it has one partition; without an ordering field the last commit wins. `writer_options` are
-    what every writer must know and Hudi leaves to be repeated (the index, the number of buckets, the event-time field):
-    eventide's writers find them here, Hudi's skip them. `partition_times` are the options of a
-    TimestampBasedKeyGenerator, which a table has that gives any; or of a CustomKeyGenerator, which one has that says
-    `partition_kinds`, of every partition field. `wished_generator` may make a ComplexKeyGenerator of what would be a
-    SimpleKeyGenerator; any other must be what the fields make.
+    Without partition fields, it has one partition. Without an ordering field, the last commit wins. `writer_options`
+    are options that every writer needs and that Hudi expects in each write (the index, the number of buckets, the
+    event-time field); eventide's writers find them here, and Hudi's ignore them. `partition_times` are the options of a
+    TimestampBasedKeyGenerator, which the table has if any is given. The table has a CustomKeyGenerator if
+    `partition_kinds` are given, for every partition field; then they are its options. `wished_generator` can turn a
+    SimpleKeyGenerator into a ComplexKeyGenerator; any other must be the generator that the fields require.
     """
 
     name: str
@@ -143,7 +143,7 @@ class NewTable:
         return pairs if self.ordering_field is None else {**pairs, ordering: self.ordering_field}
 
     def _version_8(self) -> dict[str, str]:
-        """What Hudi 1.0 reads besides the merge mode."""
+        """The properties that Hudi 1.0 reads in addition to the merge mode."""
         return {
             "hoodie.compaction.payload.class": _PAYLOADS[self.merge_rule],
             "hoodie.record.merge.strategy.id": _MERGERS[self.merge_rule],
@@ -175,7 +175,7 @@ class NewTable:
 
 
 def _escaped(text: str) -> str:
-    """A value as Java's Properties read it: characters outside Latin-1 are UTF-16 escapes."""
+    """A value in the form of Java's Properties: characters outside Latin-1 are UTF-16 escapes."""
     units = text.replace("\\", "\\\\").replace("\n", "\\n").encode("utf-16-be")
     codes = (int.from_bytes(units[place : place + 2], "big") for place in range(0, len(units), 2))
     return "".join(chr(code) if code < 0x7F else f"\\u{code:04x}" for code in codes)
