@@ -1,4 +1,6 @@
-"""Which log files hold blocks of a write although they don't have its instant: those of version 6, also after an upgrade."""
+"""Which log files hold blocks of a write although they don't have its instant: those of version 6, also after an
+upgrade.
+"""
 
 from collections.abc import Iterator
 
@@ -36,9 +38,10 @@ def logs_of_failed_write(storage: Storage, state: TableState, instant: str) -> S
 
 
 def logs_of_completed_write(storage: Storage, state: TableState, instant: str) -> SharedLogs:
-    """The log files that a completed write says it appended to.
+    """The log files that a completed write states it appended to.
 
-    On an upgraded table, they go as a whole. Raises RefusedError for one that holds blocks of another write, too.
+    On an upgraded table, they are removed as a whole. Raises RefusedError for one that also contains blocks of another
+    write.
     """
     written = {stat.path for stat in state.commits[instant].stats}
     logs = (file for file in state.listing if file.path in written)

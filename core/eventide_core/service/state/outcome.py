@@ -1,9 +1,9 @@
-"""How a compaction ends exactly once: the first to claim its outcome decides it.
+"""How a compaction ends exactly once: the first process to claim its outcome decides it.
 
-From version 8 on the name of a completed instant holds its completion time, so two processes could complete one plan
-under two names. Before completing, or rolling back, a process claims the outcome under a fixed name by put-if-absent;
-whoever comes later reads what was decided and does the same, or stops. The file stays: it also says that this instant
-must never be used again.
+From version 8 on, the name of a completed instant contains its completion time, so two processes could complete one
+plan under two names. Before it completes or rolls back a plan, a process claims the outcome under a fixed name by
+put-if-absent. A later process reads the decision and does the same, or stops. The file stays, because it also states
+that this instant must never be used again.
 """
 
 import json
