@@ -110,7 +110,7 @@ def _uncompacted(op: PlannedOperation, results: Mapping[str, MergeResult]) -> di
 
 
 def _published_threshold(plan: CompactionPlan, fresh: Freshness) -> PublishedThreshold | None:
-    """The cut with its field and watermark; None if the plan promises none."""
+    """The cut with its field and watermark; None if the plan promises no cut."""
     if plan.cut_ms is None or plan.event_time_field is None:
         return None
     watermark_ms = plan.cut_ms if fresh.watermark_ms is None else fresh.watermark_ms
@@ -160,14 +160,14 @@ def _link_stats(op: PlannedOperation, result: MergeResult, checksums: Mapping[st
 
 
 def _known_event_times(left: LeftOver) -> EventTimeRange:
-    """The range in the left-over's stat, so that the next process need not read its file; see EVENT_TIMES_KEY."""
+    """The range in the left-over's stat, so that the next process doesn't have to read its file; see EVENT_TIMES_KEY."""
     known = left.log_file.event_times
     return EventTimeRange(None, None) if known is None or known.unknown_records or left.delete_count is None else known
 
 
 def _link_stat(op: PlannedOperation, name: str, size: int) -> WriteStat:
     parsed = LogFileName.parse(name)
-    assert parsed is not None  # the planner made the name
+    assert parsed is not None  # the planner created the name
     return WriteStat(
         file_id=op.file_id,
         path=op.path_of(name),
