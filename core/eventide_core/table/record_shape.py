@@ -33,7 +33,8 @@ class RecordShape:
     """`schema` is the table's Avro schema as JSON, without Hudi's meta fields; the fields are names of its own.
 
     Several ordering fields are compared one after another. `key_fields` make up a record's key where the table has no
-    meta fields; none where the meta field has it.
+    meta fields; none where the meta field has it. Without `orders_deletes`, no delete has an ordering value, whatever its
+    log block says.
     """
 
     schema: str
@@ -43,3 +44,4 @@ class RecordShape:
     delete_marker: DeleteMarker | None = None
     key_fields: tuple[str, ...] = ()
     partial_update: PartialUpdate | None = None
+    orders_deletes: bool = True
