@@ -186,7 +186,7 @@ def _application(
         offending=OffendingRecordsReader(files, content, typed),
         freshness=freshness,
         verifier=verifier,
-        repairer=Repairer(files, verifier, audit, lock, clock),
+        repairer=Repairer(files, verifier, audit, runner, lock, clock),
         sync=CatalogSync(files, freshness, lambda: open_catalog(typed, engine), typed),
         metadata=metadata,
         reader=ArrowSliceReader(storage),

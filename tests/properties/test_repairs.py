@@ -28,6 +28,12 @@ WHOLE: set[Callable[[Damaged], None]] = {
     damages.link_by_a_link,
     damages.link_to_another_left_over,
     damages.missing_copy,
+    damages.missing_base,
+    damages.unreadable_commit_of_a_compaction,
+    damages.bit_flip_in_a_compacted_base_file,
+    damages.cut_off_compacted_base_file,
+    damages.watermark_beyond_the_cut,
+    damages.cut_beyond_the_left_overs,
     damages.cut_off_copy,
     damages.copy_of_something_else,
     damages.orphaned_base_file,
@@ -39,6 +45,14 @@ WHOLE: set[Callable[[Damaged], None]] = {
     damages.compaction_without_a_plan,
 }
 """The damages that a repair mends whole."""
+RERUNS = {
+    damages.missing_base,
+    damages.unreadable_commit_of_a_compaction,
+    damages.bit_flip_in_a_compacted_base_file,
+    damages.cut_off_compacted_base_file,
+    damages.watermark_beyond_the_cut,
+    damages.cut_beyond_the_left_overs,
+}
 LINKS = {
     damages.dangling_link,
     damages.link_out_of_the_table,
@@ -117,6 +131,11 @@ def test_an_undo_brings_every_byte_back(
     damaged = _damaged(written, damage)
     bench.load(damaged)
     backups = _repair(bench.process()).backups
+    if damage in RERUNS:
+        with pytest.raises(NothingToDoError, match="has no repair to undo"):
+            bench.process().repairer.undo()
+        assert bench.process().repairer.plan((), is_deep=True, progress=NoProgress()).verification.ok
+        return
     for instant in reversed(backups):
         assert bench.process().repairer.undo().instant == instant
     expected = _of_table(damaged.files)

@@ -3,7 +3,9 @@
 1. The timeline comes first: while a part of it can't be read, the file slices aren't known, and nothing else is planned.
 2. A repair takes a file away only into the backup, and makes a file only from one that holds the same: a left-over from
    its log file, a commit from the files that it wrote.
-3. What that cannot mend stays, with the cure that `verify` gives.
+3. A compaction of eventide whose commit or base file is damaged is made pending again and run again, as long as all of
+   its inputs exist: it makes the same files under the same names, and completes at the time that it has claimed.
+4. What that cannot mend stays, with the cure that `verify` gives.
 """
 
 from collections.abc import Callable, Mapping
@@ -11,11 +13,13 @@ from typing import Final
 
 from eventide_core.action.verification.facts import TableFacts
 from eventide_core.action.verification.result import Finding, Verification
+from eventide_core.action.verification.timeline import inputs_of
 from eventide_core.errors import counted
 from eventide_core.table.commit_metadata import CommitMetadata, WriteStat
 from eventide_core.table.file_name import BaseFileName, LogFileName
 from eventide_core.table.file_system_view import DataFile
 from eventide_core.table.instant import Action, Instant, State
+from eventide_core.table.plans import CompactionPlan
 from eventide_core.table.repair import Copying, Rebuilding, Removal, Repair, RepairPlan, Replacement, Unrepaired
 
 _OPERATION: Final = "UPSERT"  # Hudi's name for a write that may hold anything
@@ -24,8 +28,11 @@ _MARK: Final = ".hoodie_partition_metadata"
 _Repairer = Callable[[TableFacts, str, Finding], Repair | None]
 
 
-def plan_repairs(facts: TableFacts, found: Verification, checks: frozenset[str]) -> RepairPlan:
-    """The repairs of the findings of these checks; of all of them if none is named."""
+def plan_repairs(facts: TableFacts, found: Verification, checks: frozenset[str], claimed: frozenset[str]) -> RepairPlan:
+    """The repairs of the findings of these checks; of all of them if none is named.
+
+    `claimed` are the instants of compactions whose outcome eventide has claimed.
+    """
     repairs: dict[str, Repair] = {}
     unrepaired: list[Unrepaired] = []
     for check in found.failed:
@@ -34,6 +41,7 @@ def plan_repairs(facts: TableFacts, found: Verification, checks: frozenset[str])
         for finding in check.findings:
             repairer = _REPAIRERS.get(check.name)
             repair = None if repairer is None else repairer(facts, check.name, finding)
+            repair = repair or _repair_by_rerun(facts, check.name, finding, claimed)
             if repair is not None:
                 repairs.setdefault(repair.path, repair)
             elif finding.path not in repairs:
@@ -177,6 +185,40 @@ def _repair_left_over(facts: TableFacts, check: str, finding: Finding) -> Repair
         return None
     action = f"copies {source}, the log file that it is of"
     return Repair(check, finding.path, finding.problem, action, (Copying(finding.path, source),))
+
+
+def _repair_by_rerun(facts: TableFacts, check: str, finding: Finding, claimed: frozenset[str]) -> Repair | None:
+    """The compaction that wrote a damaged base file, or whose commit is damaged, runs again."""
+    name = finding.path.rpartition("/")[2]
+    base, instant = BaseFileName.parse(name), Instant.parse(name)
+    time = base.instant if base is not None else instant.requested_time if instant is not None else None
+    plan = facts.plans.get(time or "")
+    found = facts.timeline.find(time or "")
+    if not isinstance(plan, CompactionPlan) or found is None or not found.is_completed or plan.instant not in claimed:
+        return None
+    if not _can_run_again(facts, plan):
+        return None
+    commit = f"{facts.timeline_path}/{found.file_name}"
+    changes = [Removal(commit)]
+    if base is not None and finding.path in facts.sizes:
+        changes.append(Removal(finding.path))
+    action = f"makes the compaction at {plan.instant} pending and runs it again: all of its inputs exist"
+    return Repair(check, finding.path, finding.problem, action, tuple(changes), rerun=plan.instant)
+
+
+def _can_run_again(facts: TableFacts, plan: CompactionPlan) -> bool:
+    """Whether all inputs are as planned, and nothing was compacted on top of it."""
+    if facts.timeline.pending_plans:
+        return False
+    for path, size in inputs_of(plan):
+        if path not in facts.sizes or size not in (None, facts.sizes[path]) or path in facts.base_problems:
+            return False
+        if size is not None and not facts.is_readable(path):
+            return False
+    groups = plan.file_groups
+    bases = (file.parsed for file in facts.data_files if isinstance(file.parsed, BaseFileName))
+    later = {name.file_id for name in bases if name.instant > plan.instant}
+    return not any(file_id in later for _, file_id in groups)
 
 
 def _removal(check: str, finding: Finding, action: str, loses: str | None = None) -> Repair:

@@ -7,6 +7,7 @@ from types import MappingProxyType
 from typing import Any, Protocol
 
 from eventide_core.ports.locking import Lease
+from eventide_core.ports.records import KeyIndex
 from eventide_core.ports.timeline import ArchivedTimeline
 from eventide_core.table.file_name import path_in
 from eventide_core.table.record_shape import RecordShape
@@ -146,6 +147,10 @@ class MetadataTable(Protocol):
 
         They are incomplete if it has no completed commit for one of `instants`, or while Hudi is building it.
         """
+        ...
+
+    def record_index(self, instants: Collection[str]) -> KeyIndex | None:
+        """The record index over the whole table; None if there is none, or if it lacks one of `instants`."""
         ...
 
     def read_ahead(self, changes: FileChanges) -> FileAnswers:

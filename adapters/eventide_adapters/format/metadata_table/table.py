@@ -26,6 +26,7 @@ from typing import Final
 
 from eventide_adapters.format.metadata_table.compaction import HudiMetadataCompaction, delta_commits_since_compaction
 from eventide_adapters.format.metadata_table.file_contents import FileContents
+from eventide_adapters.format.metadata_table.key_index import HudiKeyIndex
 from eventide_adapters.format.metadata_table.old_slices import earliest_needed, remove_old_slices
 from eventide_adapters.format.metadata_table.reader import MetadataTableReader
 from eventide_adapters.format.metadata_table.record_index import check_record_index
@@ -100,6 +101,10 @@ class HudiMetadataTable:
         if FILES not in reader.partitions or FILES in reader.building or not followed.issuperset(instants):
             return None
         return _read_files(reader)
+
+    def record_index(self, instants: Collection[str]) -> HudiKeyIndex | None:
+        reader = MetadataTableReader.load(self.storage)
+        return HudiKeyIndex.of(reader) if all(map(reader.timeline.is_completed, instants)) else None
 
     def read_files(self) -> Mapping[str, Mapping[str, int]]:
         """The committed files of each partition with their sizes, even if the metadata table lacks later commits."""

@@ -79,7 +79,9 @@ def check_pending_plans(facts: TableFacts) -> Iterator[Observation]:
                 yield Remark(f"did not check the pending {pending.action} at {pending.requested_time}")
             continue
         cure = f"restore the file, or run `eventide rollback TABLE {pending.requested_time}`"
-        for path, size in _inputs(plan) if isinstance(plan, CompactionPlan) else ((path, None) for path in plan.paths):
+        for path, size in (
+            inputs_of(plan) if isinstance(plan, CompactionPlan) else ((path, None) for path in plan.paths)
+        ):
             found = facts.sizes.get(path)
             if found is None:
                 yield Finding(path, f"is missing, and the pending plan at {pending.requested_time} needs it", cure)
@@ -106,7 +108,8 @@ def _hidden_logs(facts: TableFacts, plan: CompactionPlan | ForeignPlan) -> Itera
             yield Finding(file.path, problem, cure)
 
 
-def _inputs(plan: CompactionPlan) -> Iterator[tuple[str, int | None]]:
+def inputs_of(plan: CompactionPlan) -> Iterator[tuple[str, int | None]]:
+    """The files that a compaction reads, with the sizes of log files in bytes."""
     for op in plan.operations:
         if op.base_path is not None:
             yield op.base_path, None

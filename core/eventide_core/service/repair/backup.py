@@ -64,12 +64,20 @@ class RepairBackup:
 
     @property
     def can_be_undone(self) -> bool:
-        return self._has(_PLAN) and not self._has(_UNDONE)
+        """Not so if it ran a compaction again: the files that it removed exist again, and are whole."""
+        return self._has(_PLAN) and not self._has(_UNDONE) and not self.reruns
 
-    def begin(self, changes: Sequence[Change], said: Sequence[Mapping[str, Any]], lease: Lease) -> None:
-        """Steps 1 and 2. `said` describes the repairs for people."""
+    @property
+    def reruns(self) -> tuple[str, ...]:
+        """The compactions that the repair runs again."""
+        return tuple(self._document()["reruns"]) if self._has(_PLAN) else ()
+
+    def begin(
+        self, changes: Sequence[Change], said: Sequence[Mapping[str, Any]], reruns: Sequence[str], lease: Lease
+    ) -> None:
+        """Steps 1 and 2. `said` describes the repairs for people, `reruns` are the compactions to run again."""
         steps = [self._prepared(number, change, lease) for number, change in enumerate(changes)]
-        document = {"repairs": list(said), "changes": [_to_json(step) for step in steps]}
+        document = {"repairs": list(said), "reruns": list(reruns), "changes": [_to_json(step) for step in steps]}
         lease.check()
         self._put(_PLAN, json.dumps(document, indent=1).encode())
 
@@ -142,10 +150,16 @@ class RepairBackup:
             )
 
     def _steps(self) -> tuple[Step, ...]:
+        return tuple(self._step(number, item) for number, item in enumerate(self._document()["changes"]))
+
+    def _document(self) -> dict[str, Any]:
         path = f"{self.directory}/{_PLAN}"
         try:
-            document = json.loads(self.storage.read(path))
-            return tuple(self._step(number, item) for number, item in enumerate(document["changes"]))
+            document: dict[str, Any] = json.loads(self.storage.read(path))
+            for item in document["changes"]:
+                _ = item["path"], item["before"], item["after"], item["change"]
+            _ = document["reruns"]
+            return document
         except (ValueError, KeyError, TypeError, RecursionError) as error:
             raise CorruptTimelineError(
                 f"{path} cannot be read: {error}; the files beside it are what it changed"

@@ -40,6 +40,7 @@ from eventide_core.ports import (
     AddedFile,
     FileAnswers,
     FileChanges,
+    KeyIndex,
     Lease,
     MetadataCompaction,
     MetadataTable,
@@ -51,11 +52,14 @@ from eventide_core.ports import (
 from eventide_core.table.commit_metadata import DROPPED_INDEXES_KEY, CommitMetadata
 from eventide_core.table.file_name import is_data_file
 from eventide_core.table.file_system_view import DataFile
+from eventide_core.table.instant import Action
 from eventide_core.table.properties import PROPERTIES_PATH, settings_text
 from eventide_core.table.table_config import METADATA_BUILDING_KEY, METADATA_PARTITIONS_KEY, TableConfig
 from eventide_core.table.table_path import METADATA_DIRECTORY
+from eventide_core.table.timeline import Timeline
 
 _DAMAGE = (CorruptBaseFileError, CorruptLogBlockError, MissingFileError, RecordDecodeError)
+RECORD_INDEX = "record_index"
 _BY_FILE = frozenset(("files", "bloom_filters"))
 
 
@@ -162,6 +166,14 @@ class MetadataTableUpkeep:
     def reads_files(self, config: TableConfig) -> bool:
         """Whether a write makes it read data files, and it is kept up to date."""
         return bool(set(config.metadata_partitions) - {"files"}) and self._choice() is Choice.UPDATE
+
+    def record_index(self, config: TableConfig, timeline: Timeline) -> KeyIndex | None:
+        """The record index, if it is kept up to date and has followed each completed action of that timeline."""
+        if RECORD_INDEX not in config.metadata_partitions or self._choice() is not Choice.UPDATE:
+            return None
+        return self.table.record_index(
+            {i.requested_time for i in timeline.completed if i.action is not Action.SAVEPOINT}
+        )
 
     def read_ahead(self, changes: FileChanges) -> FileAnswers:
         """What `prepare` has to know of the content of files. Takes no lock; raises what `check` raises."""

@@ -232,7 +232,10 @@ class Append:
             for found in state.view.latest_slices()
         ]
         if index.is_global:
-            return records.place_by_global_key(slices, by_bloom=index.is_by_bloom, moves=index.moves_keys)
+            located = self.metadata.record_index(state.config, state.timeline)
+            return records.place_by_global_key(
+                slices, by_bloom=index.is_by_bloom, moves=index.moves_keys, index=located
+            )
         return records.place_by_key(slices, by_bloom=index.is_by_bloom)
 
     @property
