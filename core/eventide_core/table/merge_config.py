@@ -7,7 +7,9 @@
 3. Merge mode CUSTOM is followed for one payload, which is an order of versions: EventTimeAvroPayload, as Flink and the
    Java client of Hudi 1.0 declare it. Hudi 1.0 on Spark merges it by event time. Other engines and versions differ where
    deletes are among the versions, so they count as readers with rules of their own (record_order).
-4. Version 9 has made ordering fields, a delete marker or a partial update mode out of Hudi's payloads
+4. Merge mode CUSTOM with a strategy that isn't Hudi's names a Java merger of the user's own. It is followed if the user
+   has mapped the strategy to a Python class that merges alike (table/custom_merger.py), from version 8 on.
+5. Version 9 has made ordering fields, a delete marker or a partial update mode out of Hudi's payloads
    (`_DECLARED_FROM_VERSION_9`); below it the same payloads run code of their own, and are refused.
 """
 
@@ -15,6 +17,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from eventide_core.errors import UnsupportedTableError
+from eventide_core.table.custom_merger import CustomMerger, CustomMergers
 from eventide_core.table.properties import names
 from eventide_core.table.record_order import MergeRule
 from eventide_core.table.record_shape import DeleteMarker, PartialUpdate
@@ -51,6 +54,7 @@ _DECLARED_FROM_VERSION_9 = (
     "PartialUpdateAvroPayload",
     "PostgresDebeziumAvroPayload",
 )
+MERGERS_OPTION = "eventide.record.mergers"  # of the configuration, which this package doesn't know
 _CUSTOM = "CUSTOM"
 _CUSTOM_BY_EVENT_TIME = "EventTimeAvroPayload"
 _STRATEGY = "hoodie.record.merge.strategy.id"
@@ -72,10 +76,14 @@ class MergeConfig:
     ordering_fields: tuple[str, ...]
     delete_marker: DeleteMarker | None
     partial_update: PartialUpdate | None
+    merger: CustomMerger | None = None
 
     @classmethod
-    def of(cls, properties: Mapping[str, str], version: int, root: str) -> "MergeConfig":
-        """Raises UnsupportedTableError, naming the property, for a merge that is more than an order of versions."""
+    def of(cls, properties: Mapping[str, str], version: int, root: str, mergers: CustomMergers = ()) -> "MergeConfig":
+        """Raises UnsupportedTableError, naming the property, for a merge that is more than an order of versions.
+
+        A merger of the user's own is more, too, unless `mergers` has it.
+        """
         ordering = names(properties, _ORDERING) or names(properties, _ORDERING_0X)
         is_0x = version < 8 and bool(properties.get(_ORDERING_0X))
         if is_0x and len(ordering) > 1:
@@ -89,14 +97,20 @@ class MergeConfig:
                 "record where it orders log records, and other readers do; upgrade the table to version 9 with Hudi 1"
             )
         partial_update = _partial_update(properties, version, root)
-        rule = _merge_rule(properties, version, root, has_ordering=bool(ordering), is_0x=is_0x)
+        merger = _merger(properties, version, root, mergers)
+        if merger is None:
+            rule = _merge_rule(properties, version, root, has_ordering=bool(ordering), is_0x=is_0x)
+            rules = _reader_rules(rule, is_0x=is_0x, is_custom=properties.get(_MODE) == _CUSTOM)
+        else:
+            rule, rules = MergeRule.CUSTOM, (MergeRule.CUSTOM,)
         return cls(
             rule=rule,
-            reader_rules=_reader_rules(rule, is_0x=is_0x, is_custom=properties.get(_MODE) == _CUSTOM),
+            reader_rules=rules,
             payload_class=_payload(properties),
             ordering_fields=ordering,
             delete_marker=_delete_marker(properties, root),
             partial_update=partial_update,
+            merger=merger,
         )
 
     @classmethod
@@ -119,6 +133,26 @@ def _reader_rules(rule: MergeRule, *, is_0x: bool, is_custom: bool) -> tuple[Mer
     if is_0x and rule is MergeRule.EVENT_TIME_ORDERING:
         return (rule, MergeRule.HUDI_0X_DEFAULT)
     return (rule,)
+
+
+def _merger(properties: Mapping[str, str], version: int, root: str, mergers: CustomMergers) -> CustomMerger | None:
+    """The merger that the table's strategy is mapped to; None if the strategy is Hudi's own or not in force."""
+    strategy = properties.get(_STRATEGY)
+    if version < 8 or properties.get(_MODE) != _CUSTOM or not strategy or strategy in _STRATEGIES:
+        return None
+    found = dict(mergers).get(strategy)
+    if found is None:
+        raise UnsupportedTableError(
+            f"{root}: {_STRATEGY}={strategy} is none of Hudi's own strategies ({', '.join(_STRATEGIES.values())}), so a "
+            f"merger of its owner's decides; map it to a Python class that merges alike, by the option {MERGERS_OPTION}="
+            f"{strategy}=MODULE:CLASS, or {_USE_HUDI}"
+        )
+    if properties.get(_PARTIAL, "NONE") != "NONE":
+        raise UnsupportedTableError(
+            f"{root}: {_PARTIAL}={properties[_PARTIAL]} beside {_STRATEGY}={strategy}, the merger {found.name}: a merger of "
+            f"the owner's merges whole records; {_USE_HUDI}"
+        )
+    return found
 
 
 def _merge_rule(
