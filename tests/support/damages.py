@@ -128,6 +128,21 @@ def missing_base(table: Damaged) -> None:
     del table.files[table.base]
 
 
+def unreadable_commit_of_a_compaction(table: Damaged) -> None:
+    path, _ = table.commit(table.plan.instant)
+    table.put(path, table.data(path)[:100])
+
+
+def bit_flip_in_a_compacted_base_file(table: Damaged) -> None:
+    data = bytearray(table.data(table.base))
+    data[4] ^= 0xFF
+    table.put(table.base, bytes(data))
+
+
+def cut_off_compacted_base_file(table: Damaged) -> None:
+    table.put(table.base, table.data(table.base)[:-20])
+
+
 def missing_log(table: Damaged) -> None:
     del table.files[table.late_log]
 
@@ -280,6 +295,9 @@ DAMAGES: Mapping[Callable[[Damaged], None], set[str]] = {
     link_to_another_left_over: {"links"},
     missing_copy: {"committed-files"},
     missing_base: {"committed-files"},
+    unreadable_commit_of_a_compaction: {"timeline"},
+    bit_flip_in_a_compacted_base_file: {"records-readable"},
+    cut_off_compacted_base_file: {"committed-files", "base-files"},
     missing_log: {"committed-files"},
     missing_log_of_an_old_slice: {"committed-files"},
     doubled_record: {"record-versions"},
