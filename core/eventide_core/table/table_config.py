@@ -46,6 +46,7 @@ class TableConfig:
     ordering_fields: tuple[str, ...]
     delete_marker: DeleteMarker | None
     partial_update: PartialUpdate | None
+    orders_deletes: bool
     merger: CustomMerger | None
     base_file_extension: str
     timeline_path: str
@@ -135,6 +136,7 @@ class TableConfig:
             ordering_fields=merge.ordering_fields,
             delete_marker=merge.delete_marker,
             partial_update=merge.partial_update,
+            orders_deletes=merge.orders_deletes,
             merger=merge.merger,
             base_file_extension=".parquet",
             timeline_path=f".hoodie/{timeline}" if version >= 8 else ".hoodie",
