@@ -6,6 +6,7 @@ the next writes of Hudi find their keys in its record index.
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Mapping
 from datetime import date, timedelta
 from pathlib import Path
@@ -138,3 +139,53 @@ def test_hudi_finds_what_eventide_wrote_by_every_index(
     assert snapshot(judge, path) == expected
     assert shown(table.snapshot().to_arrow()) == expected
     assert check_pruned_reads(judge, path, SCHEMA, FULL) == filters
+
+
+INDEXES = {"column_stats": "ColumnStatsMetadata", "bloom_filters": "BloomFilterMetadata"}
+WITHOUT_RECORDS = {name: value for name, value in FULL.items() if "record" not in name and name != "hoodie.index.type"}
+
+
+def removals(path: Path) -> dict[tuple[str, str], dict[str, Any]]:
+    """The last removal of each key, by index and key, without the instant of its clean."""
+    reader = MetadataTableReader.load(LocalStorage(path))
+    found: dict[tuple[str, str], dict[str, Any]] = {}
+    for partition, field in INDEXES.items():
+        for part in reader.slices(partition):
+            for key, versions in reader.records(part).items():
+                value = versions[-1][field]
+                if value["isDeleted"]:
+                    found[partition, key] = {name: value[name] for name in value if name != "timestamp"}
+    return found
+
+
+@pytest.mark.parametrize(
+    ("fixture", "version"),
+    [("judge_015", 6), pytest.param("judge_111", 9, marks=pytest.mark.broad)],
+)
+def test_a_clean_removes_the_records_of_removed_files_as_hudi_does(
+    fixture: str, version: int, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    judge: HudiJudge = request.getfixturevalue(fixture)
+    merged: Mapping[str, str] = DEFAULT_PAYLOAD if version == 6 else {**table_version(version), **EVENT_TIME_ORDERING}
+    options = {**MERGE_ON_READ, **AVRO_LOG_BLOCKS, **WITHOUT_RECORDS, **merged, **table_name("cleaned")}
+    path, twin = tmp_path / "ours", tmp_path / "twin"
+    judge.write(path, table_of([row(n, n, "base") for n in range(6)]), options=options, mode="overwrite")
+    for ms in (100, 200):
+        judge.write(path, table_of([row(n, ms + n, "changed") for n in range(4)]), options=options)
+        judge.schedule_compaction(path, options)
+        judge.run_compaction(path, options)
+    before = snapshot(judge, path)
+    assert not removals(path)
+    shutil.copytree(path, twin)
+
+    assert Table.open(str(path)).clean(1).deleted
+    judge.sql(f"create table cleaned using hudi location '{twin}'")
+    settings = ",".join(f"{name}={value}" for name, value in WITHOUT_RECORDS.items())
+    judge.call("run_clean", table="cleaned", retain_commits=1, options=settings)
+    judge.sql("drop table cleaned")
+    ours, theirs = removals(path), removals(twin)
+    assert {index for index, _ in theirs} == set(INDEXES)
+    assert ours.keys() == theirs.keys()
+    assert ours == theirs
+    judge.write(path, table_of([row(0, 900, "Hudi again")]), options=options)
+    assert snapshot(judge, path) == shown(Table.open(str(path)).snapshot().to_arrow()) != before
