@@ -76,7 +76,8 @@ def base_file_sizes(
 ) -> BaseFileSizes:
     """The target size of base files, and the limit below which a file counts as small.
 
-    A record is as large as in the last write which made enough of base files; otherwise, as the option says.
+    A record is as large as in the last write which made enough of base files; otherwise, as the option says. Clusterings
+    don't count, as in Hudi: their records are smaller than those of other writes.
     """
     small_bytes = options.get(keys.SMALL_FILE_BYTES)
     fills_up = operation in (WriteOperation.UPSERT, WriteOperation.INSERT) and small_bytes > 0
@@ -85,6 +86,7 @@ def base_file_sizes(
         small_bytes=small_bytes,
         small_files_max=options.get(keys.SMALL_FILES_MAX) if fills_up else 0,
         record_bytes=_record_bytes(newest_first, small_bytes, options),
+        new_group_rows=None if options.get(keys.INSERT_AUTO_SPLIT) else options.get(keys.INSERT_SPLIT_SIZE),
     )
 
 
