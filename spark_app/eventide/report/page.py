@@ -291,7 +291,7 @@ def _settings(report: Report) -> str:
         ("ordering", ", ".join(config.ordering_fields) or "none"),
         ("partitioned by", ", ".join(config.partition_fields) or "nothing"),
         ("payload", config.payload_class or "none"),
-        ("metadata table", ", ".join(config.metadata_partitions) or "none"),
+        ("metadata table", str(report.table.metadata_table or "none")),
         ("file slices", f"{len(report.table.file_slices):,}"),
         ("instants on the active timeline", f"{len(report.table.state.timeline.instants):,}"),
     ]
