@@ -145,17 +145,29 @@ INDEXES = {"column_stats": "ColumnStatsMetadata", "bloom_filters": "BloomFilterM
 WITHOUT_RECORDS = {name: value for name, value in FULL.items() if "record" not in name and name != "hoodie.index.type"}
 
 
-def removals(path: Path) -> dict[tuple[str, str], dict[str, Any]]:
-    """The last removal of each key, by index and key, without the instant of its clean."""
+def removals(path: Path) -> dict[tuple[str, ...], dict[str, Any]]:
+    """The last removal of each key, without the instant of its clean: by column and file name, or by the key."""
     reader = MetadataTableReader.load(LocalStorage(path))
-    found: dict[tuple[str, str], dict[str, Any]] = {}
+    found: dict[tuple[str, ...], dict[str, Any]] = {}
     for partition, field in INDEXES.items():
         for part in reader.slices(partition):
             for key, versions in reader.records(part).items():
-                value = versions[-1][field]
+                value = dict(versions[-1][field])
                 if value["isDeleted"]:
-                    found[partition, key] = {name: value[name] for name in value if name != "timestamp"}
+                    value.pop("timestamp", None)
+                    name = value.pop("fileName", None)
+                    found[(partition, key) if name is None else (partition, value["columnName"], name)] = value
     return found
+
+
+def of_hudi_015(removed: Mapping[tuple[str, ...], dict[str, Any]]) -> dict[tuple[str, ...], dict[str, Any]]:
+    """Hudi 0.15 names no log files, and cuts the length of the partition off the names of base files."""
+    cut = len("part=a/")
+    return {
+        (*key[:-1], key[-1][cut:]) if key[0] == "column_stats" else key: value
+        for key, value in removed.items()
+        if ".log." not in key[-1]
+    }
 
 
 @pytest.mark.parametrize(
@@ -184,8 +196,8 @@ def test_a_clean_removes_the_records_of_removed_files_as_hudi_does(
     judge.call("run_clean", table="cleaned", retain_commits=1, options=settings)
     judge.sql("drop table cleaned")
     ours, theirs = removals(path), removals(twin)
-    assert {index for index, _ in theirs} == set(INDEXES)
-    assert ours.keys() == theirs.keys()
-    assert ours == theirs
+    assert {key[0] for key in theirs} == set(INDEXES)
+    assert any(".log." in key[-1] for key in ours)
+    assert (of_hudi_015(ours) if version == 6 else ours) == theirs
     judge.write(path, table_of([row(0, 900, "Hudi again")]), options=options)
     assert snapshot(judge, path) == shown(Table.open(str(path)).snapshot().to_arrow()) != before
