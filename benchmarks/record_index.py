@@ -108,7 +108,7 @@ def measured(jar: str, scratch: str, rows: int) -> dict[str, Any]:
     sums = [
         spark.read.format("hudi")
         .load(path)
-        .agg(functions.count("*"), functions.countDistinct("id"), functions.sum("event_ts"), functions.sum("amount"))
+        .agg(functions.count("*"), functions.count_distinct("id"), functions.sum("event_ts"), functions.sum("amount"))
         .first()
         for path in paths.values()
     ]
