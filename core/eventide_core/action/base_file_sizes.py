@@ -15,9 +15,10 @@ from eventide_core.table.file_slice import FileSlice
 
 @dataclass(frozen=True, slots=True)
 class BaseFileSizes:
-    """Sizes in bytes. `small_files_max`: how many small files of a partition one write fills up; none where it is 0.
+    """Sizes in bytes.
 
-    `new_group_rows`: the number of records in a new file group; None: as many as fit.
+    `small_files_max` is the number of small files of a partition that one write fills up; 0 for none.
+    `new_group_rows` is the number of records in a new file group; None for as many as fit.
     """
 
     bytes_max: int

@@ -143,7 +143,7 @@ class LogArchivedTimeline:
             return
         path = f"{self.directory}/{archive_log_name(logs[-1][0] + 1 if logs else 1)}"
         if not self.storage.put_if_absent(path, encode_archive_log(new)):
-            raise BusyError(f"another writer changed {path} meanwhile; try again")
+            raise BusyError(f"another writer changed {path} at the same time; try again")
         self.refresh()
 
     def merge(self, limits: MergeLimits, lease: Lease) -> None:

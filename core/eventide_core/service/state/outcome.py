@@ -1,10 +1,10 @@
-"""How a compaction ends exactly once: the first to claim its outcome decides it.
+"""How a compaction ends exactly once: the first process to claim its outcome decides it.
 
-From version 8 on the name of a completed instant holds its completion time, so two processes could complete one plan
-under two names. Before completing, or rolling back, a process claims the outcome under a fixed name by put-if-absent;
-whoever comes later reads what was decided and does the same, or stops. The file also says that this instant must never be
-used again, whose left-overs are strays, and which archived compaction published the cut. `settled_outcomes` finds those
-that nobody asks for any more.
+From version 8 on, the name of a completed instant contains its completion time, so two processes could complete one
+plan under two names. Before it completes or rolls back a plan, a process claims the outcome under a fixed name by
+put-if-absent. A later process reads the decision and does the same, or stops. The file also states that this instant
+must never be used again, whose left-overs are strays, and which archived compaction published the cut.
+`settled_outcomes` finds the files that nothing needs any longer.
 """
 
 import json
