@@ -78,10 +78,10 @@ class Server:
         for pid in _tree(self._process.pid):
             with contextlib.suppress(OSError):
                 Path(f"/proc/{pid}/clear_refs").write_text(_RESET_PEAK)
-        cpu, wall = (0.0, self._started) if self._is_cold else (cpu_seconds(self._process.pid), time.monotonic())
+        cpu, wall = (0.0, self._started) if self._is_cold else (_cpu_seconds(self._process.pid), time.monotonic())
         answer = self.ask(method, **arguments)
         pid, is_cold, self._is_cold = self._process.pid, self._is_cold, False
-        return Cost(cpu_seconds(pid) - cpu, time.monotonic() - wall, _peak_mb(pid), is_cold), answer
+        return Cost(_cpu_seconds(pid) - cpu, time.monotonic() - wall, _peak_mb(pid), is_cold), answer
 
     def _answer(self) -> Any:
         assert self._process.stdout is not None
@@ -102,7 +102,7 @@ def _tree(root: int) -> Iterator[int]:
                 yield from _tree(int(child))
 
 
-def cpu_seconds(root: int) -> float:
+def _cpu_seconds(root: int) -> float:
     ticks = 0
     for pid in _tree(root):
         with contextlib.suppress(OSError):

@@ -170,16 +170,9 @@ def of_hudi_015(removed: Mapping[tuple[str, ...], dict[str, Any]]) -> dict[tuple
     }
 
 
-@pytest.mark.parametrize(
-    ("fixture", "version"),
-    [("judge_015", 6), pytest.param("judge_111", 9, marks=pytest.mark.broad)],
-)
-def test_a_clean_removes_the_records_of_removed_files_as_hudi_does(
-    fixture: str, version: int, tmp_path: Path, request: pytest.FixtureRequest
-) -> None:
-    judge: HudiJudge = request.getfixturevalue(fixture)
-    merged: Mapping[str, str] = DEFAULT_PAYLOAD if version == 6 else {**table_version(version), **EVENT_TIME_ORDERING}
-    options = {**MERGE_ON_READ, **AVRO_LOG_BLOCKS, **WITHOUT_RECORDS, **merged, **table_name("cleaned")}
+def test_a_clean_removes_the_records_of_removed_files_as_hudi_does(tmp_path: Path, judge_015: HudiJudge) -> None:
+    judge = judge_015
+    options = {**MERGE_ON_READ, **AVRO_LOG_BLOCKS, **WITHOUT_RECORDS, **DEFAULT_PAYLOAD, **table_name("cleaned")}
     path, twin = tmp_path / "ours", tmp_path / "twin"
     judge.write(path, table_of([row(n, n, "base") for n in range(6)]), options=options, mode="overwrite")
     for ms in (100, 200):
@@ -198,6 +191,6 @@ def test_a_clean_removes_the_records_of_removed_files_as_hudi_does(
     ours, theirs = removals(path), removals(twin)
     assert {key[0] for key in theirs} == set(INDEXES)
     assert any(".log." in key[-1] for key in ours)
-    assert (of_hudi_015(ours) if version == 6 else ours) == theirs
+    assert of_hudi_015(ours) == theirs
     judge.write(path, table_of([row(0, 900, "Hudi again")]), options=options)
     assert snapshot(judge, path) == shown(Table.open(str(path)).snapshot().to_arrow()) != before
