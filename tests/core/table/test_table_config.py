@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from eventide_core.errors import NotAHudiTableError, UnsupportedTableError
+from eventide_core.table.custom_merger import CustomMerger
 from eventide_core.table.record_order import MergeRule
 from eventide_core.table.record_shape import DeleteMarker, PartialUpdate
 from eventide_core.table.table_config import TableConfig
@@ -169,17 +170,44 @@ def test_what_would_change_the_rows_unseen_is_refused_with_the_reason(key: str, 
         ("PartialUpdateAvroPayload", "fills what is null"),
         ("OverwriteNonDefaultsWithLatestAvroPayload", "keeps the older value"),
         ("debezium.PostgresDebeziumAvroPayload", "fills what Postgres left out"),
-        ("debezium.MySqlDebeziumAvroPayload", "upgrade it to version 9"),
-        ("AWSDmsAvroPayload", "upgrade it to version 9"),
-        ("debezium.PostgresDebeziumAvroPayload", "upgrade it to version 9"),
-        ("PartialUpdateAvroPayload", "upgrade it to version 9"),
+        ("debezium.MySqlDebeziumAvroPayload", "orders by places in MySQL's log"),
+        ("PartialUpdateAvroPayload", "then upgrade it to version 9"),
         ("ExpressionPayload", "MERGE INTO"),
     ],
 )
 def test_a_payload_that_does_more_than_order_is_refused_with_what_it_does(payload: str, why: str) -> None:
-    with pytest.raises(UnsupportedTableError, match=rf"{payload} .*compact this table with Hudi itself") as refusal:
+    with pytest.raises(UnsupportedTableError, match=rf"{payload} .*compact this table with") as refusal:
         _config(V6, hoodie__compaction__payload__class=f"org.apache.hudi.common.model.{payload}")
     assert why in str(refusal.value)
+
+
+@pytest.mark.parametrize(
+    ("payload", "rule", "partial_update", "marker"),
+    [
+        ("AWSDmsAvroPayload", MergeRule.COMMIT_TIME_ORDERING, None, DeleteMarker("Op", "D")),
+        ("OverwriteNonDefaultsWithLatestAvroPayload", MergeRule.COMMIT_TIME_ORDERING, PartialUpdate(None), None),
+        ("PartialUpdateAvroPayload", MergeRule.EVENT_TIME_ORDERING, PartialUpdate(None), None),
+    ],
+)
+def test_below_version_9_hudi_1_merges_payloads_by_rules_of_version_9(
+    payload: str, rule: MergeRule, partial_update: PartialUpdate | None, marker: DeleteMarker | None
+) -> None:
+    of_payload = {"hoodie.compaction.payload.class": f"org.apache.hudi.common.model.{payload}"}
+    of_6 = V6 | of_payload | {"hoodie.table.precombine.field": "-", "hoodie.table.ordering.fields": "ts"}
+    for properties in (V9 | FLINKS | of_payload, of_6):
+        config = _config(properties)
+        assert config.reader_rules == (config.merge_rule,) == (rule,)
+        assert (config.partial_update, config.delete_marker) == (partial_update, marker)
+        assert config.orders_deletes == (payload != "PartialUpdateAvroPayload")
+    with pytest.raises(UnsupportedTableError, match="compact this table with Hudi itself"):
+        _config(V9 | FLINKS | of_payload, hoodie__table__version="9")
+
+
+def test_the_payload_of_aws_dms_merges_in_tables_of_hudi_0x_as_overwriting_does() -> None:
+    config = _config(V6, hoodie__compaction__payload__class="org.apache.hudi.common.model.AWSDmsAvroPayload")
+    assert config.merge_rule is MergeRule.HUDI_0X_OVERWRITE_WITH_LATEST
+    assert set(config.reader_rules) == {config.merge_rule, MergeRule.COMMIT_TIME_ORDERING}
+    assert config.delete_marker == DeleteMarker("Op", "D")
 
 
 def test_a_merger_of_ones_own_is_refused() -> None:
@@ -220,6 +248,35 @@ def test_merge_mode_custom_with_the_payload_of_flink_is_by_event_time() -> None:
 def test_any_other_merge_mode_custom_is_refused(other: dict[str, str]) -> None:
     with pytest.raises(UnsupportedTableError, match="by code that only its owner's engine has"):
         _config(V9 | FLINKS | other)
+
+
+OWN = {"hoodie.record.merge.mode": "CUSTOM", "hoodie.record.merge.strategy.id": "own"}
+MERGER = CustomMerger("lake:Sum", is_associative=True, delete_rule=MergeRule.COMMIT_TIME_ORDERING)
+
+
+def _with_mergers(properties: dict[str, str]) -> TableConfig:
+    return TableConfig.parse(properties_text(properties), "/lake/trips", (("own", MERGER),))
+
+
+def test_a_merger_of_its_owners_is_followed_if_its_strategy_is_mapped() -> None:
+    for version in ("8", "9"):
+        config = _with_mergers(V9 | OWN | {"hoodie.table.version": version, "hoodie.compaction.payload.class": "a.Own"})
+        assert (config.merger, config.merge_rule, config.reader_rules) == (
+            MERGER,
+            MergeRule.CUSTOM,
+            (MergeRule.CUSTOM,),
+        )
+    with pytest.raises(UnsupportedTableError, match=r"eventide\.record\.mergers=other=MODULE:CLASS"):
+        _with_mergers(V9 | OWN | {"hoodie.record.merge.strategy.id": "other"})
+    with pytest.raises(UnsupportedTableError, match="merges whole records"):
+        _with_mergers(V9 | OWN | {"hoodie.table.partial.update.mode": "IGNORE_DEFAULTS"})
+    with pytest.raises(UnsupportedTableError, match=r"strategy\.id=own is none of Hudi's own"):
+        _with_mergers(V6 | OWN)
+
+
+def test_a_mapping_changes_nothing_where_the_merge_mode_is_not_custom() -> None:
+    for properties in (V9, V9 | {"hoodie.record.merge.strategy.id": "own"}, V9 | FLINKS):
+        assert _with_mergers(properties) == _config(properties)
 
 
 def test_version_9_describes_a_payload_as_ordering_fields_and_a_delete_marker() -> None:

@@ -96,7 +96,7 @@ class Append:
         self.metadata.check(before.config, RowChange.WRITTEN)
         planned_groups(self.files, before.config, before.timeline)
         index = choose_index(before.config, self.options, (group[1] for group in before.view.slices))
-        self._refuse_moving_partial_updates(before.config, index)
+        self._refuse_moving_merged_records(before.config, index)
         self._refuse_growing_buckets(before.config)
         prepared = self._prepare(before, operation, index, records)
         instant = self._instants.request()
@@ -132,7 +132,12 @@ class Append:
             _ended(state.timeline),
         )
 
-    def _refuse_moving_partial_updates(self, config: TableConfig, index: Index) -> None:
+    def _refuse_moving_merged_records(self, config: TableConfig, index: Index) -> None:
+        if index.moves_keys and config.merger is not None:
+            raise UnsupportedTableError(
+                f"{self.files.storage.root}: the merger {config.merger.name}: a record that moves to another partition "
+                "would not meet its older version; turn the index's update.partition.path off, or write with Hudi"
+            )
         if index.moves_keys and config.partial_update is not None:
             raise UnsupportedTableError(
                 f"{self.files.storage.root}: hoodie.table.partial.update.mode: a record that moves to another partition "
