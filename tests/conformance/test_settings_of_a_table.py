@@ -6,6 +6,7 @@ from collections import Counter
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from eventide import Table
@@ -13,8 +14,11 @@ from eventide_core.errors import NotAHudiTableError
 from golden.histories import PLAIN
 from golden.readings import as_json
 from support import golden
+from support.command_line import content_of
 from support.judge import HudiJudge, JudgeError
+from support.judge.options import COPY_ON_WRITE, MERGE_ON_READ, NO_METADATA_TABLE, SIMPLE_INDEX, table_name
 from support.thresholds import dividing_plan
+from support.unsupported import refused_by_every_verb
 
 
 def rows(found: pa.Table) -> Counter[tuple[str, ...]]:
@@ -57,3 +61,33 @@ def test_hadoops_checksum_of_settings_goes_when_eventide_rewrites_them(judge_111
     side_file.write_bytes(old)
     with pytest.raises(JudgeError):
         judge_111.read(path)
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        pytest.param("judge_111", MERGE_ON_READ, id="1.1.1"),
+        pytest.param("judge_111", MERGE_ON_READ | COPY_ON_WRITE, id="1.1.1-copy-on-write", marks=pytest.mark.broad),
+        pytest.param("judge_015", MERGE_ON_READ, id="0.15.0", marks=pytest.mark.broad),
+        pytest.param("judge_120", MERGE_ON_READ, id="1.2.0", marks=pytest.mark.broad),
+    ],
+)
+def test_a_table_whose_files_lack_the_partition_columns_is_refused_and_stays_as_it_was(
+    name: str, kind: dict[str, str], request: pytest.FixtureRequest, tmp_path: Path
+) -> None:
+    judge: HudiJudge = request.getfixturevalue(name)
+    path, dropped = tmp_path / "dropped", {"hoodie.datasource.write.drop.partition.columns": "true"}
+    options = kind | SIMPLE_INDEX | NO_METADATA_TABLE | table_name("dropped") | dropped
+    schema = pa.schema({"id": pa.string(), "part": pa.string(), "event_ts": pa.int64()})
+    for at in (100, 200):
+        kept = [{"id": key, "part": key[0], "event_ts": at} for key in ("a1", "b1")]
+        judge.write(path, kept, schema, options=options, mode="append" if path.exists() else "overwrite")
+    files = [pq.read_schema(file).names for file in path.rglob("*.parquet")]
+    assert files
+    assert not any("part" in names for names in files), "Hudi leaves the column out"
+    before = content_of(path)
+
+    refused_by_every_verb(path, dropped)
+
+    assert content_of(path) == before
+    assert judge.read(path).select(schema.names).sort_by("id").to_pylist() == kept
