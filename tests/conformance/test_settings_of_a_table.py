@@ -78,7 +78,8 @@ def test_a_table_whose_files_lack_the_partition_columns_is_refused_and_stays_as_
     judge: HudiJudge = request.getfixturevalue(name)
     path, dropped = tmp_path / "dropped", {"hoodie.datasource.write.drop.partition.columns": "true"}
     options = kind | SIMPLE_INDEX | NO_METADATA_TABLE | table_name("dropped") | dropped
-    schema = pa.schema({"id": pa.string(), "part": pa.string(), "event_ts": pa.int64()})
+    columns: dict[str, pa.DataType] = {"id": pa.string(), "part": pa.string(), "event_ts": pa.int64()}
+    schema = pa.schema(columns)
     for at in (100, 200):
         kept = [{"id": key, "part": key[0], "event_ts": at} for key in ("a1", "b1")]
         judge.write(path, kept, schema, options=options, mode="append" if path.exists() else "overwrite")
