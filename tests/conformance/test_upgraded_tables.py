@@ -17,6 +17,7 @@ import pyarrow as pa
 import pytest
 
 from eventide import Table
+from support.campaign import tries
 from support.command_line import content_of, run
 from support.judge import HudiJudge, hudi_rs
 from support.judge.options import (
@@ -277,7 +278,35 @@ def test_a_life_up_and_down(name: str, request: pytest.FixtureRequest, tmp_path:
 
 
 @BROAD
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("name", ["judge_111", "judge_120"])
+def test_a_plan_of_eventide_stays_pending_across_a_downgrade_to_version_6(
+    name: str, request: pytest.FixtureRequest, tmp_path: Path
+) -> None:
+    walk = Walk(request.getfixturevalue(name), tmp_path / "table")
+    walk.version = 8
+    for number in range(3):
+        walk.write_on(number)
+    plan = walk.table.plan_compaction(walk.ms - 30, link_mode="copy")
+    assert any(operation.left_overs for operation in plan.operations)
+    walk.table.schedule(plan)
+    walk.write_on(3)
+
+    walk.change_version(6)
+
+    assert [pending.requested_time for pending in walk.table.state().timeline.pending_plans] == [plan.instant]
+    walk.check()
+    assert walk.table.resume().resumed == (plan.instant,)
+    walk.write_on(4)
+    walk.check()
+    walk.compact()
+    walk.table.archive()
+    walk.write_on(5)
+    walk.check()
+    reached("versions up and down: plans run after a downgrade to version 6")
+
+
+@BROAD
+@pytest.mark.parametrize("seed", range(tries(2, 4)))
 def test_a_random_walk_up_and_down(seed: int, judge_111: HudiJudge, tmp_path: Path) -> None:
     chance = random.Random(seed)
     walk = Walk(judge_111, tmp_path / "table")
