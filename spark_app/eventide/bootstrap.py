@@ -176,7 +176,7 @@ def _application(
         pending=PendingCompactions(files, runner, rollback, clock, typed),
         rollback=rollback,
         cleaner=cleaner,
-        archiver=Archiver(files, cleaner, lock, typed),
+        archiver=Archiver(files, cleaner, lock, clock, typed),
         savepoints=savepoints,
         watermark_tags=WatermarkTags(savepoints, tag_schedule(typed)),
         restorer=Restorer(files, metadata, lock, heartbeats, clock, typed),

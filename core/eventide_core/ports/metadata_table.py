@@ -10,6 +10,7 @@ from eventide_core.ports.locking import Lease
 from eventide_core.ports.records import KeyIndex
 from eventide_core.ports.timeline import ArchivedTimeline
 from eventide_core.table.file_name import path_in
+from eventide_core.table.metadata_table import MetadataTableStatus
 from eventide_core.table.record_shape import RecordShape
 from eventide_core.table.slice_read import SliceRead
 from eventide_core.table.timeline import Timeline
@@ -176,8 +177,8 @@ class MetadataTable(Protocol):
         """
         ...
 
-    def delta_commits_since_compaction(self) -> int:
-        """The number of its delta commits since its last compaction."""
+    def status(self) -> MetadataTableStatus:
+        """Its partitions, its last compaction, and its delta commits since."""
         ...
 
     def begun_compaction(self) -> MetadataCompaction | None:

@@ -81,7 +81,7 @@ class MergeConfig:
         if is_0x and len(ordering) > 1:
             raise UnsupportedTableError(
                 f"{root}: {_ORDERING_0X}={properties[_ORDERING_0X]}: Hudi 0.x, whose key this is, orders by one field, and "
-                f"other readers by all of them; say {_ORDERING} instead if only Hudi 1 uses the table"
+                f"other readers by all of them; set {_ORDERING} instead if only Hudi 1 uses the table"
             )
         if is_0x and any("." in name for name in ordering):
             raise UnsupportedTableError(
@@ -182,7 +182,7 @@ def _partial_update(properties: Mapping[str, str], version: int, root: str) -> P
     marker = properties.get(_UNAVAILABLE)
     if not marker:
         raise UnsupportedTableError(
-            f"{root}: {_PARTIAL}={mode} without {_UNAVAILABLE}, the text that stands for a value that is not there; set it"
+            f"{root}: {_PARTIAL}={mode} without {_UNAVAILABLE}, the string that stands for an unavailable value; set it"
         )
     return PartialUpdate(marker)
 
@@ -199,6 +199,6 @@ def _delete_marker(properties: Mapping[str, str], root: str) -> DeleteMarker | N
     if field or marker:
         present, missing = (_DELETE_FIELD, _DELETE_MARKER) if field else (_DELETE_MARKER, _DELETE_FIELD)
         raise UnsupportedTableError(
-            f"{root}: {present}={field or marker} without {missing}, which no reader can follow: set both, or neither"
+            f"{root}: {present}={field or marker} without {missing}, which no reader can apply: set both, or neither"
         )
     return None

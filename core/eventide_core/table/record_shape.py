@@ -1,4 +1,4 @@
-"""What the columnar adapters need to know about a table's records."""
+"""The properties of a table's records that the columnar adapters need."""
 
 from dataclasses import dataclass
 
@@ -7,7 +7,7 @@ from eventide_core.table.record_order import MergeRule
 
 @dataclass(frozen=True, slots=True)
 class DeleteMarker:
-    """A log record whose `field`, as a text, is exactly `value` deletes its key. In a base file it means nothing."""
+    """A log record whose `field`, as a string, is exactly `value` deletes its key. It has no effect in a base file."""
 
     field: str
     value: str
@@ -30,10 +30,10 @@ def both_kinds_of_partial_updates(path: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class RecordShape:
-    """`schema` is the table's Avro schema as JSON, without Hudi's meta fields; the fields are names of its own.
+    """`schema` is the table's Avro schema as JSON, without Hudi's meta fields. The fields are names from it.
 
-    Several ordering fields are compared one after another. `key_fields` make up a record's key where the table has no
-    meta fields; none where the meta field has it.
+    Several ordering fields are compared one after another. `key_fields` make up a record's key if the table has no meta
+    fields; empty if the meta field has the key.
     """
 
     schema: str

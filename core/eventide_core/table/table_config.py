@@ -100,7 +100,7 @@ class TableConfig:
         """The settings in the text of hoodie.properties; `root` names the table in errors."""
         properties = parse_properties(text)
         if "hoodie.table.version" not in properties:
-            raise NotAHudiTableError(f"{root}: hoodie.properties says no hoodie.table.version; is this a Hudi table?")
+            raise NotAHudiTableError(f"{root}: hoodie.properties has no hoodie.table.version; is this a Hudi table?")
         try:
             version = int(properties["hoodie.table.version"])
         except ValueError:

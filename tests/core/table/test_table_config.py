@@ -146,9 +146,12 @@ REFUSED = {
     ("hoodie.bootstrap.base.path", "/old"): "keeps columns outside of it, in /old",
     ("hoodie.record.merge.mode", "CUSTOM"): "by code that only its owner's engine has",
     ("hoodie.table.partial.update.mode", "KEEP_VALUES"): "neither IGNORE_DEFAULTS nor FILL_UNAVAILABLE",
-    ("hoodie.table.partial.update.mode", "FILL_UNAVAILABLE"): "unavailable.value, the text that stands for a value",
-    ("hoodie.record.merge.property.hoodie.payload.delete.field", "op"): "delete.marker, which no reader can follow",
-    ("hoodie.record.merge.property.hoodie.payload.delete.marker", "D"): "delete.field, which no reader can follow",
+    (
+        "hoodie.table.partial.update.mode",
+        "FILL_UNAVAILABLE",
+    ): "unavailable.value, the string that stands for an unavailable value",
+    ("hoodie.record.merge.property.hoodie.payload.delete.field", "op"): "delete.marker, which no reader can apply",
+    ("hoodie.record.merge.property.hoodie.payload.delete.marker", "D"): "delete.field, which no reader can apply",
     ("hoodie.record.merge.property.com.acme.rate", "3"): "doesn't know what it does to a merge",
 }
 

@@ -1,4 +1,4 @@
-"""The kinds of tables that engines share, and by which order each engine reads and compacts them."""
+"""The kinds of tables that engines share, and the order by which each engine reads and compacts them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from support.judge.options import (
 EVENTIDE = "eventide"
 HUDI_RS = "hudi-rs"
 OLD, FIRST, NEW, NEWEST = "0.15.0", "1.0.2", "1.1.1", "1.2.0"
-# One file group a partition: the oracle's groups.
+# One file group per partition: the oracle's groups.
 ONE_BUCKET = {
     "hoodie.index.type": "BUCKET",
     "hoodie.bucket.index.num.buckets": "1",
@@ -31,7 +31,7 @@ ONE_BUCKET = {
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """A kind of table. `writers` are the versions of Hudi that write it, `orders` those by which engines read it."""
+    """A kind of table. `writers` are the versions of Hudi that write it; `orders` are those by which engines read it."""
 
     name: str
     version: int
@@ -41,7 +41,7 @@ class Kind:
 
     @property
     def order(self) -> Order:
-        """Eventide's."""
+        """The order that eventide uses."""
         return self.orders[EVENTIDE]
 
     @property
@@ -55,7 +55,10 @@ class Kind:
 
     @property
     def has_null_event_times(self) -> bool:
-        """Hudi writes null ordering values into other tables, too, and fails to read them; 0.15 and 1.0 refuse to."""
+        """Hudi also writes null ordering values into other tables, and then can't read them.
+
+        Hudi 0.15 and 1.0 refuse to write them.
+        """
         return self.version >= 8 and self.order is Order.COMMIT_TIME and FIRST not in self.writers
 
     @property

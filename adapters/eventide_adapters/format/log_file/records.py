@@ -251,8 +251,8 @@ def _marks(shape: RecordShape, types: Mapping[str, pa.DataType]) -> tuple[_Mark,
         kind = types[marker.field]
         if not (pa.types.is_string(kind) or pa.types.is_integer(kind) or pa.types.is_boolean(kind)):
             raise UnsupportedTableError(
-                f"the table marks deletes by {marker.value!r} in its column {marker.field}, which is {kind}; known are "
-                "texts, whole numbers and booleans; compact it with Hudi itself"
+                f"the table marks deletes by {marker.value!r} in its column {marker.field}, which is {kind}; supported are "
+                "strings, whole numbers and booleans; compact it with Hudi itself"
             )
         marks.append(_Mark(marker.field, marker.value))
     return tuple(marks)

@@ -269,7 +269,7 @@ def _winners(codes: Numbers, key_count: int, log: _Log, rule: MergeRule) -> Numb
             greatest = _greatest(codes, winner, positions, numbers, log.is_natural_delete)
             return _fold_one_by_one(codes, greatest, numbers, log, rule)
         case MergeRule.HUDI_0X_DEFAULT | MergeRule.HUDI_1_1_CUSTOM_PAYLOAD:
-            raise AssertionError(f"{rule} is no rule to read by")
+            raise AssertionError(f"{rule} does not apply to reads")
         case _:
             assert_never(rule)
 

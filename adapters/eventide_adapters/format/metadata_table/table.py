@@ -24,7 +24,11 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final
 
-from eventide_adapters.format.metadata_table.compaction import HudiMetadataCompaction, delta_commits_since_compaction
+from eventide_adapters.format.metadata_table.compaction import (
+    HudiMetadataCompaction,
+    delta_commits_since_compaction,
+    last_compaction,
+)
 from eventide_adapters.format.metadata_table.file_contents import FileContents
 from eventide_adapters.format.metadata_table.key_index import HudiKeyIndex
 from eventide_adapters.format.metadata_table.old_slices import earliest_needed, remove_old_slices
@@ -60,6 +64,7 @@ from eventide_core.ports import (
 )
 from eventide_core.table.file_name import LogFileName
 from eventide_core.table.instant import Action, Instant, State
+from eventide_core.table.metadata_table import MetadataTableStatus
 from eventide_core.table.table_path import METADATA_DIRECTORY
 
 _BY_FILE: Final = frozenset((FILES, BLOOM_FILTERS))
@@ -138,8 +143,11 @@ class HudiMetadataTable:
             pending=tuple(f"{reader.timeline_path}/{state.file_name}" for state in pending),
         )
 
-    def delta_commits_since_compaction(self) -> int:
-        return delta_commits_since_compaction(MetadataTableReader.load(self.storage))
+    def status(self) -> MetadataTableStatus:
+        reader = MetadataTableReader.load(self.storage)
+        return MetadataTableStatus(
+            reader.partitions, delta_commits_since_compaction(reader), last_compaction(reader) or None
+        )
 
     def begun_compaction(self) -> MetadataCompaction | None:
         return HudiMetadataCompaction.pending(MetadataTableReader.load(self.storage))

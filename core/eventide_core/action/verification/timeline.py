@@ -35,7 +35,7 @@ def check_timeline(facts: TableFacts) -> Iterator[Observation]:
         yield Finding(
             f"{facts.timeline_path}/{time}.compaction.requested",
             "is empty: an engine requested a compaction, and hasn't written its plan",
-            f"if the engine has died, run `eventide rollback TABLE {time} --force`; nothing was made by the compaction",
+            f"if the engine has died, run `eventide rollback TABLE {time} --force`; the compaction has not created any file",
         )
     for path, why in sorted(facts.unreadable.items()):
         yield Finding(path, why, "restore the file from a copy; it states what an instant did")

@@ -8,7 +8,8 @@ All of a repair lies in `.hoodie/.backup/<instant>/`, where no reader looks. Ord
    neither as it was nor as it will be was changed by someone else, and the repair stops.
 4. `applied`. A repair without it is completed by the next one.
 5. An undo writes `undoing`, changes every file back in reverse order by the same rule, and writes `undone`. A copy that
-   replaced a broken link stays, and a link that was removed comes back if its target exists.
+   replaced a broken link stays, and a link that was removed comes back if its target exists. If a compaction that a
+   repair runs again fails, as its inputs turn out to be damaged, too, the repair is undone at once.
 """
 
 import hashlib
@@ -68,6 +69,10 @@ class RepairBackup:
         return self._has(_PLAN) and not self._has(_UNDONE) and not self.reruns
 
     @property
+    def is_undone(self) -> bool:
+        return self._has(_UNDONE)
+
+    @property
     def reruns(self) -> tuple[str, ...]:
         """The compactions that the repair runs again."""
         return tuple(self._document()["reruns"]) if self._has(_PLAN) else ()
@@ -96,8 +101,11 @@ class RepairBackup:
             self._change(step)
         self._put(_APPLIED, b"")
 
-    def undo(self, lease: Lease) -> tuple[str, ...]:
-        """Step 5, as far as it hasn't happened. The paths of the files that are as before. Raises RefusedError."""
+    def undo(self, lease: Lease, *, is_forced: bool = False) -> tuple[str, ...]:
+        """Step 5, as far as it hasn't happened. The paths of the files that are as before.
+
+        `is_forced` also brings back a file that has changed since. Otherwise, raises RefusedError.
+        """
         self._put(_UNDOING, b"")
         steps = tuple(s for s in self._steps() if "link" not in s.before or isinstance(s.change, Removal))
         for step in reversed(steps):
@@ -105,7 +113,8 @@ class RepairBackup:
             now = self._fingerprint(path)
             if now == step.before:
                 continue
-            self._check_unchanged(path, now, (step.after, _ABSENT))
+            if not is_forced:
+                self._check_unchanged(path, now, (step.after, _ABSENT))
             lease.check()
             self.storage.delete(path)
             if "link" in step.before:

@@ -13,12 +13,15 @@ from eventide_core.action.repair_planner import plan_repairs
 from eventide_core.action.verification.checks import CHECKS
 from eventide_core.action.verification.result import Verification
 from eventide_core.errors import (
+    BusyError,
     ConfigError,
     CorruptBaseFileError,
     CorruptLogBlockError,
     CorruptTimelineError,
+    EventideError,
     NothingToDoError,
     RefusedError,
+    StorageError,
 )
 from eventide_core.ports import Clock, ContentAudit, Lease, Progress, TableLock
 from eventide_core.service.compaction.run import CompactionRunner
@@ -81,7 +84,9 @@ class Repairer:
         wanted = _known(checks)
         with self.lock.acquire() as lease:
             completed = tuple(self._complete(lease))
-        self._run_again([instant for backup in self._backups() for instant in backup.reruns], progress)
+        for backup in self._backups():
+            if not backup.is_undone:
+                self._run_again(backup, progress)
         repairs: list[Repair] = []
         backups: list[str] = []
         for _ in range(_PASSES_MAX):
@@ -95,8 +100,8 @@ class Repairer:
                 reruns = sorted({repair.rerun for repair in now if repair.rerun is not None})
                 backup.begin(_changes(now), [_told(repair) for repair in now], reruns, lease)
                 backup.apply(lease)
-            self._run_again(reruns, progress)
             repairs += now
+            self._run_again(backup, progress)
             backups.append(backup.instant)
         else:
             plan, found = self._planned(wanted, is_deep, progress)
@@ -117,12 +122,20 @@ class Repairer:
             self._check_nothing_since(backup.instant)
             return UndoneRepair(backup.instant, backup.undo(lease))
 
-    def _run_again(self, instants: Sequence[str], progress: Progress) -> None:
-        """Runs those of the compactions that are still pending."""
+    def _run_again(self, backup: RepairBackup, progress: Progress) -> None:
+        """Runs those of the repair's compactions that are still pending. If one fails, undoes the repair, and raises."""
         pending = {i.requested_time for i in self.files.timeline(self.files.config()).pending_plans}
-        for instant in instants:
-            if instant in pending:
+        for instant in backup.reruns:
+            if instant not in pending:
+                continue
+            try:
                 self.runner.execute(instant, progress)
+            except EventideError as error:
+                # A busy table or a failing storage leaves the compaction pending: the next repair runs it.
+                if error.exit_code not in (BusyError.exit_code, StorageError.exit_code):
+                    with self.lock.acquire() as lease:
+                        backup.undo(lease, is_forced=True)
+                raise
 
     def _check_nothing_since(self, instant: str) -> None:
         timeline = self.files.timeline(self.files.config())
