@@ -17,6 +17,7 @@ from eventide.bootstrap import Application
 from eventide.reader import Rows
 from eventide.testing.crash_enumeration import Bench, Moment, crash_states
 from eventide_adapters.storage.memory import MemoryFile
+from eventide_core.config import LinkChoice
 from eventide_core.errors import ConfigError, EventideError, NothingToDoError, RefusedError
 from eventide_core.ports import NoProgress
 from eventide_core.service.repair.backup import BACKUP_DIRECTORY
@@ -182,6 +183,22 @@ def _undo(application: Application) -> None:
     application.repairer.undo()
 
 
+@pytest.mark.parametrize(
+    "damage", [damages.missing_base, damages.unreadable_commit_of_a_compaction, damages.unreadable_commit]
+)
+@pytest.mark.parametrize("version", damages.LAYOUTS)
+def test_the_metadata_table_agrees_with_a_repaired_table(version: int, damage: Callable[[Damaged], None]) -> None:
+    bench, sound, table = table_to_damage(version, LinkChoice.COPY, has_metadata_table=True)
+    damaged = _damaged((bench, sound, table), damage)
+    bench.load(sound)
+    rows = rows_of(bench.process())
+    bench.load(damaged)
+    done = _repair(bench.process())
+    assert done.verification.ok
+    assert "metadata-table" not in {check.name for check in done.verification.not_checked}
+    assert rows_of(bench.process()) == rows
+
+
 def test_a_file_that_someone_changed_meanwhile_stops_an_undo(written: tuple[Bench, Moment, Damaged]) -> None:
     bench, _, table = written
     damaged = _damaged(written, damages.cut_off_copy)
@@ -270,3 +287,18 @@ def test_no_repair_harms(written: tuple[Bench, Moment, Damaged]) -> None:
         reached(f"files damaged at random and repaired: {outcome}", count)
     assert outcomes["repaired"]
     assert outcomes["named"]
+
+
+def test_a_torn_clean_goes_and_the_next_one_finds_what_it_found(written: tuple[Bench, Moment, Damaged]) -> None:
+    bench, sound, table = written
+    bench.load(sound)
+    rows = rows_of(bench.process())
+    assert bench.process().cleaner.clean(1).deleted
+    cleaned = bench.moment()
+    (torn,) = (path for path in cleaned.files if path.startswith(table.directory) and path.endswith(".clean"))
+    bench.storage.put(torn, cleaned.files[torn].data[:40])
+    done = _repair(bench.process())
+    assert done.verification.ok
+    assert not [path for path in bench.moment().files if path.startswith(table.directory) and ".clean" in path]
+    assert rows_of(bench.process()) == rows
+    assert bench.process().cleaner.clean(1).deleted == ()

@@ -325,10 +325,13 @@ DAMAGES: Mapping[Callable[[Damaged], None], set[str]] = {
 }
 
 
-def table_to_damage(version: int, link: LinkChoice) -> tuple[Bench, Moment, Damaged]:
+def table_to_damage(
+    version: int, link: LinkChoice, *, has_metadata_table: bool = False
+) -> tuple[Bench, Moment, Damaged]:
     """A sound table, and what is to be damaged of it."""
+    layout = replace(LAYOUTS[version], has_metadata_table=has_metadata_table)
     bench = Bench("verify-damages", {**OPTIONS, EXCLUSIVE: "true"})
-    story = Story.begin(LAYOUTS[version], bench.storage, bench.clock)
+    story = Story.begin(layout, bench.storage, bench.clock)
     first = story.commit((put("k0", 1, "base"), put("k1", 2, "base"), put("k2", 3, "base", partition="b")))
     story.commit((put("k0", 5, "early"),))
     story.commit((put("k1", 12, "left over"), put("k3", 13, "left over")))

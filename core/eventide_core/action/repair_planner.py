@@ -63,8 +63,6 @@ def _repair_timeline(facts: TableFacts, check: str, finding: Finding) -> Repair 
     instant = Instant.parse(name)
     if finding.path in facts.unreadable:
         return _repair_unreadable(facts, check, finding, instant)
-    if instant is None and name in facts.timeline_names:
-        return _removal(check, finding, "moves the file to the backup: Hudi knows no such instant")
     if instant is not None and (instant.action, instant.state) == (Action.COMPACTION, State.INFLIGHT):
         return _removal(check, finding, "moves the inflight file to the backup: it has no plan")
     return _repair_second_completion(facts, check, finding)
@@ -74,6 +72,8 @@ def _repair_unreadable(facts: TableFacts, check: str, finding: Finding, instant:
     if instant is None or not instant.is_completed:
         return None
     if instant.action is Action.CLEAN:
+        if facts.has_metadata_table:
+            return None  # its readers ignore what it records of an instant that is not on the timeline
         names = [n for n in facts.timeline_names if n.startswith(f"{instant.requested_time}.clean")]
         names += [n for n in facts.timeline_names if n.startswith(f"{instant.requested_time}_") and "clean" in n]
         changes = tuple(Removal(f"{facts.timeline_path}/{n}") for n in sorted(set(names)))

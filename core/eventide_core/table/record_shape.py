@@ -33,7 +33,8 @@ class RecordShape:
     """`schema` is the table's Avro schema as JSON, without Hudi's meta fields. The fields are names from it.
 
     Several ordering fields are compared one after another. `key_fields` make up a record's key if the table has no meta
-    fields; empty if the meta field has the key.
+    fields; empty if the meta field has the key. Without `orders_deletes`, no delete has an ordering value, whatever its
+    log block says.
     """
 
     schema: str
@@ -43,3 +44,4 @@ class RecordShape:
     delete_marker: DeleteMarker | None = None
     key_fields: tuple[str, ...] = ()
     partial_update: PartialUpdate | None = None
+    orders_deletes: bool = True

@@ -45,6 +45,7 @@ class TableConfig:
     ordering_fields: tuple[str, ...]
     delete_marker: DeleteMarker | None
     partial_update: PartialUpdate | None
+    orders_deletes: bool
     base_file_extension: str
     timeline_path: str
     metadata_partitions: tuple[str, ...]
@@ -128,6 +129,7 @@ class TableConfig:
             ordering_fields=merge.ordering_fields,
             delete_marker=merge.delete_marker,
             partial_update=merge.partial_update,
+            orders_deletes=merge.orders_deletes,
             base_file_extension=".parquet",
             timeline_path=f".hoodie/{timeline}" if version >= 8 else ".hoodie",
             metadata_partitions=names(properties, METADATA_PARTITIONS_KEY),

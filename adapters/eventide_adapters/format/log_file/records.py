@@ -106,6 +106,7 @@ class BlockReader:
         self._marks = _marks(shape, {name: field.type.arrow for name, field in fields.items()})
         extra = [*(mark.column for mark in self._marks), RECORD_KEY, *self._ordering] if self._marks else []
         self._key_fields = shape.key_fields
+        self._orders_deletes = shape.orders_deletes
         self._has_partial_update_mode = shape.partial_update is not None
         wider = dict.fromkeys([*self._columns, *extra, *self._key_fields])
         self._read_fields = tuple(fields[name] for name in wider)
@@ -145,7 +146,7 @@ class BlockReader:
                 keys, orderings = decode_delete_block(
                     placed.read_content(self._storage), self.ordering_type, placed.place
                 )
-                yield DeleteBlock(placed.instant, keys, orderings)
+                yield self._delete_block(placed.instant, keys, orderings)
             case BlockType.AVRO_DATA | BlockType.PARQUET_DATA:
                 fields = self._fields_of(placed)
                 is_avro = placed.block.block_type is BlockType.AVRO_DATA
@@ -212,7 +213,10 @@ class BlockReader:
             )
 
     def _deletes(self, instant: str, records: pa.RecordBatch) -> DeleteBlock:
-        return DeleteBlock(instant, records.column(RECORD_KEY), orderings_of(records, self._ordering))
+        return self._delete_block(instant, records.column(RECORD_KEY), orderings_of(records, self._ordering))
+
+    def _delete_block(self, instant: str, keys: pa.Array[Any], orderings: pa.Array[Any]) -> DeleteBlock:
+        return DeleteBlock(instant, keys, orderings if self._orders_deletes else pa.nulls(len(keys), orderings.type))
 
 
 def _schema_of(placed: PlacedBlock) -> str:

@@ -253,6 +253,7 @@ class TableState:
             self.delete_marker,
             config.virtual_key_fields,
             config.partial_update,
+            config.orders_deletes,
         )
 
     def view_of(self, files: Iterable[DataFile], is_counted: Callable[[str], bool]) -> FileSystemView:
