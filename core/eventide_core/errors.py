@@ -59,6 +59,15 @@ class ConfigError(EventideError, ValueError):
     exit_code = 2
 
 
+class RecordMergerError(EventideError, ValueError):
+    """A merger of the user's own failed, or returned what doesn't fit the table; nothing was committed.
+
+    Correct the class that the message names.
+    """
+
+    exit_code = 2
+
+
 class InvalidRecordError(EventideError, ValueError):
     """A record lacks a key or an ordering value, or its columns do not fit the table; nothing was written.
 
@@ -152,7 +161,7 @@ class CorruptTimelineError(EventideError, ValueError):
 class EmptyPlanError(CorruptTimelineError):
     """A compaction was requested, and its plan was never written: the engine died in between.
 
-    Roll the compaction back; nothing was made by it.
+    Roll the compaction back; it has created no file.
     """
 
 

@@ -19,6 +19,7 @@ from eventide_adapters.format.base_file.event_times import ParquetBaseContent
 from eventide_adapters.format.merge.change_reader import ArrowChangeReader
 from eventide_adapters.format.merge.content_audit import ArrowContentAudit
 from eventide_adapters.format.merge.log_content import ArrowLogContent
+from eventide_adapters.format.merge.record_mergers import mergers_of
 from eventide_adapters.format.merge.slice_merger import ArrowSliceMerger
 from eventide_adapters.format.merge.slice_reader import ArrowSliceReader
 from eventide_adapters.format.metadata_table.table import HudiMetadataTable
@@ -208,6 +209,7 @@ def _table_files(storage: Storage, engine: Engine, clock: Clock, options: Option
         LocalEngine(_QUESTIONS_AT_ONCE),
         clock,
         _delete_marker(options),
+        mergers_of(options),
     )
 
 
@@ -222,14 +224,15 @@ def _compaction_runner(
 ) -> CompactionRunner:
     """The services that plan and run compactions."""
     storage, lock, clock, options = files.storage, ownership.lock, files.clock, metadata.options
+    merger = ArrowSliceMerger(storage)
     drafter = CompactionDrafter(files, splits, slice_facts, freshness, metadata, clock, options)
     return CompactionRunner(
         files,
-        CompactionScheduler(files, drafter, lock, clock, options),
+        CompactionScheduler(files, drafter, merger, engine, lock, clock, options),
         Replanner(slice_facts, splits),
         freshness,
         metadata,
-        SliceCompactor(storage, ArrowSliceMerger(storage)),
+        SliceCompactor(storage, merger),
         engine,
         ownership,
         lock,

@@ -45,6 +45,10 @@ CALLS = {
     *("logging.config.fileConfig", "logging.config.dictConfig"),
 }
 KEPT = {
+    (
+        "adapters/eventide_adapters/format/merge/record_mergers.py",
+        "importlib.import_module",
+    ): "the user's own option names a merger; the table only has its strategy ID",
     ("adapters/eventide_adapters/lock/open.py", "importlib.import_module"): "the user's own option names a lock",
     ("spark_app/eventide/__init__.py", "importlib.import_module"): "modules of a list in the same file",
     ("spark_app/eventide/cli/app.py", "importlib.import_module"): "the same",

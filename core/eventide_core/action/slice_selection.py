@@ -4,7 +4,8 @@
    compacted in full if there is a rollback block, or a block of an instant that never completed, anywhere in the slice,
    or a log compaction's block among the left-overs. With an exact cut, the records before T in the remaining log files
    are also merged: `early` has these log files.
-2. `needed_histories` determines the keys whose histories are needed because algebra doesn't decide
+2. `with_merger` compacts a slice in full if the merger of the user's own doesn't allow to split it.
+3. `needed_histories` determines the keys whose histories are needed because algebra doesn't decide
    (action/slice_split.py). The service reads them. `apply_verdict` falls back to full compaction if they require it, or
    records that tombstones have to be carried.
 """
@@ -14,6 +15,7 @@ from dataclasses import dataclass, replace
 from eventide_core.action.compaction_strategy import CompactionStrategy
 from eventide_core.action.slice_split import SplitVerdict
 from eventide_core.errors import counted, format_timestamp
+from eventide_core.table.custom_merger import CustomMerger
 from eventide_core.table.event_time import EventTimeRange
 from eventide_core.table.file_slice import FileSlice, LogFile
 from eventide_core.table.plans import FallbackReason
@@ -118,7 +120,8 @@ class ReaderRules:
     `is_base_file_index`: SIMPLE, BLOOM, and similar.
 
     `orders_by_event_time`: versions are ordered by the event time alone, by a column whose values have the same order.
-    `takes_columns`: any record may take columns of older ones (hoodie.table.partial.update.mode).
+    `takes_columns`: any record may take columns of older ones (hoodie.table.partial.update.mode). `merger` is set under
+    merge rule CUSTOM.
     """
 
     rule: MergeRule
@@ -126,6 +129,7 @@ class ReaderRules:
     is_base_file_index: bool
     orders_by_event_time: bool = False
     takes_columns: bool = False
+    merger: CustomMerger | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,9 +199,33 @@ def _reason(compacted: int, left_overs: int) -> str:
     return f"the last log file with records before T is number {compacted} of {compacted + left_overs}"
 
 
+def with_merger(selection: Selection, rules: ReaderRules) -> Selection:
+    """The selection of a table with a merger of the user's own: split only where every reader sees the same.
+
+    Readers merge the log files with each other first, then with the base. After a split, they merge the left-overs with each
+    other, then with the new base. An associative merger makes the same record either way, if no delete is among the
+    versions. An exact cut is no split: what it merges early is merged a second time with the left-over that holds it.
+    """
+    merger = rules.merger
+    if merger is None or not selection.left_overs:
+        return selection
+    has_deletes = any(fact.delete_count for fact in selection.facts.log_facts)
+    if merger.is_associative and not has_deletes and not selection.early:
+        return selection
+    if selection.above:
+        return replace(selection, has_to_wait=True)
+    if not merger.is_associative:
+        why = f"the merger {merger.name} doesn't declare that it is associative"
+    elif has_deletes:
+        why = f"the merger {merger.name} would meet deletes in another order"
+    else:
+        why = f"the merger {merger.name} would merge records of an exact cut twice"
+    return selection.in_full(FallbackReason.CUSTOM_MERGER, f"merged in part, readers could see other rows: {why}")
+
+
 def needed_histories(selection: Selection, rules: ReaderRules) -> bool | None:
     """The key histories that decide. None: none. True: those of keys with a delete. False: those of all shared keys."""
-    if not selection.left_overs or _is_cut_by_order(selection, rules):
+    if not selection.left_overs or rules.merger is not None or _is_cut_by_order(selection, rules):
         return None
     if _takes_columns(selection, rules) and MergeRule.EVENT_TIME_ORDERING in rules.readers:
         return False

@@ -80,6 +80,10 @@ class SliceMerger(Protocol):
         """
         ...
 
+    def check(self, shape: RecordShape, /) -> None:
+        """Raises ConfigError if this process can't merge such records: it lacks the merger of the user's own."""
+        ...
+
     def read_footer(self, base_path: str) -> Mapping[str, str]:
         """The footer's texts by key. Raises MissingFileError, CorruptBaseFileError."""
         ...

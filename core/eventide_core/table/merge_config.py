@@ -8,7 +8,9 @@
    version leaves out (`_CUSTOM_PAYLOADS`). For EventTimeAvroPayload, as Flink and the Java client of Hudi 1.0 declare it,
    engines and versions differ where deletes are among the versions, so they count as readers with rules of their own
    (record_order).
-4. Version 9 has made ordering fields, a delete marker or a partial update mode out of Hudi's payloads. Below it the same
+4. Merge mode CUSTOM with a strategy that isn't Hudi's names a Java merger of the user's own. It is followed if the user
+   has mapped the strategy to a Python class that merges alike (table/custom_merger.py), from version 8 on.
+5. Version 9 has made ordering fields, a delete marker or a partial update mode out of Hudi's payloads. Below it the same
    payloads run code of their own. Hudi 1 merges some of them like version 9 does; Hudi 0.x, whose own tables of version 6
    these are, fills columns by other rules. What the two read differently is refused (`_REFUSED_PAYLOADS`).
 """
@@ -17,6 +19,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from eventide_core.errors import UnsupportedTableError
+from eventide_core.table.custom_merger import CustomMerger, CustomMergers
 from eventide_core.table.properties import names
 from eventide_core.table.record_order import MergeRule
 from eventide_core.table.record_shape import DeleteMarker, PartialUpdate
@@ -66,6 +69,7 @@ _DECLARED_FROM_VERSION_9 = (
     "PartialUpdateAvroPayload",
     "PostgresDebeziumAvroPayload",
 )
+MERGERS_OPTION = "eventide.record.mergers"  # of the configuration, which this package doesn't know
 _CUSTOM = "CUSTOM"
 _CUSTOM_BY_EVENT_TIME = "EventTimeAvroPayload"
 _DMS, _DMS_DELETE = "AWSDmsAvroPayload", DeleteMarker("Op", "D")
@@ -99,10 +103,14 @@ class MergeConfig:
     delete_marker: DeleteMarker | None
     partial_update: PartialUpdate | None
     orders_deletes: bool
+    merger: CustomMerger | None = None
 
     @classmethod
-    def of(cls, properties: Mapping[str, str], version: int, root: str) -> "MergeConfig":
-        """Raises UnsupportedTableError, naming the property, for a merge that is more than an order of versions."""
+    def of(cls, properties: Mapping[str, str], version: int, root: str, mergers: CustomMergers = ()) -> "MergeConfig":
+        """Raises UnsupportedTableError, naming the property, for a merge that is more than an order of versions.
+
+        A merger of the user's own is more, too, unless `mergers` has it.
+        """
         ordering = names(properties, _ORDERING) or names(properties, _ORDERING_0X)
         is_0x = version < 8 and bool(properties.get(_ORDERING_0X))
         if is_0x and len(ordering) > 1:
@@ -115,17 +123,24 @@ class MergeConfig:
                 f"{root}: {_ORDERING_0X}={properties[_ORDERING_0X]}: Hudi 0.x, whose key this is, doesn't find a field of a "
                 "record where it orders log records, and other readers do; upgrade the table to version 9 with Hudi 1"
             )
-        rule = _merge_rule(properties, version, root, has_ordering=bool(ordering), is_0x=is_0x)
-        is_by_payload = version < 9 and properties.get(_MODE, _CUSTOM) == _CUSTOM
+        merger = _merger(properties, version, root, mergers)
+        if merger is None:
+            rule = _merge_rule(properties, version, root, has_ordering=bool(ordering), is_0x=is_0x)
+            is_by_event_time = _is_custom_by_event_time(properties)
+            rules = _reader_rules(rule, is_0x=is_0x, is_custom_by_event_time=is_by_event_time)
+        else:
+            rule, rules = MergeRule.CUSTOM, (MergeRule.CUSTOM,)
+        is_by_payload = merger is None and version < 9 and properties.get(_MODE, _CUSTOM) == _CUSTOM
         payload = _payload_name(properties) if is_by_payload else ""
         return cls(
             rule=rule,
-            reader_rules=_reader_rules(rule, is_0x=is_0x, is_custom_by_event_time=_is_custom_by_event_time(properties)),
+            reader_rules=rules,
             payload_class=_payload(properties),
             ordering_fields=ordering,
             delete_marker=_DMS_DELETE if payload == _DMS else _delete_marker(properties, root),
             partial_update=PartialUpdate(None) if payload in _FILLING else _partial_update(properties, version, root),
             orders_deletes=payload != _PARTIAL_UPDATE,
+            merger=merger,
         )
 
     @classmethod
@@ -152,6 +167,26 @@ def _reader_rules(rule: MergeRule, *, is_0x: bool, is_custom_by_event_time: bool
     if is_0x and rule is MergeRule.EVENT_TIME_ORDERING:
         return (rule, MergeRule.HUDI_0X_DEFAULT)
     return (rule,)
+
+
+def _merger(properties: Mapping[str, str], version: int, root: str, mergers: CustomMergers) -> CustomMerger | None:
+    """The merger that the table's strategy is mapped to; None if the strategy is Hudi's own or not in force."""
+    strategy = properties.get(_STRATEGY)
+    if version < 8 or properties.get(_MODE) != _CUSTOM or not strategy or strategy in _STRATEGIES:
+        return None
+    found = dict(mergers).get(strategy)
+    if found is None:
+        raise UnsupportedTableError(
+            f"{root}: {_STRATEGY}={strategy} is none of Hudi's own strategies ({', '.join(_STRATEGIES.values())}), so a "
+            f"merger of its owner's decides; map it to a Python class that merges alike, by the option {MERGERS_OPTION}="
+            f"{strategy}=MODULE:CLASS, or {_USE_HUDI}"
+        )
+    if properties.get(_PARTIAL, "NONE") != "NONE":
+        raise UnsupportedTableError(
+            f"{root}: {_PARTIAL}={properties[_PARTIAL]} beside {_STRATEGY}={strategy}, the merger {found.name}: a merger of "
+            f"the owner's merges whole records; {_USE_HUDI}"
+        )
+    return found
 
 
 def _merge_rule(

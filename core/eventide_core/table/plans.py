@@ -40,6 +40,7 @@ class FallbackReason(StrEnum):
     LATE_RECORD_REORDERED = "late-record-reordered"
     PARTIAL_UPDATE_REORDERED = "partial-update-reordered"
     KEY_LEAVES_BASE_INDEX = "key-leaves-base-index"
+    CUSTOM_MERGER = "custom-merger"
     TOO_MANY_LEFT_OVERS = "too-many-left-overs"
     CHANGED_AFTER_PLANNING = "changed-after-planning"
 

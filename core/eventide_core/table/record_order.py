@@ -21,6 +21,9 @@ does.
 HUDI_1_1_CUSTOM_PAYLOAD, like HUDI_0X_DEFAULT never the rule of a compaction: Hudi 1.1 and later, where merge mode CUSTOM
 names EventTimeAvroPayload. Any insert beats an earlier delete among log files, and of two deletes the first stays; the
 rest is as by event time.
+
+CUSTOM: a merger of the user's own makes one record out of two (table/custom_merger.py). No order of versions says what it
+makes, so no function here takes it.
 """
 
 from collections.abc import Iterable
@@ -38,6 +41,10 @@ class MergeRule(StrEnum):
     HUDI_0X_OVERWRITE_WITH_LATEST = "HUDI_0X_OVERWRITE_WITH_LATEST"
     HUDI_0X_DEFAULT = "HUDI_0X_DEFAULT"
     HUDI_1_1_CUSTOM_PAYLOAD = "HUDI_1_1_CUSTOM_PAYLOAD"
+    CUSTOM = "CUSTOM"
+
+
+_NO_ORDER = "a merger of the user's own is no order of versions"
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +81,8 @@ def merge_into_buffer(rule: MergeRule, buffered: Version | None, newer: Version)
             if buffered.is_delete and not newer.is_delete:
                 return newer
             return newer if newer.ordering >= buffered.ordering else buffered
+        case MergeRule.CUSTOM:
+            raise AssertionError(_NO_ORDER)
         case _:
             assert_never(rule)
 
@@ -92,6 +101,8 @@ def merge_into_base(rule: MergeRule, base: Version | None, buffered: Version | N
             case MergeRule.HUDI_0X_DEFAULT:
                 if not buffered.is_delete and buffered.ordering < base.ordering:
                     return base
+            case MergeRule.CUSTOM:
+                raise AssertionError(_NO_ORDER)
             case _:
                 assert_never(rule)
     return None if buffered.is_delete else buffered

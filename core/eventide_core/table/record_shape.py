@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from eventide_core.table.custom_merger import CustomMerger
 from eventide_core.table.record_order import MergeRule
 
 
@@ -20,21 +21,13 @@ class PartialUpdate:
     unavailable: str | None
 
 
-def both_kinds_of_partial_updates(path: str) -> str:
-    """The reason to refuse a block of partial updates in a table with a partial update mode."""
-    return (
-        f"log file {path}: partial updates of MERGE INTO in a table with hoodie.table.partial.update.mode, which Hudi "
-        "forgets from there on; compact it with Hudi itself, and set hoodie.spark.sql.merge.into.partial.updates=false"
-    )
-
-
 @dataclass(frozen=True, slots=True)
 class RecordShape:
     """`schema` is the table's Avro schema as JSON, without Hudi's meta fields. The fields are names from it.
 
     Several ordering fields are compared one after another. `key_fields` make up a record's key if the table has no meta
     fields; empty if the meta field has the key. Without `orders_deletes`, no delete has an ordering value, whatever its
-    log block says.
+    log block says. `merger` is set under merge rule CUSTOM.
     """
 
     schema: str
@@ -45,3 +38,18 @@ class RecordShape:
     key_fields: tuple[str, ...] = ()
     partial_update: PartialUpdate | None = None
     orders_deletes: bool = True
+    merger: CustomMerger | None = None
+
+
+def refusal_of_partial_updates(shape: RecordShape, path: str) -> str | None:
+    """The reason to refuse a block of partial updates in a table of this shape; None if there is none."""
+    cure = "compact it with Hudi itself, and set hoodie.spark.sql.merge.into.partial.updates=false"
+    if shape.partial_update is not None:
+        return (
+            f"log file {path}: partial updates of MERGE INTO in a table with hoodie.table.partial.update.mode, which Hudi "
+            f"forgets from there on; {cure}"
+        )
+    if shape.merger is not None:
+        name = shape.merger.name
+        return f"log file {path}: partial updates of MERGE INTO, and the merger {name} merges whole records; {cure}"
+    return None

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from eventide_core.errors import NotAHudiTableError, UnsupportedTableError
+from eventide_core.table.custom_merger import CustomMerger, CustomMergers
 from eventide_core.table.key_config import virtual_key_fields
 from eventide_core.table.merge_config import MergeConfig
 from eventide_core.table.properties import names, parse_properties
@@ -46,6 +47,7 @@ class TableConfig:
     delete_marker: DeleteMarker | None
     partial_update: PartialUpdate | None
     orders_deletes: bool
+    merger: CustomMerger | None
     base_file_extension: str
     timeline_path: str
     metadata_partitions: tuple[str, ...]
@@ -97,8 +99,11 @@ class TableConfig:
 
     @classmethod
     @lru_cache(maxsize=16)  # a use case reads the settings again and again, and hardly ever other ones
-    def parse(cls, text: str, root: str) -> "TableConfig":
-        """The settings in the text of hoodie.properties; `root` names the table in errors."""
+    def parse(cls, text: str, root: str, mergers: CustomMergers = ()) -> "TableConfig":
+        """The settings in the text of hoodie.properties; `root` names the table in errors.
+
+        `mergers` are the mergers of the user's own that may merge the table.
+        """
         properties = parse_properties(text)
         if "hoodie.table.version" not in properties:
             raise NotAHudiTableError(f"{root}: hoodie.properties has no hoodie.table.version; is this a Hudi table?")
@@ -113,7 +118,9 @@ class TableConfig:
             )
         _refuse_unknown(properties, root)
         is_copy_on_write = properties.get(_TYPE, _COPY_ON_WRITE) == _COPY_ON_WRITE
-        merge = MergeConfig.unused(properties) if is_copy_on_write else MergeConfig.of(properties, version, root)
+        merge = (
+            MergeConfig.unused(properties) if is_copy_on_write else MergeConfig.of(properties, version, root, mergers)
+        )
         timeline = properties.get("hoodie.timeline.path", "timeline").strip("/")
         return cls(
             name=properties.get("hoodie.table.name", ""),
@@ -130,6 +137,7 @@ class TableConfig:
             delete_marker=merge.delete_marker,
             partial_update=merge.partial_update,
             orders_deletes=merge.orders_deletes,
+            merger=merge.merger,
             base_file_extension=".parquet",
             timeline_path=f".hoodie/{timeline}" if version >= 8 else ".hoodie",
             metadata_partitions=names(properties, METADATA_PARTITIONS_KEY),
@@ -166,7 +174,7 @@ def _refuse_unknown(properties: Mapping[str, str], root: str) -> None:
         "hoodie.table.multiple.base.file.formats.enable": "base files may be of other formats than PARQUET, which eventide "
         "does not read; compact this table with Hudi itself",
         "hoodie.datasource.write.drop.partition.columns": "partition columns are left out of the files, and eventide does "
-        "not put them back; compact this table with Hudi itself",
+        "not put them back; use this table with Hudi itself",
     }
     for key, why in refused.items():
         if properties.get(key, "false").lower() == "true":

@@ -6,6 +6,7 @@ from types import ModuleType
 from typing import Any, Final
 
 from eventide.options import new_tables, queries, streams
+from eventide_adapters.format.merge import record_mergers
 from eventide_adapters.metrics import options as metrics
 from eventide_adapters.storage import hdfs_config, objects, s3_config
 from eventide_core.config import cleaning, compaction, file_sizes, key_generators, lock, strategies, sync, tags, writes
@@ -24,6 +25,7 @@ SECTIONS: Final[tuple[tuple[str, ModuleType], ...]] = (
     ("Tags by watermark", tags),
     ("Metrics", metrics),
     ("Catalog sync", sync),
+    ("Mergers of your own", record_mergers),
     ("Key generators", key_generators),
     ("Object stores", objects),
     ("S3", s3_config),

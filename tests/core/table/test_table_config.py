@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from eventide_core.errors import NotAHudiTableError, UnsupportedTableError
+from eventide_core.table.custom_merger import CustomMerger
 from eventide_core.table.record_order import MergeRule
 from eventide_core.table.record_shape import DeleteMarker, PartialUpdate
 from eventide_core.table.table_config import TableConfig
@@ -247,6 +248,35 @@ def test_merge_mode_custom_with_the_payload_of_flink_is_by_event_time() -> None:
 def test_any_other_merge_mode_custom_is_refused(other: dict[str, str]) -> None:
     with pytest.raises(UnsupportedTableError, match="by code that only its owner's engine has"):
         _config(V9 | FLINKS | other)
+
+
+OWN = {"hoodie.record.merge.mode": "CUSTOM", "hoodie.record.merge.strategy.id": "own"}
+MERGER = CustomMerger("lake:Sum", is_associative=True, delete_rule=MergeRule.COMMIT_TIME_ORDERING)
+
+
+def _with_mergers(properties: dict[str, str]) -> TableConfig:
+    return TableConfig.parse(properties_text(properties), "/lake/trips", (("own", MERGER),))
+
+
+def test_a_merger_of_its_owners_is_followed_if_its_strategy_is_mapped() -> None:
+    for version in ("8", "9"):
+        config = _with_mergers(V9 | OWN | {"hoodie.table.version": version, "hoodie.compaction.payload.class": "a.Own"})
+        assert (config.merger, config.merge_rule, config.reader_rules) == (
+            MERGER,
+            MergeRule.CUSTOM,
+            (MergeRule.CUSTOM,),
+        )
+    with pytest.raises(UnsupportedTableError, match=r"eventide\.record\.mergers=other=MODULE:CLASS"):
+        _with_mergers(V9 | OWN | {"hoodie.record.merge.strategy.id": "other"})
+    with pytest.raises(UnsupportedTableError, match="merges whole records"):
+        _with_mergers(V9 | OWN | {"hoodie.table.partial.update.mode": "IGNORE_DEFAULTS"})
+    with pytest.raises(UnsupportedTableError, match=r"strategy\.id=own is none of Hudi's own"):
+        _with_mergers(V6 | OWN)
+
+
+def test_a_mapping_changes_nothing_where_the_merge_mode_is_not_custom() -> None:
+    for properties in (V9, V9 | {"hoodie.record.merge.strategy.id": "own"}, V9 | FLINKS):
+        assert _with_mergers(properties) == _config(properties)
 
 
 def test_version_9_describes_a_payload_as_ordering_fields_and_a_delete_marker() -> None:

@@ -48,7 +48,7 @@ def _one_too_early(patch: pytest.MonkeyPatch) -> None:
 
 
 def _other_readers_ignored(patch: pytest.MonkeyPatch) -> None:
-    def rules(rule: MergeRule, _: object, is_base_file_index: bool, **rest: bool) -> ReaderRules:
+    def rules(rule: MergeRule, _: object, is_base_file_index: bool, **rest: Any) -> ReaderRules:
         return ReaderRules(rule, (rule,), is_base_file_index, **rest)
 
     patch.setattr(slice_facts, "ReaderRules", rules)

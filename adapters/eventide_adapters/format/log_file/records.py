@@ -36,7 +36,7 @@ from eventide_core.errors import (
 )
 from eventide_core.ports import Storage
 from eventide_core.table.log_block import BlockType, HeaderKey
-from eventide_core.table.record_shape import RecordShape, both_kinds_of_partial_updates
+from eventide_core.table.record_shape import RecordShape, refusal_of_partial_updates
 from eventide_core.table.slice_read import BlockFilter
 
 _BATCH_ROWS: Final = 1 << 17
@@ -106,8 +106,8 @@ class BlockReader:
         self._marks = _marks(shape, {name: field.type.arrow for name, field in fields.items()})
         extra = [*(mark.column for mark in self._marks), RECORD_KEY, *self._ordering] if self._marks else []
         self._key_fields = shape.key_fields
+        self._shape = shape
         self._orders_deletes = shape.orders_deletes
-        self._has_partial_update_mode = shape.partial_update is not None
         wider = dict.fromkeys([*self._columns, *extra, *self._key_fields])
         self._read_fields = tuple(fields[name] for name in wider)
 
@@ -120,8 +120,9 @@ class BlockReader:
         """The columns to read from the block. For partial updates, only the columns that they have."""
         if not placed.is_partial:
             return self._read_fields
-        if self._has_partial_update_mode:
-            raise UnsupportedTableError(both_kinds_of_partial_updates(placed.path))
+        refusal = refusal_of_partial_updates(self._shape, placed.path)
+        if refusal is not None:
+            raise UnsupportedTableError(refusal)
         written = {field.name for field in record_fields(_schema_of(placed))}
         for name in self._key_fields:
             if name not in written:

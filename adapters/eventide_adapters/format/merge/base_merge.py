@@ -5,6 +5,7 @@ The base file is read in batches, so that memory holds the log files, the curren
 1. A base row stays if no log file has a winner for its key. Otherwise, the winner replaces the row, except under
    EVENT_TIME_ORDERING if the base row's ordering value is greater and the winner is not a natural delete. If several base
    rows have one key (insert operations may write them), the winner meets only the first, as in Hudi 1.1.1.
+   Under CUSTOM, the merger of the user's own makes the row of both; its rule for deletes says if a delete replaces the row.
 2. The winning record takes the columns that it lacks from the other one (partial_fold). So a base row that wins takes them
    from the log files' winner, which comes too late to win.
 3. Winners that met no base row come last, as inserts, in order of their first appearance in the log files.
@@ -21,12 +22,14 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from eventide_adapters.format.avro.field_path import top_level
-from eventide_adapters.format.avro.schema import RECORD_KEY
+from eventide_adapters.format.avro.schema import RECORD_KEY, table_fields
 from eventide_adapters.format.base_file.dictionary_columns import in_columns, with_dictionaries
 from eventide_adapters.format.log_file.ordering_values import Numbers, common_ranks, orderings_of
+from eventide_adapters.format.merge.custom_fold import newer_wins
 from eventide_adapters.format.merge.key_index import KeyIndex
 from eventide_adapters.format.merge.log_fold import FoldedLogFiles
 from eventide_adapters.format.merge.partial_fold import Flags, lacking_values, taken
+from eventide_adapters.format.merge.record_mergers import merge_rows
 from eventide_core.errors import UnsupportedTableError
 from eventide_core.table.record_order import MergeRule
 from eventide_core.table.record_shape import RecordShape
@@ -35,7 +38,9 @@ Fillers: TypeAlias = Mapping[str, tuple[Numbers, Numbers]]
 
 
 def merge_columns(shape: RecordShape) -> tuple[str, ...]:
-    """The columns that a merge always needs."""
+    """The columns that a merge always needs: all if a merger of the user's own makes rows of them."""
+    if shape.merger is not None:
+        return tuple(field.name for field in table_fields(shape.schema))
     return top_level((RECORD_KEY, *shape.ordering_fields))
 
 
@@ -139,6 +144,8 @@ class SliceMerge:
         # First take the rows of the log files that this batch needs: to take from a text column of several chunks, Arrow
         # combines all of them.
         updates = self.folded.rows.take(source[is_update])
+        if self.shape.merger is not None:
+            updates = merge_rows(self.shape.merger, table.take(rows[is_update]), updates)
         index = np.arange(len(batch))
         index[rows] = np.where(is_update, len(batch) + np.cumsum(is_update) - 1, -1)
         kept = index >= 0
@@ -194,6 +201,13 @@ class SliceMerge:
         return np.asarray(first[keys] == places, np.bool_)
 
     def _beats_base(self, keys: npt.NDArray[np.int32], batch: pa.RecordBatch, rows: Numbers) -> Flags:
+        """Whether the log files' versions replace these rows of the base. A record that is merged with its row does."""
+        merger = self.shape.merger
+        if merger is not None:
+            is_record = ~self.folded.is_delete[keys]
+            met = orderings_of(batch.take(rows), self.shape.ordering_fields)
+            natural = self.folded.is_natural_delete[keys]
+            return newer_wins(merger, met, self.folded.orderings.take(keys), natural) | is_record
         if self.shape.merge_rule is not MergeRule.EVENT_TIME_ORDERING or not self.shape.ordering_fields:
             return np.ones(len(keys), np.bool_)
         fields = self.shape.ordering_fields

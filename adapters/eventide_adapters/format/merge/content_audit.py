@@ -80,7 +80,8 @@ class ArrowContentAudit:
             except EventideError as error:
                 unreadable[slice_read.base_path] = _damage(error)
         least = self._least_event_times(slice_read, shape, unreadable)
-        if not unreadable and watermark_ms is not None and shape.event_time_field is not None:
+        can_compare = shape.event_time_field is not None and shape.merger is None  # a merger may make a row of any time
+        if not unreadable and watermark_ms is not None and can_compare:
             late = self._late_rows(slice_read, shape, watermark_ms, base)
         return SliceAudit(
             partition=slice_read.partition,

@@ -10,6 +10,8 @@ HUDI_0X_OVERWRITE_WITH_LATEST: the same, but the few keys with an ordered delete
 Memory holds little more than the winners: whenever the versions take more than twice the bytes of the previous winners, all
 but the winners are dropped. This does not apply to HUDI_0X_OVERWRITE_WITH_LATEST, where a losing version may still decide.
 
+CUSTOM: a merger of the user's own makes the row of all versions (`custom_fold`).
+
 If records lack columns, `partial_fold` determines the versions that a row consists of.
 
 `ordering_values` defines how ordering values compare. Without an ordering field, all records are equal.
@@ -18,7 +20,7 @@ If records lack columns, `partial_fold` determines the versions that a row consi
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final, assert_never
 
 import numpy as np
@@ -27,8 +29,10 @@ import pyarrow as pa
 from eventide_adapters.format.avro.schema import RECORD_KEY
 from eventide_adapters.format.log_file.ordering_values import LEAST, Numbers, ordering_type, orderings_of, ranks
 from eventide_adapters.format.log_file.records import DataBlock, DeleteBlock
+from eventide_adapters.format.merge.custom_fold import fold_custom
 from eventide_adapters.format.merge.partial_fold import Flags, PartialFold, fold_partial, lacking_values, taken
 from eventide_core.errors import RecordDecodeError
+from eventide_core.table.custom_merger import CustomMerger
 from eventide_core.table.record_order import MergeRule, Version, fold
 from eventide_core.table.record_shape import RecordShape
 
@@ -82,12 +86,12 @@ class FoldedLogFiles:
             block_count += block.is_first
             size += block.keys.nbytes if isinstance(block, DeleteBlock) else block.records.nbytes
             if size > limit and shape.merge_rule is not MergeRule.HUDI_0X_OVERWRITE_WITH_LATEST:
-                log = _Log.of(waiting, schema, shape).after(log).reduced(shape.merge_rule)
+                log = _Log.of(waiting, schema, shape).after(log).reduced(shape)
                 waiting, size = [], log.data.nbytes + log.keys.nbytes
                 limit = max(held_bytes, 2 * size)
         log = _Log.of(waiting, schema, shape).after(log)
-        if log.lacking:
-            log = log.reduced(shape.merge_rule)
+        if log.lacking or shape.merger is not None:
+            log = log.reduced(shape)
             keys, winner = log.keys, np.arange(len(log.keys))
         else:
             keys, winner = log.winners(shape.merge_rule)
@@ -191,13 +195,27 @@ class _Log:
         codes = encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
         return encoded.dictionary, codes
 
-    def reduced(self, rule: MergeRule) -> _Log:
+    def reduced(self, shape: RecordShape) -> _Log:
         """The winners only, in order of their keys' first appearance."""
+        if shape.merger is not None:
+            return self._reduced_by(shape.merger, shape.ordering_fields)
         if self.lacking:
-            return self._reduced_partial(rule)
-        keys, winner = self.winners(rule)
+            return self._reduced_partial(shape.merge_rule)
+        keys, winner = self.winners(shape.merge_rule)
         rows, row_of = self.take_rows(winner)
         return self._of_winners(keys, winner, rows, row_of, {})
+
+    def _reduced_by(self, merger: CustomMerger, fields: Sequence[str]) -> _Log:
+        keys, codes = self._numbered()
+        if len(keys) == len(codes):
+            return self
+        found = fold_custom(
+            codes, len(keys), self.orderings, self.is_natural_delete, self.row, self.data, merger, fields
+        )
+        is_live = found.row >= 0
+        rows = found.data.take(found.row[is_live]).combine_chunks()
+        log = self._of_winners(keys, found.last, rows, np.where(is_live, np.cumsum(is_live) - 1, -1), {})
+        return replace(log, orderings=found.orderings)
 
     def _reduced_partial(self, rule: MergeRule) -> _Log:
         keys, codes = self._numbered()
@@ -247,7 +265,12 @@ def _fold_partial(codes: Numbers, key_count: int, log: _Log, rule: MergeRule) ->
             order = np.zeros(len(codes), np.int64)
         case MergeRule.EVENT_TIME_ORDERING:
             order = ranks(log.orderings)
-        case MergeRule.HUDI_0X_OVERWRITE_WITH_LATEST | MergeRule.HUDI_0X_DEFAULT | MergeRule.HUDI_1_1_CUSTOM_PAYLOAD:
+        case (
+            MergeRule.HUDI_0X_OVERWRITE_WITH_LATEST
+            | MergeRule.HUDI_0X_DEFAULT
+            | MergeRule.HUDI_1_1_CUSTOM_PAYLOAD
+            | MergeRule.CUSTOM
+        ):
             raise AssertionError(f"{rule} takes versions whole")
         case _:
             assert_never(rule)
@@ -268,6 +291,9 @@ def _winners(codes: Numbers, key_count: int, log: _Log, rule: MergeRule) -> Numb
             numbers = ranks(log.orderings)
             greatest = _greatest(codes, winner, positions, numbers, log.is_natural_delete)
             return _fold_one_by_one(codes, greatest, numbers, log, rule)
+        case MergeRule.CUSTOM:  # `reduced` has left one version of each key
+            np.maximum.at(winner, codes, positions)
+            return winner
         case MergeRule.HUDI_0X_DEFAULT | MergeRule.HUDI_1_1_CUSTOM_PAYLOAD:
             raise AssertionError(f"{rule} does not apply to reads")
         case _:

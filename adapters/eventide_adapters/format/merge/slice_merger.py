@@ -34,8 +34,10 @@ from eventide_adapters.format.merge.base_merge import SliceMerge
 from eventide_adapters.format.merge.carried_deletes import contradicted, encode_carried
 from eventide_adapters.format.merge.early_records import EarlyRecords
 from eventide_adapters.format.merge.log_fold import FoldedLogFiles
+from eventide_adapters.format.merge.record_mergers import load
 from eventide_core.config import ParquetCodec
 from eventide_core.ports import MergedSlice, MergeResult, MergeTask, OutputFile, Storage
+from eventide_core.table.record_shape import RecordShape
 from eventide_core.table.schema import FILE_NAME, META_FIELDS
 
 _PIECE_BYTES: Final = 4 * 1024 * 1024  # half of what a thread needs outside of Arrow's pool for a slice of few rows
@@ -46,6 +48,10 @@ class ArrowSliceMerger:
     """Implements `ports.SliceMerger` over a storage."""
 
     storage: Storage
+
+    def check(self, shape: RecordShape, /) -> None:
+        if shape.merger is not None:
+            load(shape.merger.name)
 
     def read_footer(self, base_path: str) -> Mapping[str, str]:
         return read_footer(self.storage, base_path)

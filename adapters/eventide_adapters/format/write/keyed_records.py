@@ -89,8 +89,8 @@ def combined(keyed: pa.Table, shape: WriteShape) -> pa.Table:
     place = _place_codes(keyed, shape)
     if len(np.unique(place)) == len(place):
         return keyed
-    if shape.records.partial_update is not None:
-        require_single_keys(keyed, shape)  # one version may lack columns that the other has
+    if shape.records.partial_update is not None or shape.records.merger is not None:
+        require_single_keys(keyed, shape)  # neither version has all of what readers would see
     by: list[Any] = [np.arange(len(place))]
     fields = shape.records.ordering_fields
     if fields and shape.records.merge_rule is not MergeRule.COMMIT_TIME_ORDERING:

@@ -31,6 +31,7 @@ class SliceCompactor:
 
     def __call__(self, task: MergeTask, /) -> MergeResult:
         """Raises PlanMismatchError, MissingFileError, and what reading the slice raises. It skips nothing."""
+        self.merger.check(task.shape)
         for path, size in (*task.merged, *((path, size) for path, size, _ in task.left_overs)):
             _check_size(self.storage, path, size)
         link_left_overs(self.storage, task)

@@ -18,7 +18,7 @@ from eventide_core.action.compaction_trigger import (
 )
 from eventide_core.config import LinkChoice, Options
 from eventide_core.errors import BusyError, LockLostError, MetadataTableBusyError, RefusedError
-from eventide_core.ports import Capability, Clock, TableLock
+from eventide_core.ports import Capability, Clock, Engine, SliceMerger, TableLock
 from eventide_core.service.compaction.draft import CompactionDrafter
 from eventide_core.service.compaction.draft_plan import DraftPlan
 from eventide_core.service.facts.planning import (
@@ -41,6 +41,8 @@ Result = TypeVar("Result")
 class CompactionScheduler:
     files: TableFiles
     drafter: CompactionDrafter
+    merger: SliceMerger
+    engine: Engine
     lock: TableLock
     clock: Clock
     options: Options
@@ -75,6 +77,8 @@ class CompactionScheduler:
         config = self.files.config()
         if config.is_copy_on_write:
             return self.drafter.draft_of_copy_on_write(TableState.load(self.files))
+        if config.merger is not None:
+            self.engine.map(self.merger.check, [TableState.load(self.files).shape(None)])
         limit_ms = self.options.get(keys.PENDING_WRITE_WAIT_MS)
         gap_ms = min(limit_ms, GAP_WAIT_MS) if self.options.get(keys.EXCLUSIVE) else limit_ms
         begin_ms = self.clock.now_ms()

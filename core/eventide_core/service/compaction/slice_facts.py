@@ -56,6 +56,7 @@ class SliceFactsReader:
             and shape.ordering_fields == (field,)
             and is_time(shape.schema, field),
             takes_columns=shape.partial_update is not None,
+            merger=shape.merger,
         )
 
 

@@ -3,7 +3,14 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from eventide_core.action.slice_selection import ReaderRules, Selection, apply_verdict, needed_histories, unjudged
+from eventide_core.action.slice_selection import (
+    ReaderRules,
+    Selection,
+    apply_verdict,
+    needed_histories,
+    unjudged,
+    with_merger,
+)
 from eventide_core.action.slice_split import SplitVerdict, judge_split
 from eventide_core.ports import Engine, LogContent
 from eventide_core.table.record_shape import RecordShape
@@ -32,6 +39,7 @@ class SplitJudge:
 
         A selection that falls back to full compaction is judged again if log files are above it.
         """
+        selections = [with_merger(found, rules) for found in selections]
         known = dict(self._known)
         self._known = {}
         judge = _Judge(self.content, rules, shape, blocks)

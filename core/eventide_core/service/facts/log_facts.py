@@ -15,7 +15,7 @@ from eventide_core.table.compaction_extra_metadata import CompactionExtraMetadat
 from eventide_core.table.event_time import EventTimeRange
 from eventide_core.table.file_slice import LogFile
 from eventide_core.table.instant import Action
-from eventide_core.table.record_shape import RecordShape, both_kinds_of_partial_updates
+from eventide_core.table.record_shape import RecordShape, refusal_of_partial_updates
 from eventide_core.table.slice_read import BlockFilter
 
 T = TypeVar("T")
@@ -111,8 +111,9 @@ class LogFactsReader:
         found = dict(zip(unchecked, itertools.chain.from_iterable(portions), strict=True))
         self._checked = {names: found[names] if names in found else self._checked[names] for names in asked}
         partial = frozenset[str]().union(*self._checked.values())
-        if partial and shape.partial_update is not None:
-            raise UnsupportedTableError(both_kinds_of_partial_updates(min(partial)))
+        refusal = refusal_of_partial_updates(shape, min(partial)) if partial else None
+        if refusal is not None:
+            raise UnsupportedTableError(refusal)
         return partial
 
     def _summarize(

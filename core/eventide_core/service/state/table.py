@@ -254,6 +254,7 @@ class TableState:
             config.virtual_key_fields,
             config.partial_update,
             config.orders_deletes,
+            config.merger,
         )
 
     def view_of(self, files: Iterable[DataFile], is_counted: Callable[[str], bool]) -> FileSystemView:

@@ -19,6 +19,7 @@ from eventide_core.errors import (
 from eventide_core.ports import ArchivedTimeline, Clock, Engine, FileInfo, MetadataCodec, MetadataTable, Storage
 from eventide_core.table.clean_metadata import CleanMetadata, CleanPlan
 from eventide_core.table.commit_metadata import CommitMetadata
+from eventide_core.table.custom_merger import CustomMergers
 from eventide_core.table.file_name import path_in
 from eventide_core.table.file_system_view import DataFile
 from eventide_core.table.instant import Action, Instant, State
@@ -64,7 +65,7 @@ class TableFiles:
 
     `engine` sends many storage requests at a time, in this process, because waiting for responses takes most of the
     time. `delete_marker` defines which log records the reader treats as deletes; Hudi's readers also take it from their
-    options.
+    options. `mergers` are the mergers of the user's own that may merge the table.
     """
 
     storage: Storage
@@ -74,6 +75,7 @@ class TableFiles:
     engine: Engine
     clock: Clock
     delete_marker: DeleteMarker | None = None
+    mergers: CustomMergers = ()
     _commits: dict[str, CommitMetadata] = field(default_factory=dict[str, CommitMetadata])
     _rollbacks: dict[str, frozenset[str]] = field(default_factory=dict[str, frozenset[str]])
     _archives: dict[str, ArchivedTimeline] = field(default_factory=dict[str, ArchivedTimeline])
@@ -82,7 +84,7 @@ class TableFiles:
 
     def config(self) -> TableConfig:
         """The table's settings. Raises NotAHudiTableError, UnsupportedTableError."""
-        return TableConfig.parse(settings_text(self.storage.read, self.storage.root), self.storage.root)
+        return TableConfig.parse(settings_text(self.storage.read, self.storage.root), self.storage.root, self.mergers)
 
     def timeline(self, config: TableConfig) -> Timeline:
         """The active timeline, listed again. Returns the same object if the listing is the same."""

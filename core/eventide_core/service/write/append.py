@@ -40,6 +40,7 @@ from eventide_core.table.bucket import BUCKET_INDEX_DIRECTORY
 from eventide_core.table.commit_metadata import EVENT_TIMES_KEY, WRITER, WRITER_KEY, CommitMetadata, WriteStat
 from eventide_core.table.file_group_write import FileGroupWrite, Placement
 from eventide_core.table.file_name import path_in
+from eventide_core.table.instant import Action
 from eventide_core.table.slice_read import SliceRead
 from eventide_core.table.table_config import TableConfig
 from eventide_core.table.timeline import Timeline
@@ -96,7 +97,7 @@ class Append:
         self.metadata.check(before.config, RowChange.WRITTEN)
         planned_groups(self.files, before.config, before.timeline)
         index = choose_index(before.config, self.options, (group[1] for group in before.view.slices))
-        self._refuse_moving_partial_updates(before.config, index)
+        self._refuse_moving_merged_records(before.config, index)
         self._refuse_growing_buckets(before.config)
         prepared = self._prepare(before, operation, index, records)
         instant = self._instants.request()
@@ -132,7 +133,12 @@ class Append:
             _ended(state.timeline),
         )
 
-    def _refuse_moving_partial_updates(self, config: TableConfig, index: Index) -> None:
+    def _refuse_moving_merged_records(self, config: TableConfig, index: Index) -> None:
+        if index.moves_keys and config.merger is not None:
+            raise UnsupportedTableError(
+                f"{self.files.storage.root}: the merger {config.merger.name}: a record that moves to another partition "
+                "would not meet its older version; turn the index's update.partition.path off, or write with Hudi"
+            )
         if index.moves_keys and config.partial_update is not None:
             raise UnsupportedTableError(
                 f"{self.files.storage.root}: hoodie.table.partial.update.mode: a record that moves to another partition "
@@ -216,7 +222,11 @@ class Append:
             log_names=LogNames.of(state.listing, planned_groups(self.files, state.config, state.timeline)),
             sizes=base_file_sizes(
                 operation,
-                (state.commits[i.requested_time] for i in reversed(state.timeline.writes)),
+                (
+                    state.commits[i.requested_time]
+                    for i in reversed(state.timeline.writes)
+                    if i.action is not Action.REPLACE_COMMIT
+                ),
                 self.options,
             ),
         )
