@@ -61,7 +61,8 @@ class Step:
     """One action on the table: an `operation` of Hudi with its rows, a write that fails, or a table service.
 
     Services: `compact`, `cluster` and `plan_clustering`, `savepoint` of the latest commit and `restore` to it,
-    `roll_back` of the latest commit. `schema` and `options` are this write's own, where they differ from the table's.
+    `roll_back` of the latest commit. `merge_into` updates the columns that its rows have. `schema` and `options` are this
+    write's own, where they differ from the table's.
     """
 
     operation: str
@@ -110,6 +111,18 @@ def changes_in_event_time_order(*, from_nothing: bool = False) -> Iterator[Step]
     for batch in range(1, UPSERTS + 1):
         late = 1 / UPDATES if batch > UPSERTS - 2 else 0.0
         yield Step("upsert", keys.changes(batch, late_share=late, tie_share=0.0))
+
+
+def columns_are_updated() -> Iterator[Step]:
+    """Updates of some columns among upserts of whole rows; in partition `a` some are late, in `b` none."""
+    keys = _Keys(seed=81)
+    yield Step("bulk_insert", keys.base())
+    for batch in range(1, UPSERTS + 1):
+        if batch % 3 == 0:
+            yield Step("upsert", keys.changes(batch, late_share=0.0, tie_share=0.0))
+            continue
+        some = ("id", "part", "event_ts", "val" if batch % 2 else "amount")
+        yield Step("merge_into", tuple({name: row[name] for name in some} for row in keys.updates(batch)))
 
 
 def changes_without_event_time() -> Iterator[Step]:
@@ -202,6 +215,16 @@ class _Keys:
 
     def base(self) -> tuple[Row, ...]:
         return tuple(self._row(key, 0, EPOCH_MS + key * 8_000) for key in range(KEYS_IN_BASE))
+
+    def updates(self, batch: int) -> tuple[Row, ...]:
+        """Changes of rows of the first batch; half of those in partition `a` are late."""
+        known = [key for key in range(KEYS_IN_BASE) if _partition(key) != "c"]
+        rows = []
+        for nth, key in enumerate(self._random.sample(known, UPDATES)):
+            is_late = _partition(key) == "a" and nth % 2 == 0
+            event_ms = EPOCH_MS + self._random.randrange(batch * 1000) * 1000 if is_late else self._within(batch)
+            rows.append(self._row(key, batch, event_ms))
+        return tuple(rows)
 
     def changes(self, batch: int, *, late_share: float, tie_share: float) -> tuple[Row, ...]:
         known = [key for key in self._last_ms if _partition(key) != "c"]

@@ -20,6 +20,7 @@ from golden.histories import (
     changes_and_ordered_deletes,
     changes_in_event_time_order,
     changes_without_event_time,
+    columns_are_updated,
     in_odd_partitions,
     in_partitions_of_days,
     logs_are_merged,
@@ -144,6 +145,7 @@ def _versions_8_and_9() -> tuple[Recipe, ...]:
         _v9("v9_dates", v9 | DIRECTORIES_OF_DATES, in_partitions_of_days()),
         _v9("v9_unpartitioned", v9 | NOT_PARTITIONED, changes_and_natural_deletes()),
         _v9("v9_virtual_keys", v9 | NO_META_FIELDS, changes_and_natural_deletes()),
+        _v9("v9_partial_updates", v9 | SIMPLE_INDEX, columns_are_updated()),
         _v9("v9_mdt", v9 | METADATA_TABLE, changes_and_natural_deletes()),
     )
 
