@@ -210,6 +210,15 @@ class ResourceLimitError(EventideError, MemoryError):
     exit_code = 3
 
 
+class MachineResourcesError(ResourceLimitError):
+    """The machine ran out of memory, threads or open files while eventide read a file, which may be fine.
+
+    Run the same command again with more of them.
+    """
+
+    exit_code = 5
+
+
 class MissingFileError(EventideError, FileNotFoundError):
     """A file that the timeline or a plan names does not exist.
 

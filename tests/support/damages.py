@@ -19,6 +19,7 @@ from eventide_adapters.storage.memory import MemoryFile
 from eventide_core.action.compaction_request import CompactionRequest
 from eventide_core.config import EXCLUSIVE, LinkChoice
 from eventide_core.ports import NoProgress
+from eventide_core.table.checksum import CHECKSUMS_KEY
 from eventide_core.table.commit_metadata import CommitMetadata
 from eventide_core.table.plans import CompactionPlan
 
@@ -95,7 +96,8 @@ def _restated(commit: CommitMetadata, path: str, size: int, rows: int) -> Commit
         )
         for partition, of_partition in commit.write_stats.items()
     }
-    return replace(commit, write_stats=stats)
+    known = {name: text for name, text in commit.extra_metadata.items() if name != CHECKSUMS_KEY}
+    return replace(commit, write_stats=stats, extra_metadata=known)
 
 
 def _with_extra(commit: CommitMetadata, **extra: str) -> CommitMetadata:
@@ -296,22 +298,22 @@ DAMAGES: Mapping[Callable[[Damaged], None], set[str]] = {
     missing_copy: {"committed-files"},
     missing_base: {"committed-files"},
     unreadable_commit_of_a_compaction: {"timeline"},
-    bit_flip_in_a_compacted_base_file: {"records-readable"},
+    bit_flip_in_a_compacted_base_file: {"records-readable", "checksums"},
     cut_off_compacted_base_file: {"committed-files", "base-files"},
     missing_log: {"committed-files"},
     missing_log_of_an_old_slice: {"committed-files"},
     doubled_record: {"record-versions"},
     record_of_a_write_that_never_completed: {"record-versions"},
     keys_that_the_footer_hides: {"key-indexes"},
-    watermark_beyond_the_cut: {"freshness"},
-    cut_beyond_the_left_overs: {"freshness", "compactions"},
-    torn_block: {"log-blocks"},
-    bit_flip_in_a_log: {"records-readable"},
-    bit_flip_in_a_base_file: {"records-readable"},
+    watermark_beyond_the_cut: {"freshness", "timeline"},
+    cut_beyond_the_left_overs: {"freshness", "compactions", "timeline"},
+    torn_block: {"log-blocks", "checksums"},
+    bit_flip_in_a_log: {"records-readable", "checksums"},
+    bit_flip_in_a_base_file: {"records-readable", "checksums"},
     cut_off_base_file: {"committed-files", "base-files"},
     cut_off_log: {"committed-files", "log-blocks"},
     cut_off_copy: {"left-over-copies", "log-blocks"},
-    copy_of_something_else: {"left-over-bytes", "compacted-rows"},
+    copy_of_something_else: {"left-over-bytes", "compacted-rows", "checksums"},
     plan_that_forgets_a_left_over: {"compactions"},
     log_that_a_compaction_missed: {"compactions"},
     orphaned_base_file: {"orphan-files"},

@@ -17,6 +17,7 @@ from eventide_adapters.metrics.options import (
     METRICS_PREFIX,
     METRICS_REPORTER,
     OTLP_ENDPOINT,
+    PROMETHEUS_ADDRESS,
     PROMETHEUS_PORT,
     PUSHGATEWAY_DELETE,
     PUSHGATEWAY_HOST,
@@ -57,7 +58,7 @@ def open_sink(options: Options) -> MetricsSink | Unreported | None:
         case Reporter.PROMETHEUS:
             from eventide_adapters.metrics.prometheus_http import PrometheusHttp
 
-            return PrometheusHttp(options.get(PROMETHEUS_PORT), prefix)
+            return PrometheusHttp(options.get(PROMETHEUS_ADDRESS), options.get(PROMETHEUS_PORT), prefix)
         case Reporter.PROMETHEUS_PUSHGATEWAY:
             from eventide_adapters.metrics.prometheus_push import PushGateway
 

@@ -52,6 +52,12 @@ PROMETHEUS_PORT = Option(
     9090,
     "The port at which this process is scraped.",
 )
+PROMETHEUS_ADDRESS = Option(
+    "eventide.metrics.prometheus.address",
+    TEXT,
+    "127.0.0.1",
+    "The address of this machine at which it listens for that; 0.0.0.0: all of them.",
+)
 PUSHGATEWAY_HOST = Option(
     "hoodie.metrics.pushgateway.host",
     TEXT,

@@ -14,14 +14,15 @@ from eventide_adapters.metrics.prometheus_samples import LatestSamples
 from eventide_core.errors import StorageError
 from eventide_core.table.metric import Metric
 
-_endpoints: dict[int, LatestSamples] = {}
+_endpoints: dict[tuple[str, int], LatestSamples] = {}
 _opening = threading.Lock()
 
 
 @dataclass(frozen=True, slots=True)
 class PrometheusHttp:
-    """ports.MetricsSink over an endpoint of this process at `port`, on every address of the machine."""
+    """ports.MetricsSink over an endpoint of this process at `port`, on one address of the machine or all (0.0.0.0)."""
 
+    address: str
     port: int
     prefix: str
 
@@ -32,14 +33,14 @@ class PrometheusHttp:
     def _endpoint(self) -> LatestSamples:
         """Listens from the first call on. Raises StorageError if another process uses the port."""
         with _opening:
-            found = _endpoints.get(self.port)
+            found = _endpoints.get((self.address, self.port))
             if found is None:
                 found = LatestSamples()
                 try:
-                    start_http_server(self.port, registry=found.registry())
+                    start_http_server(self.port, self.address, registry=found.registry())
                 except OSError as error:
                     raise StorageError(
-                        f"cannot open an endpoint for metrics at port {self.port}: {error.strerror or error}"
+                        f"cannot open an endpoint for metrics at {self.address}:{self.port}: {error.strerror or error}"
                     ) from error
-                _endpoints[self.port] = found
+                _endpoints[self.address, self.port] = found
             return found

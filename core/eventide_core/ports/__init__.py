@@ -34,10 +34,12 @@ from eventide_core.ports.running import Clock, Engine, NoProgress, Progress
 from eventide_core.ports.storage import (
     WHOLE_FILE_BYTES_MAX,
     Capability,
+    ChecksummedOutput,
     FileInfo,
     OutputFile,
     Storage,
     VersionedFiles,
+    checksum_of_file,
     remove_tree,
 )
 from eventide_core.ports.timeline import ArchivedAction, ArchivedFile, ArchivedTimeline, MetadataCodec
@@ -52,6 +54,7 @@ __all__ = [
     "Batches",
     "Capability",
     "Catalog",
+    "ChecksummedOutput",
     "Clock",
     "ContentAudit",
     "Engine",
@@ -86,5 +89,6 @@ __all__ = [
     "Unreported",
     "VersionedFiles",
     "WrittenRows",
+    "checksum_of_file",
     "remove_tree",
 ]

@@ -111,6 +111,13 @@ class ContentAudit(Protocol):
         """How many records a base file's footer says it has. Raises MissingFileError, CorruptBaseFileError."""
         ...
 
+    def checksum(self, path: str, size: int) -> str | None:
+        """The checksum of a file's first `size` bytes (table/checksum.py); None if there are fewer.
+
+        Raises MissingFileError.
+        """
+        ...
+
     def have_same_bytes(self, path: str, other: str) -> bool:
         """Whether two files hold the same. Raises MissingFileError."""
         ...

@@ -42,7 +42,8 @@ class MergeResult:
     """What one slice's compaction wrote. Sizes in bytes, counts in records.
 
     `uncompacted_from_ms`, of each left-over in `early`: the least event time of its records that are not in the new base;
-    None if all are. `merged_keys` is how many keys the log files hold.
+    None if all are. `merged_keys` is how many keys the log files hold. The checksums are those of the base file and of the
+    carried log file.
     """
 
     new_base_path: str
@@ -57,6 +58,8 @@ class MergeResult:
     carried_tombstones: int
     uncompacted_from_ms: Mapping[str, int | None] = field(default_factory=dict[str, int | None])
     merged_keys: int = 0
+    base_checksum: str | None = None
+    carried_checksum: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,6 +4,8 @@ from dataclasses import dataclass
 from enum import Flag, auto
 from typing import BinaryIO, Final, Protocol, runtime_checkable
 
+from eventide_core.table.checksum import RunningChecksum, checksum_of_stream
+
 WHOLE_FILE_BYTES_MAX: Final = 1024**3
 """The largest file that is read whole: a write stat takes up to a kilobyte, so a commit of a million files."""
 
@@ -45,6 +47,28 @@ class OutputFile(Protocol):
     def abort(self) -> None:
         """Discards the content. Does nothing after `commit`."""
         ...
+
+
+class ChecksummedOutput:
+    """An OutputFile that computes the checksum of what is written to it (table/checksum.py)."""
+
+    def __init__(self, output: OutputFile) -> None:
+        self._output = output
+        self._checksum = RunningChecksum()
+
+    @property
+    def checksum(self) -> str:
+        return str(self._checksum)
+
+    def write(self, data: bytes | memoryview, /) -> int:
+        self._checksum.add(data)
+        return self._output.write(data)
+
+    def commit(self) -> bool:
+        return self._output.commit()
+
+    def abort(self) -> None:
+        self._output.abort()
 
 
 class Storage(Protocol):
@@ -117,6 +141,12 @@ class VersionedFiles(Protocol):
     def replace_version(self, path: str, data: bytes, version: str) -> bool:
         """Replaces the file, whole; False if it is absent or of another version, and nothing has changed."""
         ...
+
+
+def checksum_of_file(storage: Storage, path: str, size: int) -> str | None:
+    """The checksum of a file's first `size` bytes; None if there are fewer. Raises MissingFileError."""
+    with storage.open_input(path) as stream:
+        return checksum_of_stream(stream, size)
 
 
 def remove_tree(storage: Storage, directory: str) -> None:

@@ -32,7 +32,8 @@ class WriteStat(NamedTuple):
     time to make.
 
     Event times are epoch milliseconds, null if the writer did not track them; see EVENT_TIMES_KEY. For a log file
-    `log_version`, `base_file` and `log_files` are set, for a base file they are None.
+    `log_version`, `base_file` and `log_files` are set, for a base file they are None. `checksum` is that of a file that
+    this process has written; a commit keeps it in its extra metadata (table/checksum.py).
     """
 
     file_id: str
@@ -58,6 +59,7 @@ class WriteStat(NamedTuple):
     prev_base_file: str | None = None
     total_scan_time_ms: int = 0
     total_upsert_time_ms: int = 0
+    checksum: str | None = None
 
     @property
     def has_slice_below(self) -> bool:

@@ -150,13 +150,25 @@ def test_one_endpoint_has_all_tables_of_its_process_as_they_were_last(table: Pat
     assert text.count("# TYPE eventide_log_files gauge") == 1
 
 
+@pytest.mark.parametrize(("address", "answers"), [(None, False), ("0.0.0.0", True)])
+def test_the_endpoint_listens_on_other_addresses_only_if_told(address: str | None, answers: bool, table: Path) -> None:
+    port = free_port()
+    options = words(reporter_type="PROMETHEUS", prometheus_port=port)
+    if address is not None:
+        options = (*options, "--option", f"eventide.metrics.prometheus.address={address}")
+    assert run("freshness", table, *options).exit_code == 0
+    assert scraped(port)
+    with socket.socket() as client:  # 127.0.0.2 is this machine, too, but not the address of the endpoint
+        assert (client.connect_ex(("127.0.0.2", port)) == 0) is answers
+
+
 def test_a_port_that_is_taken_fails_nothing(table: Path, caplog: pytest.LogCaptureFixture) -> None:
     with socket.socket() as taken:
         taken.bind(("0.0.0.0", 0))
         taken.listen()
         port = taken.getsockname()[1]
         assert run("freshness", table, *words(reporter_type="PROMETHEUS", prometheus_port=port)).exit_code == 0
-    assert f"cannot open an endpoint for metrics at port {port}" in caplog.text
+    assert f"cannot open an endpoint for metrics at 127.0.0.1:{port}" in caplog.text
     assert run("freshness", table, *words(reporter_type="PROMETHEUS", prometheus_port=70_000)).exit_code == 2
 
 

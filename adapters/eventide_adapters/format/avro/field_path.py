@@ -8,6 +8,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from eventide_core.errors import UnsupportedTableError
+
 
 def top_level(paths: Iterable[str]) -> tuple[str, ...]:
     """The columns that contain these fields, without duplicates."""
@@ -27,7 +29,11 @@ def type_at(path: str, types: Mapping[str, pa.DataType]) -> Any:
 
 
 def column_at(records: pa.RecordBatch | pa.Table, path: str) -> Any:
-    """The values of a field; null if an enclosing record is null."""
+    """The values of a field; null if an enclosing record is null. Raises UnsupportedTableError if the column is missing."""
     name, *inner = path.split(".")
+    if name not in records.schema.names:
+        raise UnsupportedTableError(
+            f"no column {name!r} in the table's schema; it has {', '.join(records.schema.names)}"
+        )
     column: Any = records.column(name)
     return pc.struct_field(column, inner) if inner else column

@@ -13,14 +13,19 @@ touch; and a dictionary string that many rows refer to. In these cases the limit
 `spark.executor.pyspark.memory`). If the process exceeds it, the same error is raised.
 """
 
+import errno
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final
 
 import pyarrow.parquet as pq
 
-from eventide_core.errors import ResourceLimitError
+from eventide_core.errors import EventideError, MachineResourcesError, ResourceLimitError
 
+_LACKS: Final = (errno.EAGAIN, errno.ENOMEM, errno.EMFILE, errno.ENFILE)
+_LACK_OF_THREADS: Final = ("can't start new thread", os.strerror(errno.EAGAIN))
+"""As Python says it, and as the C++ library does, whose text Arrow passes on without a number."""
 _RATIO_MAX: Final = 100
 _INFLATED_ALWAYS_BYTES: Final = 16 * 1024 * 1024
 _COLUMN_ALWAYS_BYTES: Final = 1024**3
@@ -54,15 +59,26 @@ def check_parquet(
                 )
 
 
+def is_lack_of_resources(error: BaseException) -> bool:
+    """Whether the machine has no memory, threads or open files left: no fault of the file that was being read."""
+    if isinstance(error, MemoryError):
+        return not isinstance(error, EventideError)
+    if isinstance(error, OSError) and error.errno in _LACKS:
+        return True
+    return any(text in str(error) for text in _LACK_OF_THREADS)
+
+
 @contextmanager
 def within_memory(place: str) -> Iterator[None]:
-    """Converts a lack of memory to ResourceLimitError."""
+    """Converts a lack of memory, threads or open files to MachineResourcesError."""
     try:
         yield
-    except ResourceLimitError:
+    except EventideError:
         raise
-    except MemoryError as error:
-        raise ResourceLimitError(
-            f"{place} takes more memory to read than the process has ({error}): find out what wrote it, or "
-            "provide more memory"
+    except Exception as error:
+        if not is_lack_of_resources(error):
+            raise
+        raise MachineResourcesError(
+            f"{place} takes more memory, threads or open files to read than this process has ({error}): run the same "
+            "command again with more of them"
         ) from error

@@ -139,7 +139,10 @@ def with_meta_fields(schema: str) -> str:
     """The schema with Hudi's meta fields first, as in log blocks and base files."""
     parsed = _load(schema)
     fields = [{"name": name, "type": ["null", "string"], "doc": "", "default": None} for name in META_FIELDS]
-    fields += [f for f in parsed["fields"] if f["name"] not in META_FIELDS]
+    own = parsed.get("fields")
+    if not isinstance(own, list) or not all(isinstance(f, dict) and isinstance(f.get("name"), str) for f in own):
+        raise UnsupportedTableError(f"an Avro schema that is no record of named fields: {schema[:200]}")
+    fields += [f for f in own if f["name"] not in META_FIELDS]
     try:
         return json.dumps({**parsed, "fields": fields}, separators=(",", ":"))
     except RecursionError as error:

@@ -27,7 +27,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from eventide_adapters.format.avro.column_resolution import check_columns, resolve_columns
-from eventide_adapters.format.avro.reading_limits import check_parquet, within_memory
+from eventide_adapters.format.avro.reading_limits import check_parquet, is_lack_of_resources, within_memory
 from eventide_adapters.format.avro.schema import RECORD_KEY, AvroField
 from eventide_adapters.format.base_file.bloom_filter import (
     FOOTER_KEY,
@@ -282,17 +282,23 @@ def open_base(storage: Storage, path: str, dictionary_candidates: Collection[str
             elif size <= _AT_ONCE_BYTES_MAX:
                 stream.seek(0)
                 source = pa.BufferReader(stream.read())
-            file = pq.ParquetFile(source, coerce_int96_timestamp_unit="us")
+            file = pq.ParquetFile(source, coerce_int96_timestamp_unit="us", page_checksum_verification=True)
             check_parquet(file.metadata, size, place)
             few = small_dictionary_columns(file, dictionary_candidates)
             if few:
                 file = pq.ParquetFile(
-                    source, metadata=file.metadata, read_dictionary=few, coerce_int96_timestamp_unit="us"
+                    source,
+                    metadata=file.metadata,
+                    read_dictionary=few,
+                    coerce_int96_timestamp_unit="us",
+                    page_checksum_verification=True,
                 )
             yield file
         except (EventideError, MemoryError):
             raise
         except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
+            if is_lack_of_resources(error):
+                raise
             raise CorruptBaseFileError(
                 f"{place} cannot be read: {error}; restore it, or roll back the commit that wrote it"
             ) from error

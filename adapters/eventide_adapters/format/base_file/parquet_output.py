@@ -71,6 +71,7 @@ class ParquetOutput:
                 compression_level=LEVELS[self._codec],
                 use_dictionary=dictionaries,
                 store_schema=False,
+                write_page_checksum=True,
             )
         return self._writer
 

@@ -21,7 +21,7 @@ import pyarrow.parquet as pq
 
 from eventide_adapters.format.avro.column_resolution import check_columns, resolve_columns
 from eventide_adapters.format.avro.decode import iter_avro_block
-from eventide_adapters.format.avro.reading_limits import check_parquet, within_memory
+from eventide_adapters.format.avro.reading_limits import check_parquet, is_lack_of_resources, within_memory
 from eventide_adapters.format.avro.schema import IS_DELETED, RECORD_KEY, AvroField, record_fields, table_fields
 from eventide_adapters.format.base_file.virtual_key import with_record_keys
 from eventide_adapters.format.log_file.blocks import PlacedBlock, counting_blocks
@@ -172,7 +172,7 @@ class BlockReader:
     def _read_parquet(self, placed: PlacedBlock, fields: Sequence[AvroField]) -> Iterator[pa.RecordBatch]:
         with placed.open_content(self._storage) as stream, within_memory(placed.place):
             try:
-                file = pq.ParquetFile(stream, coerce_int96_timestamp_unit="us")
+                file = pq.ParquetFile(stream, coerce_int96_timestamp_unit="us", page_checksum_verification=True)
                 check_parquet(file.metadata, placed.block.content_length, placed.place)
                 written = {field.name: field.type for field in file.schema_arrow}
                 check_columns(written, fields, placed.place)
@@ -186,6 +186,8 @@ class BlockReader:
             except (EventideError, MemoryError):
                 raise
             except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
+                if is_lack_of_resources(error):
+                    raise
                 raise RecordDecodeError(f"{placed.place}: its Parquet content cannot be read: {error}") from error
 
     def _split(self, instant: str, records: pa.RecordBatch) -> Iterator[DataBlock | DeleteBlock]:

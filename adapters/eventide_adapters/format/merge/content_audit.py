@@ -34,7 +34,7 @@ from eventide_adapters.format.log_file.records import BlockReader, DataBlock, De
 from eventide_adapters.format.merge.base_merge import merge_columns
 from eventide_adapters.format.merge.slice_reader import ArrowSliceReader
 from eventide_core.errors import EventideError, StorageError, UnsupportedTableError
-from eventide_core.ports import Storage
+from eventide_core.ports import Storage, checksum_of_file
 from eventide_core.table.content_audit import RepeatedKey, RowDifference, SliceAudit, StrayKeys
 from eventide_core.table.record_shape import RecordShape
 from eventide_core.table.schema import FILE_NAME
@@ -60,6 +60,9 @@ class ArrowContentAudit:
     def row_count(self, base_path: str) -> int:
         with open_base(self.storage, base_path) as file:
             return file.metadata.num_rows
+
+    def checksum(self, path: str, size: int) -> str | None:
+        return checksum_of_file(self.storage, path, size)
 
     def have_same_bytes(self, path: str, other: str) -> bool:
         with self.storage.open_input(path) as left, self.storage.open_input(other) as right:

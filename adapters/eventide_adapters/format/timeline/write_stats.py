@@ -78,6 +78,7 @@ def _read_at_once(values: Any, partition: str) -> WriteStat | None:
         None if logs is None else tuple(map(intern, logs)),
         prev_base_file,
         *known[len(_COUNTS) :],
+        None,
     )
     return WriteStat._make(fields)
 

@@ -31,7 +31,7 @@ from eventide_adapters.format.log_file.ordering_values import ordering_of_fields
 from eventide_adapters.format.log_file.writer import encode_data_block, encode_parquet_block
 from eventide_adapters.format.write.keyed_records import IS_DELETE, PARTITION_PATH
 from eventide_core.errors import StorageError, UnsupportedTableError
-from eventide_core.ports import Storage
+from eventide_core.ports import ChecksummedOutput, Storage, checksum_of_file
 from eventide_core.table.commit_metadata import WriteStat
 from eventide_core.table.event_time import EventTimeRange
 from eventide_core.table.file_group_write import FileGroupWrite, FileKind
@@ -85,7 +85,7 @@ class RowWriter:
         self.storage.put_if_absent(group.marker_path(name, shape.table_version), b"")
         layout = BloomParameters.for_entries(shape.layout.bloom_entries, shape.layout.bloom_false_positives)
         bloom = BloomFilterBuilder(layout)
-        output, before = self.storage.open_output(path), 0
+        output, before = ChecksummedOutput(self.storage.open_output(path)), 0
         try:
             with BaseFileWriter(output, shape.records.schema, codec=shape.layout.codec, bloom=bloom) as writer:
                 for batch in self._rows_before(group, shape, name):
@@ -93,7 +93,7 @@ class RowWriter:
                     before += len(batch)
                 writer.write(_with_meta_columns(upserts, shape, group, name, 0))
                 writer.close({})
-            output.commit()
+            is_new = output.commit()
         finally:
             output.abort()
         size = _size_of(self.storage, path)
@@ -108,6 +108,7 @@ class RowWriter:
             num_inserts=len(upserts),
             total_write_bytes=size,
             file_size_bytes=size,
+            checksum=output.checksum if is_new else checksum_of_file(self.storage, path, size),
         )
 
     def _rows_before(self, group: FileGroupWrite, shape: WriteShape, name: str) -> Iterator[pa.RecordBatch]:
@@ -127,11 +128,11 @@ class RowWriter:
             names.append(name)
             path = group.path_of(name)
             self.storage.put_if_absent(group.marker_path(name, shape.table_version), b"")
-            output = self.storage.open_output(path)
+            output = ChecksummedOutput(self.storage.open_output(path))
             try:
                 for block in log.blocks:
                     output.write(block)
-                output.commit()
+                is_new = output.commit()
             finally:
                 output.abort()
             size = _size_of(self.storage, path)
@@ -154,6 +155,7 @@ class RowWriter:
                 base_file=(group.base_file or "") if is_v6 else "",
                 # Version 6 names every log file of the slice up to this one.
                 log_files=(*group.earlier_logs, *names) if is_v6 else (name,),
+                checksum=output.checksum if is_new else checksum_of_file(self.storage, path, size),
             )
 
 

@@ -6,6 +6,7 @@ from eventide_core.action.verification.facts import TableFacts
 from eventide_core.action.verification.files import COMMITTED_FILES, FILE_SLICES, ORPHANS, SAVEPOINTS
 from eventide_core.action.verification.links import COPIED_BYTES, COPIES, LEFT_OVERS, LINKS
 from eventide_core.action.verification.records import (
+    CHECKSUMS,
     COMPACTED_ROWS,
     EVENT_TIMES,
     INDEXES,
@@ -34,6 +35,7 @@ CHECKS: tuple[Check, ...] = (
     LEAVINGS,
     COPIED_BYTES,
     READABLE,
+    CHECKSUMS,
     VERSIONS,
     INDEXES,
     READ_OPTIMIZED,

@@ -1,10 +1,13 @@
 """The facts about a table that its checks use. All paths are relative to the table's root."""
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 
 from eventide_core.action.freshness import Freshness
+from eventide_core.errors import CorruptTimelineError
+from eventide_core.table.checksum import Checksums
 from eventide_core.table.commit_metadata import CommitMetadata, WriteStat
 from eventide_core.table.compaction_extra_metadata import CompactionExtraMetadata, writers_of_logs
 from eventide_core.table.content_audit import RepeatedKey, RowDifference, SliceAudit
@@ -50,7 +53,8 @@ class RecordFacts:
 
     `copies` are the left-overs of which another file than the copy's source was found, with that source. `repeated` are keys
     that several file groups of a partition show. `differences` are how a compaction changed a slice's rows, by its instant
-    and the slice's new base file; None if it didn't.
+    and the slice's new base file; None if it didn't. `checksums` are those of the files that a commit has a checksum of, by
+    path; None for a file that is shorter than its commit states.
     """
 
     audits: tuple[SliceAudit, ...] = ()
@@ -59,6 +63,7 @@ class RecordFacts:
     copies: Mapping[str, str] = field(default_factory=dict[str, str])
     repeated: tuple[tuple[str, RepeatedKey], ...] = ()
     differences: Mapping[str, RowDifference | None] = field(default_factory=dict[str, RowDifference | None])
+    checksums: Mapping[str, str | None] = field(default_factory=dict[str, str | None])
     problems: Mapping[str, str] = field(default_factory=dict[str, str])
 
 
@@ -132,6 +137,16 @@ class TableFacts:
     def log_writers(self) -> Mapping[str, Mapping[str, int]]:
         """How many blocks each completed write put into a log file at least, by path, as far as active commits state it."""
         return writers_of_logs(self.commits)
+
+    @cached_property
+    def recorded_checksums(self) -> Mapping[str, tuple[str, WriteStat, str]]:
+        """The commit, write stat and checksum of each file of which an active commit records one, by path."""
+        found: dict[str, tuple[str, WriteStat, str]] = {}
+        for time, commit in self.commits.items():
+            with suppress(CorruptTimelineError):  # the check of the timeline reports it
+                files = Checksums.of(commit).files
+                found.update({s.path: (time, s, files[s.path]) for s in commit.stats if s.path in files})
+        return found
 
     def knows(self, instant: str) -> bool:
         """Whether the instant is on the timeline in any state, or has been archived."""

@@ -30,6 +30,24 @@ def check_readability(facts: TableFacts) -> Iterator[Observation]:
         yield Remark(f"skipped {counted(left_out, 'file slice')} with missing or damaged files")
 
 
+def check_checksums(facts: TableFacts) -> Iterator[Observation]:
+    """Each file of which a commit records a checksum has it."""
+    found = _records(facts).checksums
+    for path, checksum in sorted(found.items()):
+        time, stat, recorded = facts.recorded_checksums[path]
+        if checksum is not None and checksum != recorded:
+            problem = (
+                f"its {stat.file_size_bytes} bytes have the checksum {checksum}, but {recorded} by the commit {time}: "
+                "some byte has changed since"
+            )
+            yield Finding(path, problem, _RESTORE)
+    without = sum(1 for path in facts.sizes if path in facts.committed and path not in facts.recorded_checksums)
+    if without:
+        yield Remark(f"{without} files have no checksum in their commit: other engines wrote them")
+    if not facts.recorded_checksums:
+        yield Unchecked("no commit on the active timeline records checksums")
+
+
 def check_versions(facts: TableFacts) -> Iterator[Observation]:
     """1. No version of a record is there twice, and of no write that never completed. 2. No key exists twice, unless
     Hudi's insert operations may have written it so: they don't look for keys.
@@ -127,6 +145,14 @@ READABLE = Check(
     "every record of the latest slices can be decoded",
     "a bit flips on disk: a merge fails, or a value is wrong",
     check_readability,
+    is_deep=True,
+)
+CHECKSUMS = Check(
+    "checksums",
+    "I10",
+    "each file that eventide wrote, linked or copied has the bytes that it was written with",
+    "a bit flips in a value: it can be decoded, and nothing else shows that it changed",
+    check_checksums,
     is_deep=True,
 )
 VERSIONS = Check(

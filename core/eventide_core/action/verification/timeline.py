@@ -5,10 +5,13 @@ from collections.abc import Iterator
 
 from eventide_core.action.verification.facts import TableFacts
 from eventide_core.action.verification.result import Check, Finding, Observation, Remark
+from eventide_core.errors import CorruptTimelineError
+from eventide_core.table.checksum import Checksums
 from eventide_core.table.file_name import LogFileName
 from eventide_core.table.instant import COMPLETED_ACTION, Action, Instant, State
 from eventide_core.table.plans import CompactionPlan, ForeignPlan
 
+_RESTORE = "restore the file from a copy; it states what an instant did"
 _LIKE_AN_INSTANT = re.compile(r"\d{14}", re.ASCII)
 _TEMPORARY = re.compile(r"(.+)\.[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.ASCII)
 """The name under which Hudi writes a timeline file before it renames it. A writer that dies in between leaves it behind."""
@@ -16,7 +19,8 @@ _TEMPORARY = re.compile(r"(.+)\.[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re
 
 def check_timeline(facts: TableFacts) -> Iterator[Observation]:
     """1. Each file that looks like an instant is one, or is about to be renamed to one. 2. An instant is of one action and
-    completes once, after it was requested. 3. An inflight compaction has its plan. 4. What completed says what it did.
+    completes once, after it was requested. 3. An inflight compaction has its plan. 4. What completed says what it did, and a
+    commit of eventide agrees with its checksum.
     """
     by_time: dict[tuple[str, bool], list[Instant]] = {}
     for name in facts.timeline_names:
@@ -38,7 +42,23 @@ def check_timeline(facts: TableFacts) -> Iterator[Observation]:
             f"if the engine has died, run `eventide rollback TABLE {time} --force`; the compaction has not created any file",
         )
     for path, why in sorted(facts.unreadable.items()):
-        yield Finding(path, why, "restore the file from a copy; it states what an instant did")
+        yield Finding(path, why, _RESTORE)
+    yield from _changed_commits(facts)
+
+
+def _changed_commits(facts: TableFacts) -> Iterator[Observation]:
+    """Commits of eventide whose extra metadata, such as the schema, is not what was written."""
+    for time, commit in sorted(facts.commits.items()):
+        found = facts.timeline.find(time)
+        place = f"{facts.timeline_path}/{time if found is None else found.file_name}"
+        try:
+            changed = Checksums.of(commit).changed_keys(commit)
+        except CorruptTimelineError as error:
+            yield Finding(place, str(error), _RESTORE)
+            continue
+        if changed:
+            problem = f"has another {', '.join(changed)} in its extra metadata than its checksum tells"
+            yield Finding(place, problem, _RESTORE)
 
 
 def _one_instant(facts: TableFacts, time: str, states: list[Instant]) -> Iterator[Observation]:

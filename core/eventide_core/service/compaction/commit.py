@@ -1,9 +1,11 @@
 """The commit of a completed compaction."""
 
 from collections.abc import Mapping, Sequence
+from typing import Final
 
 from eventide_core.action.freshness import Freshness
 from eventide_core.ports import AddedFile, MergeResult
+from eventide_core.table.checksum import with_checksums
 from eventide_core.table.commit_metadata import EVENT_TIMES_KEY, CommitMetadata, WriteStat
 from eventide_core.table.compaction_extra_metadata import CompactionExtraMetadata, PublishedThreshold
 from eventide_core.table.event_time import EventTimeRange
@@ -11,20 +13,28 @@ from eventide_core.table.file_name import LogFileName
 from eventide_core.table.internal_schema import LATEST_SCHEMA_KEY
 from eventide_core.table.plans import CompactionPlan, LeftOver, PlannedOperation
 
+_NO_CHECKSUMS: Final[Mapping[str, str]] = {}
+
 
 def commit_metadata(
-    plan: CompactionPlan, results: Sequence[MergeResult], fresh: Freshness, internal_schema: str | None = None
+    plan: CompactionPlan,
+    results: Sequence[MergeResult],
+    fresh: Freshness,
+    internal_schema: str | None = None,
+    checksums: Mapping[str, str] = _NO_CHECKSUMS,
 ) -> CommitMetadata:
     """The commit of a compaction: a write stat for each base file, and for each left-over's link.
 
-    Readers build the incremental view only from write stats, so it would omit a link without one. The `internal_schema`
-    is copied from commit to commit, because Hudi uses that of the last commit, if any.
+    `checksums` are those of existing log files, by path; a link or copy has that of its log file.
+
+    Readers build the incremental view from write stats alone, so it would miss a link without one. The
+    `internal_schema` continues from commit to commit: Hudi uses that of the last commit, if any.
     """
     by_base = {result.new_base_path: result for result in results}
     stats: dict[str, list[WriteStat]] = {}
     for op in plan.operations:
         result = by_base[op.path_of(op.new_base_name)]
-        stats.setdefault(op.partition, []).extend((_base_stat(op, result), *_link_stats(op, result)))
+        stats.setdefault(op.partition, []).extend((_base_stat(op, result), *_link_stats(op, result, checksums)))
     published = CompactionExtraMetadata.write(
         plan.instant,
         link_mode=plan.link_mode,
@@ -49,14 +59,13 @@ def commit_metadata(
         extra[EVENT_TIMES_KEY] = plan.event_time_field
     if internal_schema is not None:
         extra[LATEST_SCHEMA_KEY] = internal_schema
-    by_partition = {partition: tuple(found) for partition, found in stats.items()}
-    return CommitMetadata(by_partition, extra, "COMPACT", is_compacted=True)
+    return _compaction(stats, extra)
 
 
 def whole_slices_metadata(
     plan: CompactionPlan, results: Sequence[MergeResult], internal_schema: str | None
 ) -> CommitMetadata:
-    """The commit of a plan that another engine scheduled, as Hudi writes it, without additions of eventide.
+    """The commit of a plan that another engine scheduled, as Hudi writes it, with nothing of eventide's but checksums.
 
     So it publishes no cut, and the published cut stays.
     """
@@ -65,7 +74,7 @@ def whole_slices_metadata(
     for op in plan.operations:
         stats.setdefault(op.partition, []).append(_base_stat(op, by_base[op.path_of(op.new_base_name)]))
     extra = {"schema": plan.schema} | ({} if internal_schema is None else {LATEST_SCHEMA_KEY: internal_schema})
-    return CommitMetadata({partition: tuple(found) for partition, found in stats.items()}, extra, "COMPACT", True)
+    return _compaction(stats, extra)
 
 
 def added_files(plan: CompactionPlan, results: Sequence[MergeResult]) -> tuple[AddedFile, ...]:
@@ -126,19 +135,27 @@ def _base_stat(op: PlannedOperation, result: MergeResult) -> WriteStat:
         total_updated_records_compacted=result.merged_keys,
         total_log_blocks=result.log_blocks,
         prev_base_file=op.base_path.rpartition("/")[2] if op.base_path else None,
+        checksum=result.base_checksum,
     )
 
 
-def _link_stats(op: PlannedOperation, result: MergeResult) -> tuple[WriteStat, ...]:
+def _compaction(stats: Mapping[str, Sequence[WriteStat]], extra: Mapping[str, str]) -> CommitMetadata:
+    by_partition = {partition: tuple(found) for partition, found in stats.items()}
+    extra = with_checksums(extra, (stat for found in stats.values() for stat in found))
+    return CommitMetadata(by_partition, extra, "COMPACT", is_compacted=True)
+
+
+def _link_stats(op: PlannedOperation, result: MergeResult, checksums: Mapping[str, str]) -> tuple[WriteStat, ...]:
     stats: list[WriteStat] = []
     if op.carried_name is not None and result.carried_size is not None:
         carried = _link_stat(op, op.carried_name, result.carried_size)
-        stats.append(carried._replace(num_deletes=result.carried_tombstones))
+        stats.append(carried._replace(num_deletes=result.carried_tombstones, checksum=result.carried_checksum))
     for left in op.left_overs:
         if left.new_name is not None:
             times = _known_event_times(left)
             stat = _link_stat(op, left.new_name, left.log_file.size)
-            stats.append(stat._replace(min_event_time_ms=times.min_ms, max_event_time_ms=times.max_ms))
+            known = checksums.get(left.log_file.path)
+            stats.append(stat._replace(min_event_time_ms=times.min_ms, max_event_time_ms=times.max_ms, checksum=known))
     return tuple(stats)
 
 

@@ -12,14 +12,16 @@ base file that exists is in its footer. A crash between two steps leaves files t
 """
 
 import json
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Final
 
 from eventide_core.errors import MissingFileError, PlanMismatchError
-from eventide_core.ports import MergeResult, MergeTask, SliceMerger, Storage
+from eventide_core.ports import ChecksummedOutput, MergeResult, MergeTask, SliceMerger, Storage, checksum_of_file
+from eventide_core.table.checksum import RunningChecksum
 from eventide_core.table.plans import LinkMode
 
 RESULT_FOOTER_KEY: Final = "eventide.merge_result"
+_NOT_IN_FOOTER: Final = ("new_base_path", "base_size", "base_checksum", "carried_checksum")
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,10 +56,18 @@ class SliceCompactor:
                 "back and plan again"
             )
         self._check_carried(task, result)
-        return result
+        return self._with_checksums(task, result)
+
+    def _with_checksums(self, task: MergeTask, result: MergeResult) -> MergeResult:
+        """The result of an earlier attempt with the checksums of its files, which only reading them tells."""
+        carried = None
+        if task.carried_path is not None and result.carried_size is not None:
+            carried = checksum_of_file(self.storage, task.carried_path, result.carried_size)
+        base = checksum_of_file(self.storage, result.new_base_path, result.base_size)
+        return replace(result, base_checksum=base, carried_checksum=carried)
 
     def _merge(self, task: MergeTask) -> MergeResult:
-        output = self.storage.open_output(task.new_base_path)
+        output = ChecksummedOutput(self.storage.open_output(task.new_base_path))
         try:
             merged = self.merger.merge(task, output, lambda result: {RESULT_FOOTER_KEY: _encode_result(task, result)})
             self._carry(task, merged.carried)
@@ -66,8 +76,10 @@ class SliceCompactor:
         finally:
             output.abort()
         done = self._as_published(task, merged.result) if is_published else None
+        if done is not None:
+            return replace(done, base_checksum=output.checksum, carried_checksum=_checksum(merged.carried))
         # If the name was taken meanwhile, read that file back: it counts.
-        done = self.finished(task) if done is None else done
+        done = self.finished(task)
         if done is None:
             raise MissingFileError(
                 f"{task.new_base_path} was removed directly after it was written, because the plan was rolled back"
@@ -126,6 +138,12 @@ def _check_size(storage: Storage, path: str, size: int) -> None:
         )
 
 
+def _checksum(data: bytes) -> str:
+    found = RunningChecksum()
+    found.add(data)
+    return str(found)
+
+
 def _identity(task: MergeTask) -> tuple[str, list[str], dict[str, int]]:
     """What identifies the base file of this task: its instant, the log files it merges, and those it merges early."""
     early = {path.rpartition("/")[2]: before_ms for path, before_ms in task.early.items()}
@@ -133,7 +151,7 @@ def _identity(task: MergeTask) -> tuple[str, list[str], dict[str, int]]:
 
 
 def _encode_result(task: MergeTask, result: MergeResult) -> str:
-    counts = {k: v for k, v in asdict(result).items() if k not in ("new_base_path", "base_size")}
+    counts = {k: v for k, v in asdict(result).items() if k not in _NOT_IN_FOOTER}
     instant, merged, early = _identity(task)
     return json.dumps({"instant": instant, "merged": merged, "early": early, "result": counts}, sort_keys=True)
 

@@ -329,7 +329,7 @@ class CompactionRunner:
             update = self.metadata.prepare(state.config, lease, plan.instant, changes)
             lease.check()
             completion = Completion.claim(self.files, self.clock, state, plan.instant)
-            metadata = commit_metadata(plan, results, fresh, state.internal_schema)
+            metadata = commit_metadata(plan, results, fresh, state.internal_schema, state.checksums)
             completion.put(self.files, state, metadata, update, lease)
             update.check_after_commit(lease)
             update.compact(lease, completion.time, self.options)

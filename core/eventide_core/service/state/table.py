@@ -13,6 +13,7 @@ from eventide_core.errors import (
 from eventide_core.ports import ArchivedTimeline
 from eventide_core.service.state.outcome import instants_with_outcome
 from eventide_core.service.state.table_files import TableFiles
+from eventide_core.table.checksum import Checksums
 from eventide_core.table.commit_metadata import CommitMetadata
 from eventide_core.table.compaction_extra_metadata import CompactionExtraMetadata, writers_of_logs
 from eventide_core.table.file_name import BaseFileName, LogFileName
@@ -290,6 +291,11 @@ class TableState:
         if whole.writers is None or self.config.is_new_since_version_8:
             return whole
         return replace(whole, writers=replace(whole.writers, instants=None))
+
+    @property
+    def checksums(self) -> dict[str, str]:
+        """The checksums of the files that active commits of eventide record, by path."""
+        return {path: found for commit in self.commits.values() for path, found in Checksums.of(commit).files.items()}
 
     @property
     def cut_ms(self) -> int | None:

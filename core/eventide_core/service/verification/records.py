@@ -50,6 +50,9 @@ class RecordsReader:
         repeated = run("checking for keys in two places", _Repeated(self.audit, shape), several, _partition)
         copies = [(copy, source) for copy, source in _copies(facts)]
         compared = run("comparing copies", _SameBytes(self.audit), copies, lambda pair: pair[0])
+        recorded = [(path, stat.file_size_bytes) for path, (_, stat, _) in sorted(facts.recorded_checksums.items())]
+        there = [(path, size) for path, size in recorded if path in facts.sizes and path not in facts.astray]
+        summed = run("comparing checksums", _Checksum(self.audit), there, lambda pair: pair[0])
         pairs = [p for p in _compacted(facts, state) if (p.after.partition, p.after.file_id) not in unreadable]
         differences = run("comparing compacted slices", _Differences(self.audit, shape), pairs, lambda p: p.base_path)
         return replace(
@@ -61,6 +64,7 @@ class RecordsReader:
                 copies={copy: source for (copy, source), is_same in compared if not is_same},
                 repeated=tuple((found[0].partition, key) for found, keys in repeated for key in keys),
                 differences={pair.base_path: difference for pair, difference in differences},
+                checksums={path: checksum for (path, _), checksum in summed},
                 problems=problems,
             ),
         )
@@ -100,6 +104,14 @@ class _SameBytes:
 
     def __call__(self, pair: tuple[str, str]) -> bool:
         return self.audit.have_same_bytes(*pair)
+
+
+@dataclass(frozen=True, slots=True)
+class _Checksum:
+    audit: ContentAudit
+
+    def __call__(self, file: tuple[str, int]) -> str | None:
+        return self.audit.checksum(*file)
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,7 @@ Order of writes, and what a crash after each leaves:
 6. Markers and heartbeat are removed.
 """
 
+import itertools
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -37,6 +38,7 @@ from eventide_core.service.state.table_files import PARTITION_MARK, TableFiles
 from eventide_core.service.write.instants import WriteInstants
 from eventide_core.service.write.settings import base_file_sizes, combines, insert_duplicates, write_shape
 from eventide_core.table.bucket import BUCKET_INDEX_DIRECTORY
+from eventide_core.table.checksum import with_checksums
 from eventide_core.table.commit_metadata import EVENT_TIMES_KEY, WRITER, WRITER_KEY, CommitMetadata, WriteStat
 from eventide_core.table.file_group_write import FileGroupWrite, Placement
 from eventide_core.table.file_name import path_in
@@ -121,7 +123,7 @@ class Append:
             instant,
             CommitMetadata(
                 _by_partition(groups, stats),
-                {**(extra_metadata or {}), **prepared.extra_metadata},
+                with_checksums({**(extra_metadata or {}), **prepared.extra_metadata}, itertools.chain(*stats)),
                 operation.operation_type,
             ),
             WrittenGroups(

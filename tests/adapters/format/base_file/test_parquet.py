@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import json
+import re
 from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any, Literal
@@ -23,7 +25,13 @@ from eventide_adapters.format.base_file.parquet import (
     read_footer,
 )
 from eventide_adapters.storage.memory import MemoryStorage
-from eventide_core.errors import ConfigError, CorruptBaseFileError, MissingFileError, UnsupportedTableError
+from eventide_core.errors import (
+    ConfigError,
+    CorruptBaseFileError,
+    MachineResourcesError,
+    MissingFileError,
+    UnsupportedTableError,
+)
 from eventide_core.table.schema import META_FIELDS
 from support.log_files import table_schema
 
@@ -323,3 +331,46 @@ def test_a_row_group_torn_behind_a_whole_one_is_reported_when_its_rows_are_asked
     assert next(batches).column("id").to_pylist() == ["a"]
     with pytest.raises(CorruptBaseFileError, match=PATH):
         next(batches)
+
+
+@pytest.mark.parametrize(
+    "lack",
+    [
+        pa.ArrowMemoryError("malloc of size 64 failed"),
+        OSError(errno.EMFILE, "Too many open files"),
+        OSError("Resource temporarily unavailable"),
+        RuntimeError("can't start new thread"),
+    ],
+    ids=["memory", "open files", "threads of Arrow", "threads of Python"],
+)
+def test_a_machine_without_resources_is_no_damage_of_the_file(
+    lack: Exception, storage: MemoryStorage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(storage, [rows(["k"])])
+
+    def fail(*_: object, **__: object) -> None:
+        raise lack
+
+    with monkeypatch.context() as patched:
+        patched.setattr(pq, "ParquetFile", fail)
+        with pytest.raises(MachineResourcesError, match="run the same command again") as raised:
+            list(read_base(storage, PATH, table_fields(SCHEMA)))
+    assert raised.value.exit_code == 5
+    assert len(list(read_base(storage, PATH, table_fields(SCHEMA)))) == 1
+
+
+def test_a_flipped_bit_in_a_page_is_refused_by_its_checksum(storage: MemoryStorage) -> None:
+    write(storage, [rows(["one", "two"])], codec="uncompressed")
+    data, refused = storage.read(PATH), 0
+    sound = list(read_base(storage, PATH, table_fields(SCHEMA)))
+    for found in re.finditer(
+        b"one", data
+    ):  # in pages, and in the statistics of their headers, which no checksum covers
+        changed = bytearray(data)
+        changed[found.start()] ^= 1  # `nne`, as good a text
+        storage.put(PATH, bytes(changed))
+        try:
+            assert list(read_base(storage, PATH, table_fields(SCHEMA))) == sound
+        except CorruptBaseFileError as error:
+            refused += "CRC" in str(error)
+    assert refused == 2, "the record key, and the column that it is made of"

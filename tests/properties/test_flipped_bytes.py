@@ -1,0 +1,106 @@
+"""One bit of each byte of a small table flips: `verify --deep` finds it, or every query of eventide returns the same rows.
+
+    found      a check fails, or the table can't be opened: a typed error
+    harmless   every check passes, and the queries return the same rows
+    silent     every check passes, and a query returns other rows
+
+No flip is silent. In a file with a checksum, each is found.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+import pytest
+
+from eventide.bootstrap import Application
+from eventide.testing.crash_enumeration import OPTIONS, Bench, Moment, pending_plan
+from eventide.testing.histories import EPOCH_MS, Layout, Story, delete, put
+from eventide.testing.oracle import Order
+from eventide_adapters.storage.memory import MemoryFile
+from eventide_core.action.compaction_request import CompactionRequest
+from eventide_core.config import LinkChoice
+from eventide_core.errors import EventideError
+from eventide_core.ports import NoProgress
+from eventide_core.table.file_name import is_data_file
+from eventide_core.table.slice_read import QueryPlan
+from support.campaign import tries
+from support.reach import reached
+
+VERSIONS = (6, 9)
+WITH_CHECKSUM = ("base files", "log files")
+FLIPS_OF_A_FILE = tries(3, 200)
+"""Evenly spaced."""
+
+pytestmark = pytest.mark.campaign
+
+
+def written(version: int) -> tuple[Bench, Moment]:
+    """Base files, log files, left-overs, a later write with deletes, and the plan and commit of a compaction."""
+    bench = Bench("flipped-bytes", OPTIONS)
+    story = Story.begin(Layout(version, Order.EVENT_TIME), bench.storage, bench.clock)
+    story.commit((put("k0", 1, "base"), put("k1", 2, "base")))
+    story.commit((put("k0", 5, "early"),))
+    story.commit((put("k1", 12, "left over"), put("k3", 13, "left over")))
+    application = bench.process()
+    application.scheduler.schedule(CompactionRequest(EPOCH_MS + 10, None, LinkChoice.COPY))
+    application.runner.execute(pending_plan(application).instant, NoProgress())
+    story.commit((put("k0", 20, "later"), delete("k3", 21)))
+    return bench, bench.moment()
+
+
+def flips(files: Mapping[str, MemoryFile]) -> Iterator[tuple[str, int, MemoryFile]]:
+    for path, file in sorted(files.items()):
+        step = max(1, len(file.data) // FLIPS_OF_A_FILE)
+        for offset in range(0, len(file.data), step):
+            data = bytearray(file.data)
+            data[offset] ^= 1 << offset % 8
+            yield path, offset, MemoryFile(bytes(data), file.modified_ms)
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_no_flipped_bit_changes_rows_without_being_found(version: int) -> None:
+    bench, moment = written(version)
+    rows = shown(bench.process())
+    for path, offset, file in flips(moment.files):
+        bench.load(Moment({**moment.files, path: file}, moment.time_ms))
+        outcome = outcome_of(bench, rows)
+        place = place_of(path)
+        reached(f"flips, version {version}, {place}: {outcome}")
+        assert outcome != "silent", f"{path}, byte {offset}"
+        assert outcome == "found" or place not in WITH_CHECKSUM, f"{path}, byte {offset}"
+
+
+def outcome_of(bench: Bench, rows: object) -> str:
+    try:
+        is_found = not bench.process().verifier.verify(is_deep=True, progress=NoProgress()).ok
+    except EventideError:
+        is_found = True
+    if is_found:
+        return "found"
+    try:
+        return "harmless" if shown(bench.process()) == rows else "silent"
+    except EventideError:
+        return "found"
+
+
+def place_of(path: str) -> str:
+    name = path.rpartition("/")[2]
+    if is_data_file(name):
+        return "log files" if ".log." in name else "base files"
+    if path.startswith(".hoodie/") and name[0].isdigit():
+        return ".".join(["timeline", *name.split(".")[1:]])
+    return name
+
+
+def shown(application: Application) -> list[list[tuple[object, ...]]]:
+    queries = application.queries.of_one_moment()
+    assert queries.moment is not None
+    times = [queries.as_of(instant.requested_time) for instant in queries.moment.timeline.writes]
+    plans = [queries.snapshot(), queries.read_optimized(), queries.incremental("0", None), *times]
+    return [rows_of(application, plan) for plan in plans]
+
+
+def rows_of(application: Application, plan: QueryPlan) -> list[tuple[object, ...]]:
+    batches = (batch for found in plan.slices for batch in application.reader.read(found, plan.shape, None))
+    return sorted(tuple(row.values()) for batch in batches for row in batch.to_pylist())
