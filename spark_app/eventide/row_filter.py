@@ -56,8 +56,6 @@ def pruned(plan: QueryPlan, row_filter: pc.Expression, schema: pa.Schema, config
     """The plan without slices of partitions in which the filter keeps no row."""
     if not plan.slices or any(isinstance(one, ChangeRead) for one in plan.slices):
         return plan
-    if config.properties.get("hoodie.datasource.write.drop.partition.columns", "false").lower() == "true":
-        return plan
     try:
         # Only partitions matter here, so it makes no difference whether keys name their fields.
         key_format = KeyFormat.of(config, "", has_bare_keys=True)

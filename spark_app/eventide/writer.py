@@ -62,7 +62,8 @@ def new_table(
             _sanitized_fields(partition),
         )
         ordering, event_time = (name and sanitized(name) for name in (ordering, event_time))
-    typed.get(keys.TABLE_TYPE)  # refuses a copy-on-write table
+    for supported in (keys.TABLE_TYPE, keys.DROP_PARTITION_COLUMNS, keys.CAPTURES_CHANGES):
+        typed.get(supported)  # refuses any other value
     name = typed.get(keys.TABLE_NAME) or re.sub(r"\W+", "_", uri.rstrip("/").rpartition("/")[2]) or "table"
     ordering = ordering or event_time
     rule = typed.get(keys.MERGE_MODE)

@@ -6,6 +6,7 @@ from collections import Counter
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from eventide import Table
@@ -13,8 +14,11 @@ from eventide_core.errors import NotAHudiTableError
 from golden.histories import PLAIN
 from golden.readings import as_json
 from support import golden
+from support.command_line import content_of
 from support.judge import HudiJudge, JudgeError
+from support.judge.options import COPY_ON_WRITE, MERGE_ON_READ, NO_METADATA_TABLE, SIMPLE_INDEX, table_name
 from support.thresholds import dividing_plan
+from support.unsupported import refused_by_every_verb
 
 
 def rows(found: pa.Table) -> Counter[tuple[str, ...]]:
@@ -57,3 +61,28 @@ def test_hadoops_checksum_of_settings_goes_when_eventide_rewrites_them(judge_111
     side_file.write_bytes(old)
     with pytest.raises(JudgeError):
         judge_111.read(path)
+
+
+@pytest.mark.parametrize(
+    "name", ["judge_111", *(pytest.param(name, marks=pytest.mark.broad) for name in ("judge_015", "judge_120"))]
+)
+def test_a_table_whose_files_lack_the_partition_columns_is_refused_and_stays_as_it_was(
+    name: str, request: pytest.FixtureRequest, tmp_path: Path
+) -> None:
+    """Hudi writes these as copy-on-write tables alone."""
+    judge: HudiJudge = request.getfixturevalue(name)
+    path, dropped = tmp_path / "dropped", {"hoodie.datasource.write.drop.partition.columns": "true"}
+    options = MERGE_ON_READ | COPY_ON_WRITE | SIMPLE_INDEX | NO_METADATA_TABLE | table_name("dropped") | dropped
+    columns: dict[str, pa.DataType] = {"id": pa.string(), "part": pa.string(), "event_ts": pa.int64()}
+    schema = pa.schema(columns)
+    kept = [{"id": key, "part": key[0], "event_ts": 100} for key in ("a1", "b1")]
+    judge.write(path, kept, schema, options=options, mode="overwrite")
+    files = [pq.read_schema(file).names for file in path.rglob("*.parquet")]
+    assert files
+    assert not any("part" in names for names in files), "Hudi leaves the column out"
+    before = content_of(path)
+
+    refused_by_every_verb(path, dropped)
+
+    assert content_of(path) == before
+    assert judge.read(path).select(schema.names).sort_by("id").to_pylist() == kept

@@ -6,7 +6,10 @@ has been written on top of. Hudi's upgrade renames no log, so those on top of th
 
 from __future__ import annotations
 
+import random
 from collections import Counter
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +17,7 @@ import pyarrow as pa
 import pytest
 
 from eventide import Table
+from support.campaign import tries
 from support.command_line import content_of, run
 from support.judge import HudiJudge, hudi_rs
 from support.judge.options import (
@@ -87,7 +91,9 @@ class Life:
         assert not failed, failed
         expected = Counter(self._rows.values())
         assert shown(self.judge.read(self.path)) == expected
-        assert shown(hudi_rs.read(self.path)) == expected
+        if self.version >= 8 or not self.table.state().timeline.pending_plans:
+            # hudi-rs skips log files on top of a plan that is pending on version 6.
+            assert shown(hudi_rs.read(self.path)) == expected
         assert shown(self.table.snapshot().to_arrow()) == expected
         read_optimized = shown(self.judge.read(self.path, "read_optimized"))
         assert shown(self.table.read_optimized().to_arrow()) == read_optimized
@@ -190,6 +196,7 @@ def test_a_table_of_version_5_is_refused_until_hudi_has_upgraded_it(judge_015: H
 
 
 UP_AND_DOWN = (8, 9, 8, 6)
+NEXT = {6: (8,), 8: (6, 9), 9: (8,)}
 
 
 class Walk(Life):
@@ -268,3 +275,56 @@ def test_a_life_up_and_down(name: str, request: pytest.FixtureRequest, tmp_path:
         walk.move(version)
         walk.write_on(7)
         walk.check()
+
+
+@BROAD
+@pytest.mark.parametrize("name", ["judge_111", "judge_120"])
+def test_a_plan_of_eventide_stays_pending_across_a_downgrade_to_version_6(
+    name: str, request: pytest.FixtureRequest, tmp_path: Path
+) -> None:
+    walk = Walk(request.getfixturevalue(name), tmp_path / "table")
+    walk.version = 8
+    for number in range(3):
+        walk.write_on(number)
+    plan = walk.table.plan_compaction(walk.ms - 30, link_mode="copy")
+    assert any(operation.left_overs for operation in plan.operations)
+    walk.table.schedule(plan)
+    walk.write_on(3)
+
+    walk.change_version(6)
+
+    assert [pending.requested_time for pending in walk.table.state().timeline.pending_plans] == [plan.instant]
+    walk.check()
+    assert walk.table.resume().resumed == (plan.instant,)
+    walk.write_on(4)
+    walk.check()
+    walk.compact()
+    walk.table.archive()
+    walk.write_on(5)
+    walk.check()
+    reached("versions up and down: plans run after a downgrade to version 6")
+
+
+@BROAD
+@pytest.mark.parametrize("seed", range(tries(2, 4)))
+def test_a_random_walk_up_and_down(seed: int, judge_111: HudiJudge, tmp_path: Path) -> None:
+    chance = random.Random(seed)
+    walk = Walk(judge_111, tmp_path / "table")
+    for number in range(3):
+        walk.write_on(number)
+    for number in range(12):
+        deeds: dict[str, Callable[[], object]] = {
+            "writes": partial(walk.write_on, number),
+            "compacts": walk.compact,
+            "saves": walk.save,
+            "archives": lambda: walk.table.archive(),
+            "cleans": lambda: walk.table.clean(1),
+            "eventide plans": lambda: walk.plan(is_hudis=False),
+            "Hudi plans": lambda: walk.plan(is_hudis=True),
+            "moves": lambda: walk.move(chance.choice(NEXT[walk.version])),
+        }
+        name = chance.choice(list(deeds))
+        deeds[name]()
+        walk.write_on(number)
+        walk.check()
+        reached(f"versions up and down: {name}")

@@ -92,13 +92,22 @@ def test_a_write_is_refused_with_the_cure(operation: str, path: Path) -> None:
     assert content_of(path) == before
 
 
-def test_no_copy_on_write_table_is_created(tmp_path: Path) -> None:
-    options = {"hoodie.datasource.write.table.type": "COPY_ON_WRITE"}
-    with pytest.raises(ConfigError, match="'COPY_ON_WRITE' is not one of MERGE_ON_READ"):
-        Table.create(
-            str(tmp_path / "t"), schema=pa.schema([pa.field("id", pa.string())]), record_key="id", options=options
-        )
+@pytest.mark.parametrize(
+    ("key", "value", "supported"),
+    [
+        ("hoodie.datasource.write.table.type", "COPY_ON_WRITE", "MERGE_ON_READ"),
+        ("hoodie.datasource.write.drop.partition.columns", "true", "false"),
+        ("hoodie.table.cdc.enabled", "true", "false"),
+    ],
+)
+def test_a_table_that_eventide_could_not_write_is_not_created(
+    key: str, value: str, supported: str, tmp_path: Path
+) -> None:
+    schema = pa.schema([pa.field("id", pa.string())])
+    with pytest.raises(ConfigError, match=f"{key}.*{value!r} is not one of {supported}"):
+        Table.create(str(tmp_path / "t"), schema=schema, record_key="id", options={key: value})
     assert not any(tmp_path.iterdir())
+    Table.create(str(tmp_path / "t"), schema=schema, record_key="id", options={key: supported})
 
 
 def test_a_round_of_the_service_cleans_and_archives(path: Path, name: str) -> None:

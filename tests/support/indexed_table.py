@@ -20,10 +20,11 @@ INDEXES = {
     "column_stats": "col-stats",
     "record_index": "record-index",
 }
+SECONDARY = "secondary_index_by_val"
 OPTIONS = {"hoodie.index.type": "SIMPLE", "hoodie.index.bloom.num_entries": "100"}
 
 
-def indexed(name: str, directory: Path, record_index_groups: int = 1) -> Path:
+def indexed(name: str, directory: Path, record_index_groups: int = 1, *, has_secondary_index: bool = False) -> Path:
     """A table of Hudi whose metadata table has these indexes too, as empty as Hudi begins them.
 
     The record index gets the keys of the table when they are written again. Until then, only an index that isn't global
@@ -36,13 +37,20 @@ def indexed(name: str, directory: Path, record_index_groups: int = 1) -> Path:
         for number in range(record_index_groups if partition == "record_index" else 1):
             name = f".{prefix}-{number:04}-0_{FIRST}.log.1_0-0-0"
             (made / ".hoodie/metadata" / partition / name).write_bytes(empty)
-    definition = {"sourceFields": COLUMNS, "version": "V2"}
+    definitions = {"column_stats": {"sourceFields": COLUMNS, "version": "V2"}}
+    named = ["files", *INDEXES]
+    if has_secondary_index:
+        (made / ".hoodie/metadata" / SECONDARY).mkdir()
+        empty = encode_delete_block(FIRST, SECONDARY, [], pa.nulls(0))
+        name = f".{SECONDARY.replace('_', '-')}-0000-0_{FIRST}.log.1_0-0-0"
+        (made / ".hoodie/metadata" / SECONDARY / name).write_bytes(empty)
+        definitions[SECONDARY] = {"indexType": "secondary_index", "sourceFields": ("val",), "version": "V2"}
+        named.append(SECONDARY)
     (made / ".hoodie/.index_defs").mkdir()
-    (made / ".hoodie/.index_defs/index.json").write_text(json.dumps({"indexDefinitions": {"column_stats": definition}}))
+    (made / ".hoodie/.index_defs/index.json").write_text(json.dumps({"indexDefinitions": definitions}))
     properties = made / PROPERTIES_PATH
     lines = [x for x in properties.read_text().splitlines() if not x.startswith("hoodie.table.metadata.partitions=")]
-    named = f"hoodie.table.metadata.partitions={','.join(['files', *INDEXES])}"
-    properties.write_text("\n".join([*lines, named, ""]))
+    properties.write_text("\n".join([*lines, f"hoodie.table.metadata.partitions={','.join(named)}", ""]))
     properties.with_name(".hoodie.properties.crc").unlink(missing_ok=True)
     return made
 

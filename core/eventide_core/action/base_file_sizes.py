@@ -3,7 +3,8 @@
 1. The smallest base files below a size, a few of them, are filled up: the group gets a new base file, the old rows and the
    new ones. Only slices that have no log files, as theirs would have to be merged with the base, and that no plan has
    taken.
-2. What doesn't fit there goes to new file groups, each as large as a base file may be.
+2. What doesn't fit there goes to new file groups, each as large as a base file may be, or with the number of records that
+   the user sets (`hoodie.copyonwrite.insert.split.size`).
 """
 
 from collections.abc import Iterable, Sequence
@@ -17,12 +18,14 @@ class BaseFileSizes:
     """Sizes in bytes.
 
     `small_files_max` is the number of small files of a partition that one write fills up; 0 for none.
+    `new_group_rows` is the number of records in a new file group; None for as many as fit.
     """
 
     bytes_max: int
     small_bytes: int
     small_files_max: int
     record_bytes: float
+    new_group_rows: int | None = None
 
     def rows_in(self, size_bytes: int) -> int:
         """The number of records in that many bytes."""
@@ -46,7 +49,8 @@ def fill(rows: int, slices: Iterable[FileSlice], sizes: BaseFileSizes) -> Sequen
             found.append(Filling(file_slice, taken))
             rows -= taken
     if rows > 0:
-        groups = -(-rows // max(1, sizes.rows_in(sizes.bytes_max)))
+        rows_max = sizes.rows_in(sizes.bytes_max) if sizes.new_group_rows is None else sizes.new_group_rows
+        groups = -(-rows // max(1, rows_max))
         found += [Filling(None, -(-rows // groups))] * groups
     return found
 

@@ -1,6 +1,6 @@
 """Sizes of files and blocks."""
 
-from eventide_core.config.option import BYTES, DURATION, WHOLE_NUMBER, Option, one_of
+from eventide_core.config.option import BYTES, DURATION, FLAG, WHOLE_NUMBER, Option, one_of
 
 LOG_BLOCK_EVENT_TIME_BUCKET = Option(
     "hoodie.log.block.event.time.bucket",
@@ -49,4 +49,16 @@ RECORD_SIZE_ESTIMATE = Option(
     BYTES,
     1024,
     "Bytes of a record, where no earlier commit shows them.",
+)
+INSERT_AUTO_SPLIT = Option(
+    "hoodie.copyonwrite.insert.auto.split",
+    FLAG,
+    True,
+    "New file groups get as many records as fit into hoodie.parquet.max.file.size.",
+)
+INSERT_SPLIT_SIZE = Option(
+    "hoodie.copyonwrite.insert.split.size",
+    WHOLE_NUMBER,
+    500_000,
+    "The records of a new file group where hoodie.copyonwrite.insert.auto.split is false.",
 )

@@ -174,7 +174,7 @@ def _refuse_unknown(properties: Mapping[str, str], root: str) -> None:
         "hoodie.table.multiple.base.file.formats.enable": "base files may be of other formats than PARQUET, which eventide "
         "does not read; compact this table with Hudi itself",
         "hoodie.datasource.write.drop.partition.columns": "partition columns are left out of the files, and eventide does "
-        "not put them back; compact this table with Hudi itself",
+        "not put them back; use this table with Hudi itself",
     }
     for key, why in refused.items():
         if properties.get(key, "false").lower() == "true":

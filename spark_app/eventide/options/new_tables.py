@@ -31,6 +31,18 @@ TABLE_TYPE = Option(
     "MERGE_ON_READ",
     "The type of the new table. Only MERGE_ON_READ is supported; Hudi's own default is COPY_ON_WRITE.",
 )
+DROP_PARTITION_COLUMNS = Option(
+    "hoodie.datasource.write.drop.partition.columns",
+    one_of("false"),
+    "false",
+    "Whether the files of the new table lack its partition columns. Only false is supported.",
+)
+CAPTURES_CHANGES = Option(
+    "hoodie.table.cdc.enabled",
+    one_of("false"),
+    "false",
+    "Whether the new table captures its changes. Only false is supported, because eventide writes no change logs.",
+)
 MERGE_MODE = Option(
     "hoodie.write.record.merge.mode",
     one_of("COMMIT_TIME_ORDERING", "EVENT_TIME_ORDERING"),

@@ -1,6 +1,6 @@
 """The options of streams, and of writes with format("eventide")."""
 
-from eventide_core.config.option import FLAG, TEXT, WHOLE_NUMBER, Option, choice
+from eventide_core.config.option import BYTES, FLAG, TEXT, WHOLE_NUMBER, Option, choice
 from eventide_core.table.write_shape import WriteOperation
 
 WRITE_OPERATION = Option(
@@ -26,6 +26,13 @@ COMPACT_ASYNC = Option(
     FLAG,
     False,
     "Plans such a compaction after the batch, and runs it beside the next ones.",
+)
+WRITE_BYTES_MAX = Option(
+    "eventide.spark.write.bytes.max",
+    BYTES,
+    1 << 30,
+    'The most rows that a write with format("eventide") takes, by their bytes in Arrow: they all reach the driver. '
+    "A larger write is refused; use Table.upsert(frame), or stream_sink for a stream, whose rows stay on executors.",
 )
 STREAM_START = Option(
     "hoodie.datasource.streaming.startOffset",

@@ -5,8 +5,9 @@
                 read only some columns, the user passes a schema that names them.
     streaming   `change_stream` reads changes from a table, and `datasource_writers` writes batches to one.
     writing     The rows reach the driver as the tasks' commit messages, compressed, and the driver writes them: Spark
-                gives a Python source no way to group rows by key. `spark.driver.maxResultSize` limits the size of a write.
-                For a larger one, use `Table.upsert(frame)`, whose rows stay on executors, or `stream_sink`.
+                gives a Python source no way to group rows by key. A write of more rows than
+                `eventide.spark.write.bytes.max` is refused, and `spark.driver.maxResultSize` applies, too. For a larger one,
+                use `Table.upsert(frame)`, whose rows stay on executors, or `stream_sink`.
 
 A task or a driver that dies before the commit leaves nothing behind.
 

@@ -1,4 +1,8 @@
-"""The writers of `format("eventide")`: rows reach the driver as the tasks' commit messages, and the driver writes them."""
+"""The writers of `format("eventide")`: rows reach the driver as the tasks' commit messages, and the driver writes them.
+
+Rows above `eventide.spark.write.bytes.max` are refused before anything is written: by the first task that alone has more,
+otherwise by the driver, which unpacks none of them.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +13,7 @@ import pyarrow as pa
 from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowWriter, WriterCommitMessage
 
 from eventide.bootstrap import assemble
+from eventide.formatting import format_size
 from eventide.options import new_tables, streams
 from eventide.spark.streaming import (
     StreamCompaction,
@@ -20,32 +25,57 @@ from eventide.spark.streaming import (
 from eventide.table import Table
 from eventide.writer import incoming_records
 from eventide_core.config import EVENT_TIME_FIELD, Options
-from eventide_core.errors import ConfigError, NotAHudiTableError
+from eventide_core.errors import ConfigError, NotAHudiTableError, RefusedError
 from eventide_core.ports import NoProgress
 from eventide_core.table.stream_batch import StreamBatch
 
 
 @dataclass
 class _Rows(WriterCommitMessage):
-    """The rows of one task, as an Arrow stream."""
+    """The rows of one task, as an Arrow stream, and their size before compression."""
 
     content: bytes | None
+    size_bytes: int = 0
 
 
-def _packed(batches: Iterator[pa.RecordBatch]) -> _Rows:
-    sink, writer = pa.BufferOutputStream(), None
+@dataclass(frozen=True, slots=True)
+class _Limit:
+    """The most bytes of rows. `instead` is the call for more rows."""
+
+    bytes_max: int
+    instead: str
+
+    @classmethod
+    def of(cls, path: str, options: Mapping[str, str], call: str) -> _Limit:
+        return cls(Options(options).get(streams.WRITE_BYTES_MAX), call.format(path=path))
+
+    def check(self, size_bytes: int) -> None:
+        """Raises RefusedError for more bytes."""
+        if size_bytes > self.bytes_max:
+            raise RefusedError(
+                f"the rows of this write have {format_size(size_bytes)} or more, above {streams.WRITE_BYTES_MAX}="
+                f'{self.bytes_max}, and format("eventide") sends all rows to the driver; nothing was written: use '
+                f"{self.instead}, whose rows stay on executors, or raise the option"
+            )
+
+
+def _packed(batches: Iterator[pa.RecordBatch], limit: _Limit) -> _Rows:
+    sink, writer, size_bytes = pa.BufferOutputStream(), None, 0
     for batch in batches:
+        size_bytes += batch.nbytes
+        limit.check(size_bytes)
         if writer is None:
             writer = pa.ipc.new_stream(sink, batch.schema, options=pa.ipc.IpcWriteOptions(compression="zstd"))
         writer.write_batch(batch)
     if writer is None:
         return _Rows(None)
     writer.close()
-    return _Rows(sink.getvalue().to_pybytes())
+    return _Rows(sink.getvalue().to_pybytes(), size_bytes)
 
 
-def _unpacked(messages: Sequence[WriterCommitMessage | None]) -> pa.Table | None:
+def _unpacked(messages: Sequence[WriterCommitMessage | None], limit: _Limit) -> pa.Table | None:
     """All rows; None if there are none."""
+    limit.check(sum(m.size_bytes for m in messages if isinstance(m, _Rows)))
     contents = [m.content for m in messages if isinstance(m, _Rows) and m.content is not None]
     if not contents:
         return None
@@ -55,12 +85,13 @@ def _unpacked(messages: Sequence[WriterCommitMessage | None]) -> pa.Table | None
 class Writer(DataSourceArrowWriter):
     def __init__(self, path: str, options: Mapping[str, str]) -> None:
         self._path, self._options = path, options
+        self._limit = _Limit.of(path, options, "Table.open({path!r}).upsert(frame)")
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:  # type: ignore[override]  # PySpark's own
-        return _packed(iterator)
+        return _packed(iterator, self._limit)
 
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
-        rows = _unpacked(messages)
+        rows = _unpacked(messages, self._limit)
         if rows is None:
             return
         _create_if_missing(self._path, self._options, rows.schema)
@@ -88,12 +119,13 @@ class StreamWriter(DataSourceStreamArrowWriter):
                 "process; use foreachBatch(eventide.stream_sink(...))"
             )
         self._path, self._options, self._sink = path, options, sink
+        self._limit = _Limit.of(path, options, "foreachBatch(eventide.stream_sink({path!r}))")
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:  # type: ignore[override]  # PySpark's own
-        return _packed(iterator)
+        return _packed(iterator, self._limit)
 
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
-        rows = _unpacked(messages)
+        rows = _unpacked(messages, self._limit)
         if rows is None:
             return
         application = assemble(self._path, self._options)

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from support.command_line import content_of, run
-from support.small_table import LATER_MS, make, rows
+from support.small_table import make, rows
+from support.unsupported import refused_by_every_verb
 
-LOCAL = ("--engine", "local")
 MERGE_PROPERTY = "hoodie.record.merge.property.hoodie.payload"
 REFUSED: dict[str, dict[str, str]] = {
     "version 5": {"hoodie.table.version": "5"},
@@ -48,23 +48,6 @@ def change(path: Path, changes: dict[str, str]) -> None:
     file.write_text("\n".join([*kept, *(f"{key}={value}" for key, value in changes.items() if value)]) + "\n")
 
 
-def verbs(path: Path) -> list[tuple[object, ...]]:
-    return [
-        ("show", path),
-        ("read", path),
-        ("read", path, "--query", "read_optimized"),
-        ("plan", path, "--before", LATER_MS),
-        ("compact", path, "--before", LATER_MS, *LOCAL),
-        ("compact", path, "--before", LATER_MS, "--schedule-only", *LOCAL),
-        ("freshness", path),
-        ("verify", path),
-        ("verify", path, "--deep"),
-        ("clean", path, "--dry-run"),
-        ("clean", path),
-        ("archive", path),
-    ]
-
-
 @pytest.fixture(scope="module")
 def table(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("unsupported") / "t"
@@ -82,12 +65,7 @@ def test_every_verb_refuses_the_table_and_names_the_property(what: str, table: P
     change(table, changes)
     before = content_of(table)
     try:
-        for words in verbs(table):
-            answer = run(*words)
-            place = f"{words[0]} {words[2:]}: {answer.exit_code} {answer.stdout} {answer.stderr}"
-            assert answer.exit_code == 3, place
-            assert any(f"{key}={value}" in answer.stderr for key, value in changes.items() if value), place
-            assert not any(word in answer.stderr for word in ("restore", "remove", "roll back", "delete it")), place
+        refused_by_every_verb(table, {key: value for key, value in changes.items() if value})
         assert content_of(table) == before
     finally:
         properties.write_text(text)

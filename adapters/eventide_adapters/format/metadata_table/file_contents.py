@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -89,7 +89,10 @@ class KeysOfSlice:
         return pc.unique(pa.concat_arrays(shown))
 
 
-Question = ColumnsOfBase | RangesOfBase | RangesOfLog | FilterOfBase | KeysOfSlice
+class Question(Protocol):
+    """A question about data files. Hashable and picklable."""
+
+    def answer(self, storage: Storage) -> Any: ...
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,6 +24,7 @@ from eventide_adapters.format.metadata_table.merged import Source
 from eventide_adapters.format.metadata_table.records import Value, decode_value
 from eventide_adapters.format.timeline.archived_log import LogArchivedTimeline
 from eventide_adapters.format.timeline.archived_lsm import LsmArchivedTimeline
+from eventide_adapters.format.timeline.codec import HudiMetadataCodec
 from eventide_core.errors import (
     CorruptBaseFileError,
     CorruptLogBlockError,
@@ -66,6 +67,7 @@ class MetadataTableReader:
     data_timeline: Timeline
     blocks: BlockFilter
     has_utc_instants: bool = False
+    data_timeline_path: str = ""
     archive_path: str = ""
     _small_files: dict[tuple[str, int], bytes] = field(default_factory=dict[tuple[str, int], bytes], repr=False)
 
@@ -79,7 +81,8 @@ class MetadataTableReader:
         own = _own_properties(storage)
         timeline_path = f"{METADATA_DIRECTORY}/{_timeline_path(own, version)}"
         timeline = _timeline(storage, timeline_path)
-        data_timeline = _timeline(storage, _timeline_path(properties, version))
+        data_timeline_path = _timeline_path(properties, version)
+        data_timeline = _timeline(storage, data_timeline_path)
         pending = {i.requested_time for i in data_timeline.pending}
         completed = {i.requested_time for i in timeline.completed}
         return cls(
@@ -92,7 +95,8 @@ class MetadataTableReader:
             data_timeline,
             BlockFilter(frozenset(completed - pending), timeline.start),
             properties.get("hoodie.table.timeline.timezone", "LOCAL").upper() == "UTC",
-            _archive_path(own, version, timeline_path),
+            data_timeline_path=data_timeline_path,
+            archive_path=_archive_path(own, version, timeline_path),
         )
 
     @property
@@ -175,6 +179,15 @@ class MetadataTableReader:
             return None
         schema = self._base(found.base_file.path, found.base_file.size).info().get("schema")
         return None if schema is None else _text(schema, found.base_file.path)
+
+    def data_schema(self) -> str | None:
+        """The Avro schema of the table, by the latest write of its active timeline that states one."""
+        for write in reversed(self.data_timeline.writes):
+            path = f"{self.data_timeline_path}/{write.file_name}"
+            schema = HudiMetadataCodec().decode_commit(self.storage.read(path), path).schema
+            if schema:
+                return schema
+        return None
 
     def block_instants(self, path: str, size: int) -> frozenset[str | None]:
         """The instants of the blocks of a log file, including torn ones; None for a header that states no instant."""

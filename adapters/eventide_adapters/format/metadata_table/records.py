@@ -203,6 +203,11 @@ def bloom_filter_value(type_code: str, instant: str, bloom_filter: bytes) -> Val
     return {"type": _BLOOM_FILTER_TYPE, "BloomFilterMetadata": entry}
 
 
+def removed_bloom_filter_value(instant: str) -> Value:
+    entry = {"type": "", "timestamp": instant, "bloomFilter": b"", "isDeleted": True}
+    return {"type": _BLOOM_FILTER_TYPE, "BloomFilterMetadata": entry}
+
+
 @lru_cache(maxsize=64)
 def _parsed(schema: str) -> Any:
     return checked_schema(json.dumps(_without_logical_types(json.loads(schema))))

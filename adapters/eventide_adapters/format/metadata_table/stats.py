@@ -6,15 +6,19 @@ record would be a silent loss of rows. So each added file gets them:
 1. A file that repeats another file's records (a left-over) gets that file's statistics under its own name.
 2. A new base file gets the ranges of its rows, in the form of its source files' statistics, for the columns for which
    those exist.
+3. A file that is removed gets what Hudi's cleans give it: for each indexed column, a removal without values.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Final
 
+from eventide_adapters.format.avro.schema import table_fields
 from eventide_adapters.format.metadata_table.column_ranges import ColumnRange
 from eventide_adapters.format.metadata_table.file_contents import ColumnsOfBase, FileContents, RangesOfBase
+from eventide_adapters.format.metadata_table.index_definitions import index_definition
 from eventide_adapters.format.metadata_table.merged import merged_statistics
 from eventide_adapters.format.metadata_table.reader import MetadataTableReader
 from eventide_adapters.format.metadata_table.records import (
@@ -27,6 +31,10 @@ from eventide_adapters.format.metadata_table.records import (
 from eventide_core.errors import UnsupportedTableError
 from eventide_core.ports import AddedFile
 from eventide_core.table.file_name import BaseFileName
+
+_NO_VALUE: Final = 1  # Hudi's value type of a column without values
+_COUNTS: Final = ("valueCount", "nullCount", "totalSize", "totalUncompressedSize")
+_UNKNOWN: Final = -1  # Hudi's counts and sizes of a removed file
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +75,40 @@ class ColumnStatistics:
 
     def _sources(self) -> list[SourceFile]:
         return [SourceFile(file.partition, source) for file in self.added for source in file.sources]
+
+
+def removals(reader: MetadataTableReader, removed: Mapping[str, Sequence[str]]) -> Iterator[tuple[str, Value]]:
+    """The records that remove the statistics of files, given by partition. Keys and values.
+
+    The columns are those in the table's index definition. If it names none, they are the columns of the latest schema.
+    """
+    if not any(removed.values()):
+        return
+    definition = index_definition(reader.storage, COLUMN_STATS)
+    columns = definition.fields or _latest_columns(reader)
+    for partition, names in removed.items():
+        for name in names:
+            for column in columns:
+                value = empty_statistics(column, has_value_types=definition.is_of_second_version)
+                value |= dict.fromkeys(_COUNTS, _UNKNOWN) | {"fileName": name, "isDeleted": True}
+                yield column_stats_key(column, partition, name), column_stats_value(value)
+
+
+def _latest_columns(reader: MetadataTableReader) -> list[str]:
+    schema = reader.data_schema()
+    return [] if schema is None else [field.arrow.name for field in table_fields(schema)]
+
+
+def empty_statistics(column: str, *, has_value_types: bool) -> Value:
+    """The statistics of a column without values, but for the file's name and the counts."""
+    return {
+        "columnName": column,
+        "minValue": None,
+        "maxValue": None,
+        "isDeleted": False,
+        "isTightBound": False,
+        "valueType": {"typeOrdinal": _NO_VALUE, "additionalInfo": None} if has_value_types else None,
+    }
 
 
 def known_statistics(

@@ -3,8 +3,9 @@
 Each of its partitions needs, for an action of the table at the instant C:
 
     files                        the names and sizes of the files; a listing by the metadata table shows only these files
-    bloom_filters                the filter in the footer of each new base file; an index that finds none fails
-    column_stats                 `stats`; nothing for a file that is removed
+    bloom_filters                the filter in the footer of each new base file; an index that finds none fails. A removal
+                                 for each base file that is removed
+    column_stats                 `stats`
     partition_stats              nothing if rows stay or are removed: its ranges contain every row that is left
     record_index                 nothing if all rows stay: no key moves to another file group
     secondary_index_*            the same: no key has another value

@@ -51,9 +51,10 @@ from eventide_adapters.format.metadata_table.records import (
     files_key,
     files_value,
     kind_of,
+    removed_bloom_filter_value,
 )
 from eventide_adapters.format.metadata_table.secondary_index import SecondaryIndex
-from eventide_adapters.format.metadata_table.stats import ColumnStatistics
+from eventide_adapters.format.metadata_table.stats import ColumnStatistics, removals
 from eventide_adapters.format.metadata_table.written_stats import WrittenStatistics
 from eventide_adapters.format.timeline.codec import HudiMetadataCodec
 from eventide_core.errors import MetadataTableBusyError, UnsupportedTableError
@@ -112,7 +113,10 @@ class HudiMetadataUpdate:
         records: dict[str, Records] = {FILES: _files_records(changes)}
         if COLUMN_STATS in reader.partitions:
             if changes.written is None:
-                records[COLUMN_STATS] = list(ColumnStatistics(reader, changes.added, contents).records())
+                records[COLUMN_STATS] = [
+                    *ColumnStatistics(reader, changes.added, contents).records(),
+                    *removals(reader, changes.removed),
+                ]
             else:
                 statistics = WrittenStatistics(reader, changes, changes.written, contents)
                 records[COLUMN_STATS] = list(statistics.column_stats())
@@ -122,7 +126,7 @@ class HudiMetadataUpdate:
             records[RECORD_INDEX] = list(record_index_changes(reader, instant, changes, contents))
         if BLOOM_FILTERS in reader.partitions:
             records[BLOOM_FILTERS] = _bloom_filters(instant, changes, contents)
-        by_value = {partition: _by_value(reader, partition, changes) for partition in reader.partitions}
+        by_value = {partition: _by_value(reader, partition, changes, contents) for partition in reader.partitions}
         dropped = [partition for partition, found in by_value.items() if found is None]
         if PARTITION_STATS in reader.partitions and changes.rows is RowChange.ROLLED_BACK:
             dropped.append(PARTITION_STATS)
@@ -203,6 +207,10 @@ def read_ahead(reader: MetadataTableReader, changes: FileChanges, contents: File
         questions += key_questions(changes)
     if BLOOM_FILTERS in reader.partitions:
         questions += [FilterOfBase(file.path) for file in _bases(changes)]
+    for partition in reader.partitions:
+        if kind_of(partition) == SECONDARY_INDEX_PREFIX and changes.written is not None:
+            index = SecondaryIndex(index_definition(reader.storage, partition))
+            questions += index.questions(changes) if index.is_followed(changes.written) else ()
     contents.ask(questions)
 
 
@@ -210,7 +218,9 @@ def _bases(changes: FileChanges) -> list[AddedFile]:
     return [file for file in changes.added if BaseFileName.parse(file.name) is not None]
 
 
-def _by_value(reader: MetadataTableReader, partition: str, changes: FileChanges) -> Records | None:
+def _by_value(
+    reader: MetadataTableReader, partition: str, changes: FileChanges, contents: FileContents
+) -> Records | None:
     """The records for an index over values; empty for any other partition; None for an index that cannot follow."""
     kind = kind_of(partition)
     if kind not in (names.SECONDARY_INDEX_PREFIX, names.EXPRESSION_INDEX_PREFIX):
@@ -218,8 +228,8 @@ def _by_value(reader: MetadataTableReader, partition: str, changes: FileChanges)
     definition = index_definition(reader.storage, partition)
     match kind:
         case names.SECONDARY_INDEX_PREFIX if changes.written is not None:
-            index = SecondaryIndex(reader.storage, definition)
-            return list(index.changes(changes)) if index.is_followed(changes.written) else None
+            index = SecondaryIndex(definition)
+            return list(index.changes(changes, contents)) if index.is_followed(changes.written) else None
         case names.SECONDARY_INDEX_PREFIX if changes.rows is not RowChange.NONE:
             return None
         case names.EXPRESSION_INDEX_PREFIX if changes.rows is RowChange.NONE:
@@ -234,7 +244,7 @@ def _placing(reader: MetadataTableReader, partition: str) -> Callable[[str], str
     """A function that returns the part of a record's key that selects its file group."""
     if kind_of(partition) != SECONDARY_INDEX_PREFIX:
         return lambda key: key
-    return SecondaryIndex(reader.storage, index_definition(reader.storage, partition)).placing
+    return SecondaryIndex(index_definition(reader.storage, partition)).placing
 
 
 def _logs(reader: MetadataTableReader, instant: str, partition: str, records: Records) -> list[_Log]:
@@ -325,4 +335,8 @@ def _bloom_filters(instant: str, changes: FileChanges, contents: FileContents) -
         if known is not None:
             value = bloom_filter_value(known[0], instant, known[1].encode())
             found.append((bloom_filter_key(file.partition, file.name), value))
+    for partition, removed in changes.removed.items():
+        for name in removed:
+            if BaseFileName.parse(name) is not None:
+                found.append((bloom_filter_key(partition, name), removed_bloom_filter_value(instant)))
     return found

@@ -34,13 +34,18 @@ from eventide_adapters.format.metadata_table.records import (
     partition_stats_key,
     partition_stats_value,
 )
-from eventide_adapters.format.metadata_table.stats import SourceFile, column_models, known_statistics, range_record
+from eventide_adapters.format.metadata_table.stats import (
+    SourceFile,
+    column_models,
+    empty_statistics,
+    known_statistics,
+    range_record,
+)
 from eventide_core.errors import UnsupportedTableError
 from eventide_core.ports import AddedFile, FileChanges, WrittenRows
 from eventide_core.table.file_name import BaseFileName
 
 _EXAMPLES_MAX: Final = 64  # the most files whose statistics are looked up; each write covers all columns
-_NO_VALUE: Final = 1  # Hudi's value type of a column without values
 
 _PLAIN: Final[Mapping[Any, tuple[str, int]]] = {
     pa.bool_(): ("BooleanWrapper", 2),
@@ -117,24 +122,12 @@ class WrittenStatistics:
                 "cannot determine which columns have; write to the table once with Hudi, or let eventide drop "
                 "the metadata table (eventide.metadata.table=drop)"
             )
-        return {name: _empty_model(name, has_value_types=has_value_types) for name in wanted} | models
+        return {name: empty_statistics(name, has_value_types=has_value_types) for name in wanted} | models
 
 
 def _all_columns(written: WrittenRows) -> Iterator[str]:
     """The names of all columns, and the dotted names of the fields in structs."""
     yield from column_names(pa.schema([field.arrow for field in table_fields(written.shape.schema)]))
-
-
-def _empty_model(column: str, *, has_value_types: bool) -> Value:
-    """The statistics of a column for which no file had a value."""
-    return {
-        "columnName": column,
-        "minValue": None,
-        "maxValue": None,
-        "isDeleted": False,
-        "isTightBound": False,
-        "valueType": {"typeOrdinal": _NO_VALUE, "additionalInfo": None} if has_value_types else None,
-    }
 
 
 def _first_form(name: str, column: str, found: ColumnRange, model: Value) -> Value:

@@ -43,8 +43,7 @@ def _wrong_instants(facts: TableFacts, log: LogFile, scan: LogScan) -> Iterator[
             yield Finding(log.path, f"has {found[writer]} blocks of {writer}, but that commit wrote {least}", _RESTORE)
     of_name = log.name.instant
     is_of_one_write = facts.slices_by_completion_time and of_name in writers
-    # On version 6, the name states the slice, and nothing in a slice is older than it; except for left-overs.
-    is_of_slice = not facts.slices_by_completion_time and log.name.version > 0 and log.path not in facts.left_overs
+    is_of_slice = not facts.slices_by_completion_time and log.name.version > 0 and not _may_be_left_over(facts, log)
     group = (log.path.rpartition("/")[0], log.name.file_id)
     for block in scan.blocks:
         instant = block.instant
@@ -59,6 +58,14 @@ def _wrong_instants(facts: TableFacts, log: LogFile, scan: LogScan) -> Iterator[
             yield Finding(log.path, f"{place}, but the file is of {of_name}", _RESTORE)
         elif is_of_slice and instant < of_name:
             yield Finding(log.path, f"{place}, but its slice began later, at {of_name}", _RESTORE)
+
+
+def _may_be_left_over(facts: TableFacts, log: LogFile) -> bool:
+    """On version 6, the name states the slice, and nothing in a slice is older than it; except for left-overs.
+
+    Those from before a downgrade are named as any log file, and the compaction that made them may be archived or untold.
+    """
+    return log.path in facts.left_overs or log.path in facts.archived_left_overs or log.name.instant in facts.untold
 
 
 def check_base_files(facts: TableFacts) -> Iterator[Observation]:

@@ -72,7 +72,8 @@ class TableFacts:
     where they are still there, `unplanned` the instants of those whose file is empty.
     `left_overs` says of which log file each is the copy or link. `going` are files that
     something pending is taking away, `saved` those that savepoints keep, `archived` those that archived writes say they
-    wrote; `untold` are writes that are older than the archived timeline.
+    wrote, `archived_left_overs` those of them that are left-overs; `untold` are writes that are older than the archived
+    timeline.
     `row_counts` are by base file, as its footer has them. `event_times` are those of the log files of the latest
     slices, as the planner gets them, `uncompacted` those of their records that are said to be in no base file.
     `indexed_files` are those that Hudi's metadata table lists, with their sizes. `late_index_compaction` describes the
@@ -97,6 +98,7 @@ class TableFacts:
     going: frozenset[str]
     saved: Mapping[str, frozenset[str]]
     archived: frozenset[str]
+    archived_left_overs: frozenset[str]
     untold: frozenset[str]
     log_scans: Mapping[str, LogScan]
     row_counts: Mapping[str, int]

@@ -80,7 +80,7 @@ class FactsReader:
         saved = reader.saved()
         reader.check_readable()
         left_overs = reader.left_overs(commits)
-        archived, untold = reader.archived(commits, listing, logs)
+        archived, archived_left_overs, untold = reader.archived(commits, listing, logs)
         bases, base_problems = self._row_counts(state)
         shape, fresh, log_facts, fresh_problem = self._freshness(state, is_deep)
         indexed, index_problem = self._indexed(config, timeline)
@@ -103,6 +103,7 @@ class FactsReader:
             going=going,
             saved=saved,
             archived=archived,
+            archived_left_overs=archived_left_overs,
             untold=untold,
             log_scans=logs,
             row_counts=bases,

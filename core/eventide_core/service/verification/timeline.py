@@ -88,9 +88,10 @@ class TimelineReader:
 
     def archived(
         self, commits: Mapping[str, CommitMetadata], listing: Iterable[DataFile], logs: Mapping[str, LogScan]
-    ) -> tuple[frozenset[str], frozenset[str]]:
-        """What archived writes wrote, of those that wrote the files that no active one names; and which of these writes are
-        older than the archived timeline, so that nothing shows what they wrote. A downgrade to version 6 leaves such.
+    ) -> tuple[frozenset[str], frozenset[str], frozenset[str]]:
+        """What archived writes wrote, of those that wrote the files that no active one names; what of it are left-overs; and
+        which of these writes are older than the archived timeline, so that nothing shows what they wrote. A downgrade to
+        version 6 leaves such.
         """
         named = {stat.path for commit in commits.values() for stat in commit.stats}
         times: set[str] = set()
@@ -103,6 +104,7 @@ class TimelineReader:
             # wrote it.
             times.update(logs[file.path].instants if file.path in logs else ())
         found: set[str] = set()
+        left_overs: set[str] = set()
         untold: set[str] = set()
         # The directory of version 8 and later, which a downgrade leaves there, with what it doesn't take over.
         was_downgraded = not self.config.slices_by_completion_time and bool(self.files.storage.list(_LATER_TIMELINE))
@@ -114,7 +116,9 @@ class TimelineReader:
                         untold.add(time)
                 elif (commit := archive.commit(time)) is not None:
                     found.update(stat.path for stat in commit.stats)
-        return frozenset(found), frozenset(untold)
+                    said = CompactionExtraMetadata.of(time, commit)
+                    left_overs.update(() if said is None else said.origins)
+        return frozenset(found), frozenset(left_overs), frozenset(untold)
 
     def left_overs(self, commits: Mapping[str, CommitMetadata]) -> Mapping[str, str]:
         """Of each link and copy that a commit names, the log file that it is of."""

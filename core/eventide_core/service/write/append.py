@@ -40,6 +40,7 @@ from eventide_core.table.bucket import BUCKET_INDEX_DIRECTORY
 from eventide_core.table.commit_metadata import EVENT_TIMES_KEY, WRITER, WRITER_KEY, CommitMetadata, WriteStat
 from eventide_core.table.file_group_write import FileGroupWrite, Placement
 from eventide_core.table.file_name import path_in
+from eventide_core.table.instant import Action
 from eventide_core.table.slice_read import SliceRead
 from eventide_core.table.table_config import TableConfig
 from eventide_core.table.timeline import Timeline
@@ -221,7 +222,11 @@ class Append:
             log_names=LogNames.of(state.listing, planned_groups(self.files, state.config, state.timeline)),
             sizes=base_file_sizes(
                 operation,
-                (state.commits[i.requested_time] for i in reversed(state.timeline.writes)),
+                (
+                    state.commits[i.requested_time]
+                    for i in reversed(state.timeline.writes)
+                    if i.action is not Action.REPLACE_COMMIT
+                ),
                 self.options,
             ),
         )

@@ -77,6 +77,7 @@ def base_file_sizes(
     """The target size of base files, and the limit below which a file counts as small.
 
     The size of a record is that of the last write that made enough of base files; otherwise, the option's value.
+    Clusterings don't count, as in Hudi.
     """
     small_bytes = options.get(keys.SMALL_FILE_BYTES)
     fills_up = operation in (WriteOperation.UPSERT, WriteOperation.INSERT) and small_bytes > 0
@@ -85,6 +86,7 @@ def base_file_sizes(
         small_bytes=small_bytes,
         small_files_max=options.get(keys.SMALL_FILES_MAX) if fills_up else 0,
         record_bytes=_record_bytes(newest_first, small_bytes, options),
+        new_group_rows=None if options.get(keys.INSERT_AUTO_SPLIT) else options.get(keys.INSERT_SPLIT_SIZE),
     )
 
 

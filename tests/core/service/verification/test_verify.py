@@ -1,6 +1,7 @@
 """`eventide verify` on tables that Hudi wrote: no false alarm through a table's whole life, and what the user is told."""
 
 import pickle
+import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TypeVar
@@ -11,6 +12,7 @@ from eventide import Table
 from eventide_core.errors import NotAHudiTableError
 from support import golden
 from support.command_line import content_of, run, run_json
+from support.small_table import HOUR_MS, SOON, make, rows
 
 pytestmark = pytest.mark.slow
 
@@ -68,6 +70,32 @@ def test_a_log_that_is_older_than_the_archived_timeline_is_no_orphan(tmp_path: P
     assert found.ok, found.failed
     (orphans,) = [check for check in found.checks if check.name == "orphan-files"]
     assert any("older than the archived timeline" in remark for remark in orphans.remarks)
+
+
+@pytest.mark.parametrize("is_archive_left_behind", [False, True])
+def test_a_left_over_from_before_a_downgrade_is_sound_after_its_compaction_is_archived(
+    is_archive_left_behind: bool, tmp_path: Path
+) -> None:
+    """Version 8 names left-overs as any log file of the slice, and their blocks are older than the slice."""
+    path = tmp_path / "t"
+    table = make(path, 6)
+    for hours in (0, 1, 3):
+        table.upsert(rows(("k0", hours, "written")))
+    instant = table.compact(before=int(time.time() * 1000) + 2 * HOUR_MS, link_mode="copy").instant
+    (left_over,) = path.glob(f"part=*/.*_{instant}.log.0_*")
+    later = left_over.name.replace(".log.0_", ".log.1_")
+    left_over.rename(left_over.with_name(later))
+    for file in path.glob(f".hoodie/{instant}.*"):
+        file.write_bytes(file.read_bytes().replace(left_over.name.encode(), later.encode()))
+    table = Table.open(str(path), SOON)
+    for hours in range(4, 9):
+        table.upsert(rows(("k0", hours, "later")))
+    assert instant in table.archive()
+    if is_archive_left_behind:
+        for file in path.glob(".hoodie/archived/.commits_*"):
+            file.unlink()
+    found = table.verify(deep=True)
+    assert found.ok, found.failed
 
 
 def test_a_link_that_leads_out_of_the_table_is_reported_and_not_followed(tmp_path: Path) -> None:

@@ -20,7 +20,7 @@ from eventide_core.errors import EngineError
 from eventide_core.ports import NoProgress
 from eventide_core.table.instant import Action
 from eventide_core.table.write_shape import WriteOperation
-from support.indexed_table import INDEXES, OPTIONS, indexed, own_rows, with_ids
+from support.indexed_table import INDEXES, OPTIONS, SECONDARY, indexed, own_rows, with_ids
 from support.thresholds import dividing_plan
 
 T = TypeVar("T")
@@ -113,7 +113,7 @@ def entries(path: Path, partition: str) -> int:
 def test_a_write_reads_data_files_in_tasks_alone_and_none_under_the_lock(
     name: str, operation: str, tmp_path: Path
 ) -> None:
-    path = indexed(name, tmp_path)
+    path = indexed(name, tmp_path, has_secondary_index=name == "v9_mdt")
     watch = Watch()
     table = Table(str(path), OPTIONS, watched(path, watch))
     rows = own_rows(Table.open(str(path))).slice(0, 4)
@@ -130,6 +130,7 @@ def test_a_write_reads_data_files_in_tasks_alone_and_none_under_the_lock(
     grown = {partition for partition in INDEXES if entries(path, partition) > before[partition]}
     assert {"column_stats"} <= grown
     assert operation == "delete" or "record_index" in grown
+    assert name == "v6_mdt" or entries(path, SECONDARY) > 0
 
 
 @pytest.mark.parametrize("name", ["v6_mdt", "v9_mdt"])

@@ -5,14 +5,18 @@ from typing import Any
 
 import pytest
 
-from eventide_core.action.base_file_sizes import BaseFileSizes
+from eventide_core.action.base_file_sizes import BaseFileSizes, fill
 from eventide_core.config import (
     COMBINE_BEFORE_INSERT,
     DROP_INSERT_DUPLICATES,
+    INSERT_AUTO_SPLIT,
     INSERT_DUPLICATES,
+    INSERT_SPLIT_SIZE,
     LOG_BLOCK_EVENT_TIME_BUCKET,
     LOG_BLOCK_FORMAT,
     PARQUET_CODEC,
+    PARQUET_MAX_FILE_SIZE,
+    RECORD_SIZE_ESTIMATE,
     InsertDuplicates,
     Options,
     ParquetCodec,
@@ -50,6 +54,23 @@ def test_sizes_of_base_files_are_hudis_defaults() -> None:
     assert base_file_sizes(WriteOperation.UPSERT, (), Options({})) == BaseFileSizes(
         bytes_max=120 * 1024 * 1024, small_bytes=100 * 1024 * 1024, small_files_max=1, record_bytes=1024
     )
+
+
+@pytest.mark.parametrize(
+    ("values", "groups"),
+    [
+        ({RECORD_SIZE_ESTIMATE: str(1 << 20)}, [100] * 10),
+        ({INSERT_SPLIT_SIZE: "300"}, [1000]),
+        ({INSERT_SPLIT_SIZE: "300", INSERT_AUTO_SPLIT: "false"}, [250] * 4),
+        ({INSERT_AUTO_SPLIT: "false"}, [1000]),
+    ],
+)
+def test_new_file_groups_get_as_many_records_as_fit_or_as_the_user_sets(
+    values: dict[str, str], groups: list[int]
+) -> None:
+    options = Options({PARQUET_MAX_FILE_SIZE: str(100 << 20), **values})
+    sizes = base_file_sizes(WriteOperation.BULK_INSERT, (), options)
+    assert [filling.rows for filling in fill(1000, (), sizes)] == groups
 
 
 @pytest.mark.parametrize(
