@@ -17,8 +17,8 @@ class Curve:
     values: Sequence[float]
 
 
-def picture(title: str, places: Sequence[float], curves: Sequence[Curve]) -> str:
-    """The curves over the same places, each with its values beside its points."""
+def picture(title: str, places: Sequence[float], curves: Sequence[Curve], *, bottom: float | None = None) -> str:
+    """The curves over the same places, each with its values beside its points; `bottom` is the value at the lower edge."""
     across = _scale(places, _LEFT, _WIDTH - 40)
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {_HEIGHT}" font-family="sans-serif" font-size="10">',
@@ -31,7 +31,7 @@ def picture(title: str, places: Sequence[float], curves: Sequence[Curve]) -> str
         for x, place in zip(across, places, strict=True)
     ]
     for number, (curve, color) in enumerate(zip(curves, _COLORS, strict=False)):
-        up = _scale(curve.values, _TOP + _INNER, _TOP + 10)
+        up = _scale(curve.values, _TOP + _INNER, _TOP + 10, bottom)
         points = " ".join(f"{x:.1f},{y:.1f}" for x, y in zip(across, up, strict=True))
         parts.append(f'<polyline points="{points}" fill="none" stroke="{color}" stroke-width="1.5"/>')
         for x, y, value in zip(across, up, curve.values, strict=True):
@@ -42,9 +42,9 @@ def picture(title: str, places: Sequence[float], curves: Sequence[Curve]) -> str
     return "\n".join([*parts, "</svg>", ""])
 
 
-def _scale(values: Sequence[float], start: float, end: float) -> list[float]:
+def _scale(values: Sequence[float], start: float, end: float, bottom: float | None = None) -> list[float]:
     """Where the values stand between two ends, by their logarithms; zero stands a step before the least above it."""
     least = min((value for value in values if value > 0), default=1.0)
     logs = [math.log(value) if value > 0 else math.log(least) - 1 for value in values]
-    low, high = min(logs), max(logs)
+    low, high = min(logs) if bottom is None else math.log(bottom), max(logs)
     return [start + (end - start) * ((value - low) / (high - low) if high > low else 0.5) for value in logs]

@@ -285,14 +285,14 @@ class BusyError(EventideError, BlockingIOError):
 
 
 class WriteConflictError(BusyError):
-    """Another writer changed the same file groups meanwhile; nothing was committed.
+    """Another writer changed the same file groups in the meantime; nothing was committed.
 
     Write again.
     """
 
 
 class MetadataTableBusyError(BusyError):
-    """Hudi is compacting the metadata table of a table of version 6, and nobody else can commit to it meanwhile.
+    """Hudi is compacting the metadata table of a table of version 6, and nobody else can commit to it in the meantime.
 
     Try again. If the error stays, the writer is dead: Hudi's next write completes the compaction.
     """

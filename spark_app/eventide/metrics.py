@@ -39,7 +39,8 @@ def _measure(application: Application, sink: MetricsSink) -> None:
     fresh = None if table.problems else application.freshness.now(state)
     now_ms = application.clock.now_ms()
     logs = backlog(table.file_slices, table.facts)
-    sink.write(state.config.name, now_ms, table_metrics(fresh, logs, kept_bytes(state, history), history, now_ms))
+    measured = table_metrics(fresh, logs, kept_bytes(state, history), history, table.metadata_table, now_ms)
+    sink.write(state.config.name, now_ms, measured)
 
 
 @cache

@@ -13,6 +13,7 @@ from eventide_core.service.state.single_writers import single_writer_note, write
 from eventide_core.service.state.table import TableState
 from eventide_core.table.file_slice import FileSlice, LogFile
 from eventide_core.table.instant import Action, Instant
+from eventide_core.table.metadata_table import MetadataTableStatus
 from eventide_core.table.plans import CompactionPlan, ForeignPlan
 
 _DEFAULT_LOCK = "FileSystemBasedLockProvider"
@@ -24,8 +25,8 @@ class TableDescription:
 
     `event_time_field` is None if neither the table nor an option names it. `facts` are those of the log files of the
     latest slices, by path; `problems` states why a log file has none. `plans` are those of the pending compactions, by
-    instant. `single_writers` are open writes whose writers expect to be the only writer. `metadata_delta_commits` counts
-    the delta commits that no compaction of Hudi's metadata table has merged; None if the table has no metadata table.
+    instant. `single_writers` are open writes whose writers expect to be the only writer. `metadata_table` is None if the
+    table has none.
     `unused_lock` is the lock provider that the table's settings name but the options don't.
     """
 
@@ -36,7 +37,7 @@ class TableDescription:
     problems: Mapping[str, str]
     plans: Mapping[str, CompactionPlan | ForeignPlan]
     single_writers: tuple[Instant, ...] = ()
-    metadata_delta_commits: int | None = None
+    metadata_table: MetadataTableStatus | None = None
     unused_lock: str | None = None
 
     @property
@@ -66,7 +67,10 @@ class TableDescription:
                 "ordering_fields": list(config.ordering_fields),
                 "event_time_field": self.event_time_field,
                 "metadata_partitions": list(config.metadata_partitions),
-                "metadata_delta_commits": self.metadata_delta_commits,
+                "metadata_delta_commits": None if self.metadata_table is None else self.metadata_table.delta_commits,
+                "metadata_last_compaction": None
+                if self.metadata_table is None
+                else self.metadata_table.last_compaction,
                 "cut_ms": self.state.cut_ms,
             },
             "timeline": [_instant(instant) for instant in self.state.timeline.instants],
@@ -142,11 +146,13 @@ def describe(application: Application) -> TableDescription:
         if instant.action is Action.COMPACTION
     }
     alone = writes_of_single_writers(files, state.config, state.timeline)
-    backlog = files.metadata_table.delta_commits_since_compaction() if state.config.metadata_partitions else None
+    metadata_table = files.metadata_table.status() if state.config.metadata_partitions else None
     lock = state.config.properties.get(LOCK_PROVIDER)
     is_used = lock is None or application.options.get(LOCK_PROVIDER) is not None or lock.endswith(_DEFAULT_LOCK)
     unused_lock = None if is_used else lock
-    return TableDescription(files.storage.root, state, field, facts, problems, plans, alone, backlog, unused_lock)
+    return TableDescription(
+        files.storage.root, state, field, facts, problems, plans, alone, metadata_table, unused_lock
+    )
 
 
 def _unused_lock_note(provider: str) -> str:

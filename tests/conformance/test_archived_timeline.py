@@ -146,6 +146,34 @@ def test_the_cut_outlives_the_commit_that_published_it(
     assert rows(table.snapshot().to_arrow()) == rows(hudi_rs.read(path)) == seen
     table.compact(table.plan_compaction(EPOCH_MS * 2))
     assert rows(table.snapshot().to_arrow()) == rows(hudi_rs.read(path)) == rows(judge.read(path)) == seen
+    check_hudi_goes_on_with_a_merged_archive(path, options, judge)
+
+
+def check_hudi_goes_on_with_a_merged_archive(path: Path, options: dict[str, str], judge: HudiJudge) -> None:
+    """It lists what eventide archived and merged, and archives and merges on."""
+    batches = {
+        "hoodie.timeline.compaction.batch.size": "2",
+        "hoodie.archive.merge.enable": "true",
+        "hoodie.archive.merge.files.batch.size": "2",
+    }
+    directory = path / Table.open(str(path)).state().config.archive_path
+    hudis = {file.name for file in directory.iterdir()}
+    row = {"id": "k00000", "part": "a", "event_ts": EPOCH_MS * 2 + 9, "val": "merged", "amount": 1.0}
+    table = Table.open(str(path), options | batches)
+    for _ in range(3):
+        table.upsert(pa.Table.from_pylist([row], schema=PLAIN))
+        table.compact(before=EPOCH_MS * 2 + 10)
+        table.archive()
+    assert hudis - {file.name for file in directory.iterdir()}, "nothing of Hudi's was merged"
+    archived = {i.requested_time for i in table.state().archived_writes()}
+    judge.sql(f"create table merged using hudi location '{path}'")
+    listed = judge.call("show_archived_commits", table="merged", limit=1000, start_ts="2020", end_ts="2099")
+    judge.sql("drop table merged")
+    assert archived <= set(listed.column("commit_time").to_pylist())
+    judge.write(path, [row | {"val": "on"}], PLAIN, options=options | batches)
+    found = Table.open(str(path))
+    assert archived <= {i.requested_time for i in found.state().archived_writes()}
+    assert rows(found.snapshot().to_arrow()) == rows(judge.read(path))
 
 
 def with_long_history(path: Path) -> list[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import cast
 from xml.etree import ElementTree
 
 import pyarrow as pa
@@ -15,7 +16,10 @@ from benchmarks.processes import Cost
 from benchmarks.report import Sample, table_of
 from benchmarks.results import BEGIN, END, with_results
 from benchmarks.workloads import workloads
+from benchmarks.years import CountedStorage, Life, live
 from eventide import Table
+from eventide_adapters.storage.local import LocalStorage
+from eventide_core.ports import Storage
 
 POINT = Point(records=400, slices=2, logs=3, columns=2, share=0.1)
 
@@ -101,3 +105,13 @@ def test_a_picture_is_whole_and_shows_every_value() -> None:
 
 def _sorted(rows: pa.Table, columns: list[str]) -> list[dict[str, object]]:
     return rows.select(columns).sort_by("id").to_pylist()
+
+
+def test_a_life_is_measured_in_stretches(tmp_path: Path) -> None:
+    counted = CountedStorage(LocalStorage(tmp_path / "years"))
+    life = Life(str(tmp_path / "years"), cast(Storage, counted))
+    life.create(9)
+    first, second = live(life, counted, tmp_path / "years", commits=12, parts=2)
+    assert (first.until, second.until) == (6, 12)
+    assert 0 < first.calls < second.calls  # the tenth commit has a compaction
+    assert second.files["outcomes"] == 1

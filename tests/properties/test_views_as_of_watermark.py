@@ -177,12 +177,12 @@ def test_a_tag_names_one_commit_and_a_commit_has_one_tag(days: Kept) -> None:
     now = days.table.tag("now")
     assert days.table.tag("now", instant=now.instant).instant == now.instant
     first = days.table.watermarks()[0].compaction.requested_time
-    with pytest.raises(RefusedError, match=f"the tag now is that of {now.instant}"):
+    with pytest.raises(RefusedError, match=f"the tag now belongs to {now.instant}"):
         days.table.savepoint(first, tag="now")
-    with pytest.raises(RefusedError, match="under the tag now already"):
+    with pytest.raises(RefusedError, match="already has a savepoint under the tag now"):
         days.table.savepoint(now.instant, tag="then")
     days.table.savepoint(first)
-    with pytest.raises(RefusedError, match="without a tag already"):
+    with pytest.raises(RefusedError, match="already has a savepoint without a tag"):
         days.table.savepoint(first, tag="first")
     for name in ("", "two\nlines", "-x", "x" * 200):
         with pytest.raises(ConfigError, match="letters"):

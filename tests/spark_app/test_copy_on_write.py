@@ -168,5 +168,5 @@ def test_a_log_file_in_a_copy_on_write_table_is_refused_by_every_verb(words: tup
     before = content_of(path)
     answer = run(words[0], path, *words[1:])
     assert answer.exit_code == 3, answer
-    assert "hoodie.table.type=COPY_ON_WRITE, and there is the log file" in answer.stderr
+    assert "hoodie.table.type=COPY_ON_WRITE, but the table has the log file" in answer.stderr
     assert content_of(path) == before

@@ -113,7 +113,7 @@ def test_an_incremental_query_merges_the_versions_of_its_commits(path: Path) -> 
 
 def test_a_write_with_two_versions_of_a_key_is_refused(path: Path) -> None:
     table = written(path, "Joined")
-    with pytest.raises(InvalidRecordError, match="record key 'k0' is twice in one write"):
+    with pytest.raises(InvalidRecordError, match="record key 'k0' occurs twice in one write"):
         table.upsert(rows(("k0", 6, "d"), ("k0", 7, "e")))
     assert words(table.snapshot().to_arrow()) == {"k0": "abbc", "k1": "abbc"}
 

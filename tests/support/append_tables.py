@@ -1,4 +1,4 @@
-"""Small tables of four columns that eventide writes, and their rows as a test says them."""
+"""Small tables of four columns that eventide writes, and their rows in the form that tests compare."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Archived timelines of version 8 and later as Hudi lays them out, of any length."""
+"""Archived timelines of version 8 and later, of any length, in Hudi's layout."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _COMMIT = fastavro.parse_schema(
 
 @dataclass(frozen=True, slots=True)
 class Archived:
-    """One archived instant. `extra` is what a commit's metadata say beside their write stats."""
+    """One archived instant. `extra` is the metadata of a commit beside its write stats."""
 
     requested: str
     completed: str
@@ -58,7 +58,7 @@ class Archived:
 
 
 def instants(count: int, first_ms: int, step_ms: int = 60_000) -> list[Archived]:
-    """Delta commits, one after the other; the metadata of each are some two kilobytes that no other has."""
+    """Delta commits, one after another. Each has about two kilobytes of unique metadata."""
     return [
         Archived(
             instant_time(first_ms + nth * step_ms),
@@ -70,7 +70,7 @@ def instants(count: int, first_ms: int, step_ms: int = 60_000) -> list[Archived]
 
 
 def write_file(directory: Path, archived: Sequence[Archived], level: int = 0, *, row_group: int = 1000) -> str:
-    """Writes one file of archived instants; its name, which no manifest has yet."""
+    """Writes one file of archived instants. Returns its name, which no manifest contains yet."""
     times = [instant.requested for instant in archived]
     name = f"{min(times)}_{max(times)}_{level}.parquet"
     directory.mkdir(parents=True, exist_ok=True)
@@ -80,14 +80,14 @@ def write_file(directory: Path, archived: Sequence[Archived], level: int = 0, *,
 
 
 def publish(directory: Path, names: Sequence[str], version: int = 1) -> None:
-    """Makes these the files that count."""
+    """Makes these the files of the latest manifest."""
     files = [{"fileName": name, "fileLen": (directory / name).stat().st_size} for name in names]
     (directory / f"manifest_{version}").write_text(json.dumps({"files": files}))
     (directory / "_version_").write_text(str(version))
 
 
 def write_tree(directory: Path, archived: Sequence[Archived]) -> list[str]:
-    """Files as Hudi's merges leave them: the oldest instants in files of thousands, the newest in files of tens."""
+    """Writes files as Hudi's merges leave them: the oldest instants in files of thousands, the newest in files of tens."""
     names: list[str] = []
     position = 0
     for level, size in ((3, 1000), (2, 100), (1, 10)):

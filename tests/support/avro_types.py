@@ -1,4 +1,4 @@
-"""Strategies of Avro types and of values that fit them, and of how a table's schema may grow beyond a writer's."""
+"""Strategies for Avro types, for values of these types, and for schema evolution of a table beyond a writer's schema."""
 
 from __future__ import annotations
 
@@ -66,20 +66,20 @@ FLAT: dict[str, tuple[Any, Values]] = {
 
 @dataclass(frozen=True, slots=True)
 class TypedValues:
-    """A type, and the values that fit it. `later` is what a table's schema may say of it after it evolved."""
+    """A type, and values of it. `later` is the type that a table's schema may have after it evolved."""
 
     avro: Any
     values: Values
     later: Any
 
 
-# Promotions of Avro itself; what Hudi adds is tested value by value.
+# Promotions of Avro itself. Hudi's additional ones are tested value by value.
 _LATER = {"int": ("long", "double"), "string": ("bytes",)}
 
 
 @st.composite
 def avro_types(draw: st.DrawFn, *, depth: int = 3, evolves: bool = False) -> TypedValues:
-    """Any type down to `depth`, null in any place of a union; every named type has a name of its own."""
+    """Any type down to `depth`, with null at any position of a union. Every named type has a unique name."""
     return _type(draw, count(), depth, evolves)
 
 
@@ -104,7 +104,7 @@ def _type(draw: st.DrawFn, names: Iterator[int], depth: int, evolves: bool) -> T
         case "record":
             return _record(draw, names, depth, evolves)
         case "union" if not evolves:
-            # Branches whose values no other one would take.
+            # Branches whose values fit no other branch.
             types: list[Any] = ["null", "boolean", "long", "string", {"type": "array", "items": "int"}]
             branches = draw(st.permutations(types))
             values = st.none() | st.booleans() | st.integers(-9, 1 << 40) | TEXT | st.lists(FLAT["int"][1], max_size=2)
@@ -114,7 +114,7 @@ def _type(draw: st.DrawFn, names: Iterator[int], depth: int, evolves: bool) -> T
 
 
 def _bare(draw: st.DrawFn, names: Iterator[int], depth: int, evolves: bool) -> TypedValues:
-    """A type that may stand beside null."""
+    """A type that can be in a union with null."""
     if depth and draw(st.booleans()):
         return _record(draw, names, depth, evolves)
     kind = draw(st.sampled_from([kind for kind in FLAT if kind != "null"]))
@@ -128,7 +128,7 @@ def _bare(draw: st.DrawFn, names: Iterator[int], depth: int, evolves: bool) -> T
 def _record(draw: st.DrawFn, names: Iterator[int], depth: int, evolves: bool) -> TypedValues:
     name = f"r{next(names)}"
     fields = [_type(draw, names, depth - 1, evolves) for _ in range(draw(st.integers(1, 3)))]
-    # A last one that takes a byte: Avro items without any are refused.
+    # The last branch takes at least a byte, because Avro items without bytes are refused.
     fields.append(TypedValues("int", FLAT["int"][1], "int"))
     later = [{"name": f"f{place}", "type": field.later} for place, field in enumerate(fields)]
     if evolves:

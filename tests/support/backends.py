@@ -1,4 +1,4 @@
-"""Tables on each storage: their place, how they are reached, and the form of their left-overs."""
+"""Tables on each storage: their location, their options, and the form of their left-overs."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from support.servers.s3_servers import BUCKET, S3Server
 
 @dataclass(frozen=True, slots=True)
 class Backend:
-    """An empty place for one table. `options` are what its user has to say besides the URI."""
+    """An empty location for one table. `options` are what a user has to set in addition to the URI."""
 
     uri: str
     options: dict[str, str]
@@ -37,12 +37,12 @@ class Backend:
         return replace(self, options={**self.options, key: value})
 
     def words(self) -> list[str]:
-        """The same on a command line."""
+        """The same options on a command line."""
         return [word for key, value in self.options.items() for word in ("--option", f"{key}={value}")]
 
 
 def backend(name: str, request: pytest.FixtureRequest, directory: Path) -> Backend:
-    """A new place on that storage: `local`, `memory`, or what the fixture of a server is called, which is started."""
+    """A new location on a storage: `local`, `memory`, or the name of a server's fixture, which is started."""
     place = uuid.uuid4().hex
     match name:
         case "local":
@@ -61,7 +61,7 @@ def backend(name: str, request: pytest.FixtureRequest, directory: Path) -> Backe
 
 
 def upload(directory: Path, storage: Storage) -> None:
-    """Puts a table that lies on the local disk onto another storage."""
+    """Copies a table from the local disk to another storage."""
     local = LocalStorage(directory)
     waiting = [""]
     while waiting:
@@ -73,7 +73,7 @@ def upload(directory: Path, storage: Storage) -> None:
 
 
 def files_of(storage: Storage, directory: str = "") -> dict[str, str | None]:
-    """Every file below, with what it links to; without what eventide and Hudi keep for themselves."""
+    """Every file below the root with its link target, without the working files of eventide and Hudi."""
     found: dict[str, str | None] = {}
     for entry in storage.list(directory):
         if entry.path in (".hoodie/.aux", ".hoodie/.temp"):

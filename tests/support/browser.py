@@ -1,4 +1,4 @@
-"""A real headless browser without a network, which shows a page as a user sees it."""
+"""A real headless browser without a network, which renders a page as a user sees it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,9 @@ from support.real_parts import require_or_skip
 
 _NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 _PROBED = re.compile(r'<pre id="probed">(.*?)</pre>', re.DOTALL)
-_POLICY = "default-src 'none'"  # of a page that runs no script: the copy that is looked at lets the one below run
+_POLICY = (
+    "default-src 'none'"  # The page itself runs no script. The test inspects a copy that can run the script below.
+)
 _PROBE = """
 <script nonce="probe">
 addEventListener("error", (event) => (window.failed ||= []).push(String(event.message || event.target.src)), true);
@@ -37,7 +39,7 @@ addEventListener("load", () => {
 
 
 def browser() -> str:
-    """Its command; skips the running test where none is installed."""
+    """The browser's command. Skips the running test if no browser is installed."""
     for name in _NAMES:
         found = shutil.which(name)
         if found is not None:
@@ -46,7 +48,7 @@ def browser() -> str:
 
 
 def seen_in_browser(page: Path, scheme: Literal["light", "dark"], width: int, scratch: Path) -> dict[str, Any]:
-    """What the browser computed for a page, in pixels and CSS colours; `page` itself stays as it is."""
+    """What the browser computes for a page, in pixels and CSS colors. Does not change `page`."""
     copy = scratch / f"{scheme}-{width}.html"
     text = page.read_text(encoding="utf-8")
     copy.write_text(text.replace(_POLICY, f"{_POLICY}; script-src 'nonce-probe'") + _PROBE, encoding="utf-8")

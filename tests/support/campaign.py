@@ -1,15 +1,15 @@
 """The size of the campaigns, in one variable.
 
-    EVENTIDE_CAMPAIGN   who sets it           what is tried
-    0                   ./run test, default   what finds most bugs a second; the same at each run
-    1                   ./run proof           every campaign in full; the same at each run
-    n                   you                   n times as much, other examples at each run
+    EVENTIDE_CAMPAIGN   set by               what is tried
+    0                   ./run test, default   what finds most bugs per second; the same in each run
+    1                   ./run proof           every campaign in full; the same in each run
+    n                   you                   n times as much, with other examples in each run
 
-A test that belongs to a campaign is marked with `campaign`: `./run proof` runs those alone. One that only a campaign affords
-is marked with `proof`, too: it is left out where EVENTIDE_CAMPAIGN is 0.
+A test that belongs to a campaign is marked with `campaign`; `./run proof` runs only these. A test that only a campaign
+can afford is also marked with `proof`, and is skipped if EVENTIDE_CAMPAIGN is 0.
 
-A test that tries one more combination of versions and settings beside those of `./run test` is marked with `broad`.
-`./run test broad`, which continuous integration runs, selects these alone; `./run proof` runs them, too.
+A test that tries one more combination of versions and settings than `./run test` is marked with `broad`. `./run test
+broad`, which continuous integration runs, selects only these. `./run proof` includes them.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ CAMPAIGN = int(os.environ.get("EVENTIDE_CAMPAIGN", "0"))
 
 IS_PROOF = CAMPAIGN > 0
 IS_REPEATED = CAMPAIGN <= 1
-"""The same examples at each run."""
+"""The same examples in each run."""
 
 
 def tries(test: int, proof: int) -> int:
-    """How many examples to try: in `./run test`, and in `./run proof`; a longer campaign tries n times the latter."""
+    """The number of examples: in `./run test`, and in `./run proof`. A longer campaign tries n times the latter."""
     return CAMPAIGN * proof or test
 
 

@@ -1,4 +1,4 @@
-"""Catalogs that count or fail: one in memory, and a real metastore's client."""
+"""Catalogs that count or fail: one in memory, and the client of a real metastore."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from eventide_core.table.catalog_table import CatalogPartition, CatalogTable
 
 @dataclass
 class MemoryCatalog:
-    """ports.Catalog over dictionaries; the write with the number `fails_at`, counted from 0, fails, and every later one."""
+    """ports.Catalog over dictionaries. Fails at the write number `fails_at`, counted from 0, and at every later write."""
 
     fails_at: int | None = None
     writes: int = 0
@@ -44,7 +44,7 @@ class MemoryCatalog:
         return tuple(self.found[table.database, table.name].values())
 
     def add_partitions(self, table: CatalogTable, partitions: Sequence[CatalogPartition]) -> None:
-        for one in partitions:  # one after the other: some may be there when it fails
+        for one in partitions:  # One after another: some partitions may exist when it fails.
             self._write()
             self.found[table.database, table.name].setdefault(one.values, one)
 
@@ -61,7 +61,7 @@ class MemoryCatalog:
         pass
 
     def content(self) -> object:
-        """All that it holds."""
+        """The whole content."""
         return self.databases, self.tables, self.found
 
     def copy(self) -> MemoryCatalog:
@@ -79,7 +79,7 @@ class MemoryCatalog:
 
 
 def counting(writes: list[str]) -> Callable[..., HiveMetastore]:
-    """The client of a real metastore, that notes each write in `writes` by its method and table."""
+    """The client of a real metastore. Records each write in `writes` by its method and table."""
 
     class Counting(HiveMetastore):
         def create_database(self, name: str) -> None:

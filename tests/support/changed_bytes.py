@@ -1,4 +1,4 @@
-"""Targeted damage of bytes: lengths and counts replaced, bits flipped, pieces removed, repeated or moved."""
+"""Targeted damage of bytes: replaced lengths and counts, flipped bits, and removed, repeated, or moved pieces."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ JSON_VALUES = (
 
 
 def offsets_of(data: bytes) -> tuple[int, ...]:
-    """The positions of lengths and counts in a log file; in other files, the beginning and the end."""
+    """The positions of lengths and counts in a log file. In other files, the beginning and the end."""
     found: list[int] = []
     with suppress(EventideError):
         for block in read_blocks(lambda at, size: data[at : at + size], len(data), "log", is_strict=True):
@@ -52,7 +52,7 @@ EDITS = st.lists(
 
 
 def edited(data: bytes, edits: list[Edit]) -> bytes:
-    """The bytes after all edits, one after the other."""
+    """The bytes after all edits in order."""
     for kind, place, choice, amount in edits:
         if not data:
             return data
@@ -95,7 +95,7 @@ def _edit(data: bytes, kind: str, at: int, choice: int, amount: int) -> bytes:
 
 
 def _with_json_value(data: bytes, choice: int, amount: int) -> bytes:
-    """One of a JSON document's values replaced by another; other bytes are left alone."""
+    """Replaces one value of a JSON document. Leaves other bytes unchanged."""
     try:
         text = data.decode()
         json.loads(text)
@@ -108,6 +108,6 @@ def _with_json_value(data: bytes, choice: int, amount: int) -> bytes:
     skipped = len(text[at:]) - len(text[at:].lstrip())
     try:
         _, end = json.JSONDecoder().raw_decode(text[at:].lstrip())
-    except (ValueError, RecursionError):  # a colon within a text; too deep a value
+    except (ValueError, RecursionError):  # a colon within a string; a value that is nested too deeply
         return data
     return (text[:at] + JSON_VALUES[choice % len(JSON_VALUES)] + text[at + skipped + end :]).encode()

@@ -1,4 +1,4 @@
-"""A clock for tests of waiting: it advances only by sleeping."""
+"""A clock for tests of waiting. It advances only when the code under test sleeps."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 @dataclass
 class ManualClock:
-    """Stands still except for sleeping. `events` happen when a sleep reaches their time."""
+    """A clock that advances only by sleeping. Runs each of `events` when a sleep reaches its time."""
 
     time_ms: int = 1_795_000_000_000
     events: list[tuple[int, Callable[[], object]]] = field(default_factory=list)

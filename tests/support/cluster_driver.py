@@ -1,6 +1,6 @@
-"""`python cluster_driver.py MASTER TABLE T DIRECTORY`: compacts a table on a cluster; its answer is one JSON document.
+"""`python cluster_driver.py MASTER TABLE T DIRECTORY`: compacts a table on a cluster and prints one JSON document.
 
-A task that has written its files leaves one of its own in DIRECTORY, and ends once there is one called `release`.
+A task that has written its files creates a file in DIRECTORY, and ends as soon as a file `release` exists there.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ R = TypeVar("R")
 
 
 class HeldEngine(SparkEngine):
-    """The engine on Spark, whose tasks wait before they tell that they are done."""
+    """The engine on Spark, whose tasks wait before they report that they are done."""
 
     def __init__(self, spark: SparkSession, directory: Path) -> None:
         super().__init__(spark)

@@ -1,4 +1,4 @@
-"""Runs the command line inside this process, and compares the content of a directory before and after."""
+"""Runs the command line in this process, and compares the content of a directory before and after."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from eventide.cli import eventide
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a run printed, and how it ended."""
+    """The output and the exit code of a run."""
 
     exit_code: int
     stdout: str
@@ -23,25 +23,28 @@ class Answer:
 
     @property
     def document(self) -> Any:
-        """The one JSON document of stdout; ValueError if there is more or less."""
+        """The single JSON document of stdout. Raises ValueError if there is more or less than one."""
         return json.loads(self.stdout)
 
 
 def run(*words: object) -> Answer:
-    """Runs `eventide` with these words."""
+    """Runs `eventide` with these arguments."""
     result = CliRunner().invoke(eventide, [str(word) for word in words])
     return Answer(result.exit_code, result.stdout, result.stderr)
 
 
 def run_json(*words: object) -> Any:
-    """The document of a run that must go well."""
+    """The document of a run that must succeed."""
     answer = run(*words, "--output", "json")
     assert answer.exit_code == 0, answer.stderr
     return answer.document
 
 
 def content_of(directory: Path) -> dict[str, str]:
-    """Every file and link below, with its content. Empty directories don't count: a storage's working directory may stay."""
+    """Every file and link below, with its content.
+
+    Ignores empty directories, because a storage's working directory may stay.
+    """
     found = (path for path in sorted(directory.rglob("*")) if path.is_symlink() or path.is_file())
     return {str(path.relative_to(directory)): _content(path) for path in found}
 

@@ -23,7 +23,7 @@ Cell = tuple[Layout, History, LinkChoice]
 
 
 def cells() -> Iterator[Cell]:
-    """Layouts, histories and link modes: each history in both versions and orders, each link mode where it is possible."""
+    """Layouts, histories and link modes: each history in both versions and orders, with each possible link mode."""
     late, carried, natural, in_time = named_histories()
     for layout in layouts(has_block_event_times=False):
         yield layout, late, LinkChoice.COPY
@@ -43,7 +43,7 @@ def cells() -> Iterator[Cell]:
 
 
 def random_history(seed: int) -> History:
-    """Up to five commits over three keys and few event times, so that they meet."""
+    """Up to five commits over three keys and few event times, so that keys and event times collide."""
     chance = random.Random(seed)
 
     def change(key: str, number: int) -> Change:
@@ -66,12 +66,12 @@ def cell_name(layout: Layout, history: History, link: LinkChoice) -> str:
 
 
 CELLS = tuple(cells())
-# Where every second crash is gone through, too: in each layout's way of slicing, and in every cell of a campaign.
+# The cells that also get every second crash: one for each layout's slicing, and every cell in a campaign.
 PAIRED = CELLS if CAMPAIGN > 1 else tuple(cell for cell in CELLS if "late" in cell[1].name)[1:4:2]
 
 
 def check_reach(floors: Mapping[str, int]) -> None:
-    """Says what was gone through, and fails where that is too little to have proved anything."""
+    """Reports what was reached, and fails if that is too little for a proof."""
     for what in floors:
         reached(f"crash enumeration: {what}", TALLY.counts[what])
     missed = {what: TALLY.counts[what] for what, floor in floors.items() if TALLY.counts[what] < floor}

@@ -1,6 +1,8 @@
-"""`python connect_client.py URL DIRECTORY`: the life of a table by a Spark Connect client. Prints one JSON document.
+"""`python connect_client.py URL DIRECTORY`: the life of a table through a Spark Connect client.
 
-A process of its own: PySpark is either classic or a client, for all sessions of a process.
+Prints one JSON document.
+
+It runs in a separate process, because PySpark is either classic or a client for all sessions of a process.
 """
 
 from __future__ import annotations
@@ -31,7 +33,7 @@ OPTIONS: dict[str, str] = {BUCKETS: "2"}
 
 
 class Counted:
-    """A progress that counts."""
+    """A progress that counts its calls."""
 
     def __init__(self) -> None:
         self.steps = 0
@@ -43,7 +45,7 @@ class Counted:
 
 
 def caught(do: Callable[[], object]) -> list[str]:
-    """The kind of the error, and what it says."""
+    """The type and the message of the error."""
     try:
         do()
     except EventideError as error:
@@ -62,7 +64,7 @@ def rows(found: pa.Table) -> list[list[str]]:
 
 
 def counting(directory: Path) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """Leaves a file for each task that computes the records."""
+    """Creates a file for each task that computes the records."""
 
     def pass_on(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         (directory / str(uuid.uuid4())).touch()
@@ -135,7 +137,7 @@ def errors(spark: SparkSession, path: Path) -> dict[str, list[str]]:
 
 
 def streams(spark: SparkSession, path: Path) -> list[int]:
-    """How many writes a batch that comes twice makes, and the rows of the format."""
+    """The number of writes for a batch that arrives twice, and the rows of the format."""
     schema = frame(spark, [0], 0).schema
     table = Table.create(str(path), schema=schema, record_key="id", event_time="ended_at", options=OPTIONS)
     sink = eventide.stream_sink(str(path), {STREAM_IDENTIFIER: "trips"})

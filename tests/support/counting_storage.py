@@ -1,4 +1,4 @@
-"""A storage that counts reads, for tests of how little a query reads."""
+"""A storage that counts reads, for tests that limit what a query reads."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from eventide_adapters.storage.local import LocalStorage
 
 
 class CountingStorage(LocalStorage):
-    """Counts by path how often a file was `opened` and how many bytes were read; every read opens its file."""
+    """Counts, by path, how often a file was `opened` and how many bytes were read. Every read opens its file."""
 
     def __init__(self, root: str) -> None:
         super().__init__(root)

@@ -20,14 +20,14 @@ PROCESSES = 2
 
 
 def lock_of(provider: str, options: Mapping[str, str], owner: str = "us") -> TableLock:
-    """The lock of a table that nobody else has to see."""
+    """The lock of a table that nobody else uses."""
     return open_lock(provider, MemoryStorage("locked elsewhere"), Options(dict(options)), SystemClock(), owner)
 
 
 def increments(
     provider: str, options: Mapping[str, str], hudi: Sequence[HudiLock], counter: Path, sections: int
 ) -> int:
-    """What the counter ends at after so many sections of each of our processes and of each of Hudi's."""
+    """The final value of the counter after the given number of sections of eventide's processes and of Hudi's."""
     counter.write_text("0")
     with (
         ProcessPoolExecutor(PROCESSES, multiprocessing.get_context("spawn")) as processes,
@@ -41,7 +41,7 @@ def increments(
 
 
 def held_until_killed(provider: str, options: Mapping[str, str]) -> Callable[[], None]:
-    """A lock of ours in a process of its own; returns what kills it."""
+    """A lock that a separate eventide process holds. Returns a function that kills the process."""
     processes = multiprocessing.get_context("spawn")
     is_held = processes.Event()
     process = processes.Process(target=_hold, args=(provider, dict(options), is_held), daemon=True)
@@ -63,7 +63,7 @@ def _count_ours(provider: str, options: dict[str, str], counter: Path, sections:
                 lease = lock.acquire()
                 break
             except LockError:
-                continue  # the others were faster for as long as it waited
+                continue  # the others were faster during the whole wait
         with lease:
             _increment(counter)
             lease.check()

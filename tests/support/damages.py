@@ -128,6 +128,21 @@ def missing_base(table: Damaged) -> None:
     del table.files[table.base]
 
 
+def unreadable_commit_of_a_compaction(table: Damaged) -> None:
+    path, _ = table.commit(table.plan.instant)
+    table.put(path, table.data(path)[:100])
+
+
+def bit_flip_in_a_compacted_base_file(table: Damaged) -> None:
+    data = bytearray(table.data(table.base))
+    data[4] ^= 0xFF
+    table.put(table.base, bytes(data))
+
+
+def cut_off_compacted_base_file(table: Damaged) -> None:
+    table.put(table.base, table.data(table.base)[:-20])
+
+
 def missing_log(table: Damaged) -> None:
     del table.files[table.late_log]
 
@@ -280,6 +295,9 @@ DAMAGES: Mapping[Callable[[Damaged], None], set[str]] = {
     link_to_another_left_over: {"links"},
     missing_copy: {"committed-files"},
     missing_base: {"committed-files"},
+    unreadable_commit_of_a_compaction: {"timeline"},
+    bit_flip_in_a_compacted_base_file: {"records-readable"},
+    cut_off_compacted_base_file: {"committed-files", "base-files"},
     missing_log: {"committed-files"},
     missing_log_of_an_old_slice: {"committed-files"},
     doubled_record: {"record-versions"},
@@ -307,10 +325,13 @@ DAMAGES: Mapping[Callable[[Damaged], None], set[str]] = {
 }
 
 
-def table_to_damage(version: int, link: LinkChoice) -> tuple[Bench, Moment, Damaged]:
+def table_to_damage(
+    version: int, link: LinkChoice, *, has_metadata_table: bool = False
+) -> tuple[Bench, Moment, Damaged]:
     """A sound table, and what is to be damaged of it."""
+    layout = replace(LAYOUTS[version], has_metadata_table=has_metadata_table)
     bench = Bench("verify-damages", {**OPTIONS, EXCLUSIVE: "true"})
-    story = Story.begin(LAYOUTS[version], bench.storage, bench.clock)
+    story = Story.begin(layout, bench.storage, bench.clock)
     first = story.commit((put("k0", 1, "base"), put("k1", 2, "base"), put("k2", 3, "base", partition="b")))
     story.commit((put("k0", 5, "early"),))
     story.commit((put("k1", 12, "left over"), put("k3", 13, "left over")))

@@ -1,14 +1,14 @@
-"""The code of the documentation, run as it stands.
+"""Runs the code of the documentation as it is.
 
-A page is read from top to bottom; of its fenced blocks
-1. `python` runs in this process, every block of a page in one namespace;
-2. `sh` are commands, and `console` commands after `$ ` with what they print: dots stand for anything, and how wide a
-   printed table is doesn't count;
-3. `cron`, and `yaml` with `command` or `args` in it, name commands of eventide, which run too;
-4. any block below a line that is only a file's name in backticks and a colon is that file.
+Reads a page from top to bottom. Of its fenced blocks,
+1. `python` runs in this process, with one namespace for all blocks of a page;
+2. `sh` are commands, and `console` commands after `$ ` with their output. In the output, dots stand for anything, and the
+   width of a table doesn't matter;
+3. `cron`, and `yaml` with `command` or `args` in it, contain commands of eventide, which also run;
+4. a block below a line that has only a file's name in backticks and a colon is the content of that file.
 
-What has no language is text. Paths of the examples lie in a directory of the test, and a store's address is that of a server
-of the tests. Commands run by `documented_commands`.
+Blocks without a language are text. Paths of the examples are in a directory of the test, and a store's address is that
+of a test server. `documented_commands` runs the commands.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ from support.documented_commands import Commands
 _FENCE = re.compile(r"^( *)```(\w*)[^\n]*\n(.*?)^\1```$", re.MULTILINE | re.DOTALL)
 _NAMED = re.compile(r"^`([\w.-]+)`:$")
 _COMMAND = re.compile(r"^\$? ?eventide \w", re.MULTILINE)
-# A path of an example, but not what follows a bucket or another directory.
+# A path of an example, but not one that follows a bucket or another directory.
 _EXAMPLE_DIRECTORY = re.compile(r"(?<![\w/.-])/(lake|var)(?=/)")
 
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """A fenced block; `file` where it is the content of one."""
+    """A fenced block. `file` is set if it is the content of a file."""
 
     line: int
     language: str
@@ -41,7 +41,7 @@ class Block:
 
 
 def blocks(page: str) -> Iterator[Block]:
-    """The fenced blocks of a page, from its top."""
+    """The fenced blocks of a page in order."""
     for found in _FENCE.finditer(page):
         above = page[: found.start()].rstrip().rpartition("\n")[2]
         named = _NAMED.fullmatch(above)
@@ -52,7 +52,7 @@ def blocks(page: str) -> Iterator[Block]:
 
 @dataclass(slots=True)
 class DocumentedPage:
-    """Runs one page in `directory`. `addresses` replace others; `before` and `after` run around each block."""
+    """Runs one page in `directory`. `addresses` are replacements; `before` and `after` run around each block."""
 
     path: Path
     directory: Path
@@ -63,7 +63,7 @@ class DocumentedPage:
     after: Callable[[], None] = lambda: None
 
     def run(self) -> int:
-        """How many blocks were run or written."""
+        """Runs the page. Returns how many blocks were run or written."""
         count = 0
         for block in blocks(self._here(self.path.read_text(encoding="utf-8"))):
             self.before()
@@ -103,7 +103,7 @@ class DocumentedPage:
 
 
 def _commands_in(document: Any) -> Iterator[list[str]]:
-    """The lists of words under `command` or `args` that begin with eventide."""
+    """The lists of arguments under `command` or `args` that begin with eventide."""
     if isinstance(document, dict):
         for key, value in document.items():
             if key in ("command", "args") and value[0] == "eventide":

@@ -1,9 +1,9 @@
 """Runs the commands of the documentation's examples in this process, and compares their output with the page.
 
-It knows no more of a shell than the pages use: `eventide`, `pytest`, `export`, `cat > FILE <<'END'`, comments, lines that go
-on after a backslash, and `; echo "exit code $?"`. Installing is skipped, and what a job of one's own does after `&&`.
-Spark is left out where a page does not ask for it, and `serve` ends after a round. `sync` finds no metastore: its words are
-held to be right, and other tests have it speak to a real one.
+Of shell syntax, it knows only what the pages use: `eventide`, `pytest`, `export`, `cat > FILE <<'END'`, comments, lines
+that continue after a backslash, and `; echo "exit code $?"`. It skips installations, and what a user's own job does
+after `&&`. It doesn't start Spark unless a page requests it, and ends `serve` after one round. `sync` has no metastore
+here: its arguments are accepted, and other tests use a real one.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ _COMPARED = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 
 @dataclass(slots=True)
 class Commands:
-    """Runs commands in `directory`, which is the working directory, with its exports in the environment of the process."""
+    """Runs commands in `directory`, which becomes the working directory. Exports change the environment of the process."""
 
     directory: Path
     environment: pytest.MonkeyPatch
 
     def script(self, text: str, place: str) -> None:
-        """Commands of which each must go well."""
+        """Runs commands, each of which must succeed."""
         lines = iter(text.replace("\\\n", " ").splitlines())
         for line in lines:
             heredoc = _HEREDOC.fullmatch(line)
@@ -54,7 +54,7 @@ class Commands:
             (self.directory / heredoc[1]).write_text("\n".join(content) + "\n", encoding="utf-8")
 
     def session(self, text: str, place: str) -> None:
-        """Commands with what they print. What prints nothing on the page may print anything."""
+        """Runs commands and compares their output. A command without output on the page may print anything."""
         for part in re.split(r"^\$ ", text.replace("\\\n", " "), flags=re.MULTILINE)[1:]:
             command, _, wanted = part.partition("\n")
             printed = self._line(command, place)
@@ -65,7 +65,10 @@ class Commands:
                 )
 
     def run(self, words: Sequence[str], place: str, *, may_fail: bool = False) -> tuple[str, int]:
-        """What `eventide` with these words prints, and its exit code; AssertionError if it should go well and doesn't."""
+        """The output of `eventide` with these arguments, and its exit code.
+
+        Raises AssertionError if it fails unexpectedly.
+        """
         verb, *rest = words[1:]
         if verb in _ON_SPARK_BY_DEFAULT and "--engine" not in rest:
             rest += ["--engine", "local"]
@@ -78,7 +81,7 @@ class Commands:
         return answer.stdout, answer.exit_code
 
     def _line(self, line: str, place: str) -> str:
-        """What one command prints."""
+        """The output of one command."""
         command = line.removesuffix(_TELLS_CODE)
         words = shlex.split(command.partition(" && ")[0], comments=True)
         if not words or words[0] in _PASSED_OVER:
@@ -111,5 +114,5 @@ class Commands:
 
 
 def _even(printed: str) -> str:
-    """The same however wide its tables are."""
+    """The text with tables of a uniform width."""
     return re.sub("─+", "─", printed)

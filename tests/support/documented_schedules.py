@@ -12,14 +12,14 @@ from typing import Any, Self
 
 import pytest
 
-# Later than anything in the examples, and no T beyond the clock.
+# Later than anything in the examples, and no T after the clock.
 _DATE = str(datetime.now(UTC).date() + timedelta(days=1))
 _TEMPLATE = re.compile(r"\{\{.*?\}\}")
 
 
 @dataclass(slots=True)
 class Airflow:
-    """Takes Airflow's place among the modules."""
+    """Replaces Airflow's modules."""
 
     waiting: list[str] = field(default_factory=list)
 
@@ -60,6 +60,6 @@ class Airflow:
             environment.setitem(sys.modules, name, module)
 
     def taken(self) -> Iterator[str]:
-        """The commands of the DAGs that were made since, in order."""
+        """The commands of the DAGs that were created since, in order."""
         while self.waiting:
             yield self.waiting.pop(0)

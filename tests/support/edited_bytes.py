@@ -4,7 +4,7 @@ import random
 
 
 def edited(chance: random.Random, whole: bytes, *, longest: int = 20) -> bytes:
-    """One to four edits: a byte replaced, up to `longest` bytes removed, or as many put in."""
+    """Makes one to four edits: replaces a byte, removes up to `longest` bytes, or inserts as many."""
     data = bytearray(whole)
     for _ in range(chance.randint(1, 4)):
         at = chance.randrange(len(data))

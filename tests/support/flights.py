@@ -1,4 +1,4 @@
-"""The flights of New York by the standard library alone, apart from the demo's own reading of them."""
+"""The flights of New York, read with the standard library alone, independent of the demo's code."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def flights(days: int) -> list[dict[str, Any]]:
         for row in csv.DictReader(io.TextIOWrapper(archive.open("flights.csv"), encoding="utf-8")):
             if row["month"] != "1" or int(row["day"]) > days:
                 continue
-            # New York keeps winter time in January: five hours behind UTC.
+            # In January, New York is five hours behind UTC.
             local = datetime(2013, 1, int(row["day"]), int(row["hour"]), int(row["minute"]), tzinfo=UTC)
             scheduled = local + timedelta(hours=5)
             number = f"{row['carrier']}{row['flight']}"
@@ -32,7 +32,7 @@ def flights(days: int) -> list[dict[str, Any]]:
 
 
 def reports(flight: dict[str, Any]) -> list[tuple[str, datetime]]:
-    """What is said of a flight, and when."""
+    """The reports about a flight, with their times."""
     scheduled: datetime = flight["scheduled"]
     if flight["dep_delay"] in ("", "NA"):
         return [("cancelled", scheduled + timedelta(hours=2))]

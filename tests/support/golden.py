@@ -1,4 +1,4 @@
-"""The golden tables, written once by real Hudi, unpacked again for each test; and what Hudi reads in them."""
+"""The golden tables, which real Hudi wrote once and each test unpacks again, with the rows that Hudi reads in them."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ class GoldenStep:
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """What one judge answered to one query: `rows` in the order of `columns`, or the error it raised.
+    """The answer of one judge to one query: `rows` in the order of `columns`, or the error that it raised.
 
-    `judge` is a bundle version or `hudi-rs`; `as_of` is an instant; `begin` (exclusive) is a completion time
-    on tables of version 8 and later, else an instant.
+    `judge` is a bundle version or `hudi-rs`; `as_of` is an instant; `begin` (exclusive) is a completion time on tables
+    of version 8 and later, otherwise an instant.
     """
 
     judge: str
@@ -72,7 +72,10 @@ class GoldenTable:
         as_of: str | None = None,
         begin: str | None = None,
     ) -> tuple[Values, ...]:
-        """The rows that `judge` (by default the bundle that wrote the table) read. KeyError if it didn't."""
+        """The rows that `judge` (by default the bundle that wrote the table) read.
+
+        Raises KeyError if it has no reading.
+        """
         wanted = (judge or self.bundle, query, as_of, begin)
         for reading in self.readings:
             if (
@@ -86,12 +89,12 @@ class GoldenTable:
 
 
 def names() -> tuple[str, ...]:
-    """The golden tables there are."""
+    """The names of the golden tables."""
     return tuple(sorted(path.name.removesuffix(".tar.gz") for path in DIRECTORY.glob("*.tar.gz")))
 
 
 def unpack(name: str, directory: Path) -> Path:
-    """Lays the table below `directory`, hidden checksum files and modification times included."""
+    """Unpacks the table below `directory`, including hidden checksum files and modification times."""
     table = directory / name
     with tarfile.open(DIRECTORY / f"{name}.tar.gz") as archive:
         archive.extractall(table, filter="data")
@@ -99,7 +102,7 @@ def unpack(name: str, directory: Path) -> Path:
 
 
 def expected(name: str) -> GoldenTable:
-    """What the table is made of and what real Hudi reads from it."""
+    """The content of the table, and what real Hudi reads from it."""
     document = json.loads((DIRECTORY / f"{name}.expected.json").read_text())
     pool = [tuple(row) for row in document["rows"]]
     return GoldenTable(

@@ -1,6 +1,6 @@
-"""Hostile texts in place of paths, which should make a service leave the table or delete needed files.
+"""Hostile strings in place of paths, which try to make a service leave the table or delete needed files.
 
-`{}` stands for what belongs there: a partition, or the name of a file of it.
+`{}` is replaced by the proper value: a partition, or the name of a file in it.
 """
 
 from __future__ import annotations
@@ -199,11 +199,11 @@ HOSTILE: dict[str, tuple[str, ...]] = {
         ".x_20261121000000000.log.1_0-1-0.tmp",
     ),
 }
-"""By what they try."""
+"""The strings by what they try."""
 
 
 def filled(text: str, name: str) -> str:
-    """The text with what belongs in its place."""
+    """The string with the proper value in place of `{}`."""
     return text.replace("{}", name)
 
 

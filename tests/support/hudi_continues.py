@@ -1,4 +1,4 @@
-"""Hudi's work on a table after eventide, and what all readers then see."""
+"""Continues the work on a table with Hudi after eventide, and compares all readers."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def rows(found: pa.Table) -> Counter[tuple[str, ...]]:
 
 
 def snapshots(judge: HudiJudge, path: Path) -> Counter[tuple[str, ...]]:
-    """What Hudi reads, after hudi-rs and eventide have been seen to read the same."""
+    """The rows that Hudi reads. Checks that hudi-rs and eventide read the same."""
     seen = rows(judge.read(path))
     assert rows(hudi_rs.read(path)) == seen
     assert rows(Table.open(str(path)).snapshot().to_arrow()) == seen
@@ -34,7 +34,7 @@ def row(key: int, event_ts: int, val: str) -> dict[str, Any]:
 
 
 def write_on(judge: HudiJudge, path: Path, options: dict[str, str]) -> None:
-    """Newer and late versions of keys of the base, new keys, and deletes."""
+    """Writes newer and late versions of keys of the base file, new keys, and deletes."""
     schema = pa.schema([*PLAIN, pa.field("_hoodie_is_deleted", pa.bool_())]) if _has_ordered_deletes(path) else PLAIN
     late = [row(key, LATE_MS + key, "late") for key in range(20, 40, 3)]
     newer = [row(key, NEW_MS + key, "newer") for key in range(40, 70, 3)]

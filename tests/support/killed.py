@@ -20,9 +20,9 @@ _PROCESSES = multiprocessing.get_context("forkserver")
 
 
 def run_until_killed(at: int, *words: object) -> int | None:
-    """Runs `eventide` with these words, and kills it by SIGKILL in front of its `at`th change.
+    """Runs `eventide` with these arguments, and kills it by SIGKILL before its change number `at`.
 
-    None, or how many changes there were where it came to its end before. Raises AssertionError if it failed.
+    Returns None, or the number of changes if the process completed before. Raises AssertionError if it failed.
     """
     _start_server()
     answers, say = _PROCESSES.Pipe(duplex=False)
@@ -39,9 +39,11 @@ def run_until_killed(at: int, *words: object) -> int | None:
 
 @functools.cache
 def _start_server() -> None:
-    """Starts what the processes are forks of: it has imported everything, and costs no start of an interpreter each time.
+    """Starts the process from which the others are forked.
 
-    It imports by what the environment says, not by this process' path.
+    It has imported everything, which saves the start of an interpreter.
+
+    Imports follow the environment, not the path of this process.
     """
     before = os.environ.get("PYTHONPATH")
     os.environ["PYTHONPATH"] = os.pathsep.join(path for path in sys.path if path)

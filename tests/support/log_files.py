@@ -27,13 +27,13 @@ def table_schema(*fields: Mapping[str, Any]) -> str:
 
 
 def written_schema(schema: str) -> str:
-    """The same with Hudi's meta fields in front."""
+    """The same schema with Hudi's meta fields first."""
     parsed = json.loads(schema)
     return json.dumps({**parsed, "fields": META_FIELDS + parsed["fields"]})
 
 
 def with_meta(row: Mapping[str, Any], key: str, instant: str) -> dict[str, Any]:
-    """A record as Hudi completes it."""
+    """A record with the meta fields that Hudi adds."""
     return {
         "_hoodie_commit_time": instant,
         "_hoodie_commit_seqno": f"{instant}_0_1",
@@ -75,7 +75,7 @@ def parquet_block(instant: str, schema: str, table: pa.Table) -> bytes:
 
 
 def parse_blocks(data: bytes) -> list[tuple[int, dict[int, str], bytes]]:
-    """Type, header and content of each block of a log file that is whole."""
+    """The type, header, and content of each block of an intact log file."""
     blocks, position = [], 0
     while position < len(data):
         size, _, kind, count = struct.unpack_from(">qiii", data, position + 6)
@@ -91,7 +91,7 @@ def parse_blocks(data: bytes) -> list[tuple[int, dict[int, str], bytes]]:
 
 
 def read_records(kind: int, header: Mapping[int, str], content: bytes) -> list[Any]:
-    """The records of a data block, as fastavro or Parquet's own reader has them."""
+    """The records of a data block, as fastavro or Parquet's own reader returns them."""
     if kind == PARQUET:
         return pq.read_table(io.BytesIO(content)).to_pylist()
     parsed, position, records = fastavro.parse_schema(json.loads(header[SCHEMA])), 8, []
@@ -109,12 +109,12 @@ def rollback_block(instant: str, target: str) -> bytes:
 
 
 def delete_block(instant: str, deletes: Sequence[tuple[str, tuple[str, Any] | None]]) -> bytes:
-    """`deletes` are keys, each with the wrapper and the value of its ordering value."""
+    """A DELETE block. `deletes` are keys, each with the wrapper and the value of its ordering value."""
     return block(DELETE, {INSTANT_TIME: instant}, delete_content(deletes))
 
 
 def delete_content(deletes: Sequence[tuple[str, tuple[str, Any] | None]]) -> bytes:
-    """The content of a DELETE block of version 3, from the schema that Hudi 1.1.1 has in its class files."""
+    """The content of a DELETE block of version 3, with the schema in the class files of Hudi 1.1.1."""
     records = [
         {
             "recordKey": key,

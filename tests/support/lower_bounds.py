@@ -1,6 +1,6 @@
-"""`python lower_bounds.py pyproject.toml`: what users install, each at its lower bound, as constraints for pip.
+"""`python lower_bounds.py pyproject.toml`: the dependencies of users at their lower bounds, as constraints for pip.
 
-Needs the standard library alone. The groups of development are left out.
+Needs only the standard library. Omits the development groups.
 """
 
 from __future__ import annotations
@@ -11,12 +11,16 @@ import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
-# Stores of objects whose clients each need an fsspec of their own version: no two of them can be lowest at once.
+# Clients of object stores, each of which needs a different version of fsspec: only one of them can be at its lower
+# bound.
 LEFT_OUT = {"gs", "abfs"}
 
 
 def lower_bounds(pyproject: str) -> Iterator[str]:
-    """`name==version` of each requirement of the project and of its extras. Raises ValueError for one without a bound."""
+    """`name==version` of each requirement of the project and of its extras.
+
+    Raises ValueError if one has no lower bound.
+    """
     project = tomllib.loads(pyproject)["project"]
     extras = {name: texts for name, texts in project["optional-dependencies"].items() if name not in LEFT_OUT}
     for text in sorted({*project["dependencies"], *(text for texts in extras.values() for text in texts)}):

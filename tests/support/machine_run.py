@@ -16,7 +16,7 @@ from support.reach import reached
 
 EXAMPLES = tries(test=8, proof=50)
 
-# What an example must reach on average at the least; a generator that reaches less finds less.
+# The minimum average reach of an example. A generator that reaches less finds less.
 FLOORS = {
     "execute, done": 0.5,
     "crashes": 0.5,
@@ -40,20 +40,20 @@ class MachineRun:
     reach: Counter[str] = field(default_factory=Counter[str])
 
     def of(self, configuration: Configuration) -> None:
-        """Its examples of twenty steps, the same ones at each run; other ones in a campaign that is longer than a proof.
+        """Its examples of twenty steps: the same ones in each run, others in a campaign that is longer than a proof.
 
-        Every other kind of table keeps texts as numbers of a dictionary wherever a base file has one.
+        For every other kind of table, strings stay dictionary-encoded wherever a base file has a dictionary.
         """
         seeded = zlib.crc32(str(configuration).encode()) if IS_REPEATED else None
         with pytest.MonkeyPatch.context() as patch:
             if self.kinds.index(configuration) % 2:
                 patch.setattr(dictionary_columns, "_ROWS_MIN", 1)
                 patch.setattr(dictionary_columns, "_VALUE_BYTES_MAX", 1 << 20)
-            # To make one smaller takes minutes: only where one asks for more of it anyway.
+            # Shrinking an example takes minutes, so it is only done in longer campaigns.
             run_examples(configuration, self.reach, EXAMPLES, seeded, shrinks=not IS_REPEATED)
 
     def tell(self) -> None:
-        """Fails where too little was reached to have proved anything."""
+        """Fails if too little was reached for a proof."""
         for what, count in self.reach.items():
             reached(f"state machine: {what}", count)
         examples = self.reach["examples"]

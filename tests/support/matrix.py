@@ -1,7 +1,8 @@
 """The kinds of tables that real Hudi writes, and cells of their product that cover every combination of a few kinds.
 
-Each cell is a table: a version of Hudi and of the table, a key generator, column types, log blocks, an index, a merge mode,
-and what there is of the metadata table. `covering_cells(2)` has each pair of kinds at least once, and is the same each time.
+Each cell is a table: a version of Hudi and of the table, a key generator, column types, log blocks, an index, a merge
+mode, and the partitions of the metadata table. `covering_cells(2)` has each pair of kinds at least once. The result is
+always the same.
 """
 
 from __future__ import annotations
@@ -43,6 +44,7 @@ class Writer(StrEnum):
     """The Hudi that writes a table, and the table's version."""
 
     HUDI_0_15_V6 = "0.15.0-v6"
+    HUDI_1_0_V8 = "1.0.2-v8"
     HUDI_1_1_V8 = "1.1.1-v8"
     HUDI_1_1_V9 = "1.1.1-v9"
     HUDI_1_2_V9 = "1.2.0-v9"
@@ -108,7 +110,7 @@ class Cell:
 
     @property
     def name(self) -> str:
-        """The table's name, which Hudi wants to be a word."""
+        """The table's name, which must be a single word in Hudi."""
         return f"cell_{str(self).replace('-', '_').replace('.', '_')}"
 
     @property
@@ -118,7 +120,7 @@ class Cell:
 
     @property
     def options(self) -> dict[str, str]:
-        """What Hudi writes the table with."""
+        """The options with which Hudi writes the table."""
         metadata = _METADATA[self.metadata] | (_RECORD_INDEX if self.index is Index.RECORD else {})
         return (
             MERGE_ON_READ
@@ -131,7 +133,7 @@ class Cell:
         )
 
     def rows(self, keys: Sequence[int], batch: int, at_ms: int) -> pa.Table:
-        """A version of some keys: the one of key n has the event time `at_ms` + n seconds."""
+        """A version of some keys. Key n has the event time `at_ms` + n seconds."""
         return pa.Table.from_pylist([self._row(key, batch, at_ms + 1000 * key) for key in keys], schema=self.schema)
 
     def _row(self, key: int, batch: int, event_ms: int) -> Row:
@@ -183,7 +185,7 @@ _INDEX = {
 _RECORD_INDEX = {
     "hoodie.metadata.record.index.enable": "true",
     "hoodie.metadata.global.record.level.index.enable": "true",
-    # Ten unless told: each write of Hudi goes through all of them.
+    # The default is ten; each write of Hudi processes all of them.
     "hoodie.metadata.record.index.min.filegroup.count": "2",
 }
 _METADATA = {
@@ -206,12 +208,15 @@ def _merged(cell: Cell) -> dict[str, str]:
 
 
 def is_possible(cell: Cell) -> bool:
-    """Whether there is such a table: the record index is a part of the metadata table; without it Hudi takes another."""
+    """Whether such a table can exist.
+
+    The record index is a part of the metadata table; without it, Hudi uses another index.
+    """
     return cell.index is not Index.RECORD or cell.metadata is not Metadata.NONE
 
 
 def covering_cells(strength: int) -> tuple[Cell, ...]:
-    """Possible cells that have each combination of `strength` kinds that any of them has."""
+    """Possible cells that contain each possible combination of `strength` kinds."""
     kinds = (Writer, KeyGenerator, Types, Blocks, Index, Merge, Metadata)
     cells = [cell for cell in itertools.starmap(Cell, itertools.product(*kinds)) if is_possible(cell)]
     return covering(cells, lambda cell: tuple(getattr(cell, field.name) for field in fields(cell)), strength)
@@ -221,10 +226,10 @@ T = TypeVar("T")
 
 
 def covering(rows: Sequence[T], values_of: Callable[[T], tuple[object, ...]], strength: int) -> tuple[T, ...]:
-    """Some of the rows that have between them each combination of `strength` values that any row has.
+    """A selection of the rows that contains each combination of `strength` values that any row has.
 
-    Greedy: always the row that brings most combinations which are not there yet; of such rows the one that brings most of
-    one value more, so that rows differ in what need not differ; of such the first.
+    Greedy: always takes the row that adds the most combinations. Among equals, it takes the row that adds the most
+    combinations of `strength + 1` values, so that rows also differ where they don't have to; then the first one.
     """
     wanted, beyond = (_combinations(rows, values_of, size) for size in (strength, strength + 1))
     missing, missing_beyond = (functools.reduce(operator.or_, masks, 0) for masks in (wanted, beyond))
@@ -242,7 +247,7 @@ def covering(rows: Sequence[T], values_of: Callable[[T], tuple[object, ...]], st
 
 
 def _combinations(rows: Sequence[T], values_of: Callable[[T], tuple[object, ...]], size: int) -> list[int]:
-    """The combinations of `size` values that each row has, as the bits of a number."""
+    """The combinations of `size` values in each row, as the bits of a number."""
     numbers: dict[tuple[tuple[int, object], ...], int] = {}
     masks: list[int] = []
     for row in rows:

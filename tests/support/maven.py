@@ -1,6 +1,6 @@
-"""Jars of Maven Central: downloaded once into a cache directory, each held to its checksum.
+"""Jars from Maven Central, downloaded once into a cache directory and checked against their checksums.
 
-Spark's own package resolver downloads them, so PySpark and a Java are all it takes.
+Spark's own package resolver downloads them, so PySpark and a Java are sufficient.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ DOWNLOAD_TIMEOUT_SECONDS = 540
 
 
 class JarUnavailableError(RuntimeError):
-    """The jar is neither in the cache nor to be had from the package registry."""
+    """The jar is not in the cache and can't be downloaded from the package registry."""
 
 
 @dataclass(frozen=True, slots=True)
 class MavenJar:
-    """`group:artifact:version`, the SHA-256 of its jar, and what of its dependencies is not wanted."""
+    """`group:artifact:version`, the SHA-256 of the jar, and its dependencies that are excluded."""
 
     coordinate: str
     sha256: str
@@ -33,15 +33,15 @@ class MavenJar:
 
 
 def cache_directory() -> Path:
-    """The directory that downloaded parts are kept in between runs."""
+    """The directory that keeps downloads between runs."""
     return Path(os.environ.get("EVENTIDE_CACHE") or Path.home() / ".cache" / "eventide")
 
 
 def maven_jar(wanted: MavenJar, *, python: Path, environment: Mapping[str, str]) -> Path:
-    """The path of the jar, downloaded first when the cache lacks it.
+    """The path of the jar. Downloads it if the cache lacks it.
 
-    `python` is an interpreter that has PySpark, whose resolver does the download. Raises
-    `JarUnavailableError` when the download fails or brings other bytes than the pinned ones.
+    `python` is an interpreter with PySpark, whose resolver does the download. Raises `JarUnavailableError` if the
+    download fails or returns other bytes than the pinned ones.
     """
     group, artifact, version = wanted.coordinate.split(":")
     jar = cache_directory() / "jars" / f"{artifact}-{version}.jar"
@@ -52,13 +52,13 @@ def maven_jar(wanted: MavenJar, *, python: Path, environment: Mapping[str, str])
         if not downloaded.exists():
             raise JarUnavailableError(f"{wanted.coordinate} was not among what was downloaded")
         _require(wanted, _sha256(downloaded))
-        # Two runs may download at once: the last rename wins, and both names hold the same bytes.
+        # Two runs may download at the same time: the last rename wins, and both names contain the same bytes.
         downloaded.replace(jar)
     return jar
 
 
 def maven_jars(wanted: MavenJar, *, python: Path, environment: Mapping[str, str]) -> list[Path]:
-    """The paths of a jar and its dependencies, as `maven_jar`; the checksum is that of all of them, by name."""
+    """The paths of a jar and its dependencies, like `maven_jar`. The checksum covers all of them by name."""
     _, artifact, version = wanted.coordinate.split(":")
     directory = cache_directory() / "jars" / f"{artifact}-{version}"
     if _sha256_of_all(directory) != wanted.sha256:
@@ -73,7 +73,7 @@ def maven_jars(wanted: MavenJar, *, python: Path, environment: Mapping[str, str]
 
 @contextmanager
 def _resolved(wanted: MavenJar, python: Path, environment: Mapping[str, str]) -> Iterator[Path]:
-    """A directory of what Spark's resolver downloads, for the length of the block."""
+    """A directory with the downloads of Spark's resolver, for the length of the block."""
     jars = cache_directory() / "jars"
     jars.mkdir(parents=True, exist_ok=True)
     staging = Path(tempfile.mkdtemp(prefix=".resolving-", dir=jars))
@@ -103,7 +103,7 @@ def _require(wanted: MavenJar, found: str) -> None:
 
 
 def _sha256_of_all(directory: Path) -> str:
-    """Of the names and checksums of all files; of nothing where there is no such directory."""
+    """The checksum of the names and checksums of all files; that of nothing if there is no such directory."""
     files = sorted(directory.iterdir()) if directory.is_dir() else []
     return hashlib.sha256("".join(f"{file.name} {_sha256(file)}\n" for file in files).encode()).hexdigest()
 

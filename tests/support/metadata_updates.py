@@ -27,7 +27,7 @@ def write(metadata: HudiMetadataTable, removed: Mapping[str, tuple[str, ...]] | 
 
 
 def metadata_files(path: Path) -> dict[str, bytes]:
-    """By name; without the random marker that ends an Avro container."""
+    """The files by name, without the random marker that ends an Avro container."""
     directory = path / ".hoodie" / "metadata"
     return {
         str(found.relative_to(directory)): _without_marker(found.read_bytes())

@@ -18,7 +18,7 @@ from eventide_core.ports import Capability, FileInfo, OutputFile, Storage
 
 @dataclass(slots=True)
 class Cost:
-    """Calls of the storage port by name; requests to servers, and the bytes of files in them, received and sent."""
+    """Calls of the storage port by name, and the requests to servers with the bytes of files in them."""
 
     calls: Counter[str] = field(default_factory=Counter[str])
     requests: int = 0
@@ -35,7 +35,7 @@ class Cost:
 
 @dataclass(frozen=True, slots=True)
 class MeteredStorage:
-    """ports.Storage that counts the calls of another one."""
+    """ports.Storage that counts the calls of another storage."""
 
     inner: Storage
     cost: Cost
@@ -89,7 +89,7 @@ class MeteredStorage:
 
 @contextmanager
 def requests_counted(cost: Cost) -> Iterator[None]:
-    """Counts what goes to S3 and HDFS within the block."""
+    """Counts the requests to S3 and HDFS within the block."""
     call, exchange = S3Objects._call, WebHdfs._exchange
 
     def counted_call(objects: S3Objects, operation: str, **arguments: Any) -> dict[str, Any]:

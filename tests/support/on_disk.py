@@ -1,4 +1,4 @@
-"""A table in memory laid out on a local disk, to see what only a real file system does."""
+"""Puts a table from memory onto a local disk, to test what only a real file system shows."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from support.pasts import EARLY
 
 
 def lay_out(files: Mapping[str, MemoryFile], root: Path) -> Path:
-    """Writes the files, links as links, each as old as it is; the root."""
+    """Writes the files, with links as links, and their modification times. Returns the root."""
     for path, file in files.items():
         target = root / path
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -29,7 +29,7 @@ def lay_out(files: Mapping[str, MemoryFile], root: Path) -> Path:
 
 
 def begin(moment: Moment, root: Path) -> tuple[Bench, LocalStorage]:
-    """The table as it was at that moment, on a disk, and a bench whose clock is the disk's."""
+    """The table of that moment on a disk, and a bench that uses the disk's clock."""
     bench = Bench("on-disk", EARLY)
     bench.load(moment)
     bench.clock.time_ms = time.time_ns() // 1_000_000
@@ -43,7 +43,7 @@ def expire_heartbeats_of(root: Path) -> None:
 
 
 def tree(root: Path) -> dict[str, bytes | None]:
-    """Everything below a directory by its path: the content of files, None for directories. Links are not followed."""
+    """Everything below a directory by path: the content of files, None for directories. Doesn't follow links."""
     return {
         str(path.relative_to(root)): path.read_bytes() if path.is_file() else None
         for path in root.rglob("*")

@@ -1,4 +1,4 @@
-"""One slice that is compacted in part: its files, its task, and its executor."""
+"""One slice that is partially compacted: its files, its task, and its executor."""
 
 from dataclasses import replace
 from typing import Any
@@ -24,10 +24,10 @@ FILES = {
     BASE: base_file(
         [row("a", 10, "base", D0, "old"), row("b", 10, "base", D0, "old"), row("d", 10, "base", D0, "old")]
     ),
-    # a and d are deleted with ordering values; b is changed; c comes in.
+    # a and d are deleted with ordering values; b is changed; c is new.
     LOGS[0]: delete_block(D1, [("a", 30), ("d", 30)])
     + data_block(D1, [row("b", 20, "first", D1, "f-0"), row("c", 20, "first", D1, "f-0")]),
-    # a comes late: it lost to its tombstone, and must continue losing.
+    # a is late: it lost against its tombstone, and must continue to lose.
     LOGS[1]: data_block(D2, [row("a", 20, "late", D2, "f-0"), row("b", 40, "second", D2, "f-0")]),
     LOGS[2]: data_block(D3, [row("e", 50, "third", D3, "f-0"), row("d", 50, "third", D3, "f-0")]),
 }

@@ -1,4 +1,4 @@
-"""Each parser of bytes that a table holds: what it is asked in earnest, and files of Hudi and eventide that it reads."""
+"""Each parser of a table's bytes: its real use, and files of Hudi and eventide that it reads."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ CODEC = HudiMetadataCodec()
 OWN = "eventide's own"
 
 Questions = Iterator[Callable[[], object]]
-"""What is asked of a file of some table, and answered or refused."""
+"""A request for a file of a table, which returns an answer or refuses the file."""
 
 
 @cache
@@ -47,7 +47,7 @@ def files_of(table: str) -> dict[str, bytes]:
 
 
 def own_files() -> dict[str, bytes]:
-    """A table of eventide's, compacted in part, and cleaned."""
+    """A table of eventide's, partially compacted and cleaned."""
     bench = Bench("hostile", OPTIONS)
     story = Story.begin(Layout(9, Order.EVENT_TIME), bench.storage, bench.clock)
     for number in range(4):
@@ -61,7 +61,7 @@ def own_files() -> dict[str, bytes]:
 
 
 def seeds(*tables: str, ending: str, inside: str = "", least: int = 1) -> list[tuple[str, str]]:
-    """The largest and the smallest file of each table whose path ends and begins so."""
+    """The largest and the smallest file of each table whose path has this beginning and end."""
     found: list[tuple[str, str]] = []
     for table in tables:
         paths = [p for p, data in files_of(table).items() if p.endswith(ending) and inside in p and len(data) >= least]
@@ -84,7 +84,7 @@ def logs(*tables: str) -> list[tuple[str, str]]:
 
 @cache
 def shape_of(table: str) -> RecordShape:
-    """What the table's records look like, by its last commit."""
+    """The shape of the table's records, from its last commit."""
     files = files_of(table)
     config = TableConfig.parse(files[".hoodie/hoodie.properties"].decode(), table)
     commits = [p for p in files if p.startswith(config.timeline_path + "/") and p.endswith("commit")]

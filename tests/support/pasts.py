@@ -1,5 +1,7 @@
-"""Tables with a past, and a service that is about to be run on each: commits, a partial compaction, left-overs, a full
-compaction, later commits, a write whose writer died.
+"""Tables with a history, and a service that runs on each of them.
+
+The history consists of commits, a partial compaction, left-overs, a full compaction, later commits, and a write whose
+writer died.
 """
 
 from __future__ import annotations
@@ -29,13 +31,16 @@ EARLY = {
     "hoodie.compact.inline.max.delta.commits": "1",
 }
 LAYOUTS = (Layout(6, Order.EVENT_TIME), Layout(9, Order.EVENT_TIME))
-HEARTBEAT_EXPIRY_MS = 120_001  # twice Hudi's interval of a minute, and one more
+HEARTBEAT_EXPIRY_MS = 120_001  # twice Hudi's interval of a minute, and a minute more
 COLUMNS = ("_hoodie_partition_path", "key", "ms", "word", "_hoodie_commit_time")
 
 
 @dataclass(frozen=True, slots=True)
 class Service:
-    """`undone` are the instants that it undoes; where history is removed, time travel is promised to the last write."""
+    """A service.
+
+    `undone` are the instants that it undoes. If it removes history, time travel is promised to the last write.
+    """
 
     run: Protocol
     after: Oracle
@@ -49,7 +54,7 @@ def undo_failed(story: Story, _: Bench) -> Service:
 
 
 def begin_and_die(story: Story, changes: Commit) -> PendingWrite:
-    """A write whose files exist, and whose last sign of life is long past."""
+    """A write whose files exist, and whose last heartbeat is long past."""
     writer = story.writer
     failed = writer.append.begin(WriteOperation.UPSERT, arrow_records(writer, *records(changes)), NoProgress())
     writer.append.heartbeats.stop(failed.instant)
@@ -104,11 +109,11 @@ SERVICES = (*SEAMLESS, undo_completed, restore)
 
 
 def returns_nothing(_: object) -> None:
-    """A protocol answers nothing."""
+    """A protocol that returns nothing."""
 
 
 def compact(bench: Bench, before_ms: int, oracle: Oracle) -> str:
-    """Compacts what lies before T; the instant."""
+    """Compacts everything before T. Returns the instant."""
     application = bench.process()
     application.scheduler.schedule(CompactionRequest(EPOCH_MS + before_ms, None, LinkChoice.COPY))
     plan = pending_plan(application)
@@ -119,7 +124,7 @@ def compact(bench: Bench, before_ms: int, oracle: Oracle) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Past:
-    """A table, as it is at `start`, the oracle that `story` has told, and what a service is about to do."""
+    """A table at `start`, the oracle with the history of `story`, and the service that runs next."""
 
     bench: Bench
     story: Story

@@ -1,5 +1,7 @@
-"""Every field of a document of the timeline that names a path which something is done to: how to put a text there, what is
-decoded from it, and which paths of the table an engine that believes it would touch.
+"""Every field of the timeline's documents that names a path on which something acts.
+
+Each field states how to put a string there, what is decoded from it, and which paths an engine that trusts it would
+touch.
 """
 
 from __future__ import annotations
@@ -51,7 +53,7 @@ Change = Callable[[Any, str], None]
 
 @dataclass(frozen=True, slots=True)
 class PathField:
-    """`proper` is what stands there in a good document, and `change` puts another text there."""
+    """A field. `proper` is its value in a correct document; `change` puts another string there."""
 
     document: str
     name: str
@@ -62,7 +64,7 @@ class PathField:
         return f"{self.document.strip('.')} {self.name}"
 
     def bytes_with(self, text: str) -> bytes:
-        """The document with that text. Raises UnicodeEncodeError if it cannot hold it."""
+        """The document with that string. Raises UnicodeEncodeError if the document cannot contain it."""
         schema, good = _good(self.document)
         record = deepcopy(good)
         self.change(record, text)
@@ -71,7 +73,7 @@ class PathField:
         return out.getvalue()
 
     def touched_by(self, data: bytes) -> frozenset[str]:
-        """The paths that an engine would go to which believes the document. Raises what decoding raises."""
+        """The paths that an engine that trusts the document would use. Raises the errors of decoding."""
         return frozenset(_TOUCHED[self.document](data, f".hoodie/timeline/{INSTANT}{self.document}"))
 
 
@@ -82,7 +84,7 @@ def _good(document: str) -> tuple[Any, Any]:
 
 
 def good_bytes(document: str) -> bytes:
-    """A document that could be a table's own."""
+    """A document that could be one of the table's own."""
     target = RollbackTarget(EARLY, Action.DELTA_COMMIT)
     if document == CLEAN:
         plan = CleanPlan(INSTANT, CleaningPolicy.COMMITS, None, "", {PARTITION: (BASE,)})
@@ -163,7 +165,7 @@ _TOUCHED: dict[str, Callable[[bytes, str], Iterable[str]]] = {
 
 
 def _set(*way: str | int) -> Change:
-    """Puts the text where keys and numbers lead."""
+    """Puts the string at the position that keys and numbers give."""
 
     def change(record: Any, text: str) -> None:
         for step in way[:-1]:
@@ -174,7 +176,7 @@ def _set(*way: str | int) -> Change:
 
 
 def _renamed(*way: str | int) -> Change:
-    """Makes the text the only key of a mapping."""
+    """Makes the string the only key of a mapping."""
 
     def change(record: Any, text: str) -> None:
         for step in way[:-1]:

@@ -9,16 +9,16 @@ from dataclasses import dataclass
 
 @dataclass(slots=True)
 class Peak:
-    """`grown_bytes` is known when the block has ended."""
+    """`grown_bytes` is set when the block has ended."""
 
     grown_bytes: int = 0
 
 
 @contextmanager
 def peak_memory() -> Iterator[Peak]:
-    """What the process holds at most within the block beyond what it held before."""
+    """The peak memory of the process within the block, minus its memory before the block."""
     with open("/proc/self/clear_refs", "w") as counters:
-        counters.write("5")  # the peak is counted again
+        counters.write("5")  # resets the peak
     before, peak = _status("VmRSS"), Peak()
     try:
         yield peak

@@ -1,4 +1,4 @@
-"""Filtered reads of a table by Hudi, that prune files by the metadata table, held to reads that list and prune nothing."""
+"""Compares Hudi's filtered reads that prune files by the metadata table with reads that prune nothing."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ _FILTERS_AT_ONCE = 12
 def check_pruned_reads(
     judge: HudiJudge, path: Path, schema: pa.Schema, pruning: Mapping[str, str], *, not_by_point: Sequence[str] = ()
 ) -> int:
-    """Asserts that every filter shows the same rows whether Hudi prunes or reads all; how many filters there were.
+    """Checks that every filter returns the same rows whether Hudi prunes or reads all. Returns the number of filters.
 
-    Ranges and points of every column that Hudi can filter by; of `not_by_point` ranges alone.
+    Tries ranges and points of every column that Hudi can filter by; only ranges of `not_by_point`.
     """
     _view(judge, "pruned", path, {**pruning, "hoodie.enable.data.skipping": "true"})
     _view(judge, "all_of_it", path, BY_LISTING)

@@ -8,5 +8,5 @@ REACHED: Counter[str] = Counter()
 
 
 def reached(what: str, times: int = 1) -> None:
-    """Counts something that a test got to, under the words in which the summary tells it."""
+    """Counts something that a test reached, under its label in the summary."""
     REACHED[what] += times

@@ -11,14 +11,14 @@ from support.reach import reached
 RIGHT = {
     ("show",): {0},
     ("freshness",): {0},
-    # A query that has begun can't be planned again; a verification where files go each time ends as busy.
+    # A query that has begun can't be planned again. A verification ends as busy if files disappear each time.
     ("read", "--columns", "id"): {0, 4},
     ("verify",): {0, 4},
 }
 
 
 def read_beside(path: Path, rounds: Callable[[], int], times: int, beside: str) -> None:
-    """Runs the verbs in turn until the services have made so many more rounds, and counts how they ended."""
+    """Runs the verbs in turn until the services have made that many more rounds. Counts the results."""
     enough = rounds() + times
     while rounds() < enough:
         for words, right in RIGHT.items():

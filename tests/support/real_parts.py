@@ -11,7 +11,7 @@ REQUIRED = "EVENTIDE_REQUIRE_REAL"
 
 
 def require_or_skip(reason: str) -> NoReturn:
-    """Skips the running test and says why; fails it where EVENTIDE_REQUIRE_REAL=1 promises the real thing."""
+    """Skips the running test and states why, or fails it if EVENTIDE_REQUIRE_REAL=1 requires the real thing."""
     if os.environ.get(REQUIRED) == "1":
         pytest.fail(f"{REQUIRED}=1, but {reason}", pytrace=False)
     pytest.skip(reason)

@@ -1,13 +1,13 @@
-"""The parts that a whole test run shares: servers and real Hudi, each started once, by whichever test first asks for it.
+"""The parts that a test run shares: servers and real Hudi, each started once by the first test that needs it.
 
-1. The process that reports the run keeps the parts. With `--numprocesses` it runs no test itself.
-2. A process that runs tests names the context manager that starts a part. The first request starts the part; a later one,
-   from any process, gets the same answer.
-3. An answer says how to reach the part. It travels by pickle, so it holds addresses and paths, no connection.
-4. At the end of the run the parts end, the last one first. Each part also ends with its standard input, which only the
-   keeping process holds open: a killed run leaves nothing behind.
+1. The process that reports the run keeps the parts. With `--numprocesses`, it runs no test itself.
+2. A process that runs tests names the context manager that starts a part. The first request starts the part. A later
+   one, from any process, gets the same answer.
+3. An answer describes how to reach the part. It is pickled, so it contains addresses and paths, not connections.
+4. At the end of the run, the parts end in reverse order. Each part also ends with its standard input, which only the
+   keeping process holds open, so a killed run leaves nothing behind.
 
-Tests share the parts, so a test names its tables, databases and directories in a way that no other test does.
+Tests share the parts, so a test uses table, database, and directory names that no other test uses.
 """
 
 from __future__ import annotations
@@ -28,19 +28,19 @@ import pytest
 
 Part = TypeVar("Part")
 Start = Callable[..., AbstractContextManager[Part]]
-"""A function of a module, which takes an empty directory and then values."""
+"""A function of a module that takes an empty directory and then values."""
 
 
 class Parts(Protocol):
     def get(self, start: Start[Part], *values: Hashable) -> Part:
-        """The part that `start(directory, *values)` starts; what stopped that from starting, each time it is requested."""
+        """The part that `start(directory, *values)` starts. If the start failed, every request raises that error."""
         ...
 
     def close(self) -> None: ...
 
 
 class KeptParts:
-    """The parts of this process and of those that connect to `address` and know `key`."""
+    """The parts of this process and of the processes that connect to `address` with `key`."""
 
     def __init__(self) -> None:
         self._directory = Path(tempfile.mkdtemp(prefix="eventide-run-"))
@@ -53,7 +53,7 @@ class KeptParts:
 
     @property
     def address(self) -> str:
-        """Where other processes ask; listens from now on."""
+        """The address for requests of other processes. Listens from now on."""
         with self._lock:
             if self._listener is None:
                 self._listener = Listener(str(self._directory / "parts"), "AF_UNIX", authkey=self.key)
@@ -130,7 +130,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_configure_node(node: Any) -> None:
-    """Tells a process that runs tests where to ask."""
+    """Passes the address to a process that runs tests."""
     kept = node.config.stash[_PARTS]
     node.workerinput["parts"] = (kept.address, kept.key)
 

@@ -22,7 +22,7 @@ Shown = frozenset[tuple[object, ...]]
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """A table, what is done to it, and the rows before and after, without the times of their commits."""
+    """A table, an action on it, and the rows before and after, without their commit times."""
 
     start: Moment
     run: Protocol

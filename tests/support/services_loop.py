@@ -1,6 +1,6 @@
-"""`python -m support.services_loop TABLE`: writes, compacts, cleans and archives, round after round, until its input ends.
+"""`python -m support.services_loop TABLE`: writes, compacts, cleans, and archives in rounds until its input ends.
 
-Prints a line a round. Every round replaces the slices, removes those before and moves instants to the archive.
+Prints one line per round. Each round replaces the slices, removes the previous ones, and archives instants.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ FIRST = [(f"k{number}", 0, "first") for number in range(8)]
 
 
 def one_round(table: Table, number: int) -> None:
-    """New versions of some rows, and the services."""
+    """Writes new versions of some rows, and runs the services."""
     table.upsert(rows(*((f"k{key}", 1, f"round {number}") for key in range(number % 3, 8, 2))))
     table.compact(before=LATER_MS)
     table.clean()
@@ -33,7 +33,7 @@ def one_round(table: Table, number: int) -> None:
 
 @contextmanager
 def services(path: Path) -> Iterator[Callable[[], int]]:
-    """A process that goes round and round while the block runs, and how many rounds it has made by now."""
+    """A process that runs rounds during the block. Yields a function that returns the number of rounds so far."""
     process = subprocess.Popen(
         [sys.executable, "-m", "support.services_loop", str(path)],
         env={**os.environ, "PYTHONPATH": os.pathsep.join(entry for entry in sys.path if entry)},

@@ -1,4 +1,4 @@
-"""Slices made by hand: base files and log files of a small table, written without the code under test."""
+"""Handmade slices: base files and log files of a small table, written without the code under test."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def row(key: str, ts: int | None, val: str, instant: str, file_name: str) -> dic
 
 
 def base_file(rows: Sequence[dict[str, Any]]) -> bytes:
-    """A Parquet file without any footer of Hudi's."""
+    """A Parquet file without Hudi's footer."""
     types: dict[str, pa.DataType] = {name: pa.string() for name in (*META, "id", "ts", "val")}
     types["ts"] = pa.int64()
     sink = io.BytesIO()
@@ -65,7 +65,7 @@ def data_block(instant: str, rows: Sequence[dict[str, Any]]) -> bytes:
 
 
 def delete_block(instant: str, deletes: Sequence[tuple[str, int | None]]) -> bytes:
-    """A DELETE block of (key, ordering value); None: a delete in natural order, as Hudi writes it."""
+    """A DELETE block of (key, ordering value). None is a delete in natural order, as Hudi writes it."""
     wrapper = {
         name: {
             "type": "record",
@@ -75,7 +75,7 @@ def delete_block(instant: str, deletes: Sequence[tuple[str, int | None]]) -> byt
         }
         for name, kind in (("IntWrapper", "int"), ("LongWrapper", "long"))
     }
-    # Only two branches are written, in the places that they have in Hudi's union of wrappers.
+    # Only two branches are written, at their positions in Hudi's union of wrappers.
     body = io.BytesIO()
     _varint(body, len(deletes))
     for key, ordering in deletes:

@@ -1,4 +1,4 @@
-"""A table of two partitions whose event times are hours from now, and options by which everything is due soon."""
+"""A table of two partitions whose event times are hours from now, and options with which everything is due soon."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ COLUMNS: list[pa.Field[Any]] = [
     pa.field("word", pa.string()),
 ]
 SCHEMA = pa.schema(COLUMNS)
-# Two commits on the timeline, one retained, and a writer is dead after some milliseconds without a sign.
+# Two commits on the timeline, one retained. A writer without a heartbeat is dead after some milliseconds.
 SOON = {
     BLOOM_ENTRIES: "100",
     CLOCK_SKEW_MS: "1",
@@ -54,7 +54,7 @@ def rows(*values: tuple[str, int, str]) -> pa.Table:
 
 
 def seen(rows: pa.Table) -> dict[str, tuple[int, str]]:
-    """Each key's row. A key that exists twice is no mapping."""
+    """Each key's row. Raises an error if a key exists twice."""
     found = {row["id"]: (row["ms"], row["word"]) for row in rows.to_pylist()}
     assert len(found) == rows.num_rows, f"a key is there twice: {rows.to_pylist()}"
     return found

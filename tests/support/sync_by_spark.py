@@ -1,7 +1,7 @@
-"""Syncs a table through a SparkSession with Hive support, in a process of its own: arguments are TABLE URI DATABASE.
+"""Syncs a table through a SparkSession with Hive support in a separate process. Arguments: TABLE URI DATABASE.
 
-Whether a session has Hive support is settled once a process. Prints one JSON document: the tables of each sync that were
-changed; a table as the session's client and as Thrift has it; and what Spark's own SQL finds.
+A process decides only once whether sessions have Hive support. Prints one JSON document: the changed tables of each
+sync, a table as the session's client and as Thrift return it, and the results of Spark's own SQL.
 """
 
 from __future__ import annotations

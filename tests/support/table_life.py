@@ -1,5 +1,7 @@
-"""The life of one table, the same wherever it lies: its clock stands still and its file groups are counted, so that two
-lives leave the same names, rows and plans, and differ in what left-overs become.
+"""The life of one table, the same on every storage.
+
+Its clock stands still and its file groups are counted. So two lives leave the same names, rows and plans, and differ
+only in what left-overs become.
 """
 
 from __future__ import annotations
@@ -31,8 +33,9 @@ COLUMNS: list[pa.Field[Any]] = [
 
 @dataclass(frozen=True, slots=True)
 class Chapter:
-    """What a deed left: the rows of the queries that were asked, the watermark, the files, where those lead that are links,
-    and what the deed itself told. `kept` are files that exist only because a link leads to them.
+    """The state after an action: the rows of the queries that ran, the watermark, the files, and the targets of links.
+
+    Also has the output of the action itself. `kept` are files that exist only because a link leads to them.
     """
 
     deed: str
@@ -45,19 +48,19 @@ class Chapter:
 
     @property
     def rows(self) -> set[tuple[str, int, str]]:
-        """The snapshot; KeyError if it wasn't asked."""
+        """The snapshot. Raises KeyError if it wasn't queried."""
         return {(row["id"], row["ms"], row["word"]) for row in self.queries["snapshot"]}
 
     def as_with_copies(self) -> tuple[object, ...]:
-        """All of it that must not depend on what left-overs become."""
+        """Everything in it that must not depend on what left-overs become."""
         return self.deed, self.queries, self.watermark_ms, self.files - self.kept, self.told
 
 
 @dataclass(slots=True)
 class TableLife:
-    """A table of version 6, where no compaction can be back-dated, of two partitions with a file group in each.
+    """A table of version 6, in which no compaction can be back-dated, of two partitions with one file group each.
 
-    `written` are the versions of all keys so far, in the order of writing; None is a delete.
+    `written` are the versions of all keys so far, in the order of writing. None is a delete.
     """
 
     there: Backend
@@ -68,7 +71,10 @@ class TableLife:
 
     @property
     def expected(self) -> set[tuple[str, int, str]]:
-        """Of each key the latest version by event time, of two at one time the later written, where it is no delete."""
+        """The latest version of each key by event time, and the later written one of two at the same time.
+
+        Omits deletes.
+        """
         latest: dict[str, tuple[int, str | None]] = {}
         for key, ms, word in self.written:
             if key not in latest or ms >= latest[key][0]:
@@ -76,7 +82,7 @@ class TableLife:
         return {(key, ms, word) for key, (ms, word) in latest.items() if word is not None}
 
     def chapters(self) -> Iterator[Chapter]:
-        """The chapters in their order; a deed is done when its chapter is requested."""
+        """The chapters in order. An action runs when its chapter is requested."""
         table = self._created()
         self._upsert(table, "base", range(8), hour=0)
         self._upsert(table, "first", (0, 1, 2, 3), hour=1)
@@ -137,7 +143,7 @@ class TableLife:
         table.delete(self._rows(keys, hour, None))
 
     def _rows(self, keys: tuple[int, ...] | range, hour: float, word: str | None) -> pa.Table:
-        """Keys of both partitions, a minute after whatever was before; each has a millisecond of its own."""
+        """Keys of both partitions, a minute after everything before. Each has a different millisecond."""
         self._clock.sleep(60_000)
         times = [MIDNIGHT_MS + round(hour * HOUR_MS) + key for key in keys]
         names = [f"k{key}" for key in keys]
@@ -155,7 +161,7 @@ class TableLife:
         return told
 
     def _seen(self, table: Table, deed: str, told: object = None, *, is_read: bool = True) -> Chapter:
-        """`is_read`: whether the queries are asked, which takes more requests than most deeds."""
+        """`is_read`: whether to run the queries, which take more requests than most actions."""
         files, before_last = files_of(self.there.storage), self._writes[-2]
         queries: dict[str, Callable[[], Rows]] = {
             "snapshot": table.snapshot,
@@ -175,7 +181,7 @@ class TableLife:
 
 
 def said_by(plan: Plan) -> dict[str, Any]:
-    """A plan without what its links make different."""
+    """The plan without what depends on its links."""
     said = plan.to_json()
     for key in ("link_mode", "link_reason", "bytes"):
         said.pop(key)

@@ -1,11 +1,11 @@
-"""The tables of docs/tested_tables.md, made from what the tests declare: `python -m support.tested_grid` writes them.
+"""The tables of docs/tested_tables.md, from the declarations of the tests. Written by `python -m support.tested_grid`.
 
     writers     which Hudi writes tables of which version, and in which tests
     settings    what the matrix varies for each writer
-    readers     who is compared on tables of which version
+    readers     which readers are compared on tables of which version
 
-A combination that no test has must state why in `REASONS`, and one that a test has must not: `problems` finds both. What
-was compared in a run stands in the run's summary (`compared`).
+Each combination without a test must have a reason in `REASONS`, and a combination with a test must not: `problems`
+finds both. The summary of a run shows what it compared (`compared`).
 """
 
 from __future__ import annotations
@@ -34,6 +34,7 @@ FILES: Final = {
     TURNS: "test_interleaved_histories.py",
     BESIDE: "test_beside_writers.py",
 }
+PARQUET: Final = "base files as plain Parquet"
 
 _OLD_SPARK = "a: its bundles end at Spark 3.4, and the tests run Spark 3.5, for which Hudi has bundles from 0.15 on"
 _NO_NINE = "c: version 9 came with Hudi 1.1"
@@ -71,7 +72,7 @@ def written() -> dict[tuple[str, int], set[str]]:
 
 
 def problems() -> list[str]:
-    """Combinations that neither a test nor a reason is there for, or both."""
+    """Combinations with neither a test nor a reason, or with both."""
     tested = written()
     places = product(SPARK, VERSIONS)
     return [f"{bundle}, version {v}" for bundle, v in places if ((bundle, v) in tested) == ((bundle, v) in REASONS)]
@@ -83,7 +84,7 @@ def tables() -> str:
 
 
 def page() -> str:
-    """The page with the tables in their places."""
+    """The page with the tables inserted."""
     before, _, rest = PAGE.read_text().partition(BEGIN)
     _, _, after = rest.partition(END)
     return f"{before}{BEGIN}\n\n{tables()}\n\n{END}{after}"
@@ -134,6 +135,7 @@ def _readers() -> Iterator[str]:
         yield f"| Hudi {bundle} on Spark | {' | '.join(cells)} |"
     for reader in (HUDI_RS, EVENTIDE):
         yield f"| {reader} | {' | '.join(', '.join((MATRIX, *_tests_of_reader(reader, v))) for v in VERSIONS)} |"
+    yield f"| {PARQUET} | {' | '.join([MATRIX] * len(VERSIONS))} |"
 
 
 def _tests_of_reader(reader: str, version: int) -> Iterator[str]:
@@ -141,8 +143,6 @@ def _tests_of_reader(reader: str, version: int) -> Iterator[str]:
         yield MATRIX
     if any(reader in kind.orders and kind.version == version for kind in KINDS):
         yield TURNS
-    if JAVA.get(reader) == version:
-        yield BESIDE
 
 
 if __name__ == "__main__":

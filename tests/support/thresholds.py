@@ -1,4 +1,4 @@
-"""A threshold that divides the logs of a table, so that a test of partial compaction compacts in part."""
+"""A threshold that divides the log files of a table, so that a test of partial compaction really compacts partially."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from eventide_core.errors import RefusedError
 
 
 def dividing_plan(table: Table, event_time_field: str, link_mode: str) -> Plan:
-    """Of the plans at every event time that the snapshot holds, the one that leaves most logs and merges some.
+    """Of the plans at every event time of the snapshot, the one that leaves most log files over and merges some.
 
-    Where every plan that merges anything leaves nothing over, the one that merges everything.
+    If every plan that merges something leaves nothing over, returns the plan that merges everything.
     """
     times = table.snapshot().to_arrow([event_time_field]).column(0).unique().drop_null().to_pylist()
     candidates = sorted(time for time in times if time is not None)

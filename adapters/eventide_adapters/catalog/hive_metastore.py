@@ -1,4 +1,4 @@
-"""A Hive Metastore, spoken to by Thrift: versions 2.3 and 3, without authentication."""
+"""A Hive Metastore over Thrift: versions 2.3 and 3, without authentication."""
 
 import getpass
 import time
@@ -18,16 +18,16 @@ T = TypeVar("T")
 TIMEOUT_MS = 120_000  # a metastore that adds a thousand partitions lists their directories
 PARTITIONS_AT_ONCE = 1000  # Hudi's batch
 ALL_PARTITIONS = -1
-_EXTERNAL = "EXTERNAL"  # Hive's second statement of the table kind
-# Or else the metastore would list every file of the table at each change.
+_EXTERNAL = "EXTERNAL"  # Hive's second property for the table kind
+# Otherwise, the metastore lists every file of the table at each change.
 _NO_STATISTICS = {"DO_NOT_UPDATE_STATS": "true"}
 
 
 class HiveMetastore:
-    """ports.Catalog over one connection, to the first of the addresses that answers."""
+    """ports.Catalog over one connection, to the first address that answers."""
 
     def __init__(self, addresses: Sequence[Address]) -> None:
-        """Raises CatalogError where none of them answers, ConfigError where the library for it is missing."""
+        """Raises CatalogError if no address answers, ConfigError if the library is missing."""
         self._thrift = metastore_thrift()
         self._where = ", ".join(map(str, addresses))
         self._client = metastore_client(addresses)
@@ -65,9 +65,7 @@ class HiveMetastore:
     def alter_table(self, table: CatalogTable) -> None:
         raw = self._raw(table.database, table.name)
         if raw is None:
-            raise CatalogError(
-                f"the table {table} was dropped meanwhile from {self._where}; the next sync creates it again"
-            )
+            raise CatalogError(f"the table {table} has been dropped from {self._where}; the next sync creates it again")
         there = {(one.name.lower(), one.type.lower()): one for one in raw.sd.cols}  # with their comments
         cascades = bool(table.partition_columns) and table.columns != _columns_of(raw.sd.cols)
         raw.sd.cols = [there.get((one.name, one.type)) or self._column(one) for one in table.columns]
@@ -104,7 +102,7 @@ class HiveMetastore:
 
     def drop_partitions(self, table: CatalogTable, partitions: Sequence[CatalogPartition]) -> None:
         for one in partitions:
-            # Someone else may have dropped it. Its files stay in any case.
+            # Another process may have dropped it. Its files stay in any case.
             with self._asking(f"drop a partition of {table}"), suppress(self._thrift.NoSuchObjectException):
                 self._client.drop_partition(table.database, table.name, list(one.values), False)
 
@@ -198,7 +196,7 @@ def _batches(partitions: Sequence[CatalogPartition]) -> Iterator[Sequence[Catalo
 
 
 def metastore_client(addresses: Sequence[Address]) -> Any:
-    """A connection to the first address that answers. Raises CatalogError, or ConfigError where the library is missing."""
+    """A connection to the first address that answers. Raises CatalogError, or ConfigError if the library is missing."""
     thrift = metastore_thrift()
     from thriftpy2.rpc import make_client
 
@@ -214,7 +212,7 @@ def metastore_client(addresses: Sequence[Address]) -> Any:
 
 
 def thrift_error() -> type[Exception]:
-    """What the library raises."""
+    """The base class of the library's errors."""
     from thriftpy2.thrift import TException
 
     found: type[Exception] = TException
@@ -223,7 +221,7 @@ def thrift_error() -> type[Exception]:
 
 @cache
 def metastore_thrift() -> Any:
-    """What the metastore speaks. Raises ConfigError where the library is missing."""
+    """The metastore's Thrift interface. Raises ConfigError if the library is missing."""
     if find_spec("thriftpy2") is None:
         raise ConfigError(
             "the library for the Hive Metastore is not installed: run `pip install 'eventide[hive]'`, or "

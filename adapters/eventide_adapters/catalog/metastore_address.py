@@ -1,4 +1,4 @@
-"""Where a Hive Metastore listens: `thrift://host:9083`, several separated by commas."""
+"""The addresses of a Hive Metastore: `thrift://host:9083`, several separated by commas."""
 
 from dataclasses import dataclass
 from urllib.parse import urlsplit

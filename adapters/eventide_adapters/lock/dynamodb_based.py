@@ -96,7 +96,7 @@ class DynamoDBBasedLock:
         self._create_table()
         owner = f"{self._owner} {uuid.uuid4().hex}"
         allowed_ms = self._wait_ms
-        # The sum of this process's pauses: setting the clock meanwhile must not end a lease.
+        # Adds up this process's pauses, so that a change of the clock does not end a lease.
         waited_ms = unchanged_ms = 0
         seen: _Found | None = None
         while True:
@@ -233,7 +233,7 @@ class DynamoDBBasedLease:
             self._lock.check(self._version)
             if 1000 * (time.monotonic() - self._renewed_seconds) > self._lock.lease_ms:
                 raise LockError(
-                    f"the table lock {self._lock.place} was not renewed in time: the process stood still, or could not "
+                    f"the table lock {self._lock.place} was not renewed in time: the process was suspended, or could not "
                     "reach DynamoDB; nothing was written after that"
                 )
 

@@ -1,24 +1,26 @@
-"""Hudi's FileSystemBasedLockProvider on any storage that creates a file for one writer only.
+"""Hudi's FileSystemBasedLockProvider, on any storage that can create a file exclusively.
 
-1. Who creates the file `lock` holds the lock. It lies in `hoodie.write.lock.filesystem.path`, by default in `.hoodie`,
-   where Spark writers look for it (Flink writers: `.hoodie/.aux`).
+1. The process that creates the file `lock` holds the lock. The file is in `hoodie.write.lock.filesystem.path`, by default
+   in `.hoodie`, where Spark writers look for it (Flink writers: `.hoodie/.aux`).
 2. Its content is Hudi's LockInfo as JSON, with the owner as the thread's name. Hudi itself leaves the file empty on
    file systems that show a file as soon as it is opened.
-3. Who finds the name taken asks again, for at most `hoodie.write.lock.wait_time_ms`.
-4. The holder deletes the file at the end, after a look that it is still the holder's.
-5. When `hoodie.write.lock.filesystem.expire` minutes have gone by since the file was modified, anyone may delete it
-   and compete for the name again. By default (0) that is never done.
-6. The file of a process of this machine that is dead is deleted likewise, whatever the time. Elsewhere it stays until it
-   expires.
+3. A contender that finds the name taken tries again, for at most `hoodie.write.lock.wait_time_ms`.
+4. The holder deletes the file at the end, after it has checked that it is still the holder's.
+5. When `hoodie.write.lock.filesystem.expire` minutes have passed since the file was modified, anyone may delete it and
+   compete for the name again. With the default (0), a lock never expires.
+6. The file of a dead process of this machine is deleted in the same way, whatever its age. On other machines, it stays
+   until it expires.
 
-Special case of 5 and 6, two who find the same expired lock: the slower one must not delete the lock that the faster one has
-taken meanwhile. So whoever deletes a lock that can expire, its holder too, first claims the file
-`lock.<digest of content and modification time>`, for one at a time; looks again whether the lock is still that one;
-deletes it; and gives the claim up. One who comes late finds another lock, or none, and deletes nothing. One who dies
-holding the claim leaves the lock to be removed by hand: a claim that could expire would have the same race again.
+Special case of 5 and 6, two processes that find the same expired lock: the slower one must not delete the lock that the
+faster one has acquired in the meantime. Therefore, a process that deletes a lock that can expire, even its own, first
+claims the file `lock.<digest of content and modification time>`, which only one process can hold at a time. Then it
+checks whether the lock is still the same, deletes it, and releases the claim. A later process finds another lock, or
+none, and deletes nothing. If a process dies while it holds the claim, a person has to remove the lock: a claim that
+could expire would have the same race again.
 
-Not guarded against: a stock writer deletes an expired lock without a claim, and a clock that differs from the file
-system's makes a lock expire early. `Lease.check` then finds the loss, and put-if-absent backs it up.
+The lock does not protect in two cases: a stock writer deletes an expired lock without a claim, and a clock that differs
+from the file system's makes a lock expire early. `Lease.check` then detects the loss, and put-if-absent still protects
+the table.
 """
 
 import hashlib
@@ -128,9 +130,9 @@ class FileSystemBasedLock:
         return 0 < self._expire_ms < self._clock.now_ms() - found.modified_ms
 
     def _remove(self, found: _Found) -> bool:
-        """Deletes this very lock; False if another process is deleting it."""
+        """Deletes exactly this lock. Returns False if another process is deleting it."""
         claim = f"{self._path}.{found.digest}"
-        # Empty, so that a lock can be released on a full disk, too.
+        # Empty, so that a lock can be released even on a full disk.
         if not self._storage.put_if_absent(claim, b""):
             return False
         try:
@@ -212,7 +214,7 @@ def _without_scheme(uri: str) -> str:
 
 
 def _owner_in(content: bytes) -> str:
-    """The holder of a lock, for the user; Hudi mostly does not name it."""
+    """The holder of a lock, for people. Hudi usually doesn't name it."""
     try:
         owner = json.loads(content)["lockThreadName"]
     except (ValueError, KeyError, TypeError, RecursionError):

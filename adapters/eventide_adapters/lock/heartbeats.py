@@ -1,9 +1,9 @@
-"""Heartbeats as Hudi's writers leave them: a file `.hoodie/.heartbeat/<instant>`, written again at each beat.
+"""Heartbeats like those of Hudi's writers: a file `.hoodie/.heartbeat/<instant>`, written again at each beat.
 
-Hudi takes a write for dead when the file has not been modified for `hoodie.client.heartbeat.interval_in_ms` times
-`hoodie.client.heartbeat.tolerable.misses`; so does eventide. Hudi leaves the file empty. Ours names the process, as
-JSON: the user reads host and process number, and another process of the same machine sees at once that this one has
-ended.
+Like Hudi, eventide considers a write dead if the file has not been modified for
+`hoodie.client.heartbeat.interval_in_ms` times `hoodie.client.heartbeat.tolerable.misses`. Hudi leaves the file empty.
+eventide writes JSON that names the process: a person can read the host and process number, and another process of the
+same machine detects immediately that this one has ended.
 """
 
 import json
@@ -18,7 +18,10 @@ from eventide_core.table.file_group_write import heartbeat_path
 
 
 class FileHeartbeats:
-    """ports.Heartbeats: a thread for each instant. `owner` is unique to this object; `host` and `pid` are for people."""
+    """ports.Heartbeats, with a thread for each instant.
+
+    `owner` is unique to this object; `host` and `pid` are for people.
+    """
 
     def __init__(self, storage: Storage, options: Options, *, owner: str, host: str, pid: int) -> None:
         self._storage = storage

@@ -104,7 +104,7 @@ class HiveMetastoreBasedLock:
         # Otherwise, the metastore would later grant the queued request although nobody waits for it.
         self.unlock(client, number)
         raise LockError(
-            f"the table lock {self.place} was not free within {self._wait_ms} ms; try again. `SHOW LOCKS` in Hive tells who "
+            f"the table lock {self.place} was not free within {self._wait_ms} ms; try again. `SHOW LOCKS` in Hive shows who "
             "holds it; the lock of a process that died ends after the metastore's hive.txn.timeout"
         )
 

@@ -88,8 +88,8 @@ class _DefaultLock:
                 named = parse_properties(text).get(LOCK_PROVIDER)
                 if named is not None and named not in _FILE_SYSTEM_BASED:
                     raise ConfigError(
-                        f"{self._storage.root} names its lock in hoodie.properties, {LOCK_PROVIDER}={named}, and eventide "
-                        f"was not told to use it: set {LOCK_PROVIDER} to the lock that the table's writers share"
+                        f"{self._storage.root} names its lock in hoodie.properties, {LOCK_PROVIDER}={named}, which eventide "
+                        f"is not configured to use: set {LOCK_PROVIDER} to the lock that the table's writers share"
                     )
             self._is_checked = True
         return self._lock.acquire()

@@ -1,7 +1,8 @@
-"""Which process wrote a file, and whether it is dead: known for this machine alone, and never wrongly.
+"""Which process wrote a file, and whether it is dead. Known only on this machine, and never wrong.
 
-A process is known by the machine's boot, the namespace that its number counts in, the number, and when it started: a host
-name may be another container's, and a number is given again. Where the machine does not tell these, nobody is dead.
+A process is identified by the machine's boot, the namespace of process numbers, its number, and its start time, because
+a host name may be another container's, and a number is reused. On a machine without this data, no process counts as
+dead.
 """
 
 import json
@@ -15,11 +16,11 @@ _STARTED: Final = 19  # among the fields of /proc/<pid>/stat that follow the nam
 
 
 def this_process() -> dict[str, Any]:
-    """The identity of this process; empty if the machine does not state it."""
+    """The identity of this process; empty if the machine does not provide it."""
     return _identity(os.getpid())
 
 
-@cache  # by number: a fork is another process
+@cache  # by process number, because a fork is another process
 def _identity(pid: int) -> dict[str, Any]:
     place, started = _place(), _started(pid)
     if place is None or started is None:

@@ -8,9 +8,9 @@ from eventide_core.errors import EventideError
 
 
 class Renewal:
-    """Calls `renew` every `interval_seconds` on a thread of its own, until `renew` returns False or `stop` is called.
+    """Calls `renew` every `interval_seconds` on a separate thread, until `renew` returns False or `stop` is called.
 
-    A renewal that raises an EventideError may be followed by a successful one, so the calls go on.
+    The calls continue after a renewal that raises an EventideError, because a later one may succeed.
     """
 
     def __init__(self, renew: Callable[[], bool], interval_seconds: float, name: str) -> None:
@@ -21,7 +21,7 @@ class Renewal:
         self._thread.start()
 
     def stop(self) -> None:
-        """Returns once no renewal is in progress; none follows."""
+        """Stops the renewals. When it returns, no renewal is in progress."""
         self._end.set()
         self._thread.join()
 

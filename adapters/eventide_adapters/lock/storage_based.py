@@ -1,17 +1,17 @@
-"""Hudi's StorageBasedLockProvider, where a file can be replaced on the condition that nobody has changed it: on S3.
+"""Hudi's StorageBasedLockProvider, for storages that can replace a file only if nobody has changed it: on S3.
 
-1. The lock is the content of `.hoodie/.locks/table_lock.json`: its owner, until when it is valid, whether it was given up.
-   Hudi lets the document hold more; eventide adds which process it is.
-2. Who finds no file, a lock that was given up, or one whose time is over (by more than the clocks may differ), replaces that
-   version of it by a lock of its own. Of many who do, the store lets one.
-3. The holder renews it in good time, each time replacing its own last version; and gives it up the same way.
-4. A lock of a process of this machine that is dead counts as given up. Elsewhere it is over when its time is.
+1. The lock is the content of `.hoodie/.locks/table_lock.json`: its owner, the end of its validity, and whether it was
+   released. Hudi allows additional fields; eventide adds the identity of its process.
+2. A contender that finds no file, a released lock, or a lock whose validity has ended (by more than the clocks may
+   differ) replaces that version by its own lock. If several do, the store lets one succeed.
+3. The holder renews the lock in time, each time replacing its own last version, and releases it in the same way.
+4. A lock of a dead process of this machine counts as released. On other machines, it ends with its validity.
 
-A store may ignore the condition, and then any number would hold the lock. So who has taken it tries once to replace a
-version that never was, by what stands there: who succeeds refuses to go on.
+A store that ignored the condition would let any number of contenders hold the lock. Therefore, each new holder tries
+once to replace a version that never existed by the current content. If that succeeds, it refuses to continue.
 
-Not guarded against: a holder that stands still for longer than the lock is valid, between `Lease.check` and the write
-that follows it. Put-if-absent backs it up.
+The lock does not protect against a holder that pauses for longer than the lock is valid, between `Lease.check` and the
+next write. In that case, put-if-absent still protects the table.
 """
 
 import json
@@ -30,9 +30,9 @@ from eventide_core.ports import Clock, Storage, VersionedFiles
 
 PATH: Final = ".hoodie/.locks/table_lock.json"
 
-_CLOCKS_DIFFER_MS: Final = 500  # at most, as Hudi takes it
-_LEAST_RENEWALS: Final = 10  # within the time that a lock is valid; fewer are refused by Hudi, too
-_POLL_MS: Final = 1000  # as Hudi
+_CLOCKS_DIFFER_MS: Final = 500  # the maximum in Hudi
+_LEAST_RENEWALS: Final = 10  # within the validity of the lock; Hudi also refuses fewer
+_POLL_MS: Final = 1000  # as in Hudi
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +54,7 @@ class _Found:
 
 
 class StorageBasedLock:
-    """ports.TableLock; `owner` identifies the holder in messages.
+    """ports.TableLock. `owner` identifies the holder in messages.
 
     Raises ConfigError for times that contradict each other.
     """
@@ -97,7 +97,7 @@ class StorageBasedLock:
         if self._clock.now_ms() > found.valid_until_ms:
             raise LockError(
                 f"the table lock {self.place} was not renewed in time, and expired at {found.until}: the process "
-                "stood still, or could not reach the storage; nothing was written after that"
+                "was suspended, or could not reach the storage; nothing was written after that"
             )
 
     def look(self) -> _Found | None:
@@ -105,7 +105,7 @@ class StorageBasedLock:
         return None if found is None else _parse(*found, self.place)
 
     def write(self, owner: str, over: _Found | None, *, is_released: bool) -> _Found | None:
-        """The owner's lock in place of the one found; None if another one was faster."""
+        """Replaces `found` by the owner's lock and returns that lock; None if another contender was faster."""
         until_ms = over.valid_until_ms if over and is_released else self._clock.now_ms() + self._validity_ms
         content = _document(owner, until_ms, is_released=is_released)
         failure = None
@@ -116,7 +116,7 @@ class StorageBasedLock:
                 self._files.replace_version(PATH, content, over.version)
         except StorageError as lost:
             failure = lost
-        # Read the lock again: the answer may have been lost, or be that to a repeated request.
+        # Reads the lock again, because the response may have been lost, or belong to a repeated request.
         found = self.look()
         if found is not None and found.content == content:
             return found

@@ -1,4 +1,4 @@
-"""A file that grows by a line each time: one JSON object with the table, the time and each value.
+"""A file to which each measurement adds one line: a JSON object with the table, the time, and each value.
 
 {"table": "trips", "at_ms": 1700000000000, "eventide_log_files": 3, ..., "eventide_<name>": {"<reason>": 0, ...}}
 """
@@ -14,7 +14,7 @@ from eventide_core.table.metric import Metric
 
 @dataclass(frozen=True, slots=True)
 class JsonLines:
-    """ports.MetricsSink over a local file. `prefix` stands before each name."""
+    """ports.MetricsSink over a local file. Each name begins with `prefix`."""
 
     path: str
     prefix: str

@@ -1,7 +1,7 @@
-"""Opens the sink that the options name, by Hudi's keys for metrics if it has one.
+"""Opens the sink that the options name, with Hudi's keys for metrics if Hudi has that sink.
 
-A file of options may be shared with stock Hudi. So a reporter that Hudi has and eventide has not, or whose library isn't
-installed, is no wrong usage: nothing is reported, and a warning is logged.
+A file of options may be shared with stock Hudi. So it is not an error to name a reporter that only Hudi has, or whose
+library isn't installed: nothing is reported, and a warning is logged.
 """
 
 from functools import cache
@@ -121,7 +121,7 @@ def _job(options: Options) -> str:
 
 @cache
 def _suffix() -> str:
-    """One for the whole process, so that its pushes replace each other."""
+    """The same suffix for the whole process, so that its pushes replace each other."""
     return token_hex(4)
 
 

@@ -1,7 +1,7 @@
 """OpenTelemetry: gauges, exported by OTLP over HTTP each time the table is measured.
 
-Where to, with which headers, certificates and time limits, the variables of OpenTelemetry say (`OTEL_EXPORTER_OTLP_*`,
-`OTEL_RESOURCE_ATTRIBUTES`, `OTEL_SERVICE_NAME`); only the endpoint is also an option.
+OpenTelemetry's variables set the destination, headers, certificates, and time limits (`OTEL_EXPORTER_OTLP_*`,
+`OTEL_RESOURCE_ATTRIBUTES`, `OTEL_SERVICE_NAME`). Only the endpoint is also an option.
 """
 
 from collections.abc import Sequence
@@ -28,7 +28,8 @@ class OpenTelemetry:
     prefix: str
 
     def write(self, table: str, at_ms: int, metrics: Sequence[Metric]) -> None:  # noqa: ARG002
-        # The library takes the time itself. Exported by hand, since its periodic reader tells nobody of a failure.
+        # The library sets the time. The export is explicit, because the library's periodic reader does not report
+        # failures.
         exporter = OTLPMetricExporter(endpoint=self.endpoint)
         try:
             data = self._data(table, metrics)
@@ -48,7 +49,7 @@ class OpenTelemetry:
             name = metric.sample_name(self.prefix)
             unit = _UNITS.get(name.rpartition("_")[2], "1")
             reason = {} if metric.reason is None else {"reason": metric.reason}
-            # A name that was made already is the same gauge again.
+            # A repeated name returns the same gauge.
             meter.create_gauge(name, unit, metric.about).set(metric.value, {"table": table, **reason})
         data = reader.get_metrics_data()
         provider.shutdown()

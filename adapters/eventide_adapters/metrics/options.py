@@ -1,4 +1,4 @@
-"""The options of metrics, by Hudi's keys where it has one."""
+"""The options of metrics, with Hudi's keys if Hudi has them."""
 
 from enum import StrEnum
 

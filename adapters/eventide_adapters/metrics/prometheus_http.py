@@ -1,6 +1,7 @@
-"""Prometheus' HTTP endpoint: it lives as long as the process, and has what was measured last of each of its tables.
+"""Prometheus' HTTP endpoint: exists as long as the process, and has the last measurement of each of its tables.
 
-Of use to a process that stays, as `eventide serve` does. The same in Hudi: one server a port, for all tables of a process.
+It is useful for a process that stays, such as `eventide serve`. As in Hudi, there is one server per port for all tables
+of a process.
 """
 
 import threading
@@ -29,7 +30,7 @@ class PrometheusHttp:
         self._endpoint().put(self.prefix, table, metrics)
 
     def _endpoint(self) -> LatestSamples:
-        """Listens from the first call on. Raises StorageError if something else has the port."""
+        """Listens from the first call on. Raises StorageError if another process uses the port."""
         with _opening:
             found = _endpoints.get(self.port)
             if found is None:

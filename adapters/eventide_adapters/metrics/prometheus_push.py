@@ -1,7 +1,7 @@
-"""Prometheus' push gateway: each time the values of a table take the place of those of the time before.
+"""Prometheus' push gateway: each push replaces the previous values of a table.
 
-They stay there when the process ends, so that a compaction by a scheduler is still there at the next scrape. Hudi removes
-them and gives each run a job name of its own unless an option says otherwise; here that is done where the options say so.
+By default, the values stay when the process ends, so that the next scrape still finds a scheduled compaction. Hudi's
+defaults differ: it removes the values and gives each run a separate job name. Options select that behavior here.
 """
 
 import atexit
@@ -51,7 +51,7 @@ class PushGateway:
             raise StorageError(f"push gateway {host}:{self.port} rejected the metrics: {error}") from error
 
     def delete(self, table: str) -> None:
-        """Removes the pushed metrics of a table. Ignores a gateway that is gone."""
+        """Removes the pushed metrics of a table. Ignores an unreachable gateway."""
         with suppress(OSError, HTTPException):
             delete_from_gateway(self._address, self.job, dict(self._group(table)), timeout=_TIMEOUT_SECONDS)
 

@@ -1,4 +1,4 @@
-"""The last measured values of one or more tables, as Prometheus' library collects them."""
+"""The last measured values of one or more tables, in the form that Prometheus' library collects."""
 
 from collections.abc import Iterator, Sequence
 
@@ -10,9 +10,9 @@ from eventide_core.table.metric import Metric
 
 
 class LatestSamples(Collector):
-    """Of each table what was measured last: a gauge a name, with the labels `table` and, where there is one, `reason`.
+    """The last measurement of each table: one gauge per name, with the labels `table` and, if there is one, `reason`.
 
-    A scrape on another thread sees all values of one moment, or all of the one before.
+    A scrape on another thread sees either all values of one measurement or all of the previous one.
     """
 
     def __init__(self) -> None:
@@ -22,7 +22,7 @@ class LatestSamples(Collector):
         self._tables = {**self._tables, (prefix, table): tuple(metrics)}
 
     def registry(self) -> CollectorRegistry:
-        """One that collects these alone."""
+        """A registry that collects only these."""
         registry = CollectorRegistry()
         registry.register(self)
         return registry

@@ -1,11 +1,11 @@
-"""A file in Prometheus' text format, as the textfile collector of its node exporter reads it.
+"""A file in Prometheus' text format, for the textfile collector of its node exporter.
 
     # HELP <name> <text>
     # TYPE <name> gauge
     <name>{table="<table>"[,reason="<reason>"]} <value>
 
-The file has the values of the last moment alone, each time whole: it is written beside its place, then renamed. A collector
-takes files whose names end in `.prom`, so one for each table.
+The file has only the values of the last measurement. It is replaced as a whole: written beside its place, then renamed.
+A collector reads files whose names end in `.prom`, so each table has one.
 """
 
 from collections.abc import Sequence
@@ -19,13 +19,13 @@ from eventide_core.table.metric import Metric
 
 @dataclass(frozen=True, slots=True)
 class PrometheusTextfile:
-    """ports.MetricsSink over a local file. `prefix` stands before each name."""
+    """ports.MetricsSink over a local file. Each name begins with `prefix`."""
 
     path: str
     prefix: str
 
     def write(self, table: str, at_ms: int, metrics: Sequence[Metric]) -> None:  # noqa: ARG002
-        # The collector refuses a file whose samples have a time of their own: `at_ms` is the file's.
+        # The collector refuses a file whose samples have a time: the file's modification time stands for `at_ms`.
         target = Path(self.path)
         part = target.with_name(f".{target.name}.{getpid()}.part")
         try:

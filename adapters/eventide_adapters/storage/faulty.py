@@ -1,10 +1,10 @@
 """A storage that fails on demand, for tests of crashes.
 
-Every operation is numbered from 0, writes apart from reads, and a fault is planned for a number. A write is an
-operation that may change a name: an open_output counts when it is committed.
+Operations are numbered from 0, writes separately from reads, and a fault is planned for a number. A write is an
+operation that may change a name. An open_output counts when it is committed.
 
-The storage stays within the port's promise: no fault leaves half a file under a name. A crash while a file is
-being written leaves nothing, as the port's `open_output` says.
+The storage keeps the port's guarantees: no fault leaves half a file under a name. A crash while a file is being written
+leaves nothing, as the port's `open_output` requires.
 """
 
 import io
@@ -24,25 +24,26 @@ from eventide_core.ports import Capability, FileInfo, OutputFile, Storage, Versi
 _Answer = TypeVar("_Answer")
 
 
-class SimulatedCrash(BaseException):  # no error that a program could answer: the process is gone
-    """The process died here. Each later operation of the same storage dies as well."""
+class SimulatedCrash(BaseException):  # not an error that a program could handle: the process is gone
+    """The process died here. Each later operation of the same storage also dies."""
 
 
 class Fault(Enum):
     CRASH_BEFORE = auto()
-    """The process dies and the operation has not happened."""
+    """The process dies before the operation happens."""
     CRASH_AFTER = auto()
-    """The process dies and the operation has happened."""
+    """The process dies after the operation has happened."""
     ERROR = auto()
-    """StorageError, and the operation has not happened."""
+    """Raises StorageError; the operation has not happened."""
     REPLY_LOST = auto()
-    """StorageError, and the operation has happened."""
+    """Raises StorageError; the operation has happened."""
     DUPLICATED = auto()
-    """A client library sends the request twice: the operation happens, and the answer is that of the second."""
+    """A client library sends the request twice: the operation happens, and the response is that of the second request.
+    """
     STALE = auto()
-    """A listing, as it was before the last write to that directory."""
+    """A listing has the state before the last write to that directory."""
     BIT_FLIPPED = auto()
-    """One bit in the middle of what is read is wrong."""
+    """One bit in the middle of the returned content is wrong."""
 
 
 # STALE applies to `list`, BIT_FLIPPED to the three operations that return content.
@@ -52,7 +53,7 @@ _FAULTS_OF_READS = frozenset(Fault) - {Fault.REPLY_LOST, Fault.DUPLICATED}
 
 @dataclass(frozen=True, slots=True)
 class FaultPlan:
-    """The planned faults, by number of the operation."""
+    """The planned faults, by the number of the operation."""
 
     writes: Mapping[int, Fault] = field(default_factory=dict)
     reads: Mapping[int, Fault] = field(default_factory=dict)
@@ -97,7 +98,7 @@ _records: weakref.WeakValueDictionary[str, _Record] = weakref.WeakValueDictionar
 
 
 class FaultyStorage:
-    """ports.Storage over another one. A pickled copy in the same process counts on, and dies with it."""
+    """ports.Storage over another storage. A pickled copy in the same process shares the count, and dies with it."""
 
     def __init__(self, inner: Storage, plan: FaultPlan | None = None) -> None:
         self._inner = inner
@@ -113,7 +114,7 @@ class FaultyStorage:
 
     @property
     def operations(self) -> tuple[Operation, ...]:
-        """Every operation so far, including the failed one."""
+        """Every operation so far, including the one that failed."""
         return tuple(operation for _, operation in self._record.operations)
 
     @property
@@ -166,7 +167,7 @@ class FaultyStorage:
         return self._read("read_range", path, lambda: self._inner.read_range(path, offset, length))
 
     def open_input(self, path: str) -> BinaryIO:
-        """One read, of the whole file."""
+        """Counts as one read, of the whole file."""
         return io.BytesIO(self._read("open_input", path, lambda: self._inner.read(path)))
 
     def open_output(self, path: str) -> OutputFile:
@@ -230,11 +231,11 @@ class _Output:
             self.abort()
 
     def abort(self) -> None:
-        """Of a process that is gone, too: nobody could see the file, and an open handle would outlive the test."""
+        """Also runs for a process that is gone: nobody could see the file, and an open handle would outlive the test."""
         self._inner.abort()
 
     def _commit(self) -> bool:
-        """The second time, which is a duplicated request, the name is taken, by whomever."""
+        """The second commit, for a duplicated request, finds that the name is taken."""
         if self._is_published:
             return False
         self._is_published = True

@@ -1,8 +1,9 @@
-"""The objects of one bucket of a store that fsspec knows, and whose package keeps `mode="create"` by a request of the store.
+"""The objects of one bucket in a store of fsspec, if its package creates by conditional requests (`mode="create"`).
 
-Google's (gcsfs) and Azure's (adlfs) do: by `ifGenerationMatch=0` and `If-None-Match: *`. Any object goes in one create,
-held in memory as a whole, and copies go through the client. What the packages repeat they repeat unseen, so a create whose
-first answer was lost may say that the name was taken: for eventide that is as if another process had been faster.
+Google's (gcsfs) and Azure's (adlfs) packages do: by `ifGenerationMatch=0` and `If-None-Match: *`. Each object is
+created by one request from memory, and copies go through the client. The packages repeat requests without reporting it,
+so a create whose first response was lost may report that the name was taken. eventide treats that like a faster
+process.
 """
 
 import os
@@ -19,13 +20,13 @@ from eventide_adapters.storage.objects import StoredObject
 from eventide_adapters.storage.secret_texts import harmless, may_be_secret, without_secrets
 from eventide_core.errors import EventideError, StorageError
 
-# What the packages call the time of the last change.
+# The packages' keys for the modification time.
 _MODIFIED: Final = ("mtime", "last_modified", "created")
 
 
 @dataclass(frozen=True, slots=True)
 class FsspecObjects:
-    """objects.Objects by a package of fsspec; `settings` are keywords of its file system, among them perhaps secrets."""
+    """objects.Objects over a package of fsspec. `settings` are keywords of its file system, which may include secrets."""
 
     protocol: str
     bucket: str
@@ -60,7 +61,7 @@ class FsspecObjects:
             except FileNotFoundError:
                 return None
             except Exception:
-                # After the end of an object there is nothing, which some stores call an error.
+                # Nothing follows the end of an object. Some stores report an error for that.
                 found = self.head(key)
                 if found is None or offset < found.size:
                     raise
@@ -126,12 +127,15 @@ class FsspecObjects:
             yield
         except EventideError:
             raise
-        except Exception as failure:  # each package has errors of its own
+        except Exception as failure:  # each package has different errors
             shown = without_secrets(str(failure), self._secrets)
             raise StorageError(f"cannot {verb} {key!r} in {self.where}: {shown}") from harmless(failure, self._secrets)
 
 
 @lru_cache(maxsize=32)
 def _file_system(protocol: str, settings: tuple[tuple[str, str], ...], process: int) -> Any:  # noqa: ARG001
-    """One client a process, for all copies of a storage; a listing that was kept would not show what others wrote since."""
+    """One client per process, for all copies of a storage.
+
+    A cached listing would not show later writes of other processes.
+    """
     return fsspec.filesystem(protocol, use_listings_cache=False, skip_instance_cache=True, **dict(settings))

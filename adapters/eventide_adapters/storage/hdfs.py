@@ -1,9 +1,10 @@
-"""Tables on HDFS, links included.
+"""Tables on HDFS, including symbolic links.
 
-hdfs_publishing.py describes how a name appears, whole and for one writer only.
+hdfs_publishing.py describes how a name appears with complete content and for only one writer.
 
-Symbolic links have absolute targets without an authority, which outlive a fail-over of the NameNode. They are resolved here,
-by asking the NameNode, so byte readers never see one. A delete removes only the name, and never uses the trash.
+Symbolic links have absolute targets without an authority, which survive a failover of the NameNode. This module asks
+the NameNode to resolve them, so code that reads bytes never gets a link. A delete removes only the name, and never uses
+the trash.
 """
 
 import io
@@ -23,16 +24,16 @@ from eventide_adapters.storage.webhdfs import RemoteError, WebHdfs
 from eventide_core.errors import EventideError, MissingFileError, StorageError, UnsafePathError
 from eventide_core.ports import WHOLE_FILE_BYTES_MAX, Capability, FileInfo, OutputFile
 
-# HDFS itself follows the same number.
+# HDFS itself uses the same limit.
 _LINKS_MAX = 32
 
 T = TypeVar("T")
 
 
 class HdfsStorage:
-    """ports.Storage over a directory of the namespace that `scheme://authority` names; `path` without slashes at its ends.
+    """ports.Storage over a directory of the namespace `scheme://authority`. `path` has no slashes at its ends.
 
-    Pickles as its configuration and probed capabilities: an executor opens its own connections.
+    Pickles its configuration and the detected capabilities. An executor opens its own connections.
     """
 
     def __init__(
@@ -56,7 +57,7 @@ class HdfsStorage:
 
     @property
     def capabilities(self) -> Capability:
-        """Tried out at first use, with a link that is gone again afterwards. NONE on a read-only table."""
+        """Tested on first use, by creating and deleting a link. NONE on a read-only table."""
         if self._capabilities is None:
             self._capabilities = self._publisher.try_out()
         return self._capabilities
@@ -68,7 +69,7 @@ class HdfsStorage:
         if found is None:
             return ()
         entries = {entry["pathSuffix"]: entry for entry in found["FileStatuses"]["FileStatus"]}
-        if "" in entries:  # so it answers for a file
+        if "" in entries:  # a listing of a file returns the file
             return ()
         below = f"{directory}/" if directory else ""
         names = sorted(name for name in entries if below + name != TEMPORARY)
@@ -86,7 +87,7 @@ class HdfsStorage:
                     raise
             if self._status(at) is None:
                 return None
-        # A link, or something behind one: only a listing shows the name itself.
+        # A link, or something behind one: only a listing returns the link itself.
         return next((info for info in self.list(posixpath.dirname(path)) if info.path == path), None)
 
     def read(self, path: str) -> bytes:
@@ -160,7 +161,7 @@ class HdfsStorage:
         return data
 
     def _status(self, at: str) -> tuple[str, Mapping[str, Any]] | None:
-        """Where all links from there lead, and what exists; None if nothing is."""
+        """The path after all links, and its status; None if nothing exists there."""
 
         def look(resolved: str) -> tuple[str, Mapping[str, Any]]:
             return resolved, self._web.call("GET", "GETFILESTATUS", resolved)["FileStatus"]
@@ -168,7 +169,7 @@ class HdfsStorage:
         return self._followed(at, look)
 
     def _followed(self, at: str, ask: Callable[[str], T]) -> T | None:
-        """The answer at the end of all links; None if nothing is there. Raises UnsafePathError outside the root."""
+        """The answer for the end of all links; None if nothing exists there. Raises UnsafePathError outside the root."""
         for _ in range(_LINKS_MAX):
             try:
                 return ask(at)
@@ -184,10 +185,10 @@ class HdfsStorage:
                     "table there"
                 )
             at = resolved
-        raise StorageError(f"{at!r} is a chain of links without an end: remove one of them")
+        raise StorageError(f"{at!r} is an endless chain of links: remove one of them")
 
     def _require(self, path: str) -> tuple[str, int]:
-        """The path of the file's content, with links followed, and its size."""
+        """The path of the file's content after all links, and its size."""
         at = self._at(path)
         with self._answering("look at", path):
             found = self._status(at)
@@ -196,7 +197,7 @@ class HdfsStorage:
         return found[0], found[1]["length"]
 
     def _info(self, path: str, status: Mapping[str, Any], beside: Mapping[str, Mapping[str, Any]]) -> FileInfo:
-        """One name. `beside` is the listing it is from, where the target of a link mostly is, too."""
+        """One name. `beside` is the listing that contains it, and usually also the target of a link."""
         is_directory, link_target = status["type"] == "DIRECTORY", None
         size = 0 if is_directory else status["length"]
         if status["type"] == "SYMLINK":
@@ -242,6 +243,6 @@ class HdfsStorage:
 
 
 def _path_of(uri: str) -> str:
-    """The path of a link's target, which may be a path or a URI, nothing in it escaped."""
+    """The path of a link's target, which may be a path or a URI, unescaped."""
     _, separator, rest = uri.partition("://")
     return f"/{rest.partition('/')[2]}" if separator else uri

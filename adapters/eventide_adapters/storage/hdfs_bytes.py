@@ -7,25 +7,25 @@ from eventide_adapters.storage.webhdfs import WebHdfs
 
 
 class HdfsBytes(Protocol):
-    """Contents of files at absolute paths. Raises RemoteError; OSError or HTTPException where nobody answers.
+    """Contents of files at absolute paths. Raises RemoteError; OSError or HTTPException if nothing answers.
 
-    A path that is a link, or lies behind one, is refused with the RemoteError that says where it leads.
+    Refuses a path that is a link, or is below one, with a RemoteError that names the link's target.
     """
 
     def read(self, path: str, offset: int = 0, length: int | None = None) -> bytes:
-        """The file's content, or that range of it, shorter where it ends before."""
+        """The file's content, or a range of it, which is shorter if the file ends before."""
         ...
 
     def write(self, path: str, content: BinaryIO, size: int) -> None:
-        """Creates a file under a name that nobody else writes to; a reader may see it before it is whole."""
+        """Creates a file under a name that no other writer uses. A reader may see an incomplete file."""
         ...
 
 
 def hdfs_bytes(config: HdfsConfig, names: WebHdfs) -> HdfsBytes:
-    """As the configuration says. Raises ConfigError if libhdfs is requested and not to be had."""
+    """The transport that the configuration selects. Raises ConfigError if libhdfs is requested and not available."""
     if config.native is None:
         return names
-    # It needs pyarrow's own HDFS module, which nothing else needs.
+    # Imported here, because it needs pyarrow's HDFS module.
     from eventide_adapters.storage.libhdfs import LibHdfs
 
     return LibHdfs(config.native, names)

@@ -1,13 +1,15 @@
 """The addresses of an HDFS namespace, from Hadoop's own settings.
 
-A setting is an option, as it is or with Spark's prefix `spark.hadoop.`, else what `hdfs-site.xml` in HADOOP_CONF_DIR says.
-Of `hdfs://NAME`, the NameNodes' web addresses are
-1. every `dfs.namenode.http-address.NAME.*`, in order of key, where NAME is a name service of several NameNodes;
-2. `dfs.namenode.http-address`, one or several with commas between;
-3. else the host NAME on Hadoop's port for it.
-With `dfs.http.policy=HTTPS_ONLY` the same of `dfs.namenode.https-address`. `webhdfs://HOST:PORT` and `swebhdfs://HOST:PORT`
-say the address themselves. What moves bytes, WebHDFS or libhdfs, is said by the option BYTES; libhdfs is given every
-setting of `dfs.` and finds the NameNode of `hdfs://NAME` as any client of Hadoop does.
+A setting is an option, with or without Spark's prefix `spark.hadoop.`, otherwise a property of `hdfs-site.xml` in
+HADOOP_CONF_DIR. The web addresses of the NameNodes of `hdfs://NAME` are
+
+1. every `dfs.namenode.http-address.NAME.*`, in order of key, if NAME is a name service of several NameNodes;
+2. otherwise `dfs.namenode.http-address`, one or more addresses separated by commas;
+3. otherwise the host NAME with Hadoop's port for web addresses.
+
+With `dfs.http.policy=HTTPS_ONLY`, the same applies to `dfs.namenode.https-address`. `webhdfs://HOST:PORT` and
+`swebhdfs://HOST:PORT` contain the address. The option BYTES selects WebHDFS or libhdfs for the transfer of bytes.
+libhdfs gets every setting of `dfs.`, and finds the NameNode of `hdfs://NAME` like any Hadoop client.
 """
 
 import getpass
@@ -27,7 +29,7 @@ _PORTS = {"http": 9870, "https": 9871}
 
 
 class BytesBy(StrEnum):
-    """Who moves the bytes of files."""
+    """The transport for the bytes of files."""
 
     WEBHDFS = "webhdfs"
     LIBHDFS = "libhdfs"
@@ -83,7 +85,7 @@ TIMEOUT_SECONDS = Option(
 
 @dataclass(frozen=True, slots=True)
 class NativeConfig:
-    """The configuration of libhdfs. Port 0 is Hadoop's own, or that of a name service. `settings` are never shown."""
+    """The configuration of libhdfs. Port 0 selects Hadoop's default, or a name service. `settings` are never shown."""
 
     host: str
     port: int
@@ -93,9 +95,9 @@ class NativeConfig:
 
 @dataclass(frozen=True, slots=True)
 class HdfsConfig:
-    """`addresses` are URLs, at least one; of several one is active. `native` is there where libhdfs moves bytes.
+    """`addresses` are one or more URLs, one of which is active. `native` is set if libhdfs transfers bytes.
 
-    Travels to executors; shows no token.
+    Is sent to executors. Its text contains no token.
     """
 
     addresses: tuple[str, ...]
@@ -150,7 +152,7 @@ def _settings(options: Options) -> Options:
 
 
 def _site(directory: str | None) -> dict[str, str]:
-    """What hdfs-site.xml says; nothing if there is none."""
+    """The content of hdfs-site.xml; empty if there is none."""
     path = Path(directory or "", "hdfs-site.xml")
     if directory is None or not path.exists():
         return {}

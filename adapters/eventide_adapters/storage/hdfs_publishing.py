@@ -1,8 +1,9 @@
-"""Publishes names on HDFS: with complete content, and for one writer only.
+"""Publishes names on HDFS: with complete content, and for only one writer.
 
-A file is written below TEMPORARY, and an exclusive rename gives it its name. That rename settles races, and lost replies
-too: whoever gets none, or "exists" to a request that was repeated, looks for the temporary name, which nobody else renames.
-Gone, and it was this rename; there, and it was not. A link is published in the same way.
+A file is written below TEMPORARY, and an exclusive rename gives it its name. The rename decides races, and also
+resolves lost responses: if there is no response, or "exists" for a repeated request, the writer checks the temporary
+name, which nobody else renames. If it is gone, this rename succeeded; if it still exists, it failed. A link is
+published in the same way.
 """
 
 import posixpath
@@ -34,26 +35,26 @@ class HdfsPublisher:
     directory: str
 
     def create(self, at: str, content: BinaryIO, size: int) -> bool:
-        """Creates the file at an absolute path, whole; False if the name is taken."""
+        """Creates the complete file at an absolute path. Returns False if the name is taken."""
         return self._publish(self._write(content, size), at)
 
     def replace(self, at: str, content: BinaryIO, size: int) -> None:
-        """Creates or replaces the file, whole."""
+        """Creates or replaces the complete file."""
         self._rename(self._write(content, size), at, "OVERWRITE")
 
     def link(self, target: str, at: str) -> bool:
-        """Makes a symbolic link to an absolute path; False if its name is taken."""
+        """Creates a symbolic link to an absolute path. Returns False if its name is taken."""
         temporary = self._temporary()
         try:
             self.web.call("PUT", "CREATESYMLINK", temporary, destination=target, createParent="true")
         except RemoteError:
-            # A repeated request meets the link that the first one made.
+            # A repeated request finds the link of the first one.
             if not self._exists(temporary):
                 raise
         return self._publish(temporary, at)
 
     def try_out(self) -> Capability:
-        """What the NameNode keeps, by a link that is gone again afterwards. NONE if nothing may be written."""
+        """The NameNode's capabilities, tested by creating and deleting a link. NONE if nothing may be written."""
         link = self._temporary()
         try:
             self.web.call("PUT", "MKDIRS", posixpath.dirname(link))
@@ -77,7 +78,7 @@ class HdfsPublisher:
                 self.web.call("DELETE", "DELETE", f"{directory}/{entry['pathSuffix']}", recursive="false")
 
     def _write(self, content: BinaryIO, size: int) -> str:
-        """Writes a temporary file, and says where."""
+        """Writes a temporary file. Returns its path."""
         temporary = self._temporary()
         self.content.write(temporary, content, size)
         return temporary
@@ -93,7 +94,7 @@ class HdfsPublisher:
         return True
 
     def _rename(self, temporary: str, at: str, options: str) -> None:
-        """Gives what lies at a temporary name its own, once, however often a request or its answer is lost."""
+        """Renames a temporary name to its final name exactly once, however often a request or its response is lost."""
         for attempt in range(_RENAME_TRIES):
             try:
                 self.web.call("PUT", "RENAME", temporary, destination=at, renameoptions=options)

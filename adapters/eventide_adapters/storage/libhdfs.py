@@ -1,7 +1,8 @@
-"""Bytes of files on HDFS by libhdfs, Hadoop's own client, through pyarrow's HadoopFileSystem.
+"""Bytes of files on HDFS through libhdfs, Hadoop's own client, by pyarrow's HadoopFileSystem.
 
-It knows nothing of links: a listing shows one as an empty file, a write follows it, and a move overwrites. So it is given
-real paths only, each one after the NameNode was asked what exists, and never a name that appears to others.
+libhdfs does not know links: a listing shows a link as an empty file, a write follows it, and a move overwrites.
+Therefore, it only gets real paths, each after the NameNode was asked what exists there, and never a name that others
+can see.
 """
 
 import os
@@ -17,12 +18,13 @@ if TYPE_CHECKING:
     from pyarrow.fs import HadoopFileSystem
 
 _WRITE_BYTES: Final = 4 << 20
-# Set by the client's or the NameNode's own settings, which pyarrow would override.
+# The settings of the client or the NameNode, which pyarrow would override.
 _REPLICATION_OF_HADOOP: Final = 0
-# The pause before a writer asks again whether its file is complete, 400 ms by Hadoop's default: most files here are small.
+# The pause before a writer asks again whether its file is complete. Hadoop's default is 400 ms; most files here are
+# small.
 _SETTINGS: Final = {"dfs.client.block.write.locateFollowingBlock.initial.delay.ms": "10"}
 
-# By what pyarrow, or its absence, says.
+# By a part of the error message of pyarrow or of its import.
 _CURES: Final = (
     ("libjvm", "JAVA_HOME to the directory of a JVM"),
     ("libhdfs", "ARROW_LIBHDFS_DIR to the directory of libhdfs.so, or HADOOP_HOME to that of Hadoop"),
@@ -31,7 +33,7 @@ _CURES: Final = (
 
 
 class LibHdfs:
-    """hdfs_bytes.HdfsBytes. `names` tells what lies at a path. Raises ConfigError if libhdfs cannot be loaded."""
+    """hdfs_bytes.HdfsBytes. `names` looks up paths. Raises ConfigError if libhdfs cannot be loaded."""
 
     def __init__(self, config: NativeConfig, names: WebHdfs) -> None:
         self._files = _connected(config)
@@ -60,7 +62,7 @@ class LibHdfs:
             raise OSError(f"only {written} of {size} bytes were written to {path}")
 
     def _check_new(self, path: str) -> None:
-        """Raises RemoteError if something has the name, be it a link, or a link is on the way to it."""
+        """Raises RemoteError if the name exists, even as a link, or if a link is on the way to it."""
         try:
             self._names.call("GET", "GETFILESTATUS", path)
         except RemoteError as refused:
@@ -72,7 +74,7 @@ class LibHdfs:
 
 @cache
 def _connected(config: NativeConfig) -> "HadoopFileSystem":
-    """One connection a process for each configuration: libhdfs keeps its Java until the process ends."""
+    """One connection per process for each configuration: libhdfs keeps its JVM until the process ends."""
     if not os.environ.get("CLASSPATH"):
         raise _unusable("the environment variable CLASSPATH, which names Hadoop's jars, is not set")
     try:
@@ -86,7 +88,7 @@ def _connected(config: NativeConfig) -> "HadoopFileSystem":
             extra_conf={**_SETTINGS, **dict(config.settings)},
         )
     except (ImportError, OSError) as failure:
-        # The lines after the first are every place where a library was looked for.
+        # The lines after the first list the places where a library was searched.
         raise _unusable(str(failure).partition("\n")[0].strip()) from failure
 
 

@@ -1,17 +1,19 @@
 """Tables on a POSIX file system.
 
-A new file, whole or not at all, and for one writer only:
-1. it is written below TEMPORARY, a directory of the same file system that stock readers and cleaners never look
-   into (beside the data its name could be taken for a log file's), and synced;
-2. a side file `.NAME.crc` that an earlier file of its name left is removed: Hadoop's local file system keeps
-   a checksum there, and would refuse the new content by the old sum. A file without one is read unchecked;
-3. os.link gives it its name, which fails where the name is taken: that is the race, lost or won;
-4. its first name is removed and its directory synced.
-`put` renames in place of 3; an empty file is made under its name at once. A crash leaves at most a file below
+A new file appears whole or not at all, and for only one writer:
+
+1. It is written below TEMPORARY, a directory of the same file system that stock readers and cleaners never read, and
+   synced. Beside the data, its name could be mistaken for that of a log file.
+2. A side file `.NAME.crc` that an earlier file of the same name left is removed. Hadoop's local file system stores a
+   checksum there, and would refuse the new content. It reads a file without a side file unchecked.
+3. os.link gives it its name, and fails if the name is taken. This decides a race.
+4. The first name is removed and its directory synced.
+
+`put` renames instead of step 3. An empty file is created directly under its name. A crash leaves at most a file below
 TEMPORARY, which a later writer removes after a day.
 
-Links to files are followed by us, never by the operating system, and only to targets below the root; no link to a directory
-is. How that holds while someone puts links in the way is in local_directories.py.
+eventide follows links to files itself, only to targets below the root; the operating system never follows one. Links to
+directories are never followed. local_directories.py describes how this holds while someone replaces names with links.
 """
 
 import errno
@@ -38,14 +40,14 @@ TEMPORARY = ".hoodie/.eventide_temp"
 # Large enough to keep the disk busy, small enough to have one per thread.
 _COPY_BYTES = 1 << 20
 
-# The operating system itself follows the same number.
+# The operating system itself uses the same limit.
 _LINKS_MAX = 40
 
 T = TypeVar("T")
 
 
 class LocalStorage:
-    """ports.Storage over the directory `root`, which is made with the first file."""
+    """ports.Storage over the directory `root`, which the first file creates."""
 
     def __init__(self, root: str | os.PathLike[str]) -> None:
         self._root = os.path.abspath(root)
@@ -62,7 +64,7 @@ class LocalStorage:
 
     @property
     def capabilities(self) -> Capability:
-        """Probed on first use, in a directory that is then removed. NONE on a read-only table."""
+        """Tested on first use, in a directory that is then removed. NONE on a read-only table."""
         if self._capabilities is None:
             self._capabilities = try_out(self._directories, TEMPORARY)
         return self._capabilities
@@ -131,7 +133,7 @@ class LocalStorage:
             return output.commit()
 
     def copy_if_absent(self, source: str, target: str) -> bool:
-        """Does not begin a copy that does not fit: while it fills the disk, every other writer would fail."""
+        """Does not start a copy that does not fit, because other writers would fail while it fills the disk."""
         with self.open_input(source) as stream:
             self._check_room(os.fstat(stream.fileno()).st_size, target)
             return self._copy(stream, source, target)
@@ -192,15 +194,15 @@ class LocalStorage:
             return True
 
     def _check_room(self, size: int, target: str) -> None:
-        """Raises StorageError if the disk says that a copy of this size does not fit."""
+        """Raises StorageError if the disk reports too little space for a copy of this size."""
         with self._answering("write", target):
             disk = os.statvfs(self._root)
             free = disk.f_bavail * disk.f_frsize
-            if disk.f_blocks and size > free:  # some file systems don't say how large they are
+            if disk.f_blocks and size > free:  # some file systems don't report their size
                 raise OSError(errno.ENOSPC, f"{os.strerror(errno.ENOSPC)}: {size} bytes to copy, {free} are free")
 
     def _check_way(self, path: str) -> None:
-        """Tells of links in the way before much is written; a directory that is not there yet is made in the end."""
+        """Reports links on the path before much is written. A missing directory is created at the end."""
         checked_path(path)
         with (
             self._answering("write", path),
@@ -210,7 +212,7 @@ class LocalStorage:
             pass
 
     def _put_empty(self, path: str) -> bool:
-        """An empty file is whole as soon as it has its name, so it needs no temporary name."""
+        """An empty file is complete as soon as it has its name, so it needs no temporary name."""
         checked_path(path)
         with self._answering("write", path), self._directories.parent(path, creates=True) as (directory_fd, name):
             return local_names.create(directory_fd, name)
@@ -229,9 +231,11 @@ class LocalStorage:
             output.abort()
 
     def _followed(self, path: str, use: Callable[[int, str, str], T]) -> T:
-        """What `use` answers at the end of all links from a name: handle of the directory, name in it, and path.
+        """The result of `use` at the end of all links from a name.
 
-        `use` raises OSError(ELOOP) where it meets a link. Raises UnsafePathError if one leads out of the table.
+        `use` gets the directory's handle, the name in it, and the path.
+
+        `use` raises OSError(ELOOP) if it finds a link. Raises UnsafePathError if a link leads out of the table.
         """
         at = path
         for _ in range(_LINKS_MAX):
@@ -266,7 +270,7 @@ class LocalStorage:
         return handle
 
     def _info(self, directory_fd: int, name: str, path: str) -> FileInfo | None:
-        """The entry of that name; a link that dangles or leads outside is an empty file. None: absent."""
+        """The entry of that name; None if it is absent. A link that dangles or leads outside is an empty file."""
         try:
             status = os.stat(name, dir_fd=directory_fd, follow_symlinks=False)
         except FileNotFoundError:

@@ -1,4 +1,4 @@
-"""Probes what a local file system can do."""
+"""Tests the capabilities of a local file system."""
 
 import os
 import posixpath

@@ -1,9 +1,9 @@
-"""Directories of a table on a local disk, reached from its root one after the other, and never by a link.
+"""The directories of a table on a local disk, reached from its root one after another, and never through a link.
 
-Each directory is opened below the handle of the one above it, and refused if it is a link. What is done to a name in it is
-done by its handle, so nobody can put a link in the way between a check and its use.
+Each directory is opened relative to the handle of its parent, and refused if it is a link. Operations on a name in it
+use its handle, so nobody can put a link on the path between a check and its use.
 
-The root is the user's own: links that lead to it are followed.
+The root is the user's choice: links that lead to it are followed.
 """
 
 import errno
@@ -17,20 +17,23 @@ from eventide_core.errors import UnsafePathError
 
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 
-# Linux' PATH_MAX, its NUL taken off. Whoever goes by whole paths, as every other reader does, cannot open what lies deeper.
+# Linux' PATH_MAX without its NUL. Software that uses whole paths, such as every other reader, cannot open deeper files.
 _PATH_BYTES_MAX = 4095
 
 
 @dataclass(frozen=True, slots=True)
 class LocalDirectories:
-    """The directories below `root`, an absolute path. Failures but UnsafePathError are the operating system's own."""
+    """The directories below `root`, an absolute path.
+
+    Failures except UnsafePathError are those of the operating system.
+    """
 
     root: str
 
     def open(self, path: str, *, creates: bool = False) -> int:
-        """A handle of the directory, "" for the root, that is the caller's to close.
+        """A handle of the directory, "" for the root, which the caller closes.
 
-        `creates` makes it, and each one above it, synced into its parent.
+        `creates`: creates it and its parents, each synced into its parent.
         """
         handle = self._open_root(creates=creates)
         passed = ""
@@ -45,7 +48,7 @@ class LocalDirectories:
 
     @contextmanager
     def opened(self, path: str, *, creates: bool = False) -> Iterator[int]:
-        """The same, closed at the end."""
+        """The same handle, closed at the end of the block."""
         handle = self.open(path, creates=creates)
         try:
             yield handle
@@ -54,7 +57,7 @@ class LocalDirectories:
 
     @contextmanager
     def parent(self, path: str, *, creates: bool = False) -> Iterator[tuple[int, str]]:
-        """A handle of the directory that a name lies in, and the name in it."""
+        """A handle of the directory that contains a name, and the name in it."""
         if creates and len(os.fsencode(f"{self.root}/{path}")) > _PATH_BYTES_MAX:
             raise OSError(errno.ENAMETOOLONG, os.strerror(errno.ENAMETOOLONG))
         directory, name = posixpath.split(path)
@@ -62,7 +65,7 @@ class LocalDirectories:
             yield handle, name
 
     def target(self, path: str, link: str) -> str:
-        """What the link of that name leads to, by its text alone. Raises UnsafePathError if that is not in the table."""
+        """The target of the link of that name, judged by its text. Raises UnsafePathError if it is not in the table."""
         found = self.named(path, link)
         if found is None:
             raise UnsafePathError(
@@ -115,7 +118,7 @@ def link_text(handle: int, name: str) -> str | None:
 
 
 def _make_root(root: str) -> None:
-    """Makes the table's directory and those above it, each one synced into its parent."""
+    """Creates the table's directory and its parents, each synced into its parent."""
     if os.path.isdir(root):
         return
     parent = os.path.dirname(root)

@@ -1,6 +1,6 @@
 """Names in one local directory: publishes and removes them, and keeps Hadoop's side files correct.
 
-A directory is the handle that local_directories.py gives; failures are the operating system's own.
+A directory is a handle from local_directories.py. Failures are those of the operating system.
 """
 
 import errno
@@ -9,7 +9,7 @@ import re
 import time
 from contextlib import suppress
 
-# A writer that has not touched its file for this time is dead.
+# A writer that has not written to its file for this time is dead.
 ABANDONED_AFTER_SECONDS = 24 * 60 * 60
 
 NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW
@@ -17,7 +17,7 @@ _SIDE_FILE = re.compile(r"\..+\.crc", re.DOTALL)
 
 
 def publish(written_in: int, written: str, directory_fd: int, name: str) -> bool:
-    """Gives a written file its second name; False if that is taken."""
+    """Gives a written file its second name. Returns False if the name is taken."""
     if not prepare_new(directory_fd, name):
         return False
     try:
@@ -29,7 +29,7 @@ def publish(written_in: int, written: str, directory_fd: int, name: str) -> bool
 
 
 def create(directory_fd: int, name: str) -> bool:
-    """Makes an empty file; False if the name is taken."""
+    """Creates an empty file. Returns False if the name is taken."""
     if not prepare_new(directory_fd, name):
         return False
     try:
@@ -45,7 +45,7 @@ def create(directory_fd: int, name: str) -> bool:
 
 
 def replace(written_in: int, written: str, directory_fd: int, name: str) -> None:
-    """Moves a written file over whatever file has the name."""
+    """Moves a written file over any file of that name."""
     remove_side_file(directory_fd, name)
     os.replace(written, name, src_dir_fd=written_in, dst_dir_fd=directory_fd)
     os.fsync(directory_fd)
@@ -62,7 +62,7 @@ def prepare_new(directory_fd: int, name: str) -> bool:
 
 
 def remove_content(directory_fd: int) -> None:
-    """Empties a directory of side files of files that are gone. Raises OSError if it has more."""
+    """Removes side files without a file from a directory. Raises OSError if the directory contains anything else."""
     names = os.listdir(directory_fd)
     if not all(is_side_file(name) for name in names):
         raise OSError(errno.ENOTEMPTY, os.strerror(errno.ENOTEMPTY))
@@ -81,11 +81,11 @@ def is_side_file(name: str) -> bool:
 
 
 def remove_abandoned(directory_fd: int) -> None:
-    """Removes unfinished files of dead writers there."""
+    """Removes unfinished files of dead writers from a directory."""
     oldest = time.time() - ABANDONED_AFTER_SECONDS
     with os.scandir(directory_fd) as entries:
         for entry in entries:
-            # Another writer may be clearing the same directory, or finishing its file.
+            # Another writer may be cleaning the same directory, or finishing its file.
             with suppress(FileNotFoundError):
                 if entry.stat(follow_symlinks=False).st_mtime < oldest:
                     os.unlink(entry.name, dir_fd=directory_fd)

@@ -1,4 +1,4 @@
-"""Files of a local file system while they are being read or written, every failure typed."""
+"""Files of a local file system that are being read or written. Every failure is typed."""
 
 import errno
 import io
@@ -17,7 +17,7 @@ _NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
 
 @contextmanager
 def answering(what: str) -> Iterator[None]:
-    """Turns a failure of the operating system into a StorageError that begins with these words."""
+    """Converts a failure of the operating system to a StorageError that begins with these words."""
     try:
         yield
     except EventideError:
@@ -29,7 +29,7 @@ def answering(what: str) -> Iterator[None]:
 
 
 class LocalInput(io.FileIO):
-    """A file being read, whose failures are typed."""
+    """A file that is being read. Its failures are typed."""
 
     def __init__(self, handle: int, what: str) -> None:
         super().__init__(handle)
@@ -45,9 +45,9 @@ class LocalInput(io.FileIO):
 
 
 class LocalOutput:
-    """ports.OutputFile: `written` is the hidden file, `entry` the name that it is to get, both paths in the table.
+    """ports.OutputFile. `written` is the hidden file, `entry` its future name; both are paths in the table.
 
-    The directory of the hidden file stays open until the end.
+    Keeps the directory of the hidden file open until the end.
     """
 
     def __init__(self, directories: LocalDirectories, written: str, entry: str, what: str) -> None:
@@ -95,14 +95,14 @@ class LocalOutput:
             os.close(self._written_in)
 
     def _remove_first_name(self) -> None:
-        # What cannot be removed now is in no one's way, and is removed as abandoned.
+        # A file that cannot be removed now harms nobody, and is later removed as abandoned.
         with suppress(OSError):
             os.unlink(self._written, dir_fd=self._written_in)
         self._has_first_name = False
 
     @contextmanager
     def _named(self) -> Iterator[tuple[int, str]]:
-        """The file's content is synced: where it is to lie, a handle of the directory and the name in it."""
+        """The final directory and name of the file, whose content is already synced."""
         with answering(self._what):
             self._file.flush()
             os.fsync(self._file.fileno())

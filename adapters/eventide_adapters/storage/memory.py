@@ -1,6 +1,6 @@
-"""Tables in memory, for tests and trials: gone with the process, shared by name within it.
+"""Tables in memory, for tests and experiments. They end with the process, and are shared by name within it.
 
-A directory exists as long as a file lies below it.
+A directory exists as long as a file is below it.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from eventide_core.ports import Capability, FileInfo, OutputFile
 
 @dataclass(frozen=True, slots=True)
 class MemoryFile:
-    """One name: its content, or the path from the root that a symbolic link leads to."""
+    """One name: its content, or the target of a symbolic link as a path from the root."""
 
     data: bytes
     modified_ms: int
@@ -30,7 +30,7 @@ class MemoryFile:
 
 @dataclass(slots=True)
 class _Directory:
-    """A directory: the names in it, and when a file below it was last written."""
+    """A directory: its names, and the time when a file below it was last written."""
 
     names: set[str] = field(default_factory=set)
     modified_ms: int = 0
@@ -50,7 +50,7 @@ class _Files:
     lock: threading.RLock = field(default_factory=threading.RLock)
 
     def put(self, path: str, file: MemoryFile) -> None:
-        """Puts a name, or another file under it."""
+        """Adds or replaces a name."""
         self.by_path[path] = file
         self.infos.pop(path, None)
         while path:
@@ -61,7 +61,7 @@ class _Files:
             path = parent
 
     def remove(self, path: str) -> bool:
-        """Removes the file, and directories that it leaves empty. Returns whether it existed."""
+        """Removes the file, and directories that become empty. Returns whether it existed."""
         if self.by_path.pop(path, None) is None:
             return False
         self.infos.pop(path, None)
@@ -80,9 +80,9 @@ _files_by_name: dict[str, _Files] = {}
 
 
 class MemoryStorage:
-    """ports.Storage over a dictionary. Pickles as its name: a copy in the same process sees the same files.
+    """ports.Storage over a dictionary. Pickles its name: a copy in the same process sees the same files.
 
-    `now_ms` stamps files; without it each write is a millisecond later than the one before.
+    `now_ms` gives files their time. Without it, each write is a millisecond later than the previous one.
     """
 
     def __init__(self, name: str, *, now_ms: Callable[[], int] | None = None) -> None:
@@ -95,7 +95,7 @@ class MemoryStorage:
     def from_dump(
         cls, name: str, dump: Mapping[str, MemoryFile], *, now_ms: Callable[[], int] | None = None
     ) -> MemoryStorage:
-        """The storage of that name, holding what was dumped and nothing else."""
+        """The storage of that name, with exactly the dumped content."""
         start = max((file.modified_ms for file in dump.values()), default=0) + 1
         files = _files_by_name[name] = _Files(now_ms or itertools.count(start).__next__)
         for path, file in dump.items():
@@ -250,7 +250,7 @@ class MemoryStorage:
 
 
 class _Output:
-    """ports.OutputFile that keeps what is written until it is published."""
+    """ports.OutputFile that keeps the written content until it is published."""
 
     def __init__(self, storage: MemoryStorage, path: str) -> None:
         self._storage = storage
@@ -286,7 +286,7 @@ def _is_taken(files: _Files, path: str) -> bool:
 
 
 def _resolve(files: _Files, path: str) -> str | None:
-    """The name that holds the content. A link is made to a file, never to a link, so one hop is enough."""
+    """The name that has the content. A link always leads to a file, never to a link, so one step is enough."""
     file = files.by_path.get(path)
     if file is None or file.link_target is None:
         return path if file is not None else None

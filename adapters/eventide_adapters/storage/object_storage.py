@@ -1,15 +1,16 @@
-"""Tables in an object store: S3 and what speaks its language, and others that fsspec knows.
+"""Tables in an object store: S3 and compatible stores, and others that fsspec supports.
 
-A key is a file; a directory exists as long as a key lies below it. Nothing is ever renamed. A file appears whole, by
-one request; which of two writers made it is settled by the store (s3_objects.py, fsspec_objects.py).
+A key is a file; a directory exists as long as a key is below it. Nothing is ever renamed. A file appears whole, by one
+request. If two writers create it, the store decides which one succeeds (s3_objects.py, fsspec_objects.py).
 
-A store that ignores the condition of a create would let two writers both win, so the first write finds out: a key is
-created twice, once by either kind of request, and the second create must fail. Such a store is refused, unless the option
-`eventide.storage.unsafe.writes` promises that nobody else writes; then a look precedes each create.
+A store that ignores the condition of a create lets two writers both succeed, so the first write tests the store: it
+creates a key twice by each kind of request, and the second create must fail. Such a store is refused, unless the option
+`eventide.storage.unsafe.writes` promises that nobody else writes. Then each create checks first whether the key exists.
 
-Not found by that: a store that looks for the key before it writes it, without holding others off. SeaweedFS 4 does so for
-CompleteMultipartUpload, not for PutObject. There two who create one large file at the same time may both learn that they
-did; it is whole anyway. What eventide creates in parts are data files whose names belong to one task of one plan.
+This test does not detect a store that checks for the key before it writes it, without locking. SeaweedFS 4 does that
+for CompleteMultipartUpload, but not for PutObject. If two writers create one large file there at the same time, both
+may be told that they succeeded; the file is complete in any case. The files that eventide creates in parts are data
+files, whose names belong to one task of one plan.
 """
 
 import uuid
@@ -24,14 +25,17 @@ from eventide_core.ports import WHOLE_FILE_BYTES_MAX, Capability, FileInfo, Outp
 
 _PROBES = ".hoodie/.eventide_temp"
 
-# Below this a copy is quicker by a read and a create, two requests, than by the four that it takes inside the store.
+# Below this size, a read and a create, which are two requests, are faster than the four requests of a copy inside the
+# store.
 _SMALL_COPY_BYTES = 1 << 20
 
 
 class ObjectStorage:
-    """ports.Storage over the keys below `prefix` ("" or ending with `/`); `root` is the table's URI, as the user has it.
+    """ports.Storage over the keys below `prefix` ("" or ending with `/`).
 
-    Pickled, it is its configuration and what the probe found: an executor opens its own connections.
+    `root` is the table's URI as the user wrote it.
+
+    Pickles its configuration and the detected capabilities. An executor opens its own connections.
     """
 
     def __init__(self, root: str, prefix: str, objects: Objects, capabilities: Capability | None = None) -> None:
@@ -50,7 +54,7 @@ class ObjectStorage:
 
     @property
     def capabilities(self) -> Capability:
-        """Tried out at first use, with a key that is gone again afterwards."""
+        """Tested on first use, by creating and deleting a key."""
         if self._capabilities is None:
             keeps = self._objects.allows_unsafe_writes or self._keeps_conditions()
             self._capabilities = Capability.PUT_IF_ABSENT if keeps else Capability.NONE
@@ -59,7 +63,7 @@ class ObjectStorage:
         return self._capabilities
 
     def list(self, directory: str) -> tuple[FileInfo, ...]:
-        """Without the keys that end with `/`, by which some tools mark a directory."""
+        """Omits keys that end with `/`, by which some tools mark a directory."""
         prefix = self._below(directory)
         objects, prefixes = self._objects.list_below(prefix)
         files = [self._info(found) for found in objects if not found.key.endswith("/")]
@@ -131,7 +135,7 @@ class ObjectStorage:
     def delete(self, path: str) -> bool:
         key = self._key(path)
         if self._objects.head(key) is None:
-            # Perhaps a directory: there is nothing to remove of one but the key that marks it.
+            # This may be a directory, of which only the key that marks it can be removed.
             objects, prefixes = self._objects.list_below(f"{key}/", limit=2)
             if prefixes or any(found.key != f"{key}/" for found in objects):
                 raise StorageError(f"{path!r} in {self.root} is a directory that is not empty")
@@ -149,7 +153,7 @@ class ObjectStorage:
         return self._may_create(key) and self._objects.create(key, data, is_conditional=not self._is_unsafe)
 
     def _may_create(self, key: str) -> bool:
-        """Whether a create of the key is worth a request. Raises RefusedError if no create is exclusive."""
+        """Whether to send a create request for the key. Raises RefusedError if no create is exclusive."""
         if Capability.PUT_IF_ABSENT not in self.capabilities:
             raise RefusedError(
                 f"{self._objects.where} ignores the condition of a create, so two writers of {self.root} could "
@@ -159,7 +163,7 @@ class ObjectStorage:
         return not self._is_unsafe or self._objects.head(key) is None
 
     def _keeps_conditions(self) -> bool:
-        """Whether a second create of a key fails, by PutObject and by CompleteMultipartUpload."""
+        """Whether a second create of a key fails, both by PutObject and by CompleteMultipartUpload."""
         key = f"{self._prefix}{_PROBES}/probe-{uuid.uuid4().hex}"
         objects = self._objects
         try:
@@ -194,7 +198,7 @@ class ObjectStorage:
 
 
 class VersionedObjectStorage(ObjectStorage):
-    """ports.VersionedFiles too, by ETags. Whether the store keeps their condition is for the user of them to find out."""
+    """Also ports.VersionedFiles, by ETags. Callers must test whether the store keeps conditions on ETags."""
 
     def __init__(
         self, root: str, prefix: str, objects: VersionedObjects, capabilities: Capability | None = None

@@ -1,4 +1,4 @@
-"""The objects of one bucket, whatever store keeps them: all that object_storage.py asks of one."""
+"""The objects of one bucket in any store: the interface that object_storage.py uses."""
 
 from dataclasses import dataclass
 from typing import BinaryIO, Final, Protocol
@@ -19,13 +19,14 @@ FSSPEC = Option(
     otherwise="credentials from the environment",
 )
 
-# What is larger is sent in parts where the store has any. S3 allows 10,000 of at least 5 MiB (the last may be smaller).
+# Larger objects are sent in parts if the store supports it. S3 allows 10,000 parts of at least 5 MiB (the last may be
+# smaller).
 PART_BYTES: Final = 64 << 20
 
 
 @dataclass(frozen=True, slots=True)
 class StoredObject:
-    """One key, and what a listing or a look at it says; `etag` and `mark` where the store has them."""
+    """One key with its metadata from a listing or a lookup. `etag` and `mark` are set if the store has them."""
 
     key: str
     size: int
@@ -35,7 +36,10 @@ class StoredObject:
 
 
 class Objects(Protocol):
-    """Objects by key. Picklable. Every failure but absence is a StorageError that names the key and holds no secret."""
+    """Objects by key.
+
+    Picklable. Every failure except absence is a StorageError that names the key and contains no secret.
+    """
 
     @property
     def bucket(self) -> str: ...
@@ -47,7 +51,7 @@ class Objects(Protocol):
 
     @property
     def has_server_copy(self) -> bool:
-        """Whether a copy's bytes stay inside the store."""
+        """Whether a copy stays inside the store."""
         ...
 
     @property
@@ -58,13 +62,13 @@ class Objects(Protocol):
     def head(self, key: str) -> StoredObject | None: ...
 
     def read(self, key: str, offset: int = 0, length: int | None = None) -> bytes | None:
-        """The object, or that range of it, shorter where it ends before; None if it is absent."""
+        """The object, or a range of it, which is shorter if the object ends before; None if it is absent."""
         ...
 
     def list_below(self, prefix: str, *, limit: int | None = None) -> tuple[tuple[StoredObject, ...], tuple[str, ...]]:
-        """The objects right below a prefix that ends with `/` or is empty, and the prefixes below it.
+        """The objects directly below a prefix that ends with `/` or is empty, and the prefixes below it.
 
-        Of more than `limit` some may be left out.
+        If there are more than `limit`, may omit some.
         """
         ...
 
@@ -73,25 +77,25 @@ class Objects(Protocol):
     def replace(self, key: str, data: bytes) -> None: ...
 
     def create(self, key: str, data: bytes, *, is_conditional: bool = True) -> bool:
-        """Creates an object, whole; False if the key is taken, which nobody looks for where it is unconditional."""
+        """Creates a whole object. Returns False if the key is taken, which an unconditional create does not check."""
         ...
 
     def create_large(self, key: str, stream: BinaryIO, *, is_conditional: bool = True) -> bool:
-        """The same of what may be too large for one request."""
+        """The same for objects that may be too large for one request."""
         ...
 
     def copy(self, source: StoredObject, key: str, *, is_conditional: bool = True) -> bool:
-        """Copies a source that is not empty; False if the key is taken."""
+        """Copies a source that is not empty. Returns False if the key is taken."""
         ...
 
 
 class VersionedObjects(Objects, Protocol):
-    """Of a store that replaces an object on the condition of its ETag."""
+    """The objects of a store that can replace an object on the condition of its ETag."""
 
     def read_version(self, key: str) -> tuple[bytes, str] | None:
         """The object and its ETag; None if it is absent."""
         ...
 
     def replace_version(self, key: str, data: bytes, etag: str) -> bool:
-        """Replaces the object; False if it is absent or has another ETag by now."""
+        """Replaces the object. Returns False if it is absent or now has another ETag."""
         ...

@@ -1,6 +1,6 @@
-"""Which storage a table's URI means: the one place that knows them all.
+"""Opens the storage for a table's URI. This is the only module that knows all storages.
 
-What a storage needs is imported when a URI asks for it, so that local tables need none of it.
+The packages of a storage are imported when a URI needs them, so that local tables need none.
 """
 
 import re
@@ -19,7 +19,7 @@ from eventide_core.ports import Storage
 _FILE = re.compile(r"file:(?://(?:localhost)?(?=/)|(?=/[^/]))")
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
 _BUCKET = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]+")
-# As Hadoop writes it, the container before the account.
+# Hadoop's form, with the container before the account.
 _AZURE = re.compile(r"([a-z0-9-]+)@([a-z0-9]+)\.(?:dfs|blob)\.core\.windows\.net")
 _KNOWN = (
     "directories (/lake/trips), file:///lake/trips, s3://bucket/trips (or s3a://), "
@@ -29,7 +29,7 @@ _KNOWN = (
 
 
 def open_storage(uri: str, options: Options) -> Storage:
-    """The storage of a table: a path or `file:` URI, or one of the schemes below, nothing in it escaped. Touches nothing.
+    """The storage of a table: a path or `file:` URI, or a URI of one of the schemes below, unescaped. Sends no request.
 
     Raises ConfigError for any other scheme, for secrets in the URI, and for options that cannot be used.
     """
@@ -78,7 +78,7 @@ def _open_s3(uri: str, bucket: str, path: str, options: Options) -> Storage:
 def _open_fsspec(
     protocol: str, package: str, uri: str, bucket: str, path: str, options: Options, settings: Mapping[str, str]
 ) -> Storage:
-    """What `fsspec.` options say goes to the package as keywords, and before `settings`, which are from the URI."""
+    """`fsspec.` options are passed to the package as keywords. They precede `settings`, which come from the URI."""
     import fsspec
 
     from eventide_adapters.storage.fsspec_objects import FsspecObjects
@@ -96,7 +96,7 @@ def _open_fsspec(
 
 
 def _below(uri: str, path: str) -> tuple[str, str]:
-    """The table's URI as it is shown, and what its keys begin with."""
+    """The table's URI as shown to users, and the prefix of its keys."""
     return uri.rstrip("/"), f"{checked_path(path)}/" if path else ""
 
 

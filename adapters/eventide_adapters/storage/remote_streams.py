@@ -1,4 +1,4 @@
-"""Files of a storage that is reached by requests, while they are being read or written: ranges in, whole files out."""
+"""Files of a remote storage that are being read or written: reads are ranges, writes are whole files."""
 
 import io
 import itertools
@@ -9,22 +9,22 @@ from typing import Any, BinaryIO
 
 from eventide_core.table.read_ahead import ReadRange
 
-# A request costs a round trip whatever it brings, and most reads of a log file or a Parquet footer are smaller than
+# A request costs a round trip, whatever its size, and most reads of a log file or a Parquet footer are smaller than
 # this.
 _READ_AHEAD_BYTES = 256 << 10
 
-# What is larger waits on the local disk.
+# Larger content waits on the local disk.
 _MEMORY_BYTES = 32 << 20
 
-# One connection to an object store brings some 80 MB/s; S3 advises ranges of 8 to 16 MB, several at a time.
+# One connection to an object store delivers about 80 MB/s. S3 recommends ranges of 8 to 16 MB, several at a time.
 _PIECE_BYTES = 8 << 20
 _PIECES_AT_ONCE = 8
 
 
 def in_pieces(read: ReadRange, offset: int, length: int) -> bytes:
-    """That range; a large one by several requests at a time, all of which have ended when this returns or raises.
+    """The range. Reads a large one by several concurrent requests, all of which have ended when this returns or raises.
 
-    Raises what the first of its pieces raises that fails; what has not been requested by then is not.
+    Raises the error of the first piece that fails, and sends no further requests.
     """
     count = -(-length // _PIECE_BYTES)
     if count <= 1:
@@ -33,7 +33,7 @@ def in_pieces(read: ReadRange, offset: int, length: int) -> bytes:
     starts, sizes = borders[:-1], [end - start for start, end in itertools.pairwise(borders)]
     with ThreadPoolExecutor(min(count, _PIECES_AT_ONCE)) as threads:
         pieces = list(threads.map(read, starts, sizes))
-    # After the end of the file there is nothing, nor behind a piece that the end has cut.
+    # Nothing follows the end of the file, or a piece that the end has shortened.
     whole = next((place for place in range(count) if len(pieces[place]) < sizes[place]), count)
     return b"".join(pieces[: whole + 1])
 
@@ -44,7 +44,7 @@ def open_ranges(size: int, read_range: ReadRange) -> BinaryIO:
 
 
 class _Ranges(io.BufferedReader):
-    """Small reads share a request, by the buffer; a large one is a request for its own bytes and no others."""
+    """Small reads share a request through the buffer. A large read is a request for exactly its own bytes."""
 
     def __init__(self, ranges: "_RangeInput") -> None:
         super().__init__(ranges, _READ_AHEAD_BYTES)
@@ -53,7 +53,7 @@ class _Ranges(io.BufferedReader):
     def read(self, size: int | None = -1, /) -> bytes:
         if size is None or size < _READ_AHEAD_BYTES:
             return super().read(size)
-        # The inherited method asks twice: for all but the end, then for a buffer full from there on.
+        # The inherited method reads twice: everything except the end, then a buffer full from there on.
         data = self._ranges.read_at(self.tell(), size)
         self.seek(len(data), io.SEEK_CUR)
         return data
@@ -84,7 +84,7 @@ class _RangeInput(io.RawIOBase):
         return self._position
 
     def read_at(self, position: int, length: int) -> bytes:
-        """That range, shorter where the file ends before; the position of the stream stays."""
+        """The range, which is shorter if the file ends before. Does not change the stream's position."""
         rest = min(length, self._size - position)
         return self._read_range(position, rest) if rest > 0 else b""
 
@@ -95,16 +95,16 @@ class _RangeInput(io.RawIOBase):
         return len(data)
 
     def readall(self) -> bytes:
-        """The rest at once, where the inherited method asks for some kilobytes at a time."""
+        """Reads the rest in one request; the inherited method requests some kilobytes at a time."""
         data = self.read_at(self._position, self._size)
         self._position += len(data)
         return data
 
 
 class SpooledOutput:
-    """ports.OutputFile: what is written waits here until `publish` takes the whole of it, and its size.
+    """ports.OutputFile. Collects the content until `publish` gets all of it with its size.
 
-    So an upload that failed halfway can be begun again, and nobody sees a part of a file.
+    So a failed upload can start again, and nobody sees a part of a file.
     """
 
     def __init__(self, publish: Callable[[BinaryIO, int], bool]) -> None:

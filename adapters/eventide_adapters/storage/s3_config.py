@@ -1,6 +1,6 @@
-"""How an S3 store is reached, from the options that users of Hadoop, Hudi and Iceberg know.
+"""The connection to an S3 store, from the options that users of Hadoop, Hudi, and Iceberg know.
 
-What is not given comes from where the AWS tools look: AWS_* variables, the profile's files, the machine's role.
+Other settings come from the sources of the AWS tools: AWS_* variables, the profile's files, and the machine's role.
 """
 
 from dataclasses import dataclass, field
@@ -88,7 +88,10 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class S3Config:
-    """None is for the AWS tools' own rules to fill. Travels to executors, secrets too; shows none of them."""
+    """None leaves a setting to the rules of the AWS tools.
+
+    Is sent to executors, including secrets, but its text shows none.
+    """
 
     endpoint: str | None
     region: str | None
@@ -102,18 +105,18 @@ class S3Config:
 
     @property
     def secrets(self) -> tuple[str, ...]:
-        """What no text may show."""
+        """The values that no text may show."""
         return tuple(secret for secret in (self.access_key, self.secret_key, self.session_token) if secret)
 
     @classmethod
     def of(cls, options: Options) -> "S3Config":
-        """Raises ConfigError, which names keys and no value that could be a secret."""
+        """The configuration. Raises ConfigError, which names keys but no value that could be a secret."""
         passed_on = Options(
             {key.removeprefix(_SPARK): text for key, text in options.values.items() if key.startswith(_SPARK)}
         )
 
         def get(option: Option[T]) -> T:
-            """What the options say themselves, before what Spark passes on to Hadoop."""
+            """The option itself, otherwise the value that Spark passes on to Hadoop."""
             return (passed_on if options.text(option) is None else options).get(option)
 
         endpoint = get(ENDPOINT)
@@ -141,6 +144,6 @@ class S3Config:
 
 
 def _is_own_server(endpoint: str | None) -> bool:
-    """Whether buckets are directories of the endpoint there, and not hosts of their own as at Amazon."""
+    """Whether buckets are directories of this endpoint, instead of separate hosts as at Amazon."""
     host = urlsplit(endpoint or "").hostname
     return host is not None and not host.endswith((".amazonaws.com", ".amazonaws.com.cn"))

@@ -1,10 +1,10 @@
-"""The objects of one S3 bucket: reads, lists, and writes that say exactly whether they happened.
+"""The objects of one S3 bucket: reads, lists, and writes that report exactly whether they happened.
 
-A create is a request with `If-None-Match: *`: PutObject, or for what is larger or is copied inside the store the
-CompleteMultipartUpload of a multipart upload. Requests are repeated, by the client library and here, so an answer
-"taken" may be to the repeat of a request that was carried out, and whose own answer was lost. Therefore each create gives
-its object a mark of its own, as metadata, and where the answer is "taken" or none the object is asked for its mark:
-ours, and it was this create; another, and the race is lost; none, and it has not happened.
+A create is a request with `If-None-Match: *`: PutObject, or the CompleteMultipartUpload of a multipart upload for
+larger objects and for copies inside the store. The client library and this module repeat requests, so the response
+"taken" may belong to the repeat of a request that succeeded and whose response was lost. Therefore, each create gives
+its object a unique mark as metadata. If the response is "taken", or there is none, the mark is read: with the same
+mark, this create succeeded; with another mark, the race is lost; without an object, nothing has happened.
 """
 
 import os
@@ -26,7 +26,7 @@ from eventide_adapters.storage.s3_config import S3Config
 from eventide_adapters.storage.secret_texts import harmless, without_secrets
 from eventide_core.errors import EventideError, StorageError
 
-# What one request of a copy may take from its source; S3 allows 5 GiB.
+# The range that one request of a copy reads from its source. S3 allows 5 GiB.
 COPY_PART_BYTES: Final = 1 << 30
 
 _MARK: Final = "eventide-write"
@@ -35,7 +35,7 @@ _PAST_THE_END: Final = frozenset({"InvalidRange", "416"})
 _CONFLICTS: Final = frozenset({"ConditionalRequestConflict", "409"})
 _CONFLICT_TRIES: Final = 6
 _CONNECT_TIMEOUT_SECONDS: Final = 10
-# Each waits longer than the one before, so a server that is gone for a few seconds is met again.
+# Each pause is longer than the previous one, to outlast a server that is unreachable for a few seconds.
 _ATTEMPTS: Final = 5
 
 
@@ -67,7 +67,7 @@ class S3Objects:
             return _object(key, found["ContentLength"], found, found.get("Metadata", {}).get(_MARK))
 
     def read(self, key: str, offset: int = 0, length: int | None = None) -> bytes | None:
-        """The object, or that range of it, shorter where it ends before; None if it is absent."""
+        """The object, or a range of it, which is shorter if the object ends before; None if it is absent."""
         end = "" if length is None else offset + length - 1
         with self._answering("read", key):
             try:
@@ -84,7 +84,7 @@ class S3Objects:
             return self._get(key)
 
     def list_below(self, prefix: str, *, limit: int | None = None) -> tuple[tuple[StoredObject, ...], tuple[str, ...]]:
-        """The objects right below a prefix that ends with `/` or is empty, and the prefixes below it."""
+        """The objects directly below a prefix that ends with `/` or is empty, and the prefixes below it."""
         objects: list[StoredObject] = []
         prefixes: list[str] = []
         page: dict[str, Any] = {"MaxKeys": limit} if limit else {}
@@ -106,7 +106,10 @@ class S3Objects:
             self._call("put_object", Key=key, Body=data)
 
     def replace_version(self, key: str, data: bytes, etag: str) -> bool:
-        """Replaces the object; False if it is absent or has another ETag, if only by a request that was repeated."""
+        """Replaces the object.
+
+        Returns False if it is absent or has another ETag, even if only a repeated request caused that.
+        """
         with self._answering("write", key):
             try:
                 self._call("put_object", Key=key, Body=data, IfMatch=etag)
@@ -119,12 +122,12 @@ class S3Objects:
         return True
 
     def create(self, key: str, data: bytes, *, is_conditional: bool = True) -> bool:
-        """Creates a small object; False if the key is taken."""
+        """Creates a small object. Returns False if the key is taken."""
         condition = {"IfNoneMatch": "*"} if is_conditional else {}
         return self._create(key, lambda mark: self._call("put_object", Key=key, Body=data, Metadata=mark, **condition))
 
     def create_large(self, key: str, stream: BinaryIO, *, is_conditional: bool = True) -> bool:
-        """Creates an object in parts; False if the key is taken."""
+        """Creates an object in parts. Returns False if the key is taken."""
 
         def send(mark: dict[str, str]) -> None:
             stream.seek(0)
@@ -135,9 +138,10 @@ class S3Objects:
         return self._create(key, send)
 
     def copy(self, source: StoredObject, key: str, *, is_conditional: bool = True) -> bool:
-        """Copies a source that is not empty inside the store; False if the key is taken.
+        """Copies a source that is not empty inside the store. Returns False if the key is taken.
 
-        In parts whatever the size: stores keep the condition for the end of a multipart upload, few for CopyObject.
+        Copies in parts, whatever the size: stores keep the condition at the end of a multipart upload, but few do for
+        CopyObject.
         """
         if not is_conditional:
             with self._answering("write", key):
@@ -175,7 +179,7 @@ class S3Objects:
                         return False
                     if code not in _CONFLICTS:
                         raise
-                    # Another create of the key was under way: S3 wants the request again, when that has ended.
+                    # Another create of the key was in progress. S3 requires a repeat after that has ended.
                     time.sleep(0.05 * 2**attempt)
                 else:
                     return True
@@ -194,13 +198,14 @@ class S3Objects:
             condition = {"IfNoneMatch": "*"} if is_conditional else {}
             self._call("complete_multipart_upload", MultipartUpload={"Parts": parts}, **upload, **condition)
         except BaseException:
-            # Gone already where only the reply to its completion was lost; the store's own expiry takes the rest.
+            # It is already gone if only the response to its completion was lost. The store's own expiry removes other
+            # remains.
             with suppress(OSError, BotoCoreError):
                 self._call("abort_multipart_upload", **upload)
             raise
 
     def _get(self, key: str, **part: str) -> tuple[bytes, str] | None:
-        """What exists, and its ETag."""
+        """The current content, and its ETag."""
         for attempt in range(1, _ATTEMPTS + 1):
             try:
                 found = self._call("get_object", Key=key, **part)
@@ -209,7 +214,7 @@ class S3Objects:
             try:
                 return self._read_body(found["Body"]), found["ETag"]
             except S3_RETRYABLE_ERRORS:
-                # The connection was interrupted in the middle of the content.
+                # The connection was interrupted within the content.
                 if attempt == _ATTEMPTS:
                     raise
         raise AssertionError("the last attempt answers or raises")
@@ -243,14 +248,14 @@ def _object(key: str, size: int, found: dict[str, Any], mark: str | None = None)
 
 
 def _code(failure: BaseException) -> str | None:
-    """What the store called the error: s3fs keeps its answer as the cause."""
+    """The store's error code: s3fs keeps the response as the error's cause."""
     answer = failure.__cause__ if isinstance(failure.__cause__, ClientError) else failure
     return answer.response.get("Error", {}).get("Code") if isinstance(answer, ClientError) else None
 
 
 @lru_cache(maxsize=32)
 def _client(config: S3Config, process: int) -> s3fs.S3FileSystem:  # noqa: ARG001  # a fork must not use its parent's
-    """One client a process, for all copies of a storage."""
+    """One client per process, for all copies of a storage."""
     settings: dict[str, Any] = {
         "endpoint_url": config.endpoint,
         "key": config.access_key,
@@ -263,12 +268,12 @@ def _client(config: S3Config, process: int) -> s3fs.S3FileSystem:  # noqa: ARG00
             "retries": {"mode": "standard", "max_attempts": _ATTEMPTS},
             "s3": {"addressing_style": "path" if config.has_path_style else "auto"},
         },
-        # A listing that was kept would not show what another process has written since.
+        # A cached listing would not show later writes of other processes.
         "use_listings_cache": False,
         "skip_instance_cache": True,
     }
     if config.profile:
         settings["profile"] = config.profile
     client = s3fs.S3FileSystem(**settings)
-    client.retries = 1  # the library below it repeats requests, and knows better which
+    client.retries = 1  # the library below repeats requests, and knows better which ones
     return client

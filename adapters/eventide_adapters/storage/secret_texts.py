@@ -13,12 +13,12 @@ HIDDEN: Final = "***"
 _SECRET_KEY: Final = re.compile(
     r"key|secret|token|passw|passphrase|pwd|sas|auth|credential|connection|signature", re.IGNORECASE
 )
-# Hudi's own keys with `key` in their name hold field names.
+# Hudi's own keys with `key` in their name contain field names.
 _HARMLESS_KEY: Final = re.compile(r"recordkey|keygen|foreign\.key|authority", re.IGNORECASE)
 _SEPARATORS: Final = re.compile(r"[;,\s\"'{}]+")
-# Shorter parts of a longer setting are words and numbers that say nothing.
+# Shorter parts of a longer setting are words and numbers that reveal nothing.
 _PART_LENGTH_MIN: Final = 8
-# Signed URLs, headers and connection strings, whoever gave them.
+# Signed URLs, headers, and connection strings from any source.
 _FORMS: Final = (
     re.compile(
         r"\b(?P<name>sig|signature|x-goog-signature|x-amz-signature|accountkey|sharedaccesssignature)=[^&;\s'\"]+",
@@ -30,12 +30,12 @@ _USER_INFO: Final = re.compile(r"(?<=://)[^/@\s]+(?=@)")
 
 
 def may_be_secret(key: str) -> bool:
-    """Whether the value of a setting that eventide doesn't declare may be a secret, by its key."""
+    """Whether the value of a setting that eventide doesn't declare may be a secret, judged by its key."""
     return _SECRET_KEY.search(key) is not None and _HARMLESS_KEY.search(key) is None
 
 
 def refuse_user_info(address: str | None, option: str) -> None:
-    """Raises ConfigError for an address with a user or a secret in it: addresses are in messages."""
+    """Raises ConfigError for an address that contains a user or a secret, because addresses are in messages."""
     if address is not None and "@" in address:
         raise ConfigError(
             f"option {option} contains a user or a secret before `@`: set it as an option of its own, or in "
@@ -44,13 +44,13 @@ def refuse_user_info(address: str | None, option: str) -> None:
 
 
 def harmless(failure: BaseException, secrets: Iterable[str]) -> BaseException | None:
-    """The failure, to be the cause of another; None if a traceback of it, and of all behind it, would show a secret."""
+    """The failure as the cause of another one; None if its traceback, or that of its causes, would show a secret."""
     shown = "".join(traceback.format_exception(failure))
     return failure if without_secrets(shown, secrets) == shown else None
 
 
 def without_secrets(text: str, secrets: Iterable[str]) -> str:
-    """The text without these secrets, however they are quoted, and without signatures in URLs and headers."""
+    """The text without these secrets in any quoted form, and without signatures in URLs and headers."""
     shown = {form for value in secrets for secret in _of(value) for form in _forms(secret)}
     for form in sorted(shown, key=len, reverse=True):
         text = text.replace(form, HIDDEN)
@@ -67,7 +67,7 @@ def _of(value: str) -> Iterator[str]:
 
 
 def _forms(secret: str) -> frozenset[str]:
-    """A secret as it is quoted: plain, by Python, by JSON, in a URL, and by two of them, one after the other."""
+    """The quoted forms of a secret: plain, by Python, by JSON, in a URL, and by two of them in sequence."""
     once = _quoted(secret)
     return once.union(*map(_quoted, once))
 

@@ -1,8 +1,8 @@
 """One HDFS namespace over WebHDFS, with the standard library: names at the NameNode, bytes at its DataNodes.
 
-Each request goes to the NameNode that answered last, and on to the others where that is gone or on standby, several
-rounds with a growing pause. So an operation may have happened although its answer was lost: whoever calls one for which
-that matters finds out (hdfs.py).
+Each request goes to the NameNode that answered last, and then to the others if it is gone or on standby, in several
+rounds with growing pauses. So an operation may have happened although its response was lost. Callers for which that
+matters find out themselves (hdfs.py).
 """
 
 import json
@@ -18,13 +18,13 @@ from eventide_adapters.storage.hdfs_config import DELEGATION_TOKEN, HdfsConfig
 _ROUNDS: Final = 5
 _PAUSE_SECONDS: Final = 0.2
 _SEND_BYTES: Final = 4 << 20
-# What a NameNode says that cannot answer now, but another one, or itself a little later, can.
+# The errors of a NameNode that cannot answer now, but another NameNode, or the same one a little later, can.
 _TRY_ANOTHER: Final = frozenset({"StandbyException", "RetriableException", "ObserverRetryOnActiveException"})
 _ABSENT: Final = frozenset({"FileNotFoundException", "ParentNotDirectoryException"})
 
 
 class RemoteError(Exception):
-    """What HDFS answered in place of a result: the simple name of Java's exception, and its first line."""
+    """The error that HDFS returned: the simple name of Java's exception, and its first line."""
 
     def __init__(self, kind: str, message: str) -> None:
         super().__init__(f"{kind}: {message}")
@@ -33,14 +33,14 @@ class RemoteError(Exception):
 
     @property
     def is_absent(self) -> bool:
-        """Whether nothing has that name; below a file, HDFS says so by refusing to walk through it."""
+        """Whether nothing has that name. Below a file, HDFS reports that by refusing to traverse it."""
         if self.kind == "AccessControlException":
             return "is not a directory" in self.message
         return self.kind in _ABSENT
 
     @property
     def is_link(self) -> bool:
-        """Whether the name is a link, or lies behind one: the message is the path that it leads to."""
+        """Whether the name is a link, or is behind one. The message is the target's path."""
         return self.kind == "UnresolvedPathException"
 
 
@@ -62,7 +62,7 @@ class _Answer:
 
 @dataclass(frozen=True, slots=True)
 class WebHdfs:
-    """Paths are absolute. Raises RemoteError; OSError or HTTPException where nobody answers."""
+    """Paths are absolute. Raises RemoteError; OSError or HTTPException if nothing answers."""
 
     config: HdfsConfig
     _order: list[str] = field(default_factory=list[str], compare=False)
@@ -73,18 +73,18 @@ class WebHdfs:
         return json.loads(answer.body) if answer.body else {}
 
     def read(self, path: str, offset: int = 0, length: int | None = None) -> bytes:
-        """The file's content, or that range of it, shorter where it ends before."""
+        """The file's content, or a range of it, which is shorter if the file ends before."""
         parameters = {"offset": str(offset)} | ({} if length is None else {"length": str(length)})
         return self._transfer("GET", "OPEN", path, parameters, None, 0)
 
     def write(self, path: str, content: BinaryIO, size: int) -> None:
-        """Creates or replaces the file; a reader may see it before it is whole."""
+        """Creates or replaces the file. A reader may see an incomplete file."""
         self._transfer("PUT", "CREATE", path, {"overwrite": "true"}, content, size)
 
     def _transfer(
         self, method: str, operation: str, path: str, parameters: Mapping[str, str], content: BinaryIO | None, size: int
     ) -> bytes:
-        """An operation that the NameNode sends on to a DataNode; begun again where that one fails."""
+        """An operation that the NameNode redirects to a DataNode. Starts again if that one fails."""
         failure: Exception | None = None
         for attempt in range(_ROUNDS):
             if failure is not None:
@@ -135,12 +135,12 @@ class WebHdfs:
         raise failure
 
     def _addresses(self) -> tuple[str, ...]:
-        """The one that answered last first."""
+        """The addresses, beginning with the one that answered last."""
         last = self._order[:1]
         return (*last, *(address for address in self.config.addresses if address not in last))
 
     def _exchange(self, method: str, url: str, content: BinaryIO | None, size: int) -> _Answer:
-        """One request. A connection of its own, for a NameNode closes it after each answer anyway."""
+        """One request, on a separate connection, because a NameNode closes it after each response anyway."""
         parts = urlsplit(url)
         kind = HTTPSConnection if parts.scheme == "https" else HTTPConnection
         connection = kind(parts.netloc, timeout=self.config.timeout_seconds, blocksize=_SEND_BYTES)

@@ -5,8 +5,8 @@
 2. Of these only the ones before every bound: the first pending instant; the first savepoint (unless an option says so); the
    earliest write that cleaning retains, as the last clean said and as its options say; the delta commits that Hudi's trigger
    still counts; the last compaction of Hudi's metadata table; the first replacecommit whose file groups have not been
-   cleaned; the instant of a compaction that was rolled back and left left-overs (on version 6 they would count once the
-   timeline starts after it).
+   cleaned; the last write before a compaction that was rolled back and left left-overs, which would count if the timeline
+   started after that compaction.
 3. Cleans and rollbacks before the first write that stays go with them, but the last clean. Restores and savepoints stay.
 
 The oldest go first and none is left out in between: whatever lies before the first write of the active timeline has ended.
@@ -31,11 +31,15 @@ class ArchiveTerms:
 
 @dataclass(frozen=True, slots=True)
 class ArchiveFacts:
-    """`bounds`: requested times that stay, with everything after them. `compactions`: those of completed compactions."""
+    """`bounds`: requested times that stay, with everything after them. `compactions`: those of completed compactions.
+
+    `strays`: the instants of left-overs that no compaction has any more; the timeline must not start after one.
+    """
 
     timeline: Timeline
     bounds: Collection[str]
     compactions: Collection[str]
+    strays: Collection[str] = ()
 
 
 def instants_to_archive(facts: ArchiveFacts, terms: ArchiveTerms) -> tuple[Instant, ...]:
@@ -58,7 +62,14 @@ def _bounds(facts: ArchiveFacts, terms: ArchiveTerms) -> list[str]:
     if not terms.is_beyond_savepoint:
         bounds += [i.requested_time for i in facts.timeline.completed if i.action is Action.SAVEPOINT]
     bounds += _counted_by_trigger(facts, terms)
+    bounds += [_start_before(facts.timeline, stray) for stray in facts.strays]
     return bounds
+
+
+def _start_before(timeline: Timeline, stray: str) -> str:
+    """The last write before it at which the timeline can start: see Timeline.start."""
+    writes = (i.requested_time for i in timeline.writes if not timeline.has_savepoint(i.requested_time))
+    return max((time for time in writes if time < stray), default="")
 
 
 def _counted_by_trigger(facts: ArchiveFacts, terms: ArchiveTerms) -> list[str]:

@@ -14,7 +14,10 @@ from eventide_core.table.file_slice import FileSlice
 
 @dataclass(frozen=True, slots=True)
 class BaseFileSizes:
-    """Sizes in bytes. `small_files_max`: how many small files of a partition one write fills up; none where it is 0."""
+    """Sizes in bytes.
+
+    `small_files_max` is the number of small files of a partition that one write fills up; 0 for none.
+    """
 
     bytes_max: int
     small_bytes: int

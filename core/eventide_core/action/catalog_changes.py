@@ -1,9 +1,9 @@
-"""The least changes that bring a catalog's table up to date; none if it is up to date.
+"""The minimal changes that bring a catalog's table up to date; none if it is up to date.
 
-1. A table of that name that is something else is never touched: RefusedError.
-2. What the catalog or others wrote beside our properties stays; of ours, those that no longer hold go.
-3. What means the same stays as it is: another spelling of the directory, Spark's schema in another layout.
-4. Partitions need no look where the table says that it follows the last commit: that is updated last.
+1. An object of that name that is not this table is never changed: RefusedError.
+2. Properties of the catalog and of others stay. Of eventide's properties, outdated ones are removed.
+3. Equivalent values stay: another spelling of the directory, or another layout of Spark's schema.
+4. If the table states that it follows the last commit, its partitions are not checked. That statement is updated last.
 """
 
 import json

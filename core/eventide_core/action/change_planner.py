@@ -112,5 +112,5 @@ def _read(found: FileSlice, blocks: BlockFilter) -> SliceRead:
 
 def _cleaned(what: str, instant: str) -> CleanedHistoryError:
     return CleanedHistoryError(
-        f"the changes of {instant} can no longer be read: cleaning has removed {what}; ask for a later begin"
+        f"the changes of {instant} can no longer be read: cleaning has removed {what}; use a later begin"
     )

@@ -134,9 +134,9 @@ def partial_slice(selection: Selection, link: LinkDecision, table_version: int, 
 def _left_over_name(log: LogFile, number: int, link: LinkDecision, table_version: int, has_carried: bool) -> str | None:
     """The left-over's name in the new slice; None if it needs none.
 
-    Version 6: version 0, which no writer chooses, with tokens that rise as strings; so it lies below every log file
-    that a writer appends to the new slice, planned or not. Version 8 and later: a writer's log file has its own
-    instant.
+    Version 6: version 0, which no writer chooses, with tokens in ascending string order. So it sorts below every log
+    file that a writer appends to the new slice, planned or not. Version 8 and later: a writer's log file has the
+    writer's own instant.
     """
     if link.mode is LinkMode.PREFIX:
         return None

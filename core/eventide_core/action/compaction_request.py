@@ -10,7 +10,7 @@ from eventide_core.errors import ConfigError, InvalidThresholdError, format_time
 from eventide_core.table.plans import CutMode
 
 _AHEAD_MS_MAX: Final = 24 * 3_600_000
-"""Local times that were taken for UTC lie up to fourteen hours ahead of the clock."""
+"""Local times that are mistaken for UTC are up to fourteen hours ahead of the clock."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,10 +39,10 @@ class CompactionRequest:
         return asked_ms if self.alignment is None else self.alignment.floor(asked_ms)
 
     def check_reach(self, threshold_ms: int, now_ms: int, published_ms: int | None, latest_ms: int | None) -> None:
-        """Raises InvalidThresholdError if T lies beyond the clock and all that a smaller T would take in as well.
+        """Raises InvalidThresholdError if T is later than the clock and a smaller T would compact the same records.
 
-        Once published, a T of the year 5000 would refuse every T before it. `latest_ms` is the latest event time in a
-        log file.
+        After it is published, a T in the year 5000 would refuse every T before it. `latest_ms` is the latest event time
+        in a log file.
         """
         reach_ms = max(
             now_ms + _AHEAD_MS_MAX,

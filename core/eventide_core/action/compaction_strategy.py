@@ -37,15 +37,17 @@ class CompactionStrategy(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class EventTimeBasedCompactionStrategy(CompactionStrategy):
-    """With cut `file` the log files up to the last one that holds something before T, with `exact` those before the first
-    one that holds something else.
+    """The log files that a compaction merges.
 
-    The RFC takes each file whose minimum lies at or before its threshold, wherever it stands. That reorders versions of
-    a key, so here everything below the last such file is taken too: a closed prefix (docs/invariants.md, counterexample 2).
-    With an exact cut the prefix holds nothing but records before T; those of the log files above it are merged as well,
-    and their log files remain. An unknown event time counts as minus infinity.
+    With cut `file`, these are the log files up to the last one that contains a record before T. With `exact`, they are
+    those before the first one that contains any other record.
 
-    `event_times` answers with a log file's range; `threshold_ms` is T, exclusive.
+    The RFC takes each file whose minimum is at or before its threshold, at any position. That reorders versions of a key,
+    so this function also takes everything below the last such file, a closed prefix: see
+    docs/invariants.md, counterexample 2. With an exact cut, the prefix contains only records before T. Such records of
+    the log files above it are also merged, and their log files remain. An unknown event time counts as minus infinity.
+
+    `event_times` returns a log file's range; `threshold_ms` is T, exclusive.
     """
 
     threshold_ms: int

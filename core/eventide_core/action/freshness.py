@@ -1,11 +1,11 @@
 """How fresh the read-optimized table is.
 
-cut: the T of the last completed event-time compaction, or less where a strategy left slices out of it.
-watermark: min(cut, the least event time of committed log records that are not in a base file yet): the greatest T for
-which "everything before T that has been committed is in the read-optimized table" is true now. A late record lowers it.
-Records without an event time cannot lower it; they are counted apart.
+cut: the T of the last completed event-time compaction, or less if a strategy left slices out of it. watermark: min(cut,
+the earliest event time of committed log records that are not in a base file yet): the greatest T for which "everything
+before T that has been committed is in the read-optimized table" is true now. A late record lowers it. Records without
+an event time cannot lower it; they are counted separately.
 
-A copy-on-write table is complete: each commit puts its records into base files, so that any T is reached.
+A copy-on-write table is complete: each commit puts its records into base files, so any T is reached.
 """
 
 from collections.abc import Iterable
@@ -17,10 +17,11 @@ from eventide_core.table.event_time import EventTimeRange
 
 @dataclass(frozen=True, slots=True)
 class Freshness:
-    """Epoch milliseconds and record counts. `watermark_ms` and `cut_ms` are None before the first event-time compaction.
+    """Epoch milliseconds and record counts. `watermark_ms` and `cut_ms` are None before the first event-time
+    compaction.
 
-    `late_records` lie before the cut, were committed after its plan, and are not in a base file yet. `is_complete`: records
-    are nowhere but in base files, and there are no watermark and no cut.
+    `late_records` are before the cut, were committed after its plan, and are not in a base file yet. `is_complete`: all
+    records are in base files, and there are no watermark and no cut.
     """
 
     watermark_ms: int | None
@@ -51,7 +52,7 @@ class Freshness:
 
 
 NO_CUT = Freshness(None, None, 0, 0, None)
-"""The freshness of a compaction where there is no cut, before it and after: its log files need not be looked into."""
+"""The freshness of a compaction without a cut before and after it: its log files don't need to be read."""
 COMPLETE = Freshness(None, None, 0, 0, None, is_complete=True)
 """That of a copy-on-write table."""
 
@@ -75,8 +76,9 @@ def publishable_cut(threshold_ms: int, left_out: Iterable[EventTimeRange], publi
     """The cut that an event-time compaction up to T publishes: the greatest time before which it leaves nothing.
 
     `left_out` are the ranges of the log files of slices that have records before T and that the plan leaves out. They
-    hold the cut back to the earliest of their records. None, so that the commit publishes none, where that is unknown,
-    or lies before the cut that is published: which is about what was committed before its own plan, and stays true.
+    hold the cut back to their earliest record. Returns None, so that the commit publishes no cut, if that record is
+    unknown, or is before the published cut. The published cut only covers what was committed before its own plan, so it
+    stays true.
     """
     ranges = tuple(left_out)
     if any(found.unknown_records for found in ranges):

@@ -1,9 +1,9 @@
 """How a table's writers find the file group of a key, and the groups of new keys.
 
-1. What the user says counts; otherwise, what the table says; otherwise, its file ids: those of buckets tell the bucket
-   index, and a record index in the metadata table tells that one. Those of Flink's state index are refused. What says
-   nothing is written with Hudi's default for Spark, a join.
-2. The number of buckets must be said, by the user or the table: the files do not say it.
+1. The user's setting applies, otherwise the table's, otherwise its file ids decide: those of buckets mean the bucket
+   index, and a record index in the metadata table means the record index. Those of Flink's state index are refused.
+   Without any of these, the table is written with Hudi's default for Spark, a join.
+2. The user or the table must state the number of buckets, because the files do not.
 """
 
 from collections.abc import Iterable
@@ -19,10 +19,11 @@ from eventide_core.table.table_config import TableConfig
 
 
 class IndexType(StrEnum):
-    """BUCKET: by hash. SIMPLE: by a join with the keys of the files; BLOOM: the same, where the filters allow one.
+    """BUCKET: by hash. SIMPLE: by a join with the keys of the files. BLOOM: the same, if the filters allow a key.
 
-    A key is one in its partition; under the global ones it is one in the table, in whichever partition. The record index of
-    Hudi's metadata table, global or not, says the same as a join with the keys of the files, and so it is one here.
+    A key is unique in its partition; under the global indexes, it is unique in the table. The record index of Hudi's
+    metadata table, global or not, has the same result as a join with the keys of the files, so it is treated as one
+    here.
     """
 
     BUCKET = "BUCKET"
@@ -46,8 +47,8 @@ _MOVES_KEYS = {
 class Index:
     """`buckets` and `hash_fields` are those of the bucket index.
 
-    `moves_keys`, of a global one: a record whose key is in another partition takes it to its own; otherwise, it goes to
-    where the key is.
+    `moves_keys`, for a global index: a record whose key is in another partition moves the key to its own partition.
+    Otherwise, the record goes to the partition that has the key.
     """
 
     type: IndexType
@@ -75,7 +76,7 @@ def choose_index(config: TableConfig, options: Options, file_ids: Iterable[str])
         if flink is not None and not is_bucket:
             raise UnsupportedTableError(
                 f"the file group {flink} is of Flink's state index, which would not find the keys that eventide writes; "
-                f"write with Flink, or say which index all writers use from now on ({keys.INDEX_TYPE})"
+                f"write with Flink, or set the index that all writers use from now on ({keys.INDEX_TYPE})"
             )
         kind = IndexType.BUCKET if is_bucket else _joined(config)
     chosen = index_type(kind)

@@ -1,10 +1,10 @@
 """How the left-overs of a plan stay visible, and the compaction's instant.
 
-1. Back-dated below the left-overs where the whole plan allows it (`prefix`; docs/invariants.md, step 1): no file is needed.
-2. Otherwise, a new instant and a file for each left-over: a symbolic link where the storage has them, where every
-   reader and service of the table is declared to resolve links, and where a copy would have to travel through the
-   network (HDFS);
-3. else a copy.
+1. Back-dated below the left-overs if the whole plan allows it (`prefix`; docs/invariants.md, step 1): no file is
+   needed.
+2. Otherwise, a new instant and a file for each left-over: a symbolic link if the storage supports them, if every reader
+   and service of the table is declared to resolve links, and if a copy would be transferred over the network (HDFS);
+3. otherwise a copy.
 """
 
 from collections.abc import Sequence

@@ -1,11 +1,11 @@
 """The name of a log file in a file group.
 
-    version 6     the instant of its slice, and the version after the last one there is under it, committed or not. A
-                  pending compaction of the group has begun a slice already: its instant is the one
-    8 and later   the instant of the write, which nobody else has, and version 1
+    version 6     the instant of its slice, and the version after the last existing one under it, committed or not. If a
+                  compaction of the group is pending, it has already begun a slice: then it is the compaction's instant
+    8 and later   the instant of the write, which is unique, and version 1
 
-Left-overs of a planned compaction, made or not, are never in the way: on version 6 they have version 0, which no writer
-takes; later their names hold the compaction's instant, which is no write's.
+Left-overs of a planned compaction never conflict with these names, whether they exist or not. On version 6, they have
+version 0, which no writer uses. Later, their names contain the compaction's instant, which is no write's.
 """
 
 from collections.abc import Iterable, Mapping

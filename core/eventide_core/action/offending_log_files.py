@@ -1,14 +1,14 @@
 """Finds log files with records that a wrong clock dated into the future.
 
-Such a record keeps its log file from being retired by an exact cut, and with it every log file above it, until the
-slice has more left-overs than it may and is compacted in full. By the ranges of the log files alone, so at no cost, a
-log file offends if
+Such a record prevents an exact cut from retiring its log file, and every log file above it, until the slice exceeds its
+limit of left-overs and is compacted in full. By the ranges of the log files alone, which cost nothing, a log file
+offends if
 
-1. its latest record lies beyond the clock, or
-2. its latest record lies beyond everything in the log files that came after it, at least three: a stream continues, and
-   its event times with it.
+1. its latest record is later than the clock, or
+2. its latest record is later than everything in the log files that came after it, at least three of them: a stream
+   continues, and its event times advance.
 
-Whose records these are costs a look into the log file; that is only taken when someone asks
+To name the keys of these records, the log file has to be read, which only happens on request
 (service/query/offending_records.py).
 """
 

@@ -24,7 +24,10 @@ class WriteResult:
 
 @dataclass(frozen=True, slots=True)
 class PendingWrite:
-    """A write that has made its files but not completed: no reader sees it yet. `seen` is what it builds on."""
+    """A write whose files exist, but which has not completed: no reader sees it yet.
+
+    `seen` is the state that it builds on.
+    """
 
     instant: str
     metadata: CommitMetadata

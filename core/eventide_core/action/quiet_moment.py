@@ -1,28 +1,28 @@
-"""Where on the timeline a compaction may lie beside writers that never pause (table version 8 and later).
+"""The instants that a compaction may have beside writers that never pause (table version 8 and later).
 
-A *span* of a write is [requested, completed]; it is open-ended while the write is pending. An instant time is *quiet* when
-no span holds it: each write was requested after it, or had completed before it. A compaction at a quiet moment C is what
-would be there, had someone scheduled it then. Every log file that completed before C belongs to the old slice and is
-merged or left over. Every log file that completes after C has an instant after C: it belongs to the new slice under
+A *span* of a write is [requested, completed]; it is open-ended while the write is pending. An instant time is *quiet*
+if no span contains it: each write was requested after it, or had completed before it. A compaction at a quiet moment C
+has the same result as one that was scheduled at C. Every log file that completed before C belongs to the old slice and
+is merged or left over. Every log file that completes after C has an instant after C: it belongs to the new slice under
 its own name, and sorts after the left-overs, which have C. A pending write that was requested after C does not matter.
 
-1. No write is pending: after everything there is, and `AWAY_FROM_WRITERS_MS` ago where the table was at rest then. A
-   writer that requests its instant right now takes the present millisecond; two actions of one requested time hide each
-   other, and share names of log files, heartbeats and instants of the metadata table.
-2. Otherwise, the latest gap between spans: below the request of the oldest pending write, and of every completed write
-   whose span reaches across that request, and so on. C is the first time in the gap: a writer that has chosen its
-   instant and not yet put its file has most likely chosen a later one.
-3. C is not used by another instant, nor was by one that a rollback undid (its writer may sleep, and wake up). C lies
-   a. after the last completion of a compaction whose left-overs are still there: they have that compaction's instant
-      and count from its completion. Two compactions in one gap would put them into the later slice, on top of a base
-      that has merged them. A compaction without left-overs need only have been requested before C;
+1. If no write is pending, C is after everything that exists, and `AWAY_FROM_WRITERS_MS` ago if the table was quiet then. A
+   writer that requests its instant right now uses the present millisecond. Two actions of one requested time hide each
+   other, and share names of log files, heartbeats, and instants of the metadata table.
+2. Otherwise, C is in the latest gap between spans: below the request of the oldest pending write, and of every completed
+   write whose span reaches across that request, and so on. C is the first time in the gap, because a writer that has
+   chosen its instant but not yet created its file has most likely chosen a later one.
+3. C is not used by another instant, nor was by one that a rollback undid (its writer may sleep, and wake up). C is
+   a. after the last completion of a compaction whose left-overs still exist: they have that compaction's instant and
+      count from its completion. Two compactions in one gap would put them into the later slice, on top of a base file that
+      has merged them. A compaction without left-overs only has to be requested before C;
    b. after the last restore: the instants that it undid are not used again;
-   c. not before the active timeline's start: Hudi takes the log files in between for uncommitted;
-   d. not before the earliest commit that cleaning retains: the next clean would remove the old slice under its readers;
-   e. not before the last change of the schema: time travel reads by the schema that the table had then.
+   c. not before the active timeline's start: Hudi considers the log files in between uncommitted;
+   d. not before the earliest commit that cleaning retains: the next clean would remove the old slice that readers use;
+   e. not before the last change of the schema: time travel reads with the schema that the table had then.
 
-`open_at` is also the condition that the plan is held to later: a write with an earlier instant may have become visible only
-after the plan was made. Counterexamples, one for each condition: docs/architecture.md.
+`open_at` is also the condition that the plan is checked against later: a write with an earlier instant may have become
+visible only after the plan was made. Counterexamples, one for each condition: docs/architecture.md.
 """
 
 from collections.abc import Iterator
@@ -32,7 +32,7 @@ from eventide_core.table.instant import Action, Instant, instant_epoch_ms, insta
 from eventide_core.table.timeline import Timeline
 
 AWAY_FROM_WRITERS_MS = 10_000
-"""Longer than a writer takes from choosing its instant to putting the file that says so; no clock needs to be as exact."""
+"""Longer than a writer takes from choosing its instant to creating its file. No clock has to be as exact as this."""
 
 _NEVER = "9" * 20
 _NAMED_WRITES = 5
@@ -44,11 +44,11 @@ _NO_GAP = (
 
 @dataclass(frozen=True, slots=True)
 class BackdatingFacts:
-    """What bounds the instant of a compaction that is back-dated.
+    """The limits for the instant of a back-dated compaction.
 
-    `now` is an unused instant above every time of the timeline, `used_times` are all that can't be taken.
+    `now` is an unused instant above every time of the timeline; `used_times` are all times that can't be used.
     `earliest_retained` is the earliest commit that cleaning keeps, None if it keeps all. `schema_since`: every write
-    from there on has the table's schema. `logged`: the instants in the names of the log files that exist.
+    from there on has the table's schema. `logged`: the instants in the names of the existing log files.
     """
 
     timeline: Timeline
@@ -61,10 +61,9 @@ class BackdatingFacts:
 
 @dataclass(frozen=True, slots=True)
 class QuietMoment:
-    """The instant that a compaction may take, or None and the reason.
+    """The instant that a compaction may have, or None and the reason.
 
-    `is_now`: nothing is pending, so nothing lies above it. `beside` are the writes whose
-    spans fill the time since.
+    `is_now`: nothing is pending, so nothing is above it. `beside` are the writes whose spans fill the time since.
     """
 
     instant: str | None
@@ -107,7 +106,7 @@ def _in_nobodys_way(facts: BackdatingFacts) -> str:
 
 
 def why_not_at(instant: str, facts: BackdatingFacts) -> str:
-    """Which of the conditions 3a to 3e an instant breaks; empty for none."""
+    """The condition of 3a to 3e that an instant breaks; empty for none."""
     for done in (*facts.timeline.completed, *facts.timeline.archived):
         is_compaction = done.action is Action.COMMIT
         if done.action is not Action.RESTORE and not is_compaction:
@@ -120,7 +119,7 @@ def why_not_at(instant: str, facts: BackdatingFacts) -> str:
 
 
 def why_not_back_to(instant: str, facts: BackdatingFacts) -> str:
-    """Which of the conditions 3c to 3e an instant breaks; empty for none."""
+    """The condition of 3c to 3e that an instant breaks; empty for none."""
     start = facts.timeline.start
     if start is not None and instant < start:
         return f"instants later than {instant} have been archived"
@@ -138,7 +137,7 @@ def _writes(timeline: Timeline) -> Iterator[Instant]:
 
 
 def gap_now(facts: BackdatingFacts) -> QuietMoment:
-    """Version 6, where a log file's name states its slice: now, if no write is pending, and no other moment."""
+    """Version 6, where a log file's name states its slice: only the present moment, and only if no write is pending."""
     pending = facts.timeline.pending_writes
     if not pending:
         return QuietMoment(_in_nobodys_way(facts), is_now=True)
@@ -148,8 +147,8 @@ def gap_now(facts: BackdatingFacts) -> QuietMoment:
 def before_open_writes(facts: BackdatingFacts) -> QuietMoment:
     """Version 6 without a gap: before the oldest open write. Its log files, and later ones, are left over.
 
-    Only where no other engine runs plans of the table: one that runs the plan as it was first made skips what the open
-    writes have yet to add to the old slices.
+    Only if no other engine runs plans of the table: an engine that runs the first version of the plan skips what the
+    open writes still add to the old slices.
     """
     pending = facts.timeline.pending_writes
     bound = min((write.requested_time for write in pending), default=None)
@@ -162,7 +161,7 @@ def before_open_writes(facts: BackdatingFacts) -> QuietMoment:
 
 
 def no_quiet_moment(quiet: QuietMoment) -> str:
-    """The user's explanation of why there is no moment to plan at, with the writes that leave none."""
+    """The explanation for the user why there is no moment to plan at, with the writes that prevent it."""
     named = ", ".join(f"{w.action} {w.requested_time}" for w in quiet.beside[:_NAMED_WRITES])
     more = "" if len(quiet.beside) <= _NAMED_WRITES else f" and {len(quiet.beside) - _NAMED_WRITES} more"
     return f"open and overlapping writes ({named}{more}) leave no quiet moment for a plan: {quiet.why_not}"

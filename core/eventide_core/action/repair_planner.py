@@ -1,21 +1,27 @@
 """Plans the repairs of what a verification found: which files change, and what that costs.
 
 1. The timeline comes first: while a part of it can't be read, the file slices aren't known, and nothing else is planned.
-2. A repair takes a file away only into the backup, and makes a file only from one that holds the same: a left-over from
-   its log file, a commit from the files that it wrote.
-3. What that cannot mend stays, with the cure that `verify` gives.
+2. A repair takes a file away only into the backup, and makes a file only from one that holds the same: of a log file and
+   its left-over, the damaged one from the one that is whole; a commit from the files that it wrote.
+3. A compaction of eventide whose commit or base file is damaged is made pending again and run again, as long as all of
+   its inputs exist: it makes the same files under the same names, and completes at the time that it has claimed.
+4. What that cannot mend stays, with the cure that `verify` gives.
 """
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Final
 
 from eventide_core.action.verification.facts import TableFacts
 from eventide_core.action.verification.result import Finding, Verification
+from eventide_core.action.verification.timeline import inputs_of
 from eventide_core.errors import counted
 from eventide_core.table.commit_metadata import CommitMetadata, WriteStat
 from eventide_core.table.file_name import BaseFileName, LogFileName
 from eventide_core.table.file_system_view import DataFile
 from eventide_core.table.instant import Action, Instant, State
+from eventide_core.table.plans import CompactionPlan
 from eventide_core.table.repair import Copying, Rebuilding, Removal, Repair, RepairPlan, Replacement, Unrepaired
 
 _OPERATION: Final = "UPSERT"  # Hudi's name for a write that may hold anything
@@ -24,16 +30,26 @@ _MARK: Final = ".hoodie_partition_metadata"
 _Repairer = Callable[[TableFacts, str, Finding], Repair | None]
 
 
-def plan_repairs(facts: TableFacts, found: Verification, checks: frozenset[str]) -> RepairPlan:
-    """The repairs of the findings of these checks; of all of them if none is named."""
+def plan_repairs(facts: TableFacts, found: Verification, checks: frozenset[str], claimed: frozenset[str]) -> RepairPlan:
+    """The repairs of the findings of these checks; of all of them if none is named.
+
+    `claimed` are the instants of compactions whose outcome eventide has claimed.
+    """
+    damage = _Damage(facts, found)
     repairs: dict[str, Repair] = {}
     unrepaired: list[Unrepaired] = []
     for check in found.failed:
         if checks and check.name not in checks:
             continue
         for finding in check.findings:
-            repairer = _REPAIRERS.get(check.name)
-            repair = None if repairer is None else repairer(facts, check.name, finding)
+            if check.name in _OF_LEFT_OVERS:
+                repair = _repair_left_over(damage, check.name, finding)
+            elif check.name in _REPAIRERS:
+                repair = _REPAIRERS[check.name](facts, check.name, finding)
+            else:
+                repair = None
+            if repair is None and check.name in _OF_COMPACTIONS:
+                repair = _repair_by_rerun(facts, check.name, finding, claimed)
             if repair is not None:
                 repairs.setdefault(repair.path, repair)
             elif finding.path not in repairs:
@@ -47,8 +63,6 @@ def _repair_timeline(facts: TableFacts, check: str, finding: Finding) -> Repair 
     instant = Instant.parse(name)
     if finding.path in facts.unreadable:
         return _repair_unreadable(facts, check, finding, instant)
-    if instant is None and name in facts.timeline_names:
-        return _removal(check, finding, "moves the file to the backup: Hudi knows no such instant")
     if instant is not None and (instant.action, instant.state) == (Action.COMPACTION, State.INFLIGHT):
         return _removal(check, finding, "moves the inflight file to the backup: it has no plan")
     return _repair_second_completion(facts, check, finding)
@@ -58,6 +72,8 @@ def _repair_unreadable(facts: TableFacts, check: str, finding: Finding, instant:
     if instant is None or not instant.is_completed:
         return None
     if instant.action is Action.CLEAN:
+        if facts.has_metadata_table:
+            return None  # its readers ignore what it records of an instant that is not on the timeline
         names = [n for n in facts.timeline_names if n.startswith(f"{instant.requested_time}.clean")]
         names += [n for n in facts.timeline_names if n.startswith(f"{instant.requested_time}_") and "clean" in n]
         changes = tuple(Removal(f"{facts.timeline_path}/{n}") for n in sorted(set(names)))
@@ -163,20 +179,122 @@ def _repair_slices(facts: TableFacts, check: str, finding: Finding) -> Repair | 
     return Repair(check, mark, f"{partition} {finding.problem}", action, (Replacement(mark, text.encode()),))
 
 
-def _repair_orphan(_: TableFacts, check: str, finding: Finding) -> Repair | None:
+def _repair_orphan(facts: TableFacts, check: str, finding: Finding) -> Repair | None:
+    """A file that no write names goes, as long as the commits of its instants are their own. Another one has lost it."""
+    file = next(file for file in facts.data_files if file.path == finding.path)
+    if facts.indexed_files is not None and file.path in facts.indexed_files:
+        return None  # a write that the metadata table knows has lost its commit
+    name, scan = file.parsed, facts.log_scans.get(file.path)
+    if name is None:
+        return None
+    is_shared = isinstance(name, LogFileName) and facts.is_named_by_its_slice(file)
+    times = {name.instant} if not is_shared or scan is None else {name.instant, *scan.instants}
+    if not all(_is_of_itself(facts, time) for time in times):
+        return None
     action = "moves the file to the backup: no write names it"
     return _removal(check, finding, action, "the rows that readers find in the file today")
 
 
-def _repair_left_over(facts: TableFacts, check: str, finding: Finding) -> Repair | None:
-    """A left-over, link or copy, from the log file that it is of."""
-    source = facts.left_overs.get(finding.path)
-    if source is None or source not in facts.sizes or source in facts.astray:
+def _is_of_itself(facts: TableFacts, time: str) -> bool:
+    """Whether there is no such write, or its commit names files of this instant, and no others: it is not another's."""
+    if facts.timeline.find(time) is None:
+        return not facts.timeline.is_archived(time)
+    files = {file.path: file for file in facts.data_files}
+    named = (
+        [files[stat.path] for stat in facts.commits[time].stats if stat.path in files] if time in facts.commits else []
+    )
+    own = [file for file in named if file.path not in facts.left_overs]
+    return bool(own) and all(_is_of(facts, file, time) for file in own)
+
+
+def _is_of(facts: TableFacts, file: DataFile, time: str) -> bool:
+    name = file.parsed
+    return name is not None and (name.instant == time or time in _instants(facts, file))
+
+
+def _repair_left_over(damage: "_Damage", check: str, finding: Finding) -> Repair | None:
+    """Of a log file and its copy, the one that is whole is copied over the other; a wrong link becomes a copy."""
+    pair = damage.pairs.get(finding.path)
+    if pair is None:
         return None
-    if any(file.path == source and file.link_target is not None for file in facts.listing):
+    copy, original, size = pair
+    whole = [path for path in (original, copy) if damage.is_whole(path, size)]
+    if len(whole) != 1:
+        return None  # neither, or nobody knows which
+    broken = copy if whole[0] == original else original
+    what = "the log file that it is of" if broken == copy else "a left-over that is its copy"
+    problem = finding.problem if broken == finding.path else "is damaged"
+    return Repair(check, broken, problem, f"copies {whole[0]}, {what}", (Copying(broken, whole[0]),))
+
+
+@dataclass(frozen=True)  # without slots: what follows from the facts is cached
+class _Damage:
+    """The facts, and what the checks found in them."""
+
+    facts: TableFacts
+    found: Verification
+
+    @cached_property
+    def pairs(self) -> Mapping[str, tuple[str, str, int]]:
+        """By the path of either: a left-over of a plan, the log file that it is of, and their size in bytes."""
+        plans = (plan for plan in self.facts.plans.values() if isinstance(plan, CompactionPlan))
+        pairs = [
+            (op.path_of(left.new_name), left.log_file.path, left.log_file.size)
+            for plan in plans
+            for op in plan.operations
+            for left in op.left_overs
+            if left.new_name is not None
+        ]
+        return {path: pair for pair in pairs for path in pair[:2]}
+
+    @cached_property
+    def _blamed(self) -> frozenset[str]:
+        """The files of which a check says that they cannot be read, or not to their end."""
+        checks = ("committed-files", "log-blocks", "records-readable", "links")
+        return frozenset(f.path for check in self.found.failed if check.name in checks for f in check.findings)
+
+    def is_whole(self, path: str, size: int) -> bool:
+        """Whether the log file has its size, is no link, and nothing is found wrong with it."""
+        if self.facts.sizes.get(path) != size or path in self._blamed:
+            return False
+        scan = self.facts.log_scans.get(path)
+        if scan is None or scan.problem is not None or any(block.is_torn for block in scan.blocks):
+            return False
+        return not any(file.path == path and file.link_target is not None for file in self.facts.listing)
+
+
+def _repair_by_rerun(facts: TableFacts, check: str, finding: Finding, claimed: frozenset[str]) -> Repair | None:
+    """The compaction that wrote a damaged base file, or whose commit is damaged, runs again."""
+    name = finding.path.rpartition("/")[2]
+    base, instant = BaseFileName.parse(name), Instant.parse(name)
+    time = base.instant if base is not None else instant.requested_time if instant is not None else None
+    plan = facts.plans.get(time or "")
+    found = facts.timeline.find(time or "")
+    if not isinstance(plan, CompactionPlan) or found is None or not found.is_completed or plan.instant not in claimed:
         return None
-    action = f"copies {source}, the log file that it is of"
-    return Repair(check, finding.path, finding.problem, action, (Copying(finding.path, source),))
+    if not _can_run_again(facts, plan):
+        return None
+    commit = f"{facts.timeline_path}/{found.file_name}"
+    changes = [Removal(commit)]
+    if base is not None and finding.path in facts.sizes:
+        changes.append(Removal(finding.path))
+    action = f"makes the compaction at {plan.instant} pending and runs it again: all of its inputs exist"
+    return Repair(check, finding.path, finding.problem, action, tuple(changes), rerun=plan.instant)
+
+
+def _can_run_again(facts: TableFacts, plan: CompactionPlan) -> bool:
+    """Whether all inputs are as planned, and nothing was compacted on top of it."""
+    if facts.timeline.pending_plans:
+        return False
+    for path, size in inputs_of(plan):
+        if path not in facts.sizes or size not in (None, facts.sizes[path]) or path in facts.base_problems:
+            return False
+        if size is not None and not facts.is_readable(path):
+            return False
+    groups = plan.file_groups
+    bases = (file.parsed for file in facts.data_files if isinstance(file.parsed, BaseFileName))
+    later = {name.file_id for name in bases if name.instant > plan.instant}
+    return not any(file_id in later for _, file_id in groups)
 
 
 def _removal(check: str, finding: Finding, action: str, loses: str | None = None) -> Repair:
@@ -187,11 +305,19 @@ _REPAIRERS: Mapping[str, _Repairer] = {
     "timeline": _repair_timeline,
     "file-slices": _repair_slices,
     "orphan-files": _repair_orphan,
-    "committed-files": _repair_left_over,
-    "pending-plans": _repair_left_over,
-    "savepoints": _repair_left_over,
-    "links": _repair_left_over,
-    "left-over-copies": _repair_left_over,
-    "left-over-bytes": _repair_left_over,
-    "log-blocks": _repair_left_over,
 }
+_OF_COMPACTIONS: Final = frozenset(
+    ("timeline", "committed-files", "base-files", "records-readable", "compactions", "freshness")
+)
+_OF_LEFT_OVERS: Final = frozenset(
+    (
+        "committed-files",
+        "pending-plans",
+        "savepoints",
+        "links",
+        "left-over-copies",
+        "left-over-bytes",
+        "log-blocks",
+        "records-readable",
+    )
+)

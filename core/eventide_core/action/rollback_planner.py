@@ -2,13 +2,14 @@
 
 Plan, for an instant t that never completed or is undone:
 
-1. Every base file that has t goes. So does every log file that has t: from version 8 on t wrote it; on version 6 t
-   began its slice.
-2. Version 6: a log file of an older slice with blocks of t stays, as it may hold those of other writes. A command block
-   in the slice's next log file rolls back t's blocks. A log file that t's writer left without one whole block goes: it
-   holds no records. After an upgrade, a log file of version 6 goes with t if it has blocks of t alone.
+1. Every base file that has t is removed. So is every log file that has t: from version 8 on, t wrote it; on version 6,
+   t began its slice.
+2. Version 6: a log file of an older slice with blocks of t stays, because it may contain blocks of other writes. A
+   command block in the slice's next log file rolls back t's blocks. A log file of t's writer without one whole block is
+   removed, because it contains no records. After an upgrade, a log file of version 6 is removed with t if all its
+   blocks are t's.
 
-A completed write is undone only where nobody has built on it, or is about to (`check_nothing_is_lost`).
+A completed write is undone only if nothing builds on it, or is about to (`check_nothing_is_lost`).
 """
 
 from collections.abc import Collection, Iterable, Mapping
@@ -68,8 +69,8 @@ def plan_rollback(
 class UndoneWrite:
     """A completed write to undo, and the facts that decide whether it can be undone.
 
-    `planned` are the file groups of pending plans, `merged_paths` the files that a compaction's plan says it merged (None
-    where the plan is no longer known), `listing` what exists now.
+    `planned` are the file groups of pending plans, `merged_paths` the files that a compaction's plan states it merged
+    (None if the plan is no longer known), and `listing` the existing files.
     """
 
     instant: Instant
@@ -114,7 +115,7 @@ def check_nothing_is_lost(write: UndoneWrite) -> None:
         _check_slices_below(write)
     writing = next(iter(write.timeline.pending_writes), None)
     if writing is not None:
-        # It builds on what it has seen, but may not have made a file that shows this.
+        # It builds on what it has read, but may not have created a file that shows this.
         raise BusyError(
             f"a {writing.action} is pending at {writing.requested_time} and may build on what {time} wrote; "
             "try again when it has completed, or roll it back first if its writer is dead"
@@ -136,14 +137,14 @@ def _check_no_later_write(write: UndoneWrite, groups: set[FileGroup]) -> None:
 
 
 def _check_slices_below(write: UndoneWrite) -> None:
-    """A base file holds the rows of the slice below it, too. Cleaning may have removed that one."""
+    """A base file also contains the rows of the slice below it, which cleaning may have removed."""
     present = {(file.partition, found.file_id, found.instant) for file in write.listing if (found := file.parsed)}
     for stat in write.metadata.stats:
         is_base = BaseFileName.parse(stat.path.rpartition("/")[2]) is not None
         if is_base and stat.has_slice_below and (stat.partition, stat.file_id, stat.prev_commit) not in present:
             raise RefusedError(
                 f"{write.instant.requested_time} cannot be undone: the slice of {stat.prev_commit} below {stat.path} is "
-                "gone, and only this file holds its rows; write again what is to be there instead"
+                "gone, and only this file holds its rows; write the rows that should replace it"
             )
 
 

@@ -1,12 +1,13 @@
-"""Selects what an event-time compaction takes of each slice.
+"""Selects what an event-time compaction merges of each slice.
 
-1. `select` splits each slice's log files by the strategy. A slice with nothing before T is left alone. A rollback
-   block, or a block of an instant that never completed, anywhere in the slice, or a log compaction's block among the
-   left-overs: full compaction.
-   With an exact cut the records before T of what remains are taken too: `early` says of which log files.
+1. `select` splits each slice's log files by the strategy. A slice with nothing before T is not compacted. It is
+   compacted in full if there is a rollback block, or a block of an instant that never completed, anywhere in the slice,
+   or a log compaction's block among the left-overs. With an exact cut, the records before T in the remaining log files
+   are also merged: `early` has these log files.
 2. `with_merger` compacts a slice in full if the merger of the user's own doesn't allow to split it.
-3. `needed_histories` says which keys' histories algebra does not answer for (action/slice_split.py); the service fetches
-   them, `apply_verdict` falls back to full compaction where they say so, or notes that tombstones are to be carried.
+3. `needed_histories` determines the keys whose histories are needed because algebra doesn't decide
+   (action/slice_split.py). The service reads them. `apply_verdict` falls back to full compaction if they require it, or
+   records that tombstones have to be carried.
 """
 
 from dataclasses import dataclass, replace
@@ -26,9 +27,9 @@ from eventide_core.table.timeline import Timeline
 class LogFacts:
     """A log file and what is known about its content.
 
-    `needs_check`: its headers weren't looked at, or one of its blocks is torn. `uncompacted` is the range of those of its
-    records that are in no base file yet: all of them, except for what an exact cut has merged early.
-    `has_partial_updates`: records of some columns, as far as its headers were looked at.
+    `needs_check`: its headers weren't read, or one of its blocks is torn. `uncompacted` is the range of its records
+    that are in no base file yet: all of them, except those that an exact cut has merged early. `has_partial_updates`:
+    it has records of some columns, as far as its headers were read.
     """
 
     log_file: LogFile
@@ -64,10 +65,10 @@ class SliceFacts:
 class Selection:
     """A slice's split: the first `count` log files are compacted, the others remain.
 
-    `exact_ms` is T where the cut is exact: records of the rest that lie before it are merged, too.
-    `carried_tombstones` have to be carried, or at least one of so many may have to be.
-    `is_alike_in_time`: a reader of the new base sees no difference as of the instants between the left-overs either.
-    `has_to_wait`: not even in full without a reader seeing a difference, as long as log files lie above the compaction.
+    `exact_ms` is T if the cut is exact: records of the others that are before it are merged, too. `carried_tombstones`
+    have to be carried, or at least one of so many may have to be. `is_alike_in_time`: a reader of the new base file
+    sees no difference as of the instants between the left-overs either. `has_to_wait`: not even a full compaction is
+    possible without a visible difference, as long as log files are above the compaction.
     """
 
     facts: SliceFacts
@@ -89,7 +90,7 @@ class Selection:
 
     @property
     def in_old_slice(self) -> tuple[LogFacts, ...]:
-        """The remaining log files of the old slice: those that need a link where the base isn't back-dated below them."""
+        """The remaining log files of the old slice. They need a link if the base file isn't back-dated below them."""
         return self.facts.below[self.count :]
 
     @property
@@ -114,10 +115,12 @@ class Selection:
 
 @dataclass(frozen=True, slots=True)
 class ReaderRules:
-    """How the table merges, and how each engine that may read it does. `is_base_file_index`: SIMPLE, BLOOM and the like.
+    """How the table merges, and how each engine that may read it does.
 
-    `orders_by_event_time`: versions are ordered by the event time alone, by a column whose values are in its order.
-    `takes_columns`: any record may take columns of older ones (hoodie.table.partial.update.mode). `merger` is there under
+    `is_base_file_index`: SIMPLE, BLOOM, and similar.
+
+    `orders_by_event_time`: versions are ordered by the event time alone, by a column whose values have the same order.
+    `takes_columns`: any record may take columns of older ones (hoodie.table.partial.update.mode). `merger` is set under
     merge rule CUSTOM.
     """
 
@@ -131,7 +134,7 @@ class ReaderRules:
 
 @dataclass(frozen=True, slots=True)
 class ExactCut:
-    """An exact cut at T, and how many log files a slice may keep; one with more is compacted in full."""
+    """An exact cut at T, and the number of log files that a slice may keep. A slice with more is compacted in full."""
 
     threshold_ms: int
     max_left_overs: int
@@ -221,7 +224,7 @@ def with_merger(selection: Selection, rules: ReaderRules) -> Selection:
 
 
 def needed_histories(selection: Selection, rules: ReaderRules) -> bool | None:
-    """Which key histories decide. None: none; True: of keys with a delete; False: of all shared keys."""
+    """The key histories that decide. None: none. True: those of keys with a delete. False: those of all shared keys."""
     if not selection.left_overs or rules.merger is not None or _is_cut_by_order(selection, rules):
         return None
     if _takes_columns(selection, rules) and MergeRule.EVENT_TIME_ORDERING in rules.readers:
@@ -241,12 +244,13 @@ def _takes_columns(selection: Selection, rules: ReaderRules) -> bool:
 
 
 def _is_cut_by_order(selection: Selection, rules: ReaderRules) -> bool:
-    """Whether an exact cut parts the versions of every key by what orders them: then algebra answers for deletes, too.
+    """Whether an exact cut separates the versions of every key by their order. Then algebra decides about deletes, too.
 
     A log file above the compaction isn't cut.
 
-    What is merged lies before T, what a reader merges on top of it later: an older version there lies before T as well, and
-    was merged with the rest. So all that a left-over can take back is a delete, by an older record; it is carried.
+    Everything before T is merged, and a reader merges the left-overs on top of it. A version in a left-over that is
+    older than a merged one is also before T, so it was merged with the others. Therefore, a left-over can only undo a
+    delete, by an older record. Such a delete is carried.
     """
     return (
         selection.exact_ms is not None
@@ -260,7 +264,7 @@ def _is_cut_by_order(selection: Selection, rules: ReaderRules) -> bool:
 
 
 def unjudged(selection: Selection, rules: ReaderRules) -> Selection:
-    """The selection that needs no histories. The merge finds out whether deletes of a cut by order have to be carried."""
+    """The selection that needs no histories. The merge determines whether deletes of a cut by order have to be carried."""
     if not selection.early or not _is_cut_by_order(selection, rules):
         return selection
     deletes = sum(fact.delete_count for fact in (*selection.compacted, *selection.early))

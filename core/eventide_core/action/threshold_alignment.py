@@ -1,11 +1,11 @@
-"""T floored to the start of a day, an hour or a part of one, in a time zone: for snapshots of whole days and hours.
+"""T rounded down to a day, an hour, or a part of one, in a time zone, for snapshots of whole days and hours.
 
-1. T is taken as the clock on the wall shows it there, and floored to a multiple of the length since midnight.
-2. Where clocks are put forward over a boundary, it is the moment of the change.
-3. Where they are put back and the wall shows a boundary twice, both are boundaries up to lengths of an hour; of a longer
-   length it is the first alone: a day begins once.
+1. T is converted to local time, and rounded down to a multiple of the length since midnight.
+2. If clocks are put forward over a boundary, the boundary is the moment of the change.
+3. If clocks are put back and show a boundary twice, both are boundaries for lengths up to an hour. For a longer length,
+   only the first one is: a day begins once.
 
-Lengths divide an hour or a day without a rest, so that each day has the same boundaries.
+Lengths divide an hour or a day without a remainder, so that each day has the same boundaries.
 """
 
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ _MS = timedelta(milliseconds=1)
 
 @dataclass(frozen=True, slots=True)
 class Alignment:
-    """The length from boundary to boundary, and the zone whose midnight they are counted from."""
+    """The length between boundaries, and the zone whose midnight they are counted from."""
 
     seconds: int
     zone: tzinfo = UTC
@@ -37,12 +37,12 @@ class Alignment:
             )
 
     def floor(self, epoch_ms: int) -> int:
-        """The last boundary at or before a time. Raises ConfigError for one beyond the years that calendars have."""
+        """The last boundary at or before a time. Raises ConfigError for a time outside the years of the calendar."""
         try:
             local = (_EPOCH + epoch_ms * _MS).astimezone(self.zone)
             midnight = local.replace(hour=0, minute=0, second=0, microsecond=0)
             second = local.hour * 3600 + local.minute * 60 + local.second
-            boundary = midnight + timedelta(seconds=second - second % self.seconds)  # as the wall shows it
+            boundary = midnight + timedelta(seconds=second - second % self.seconds)  # local time
             first, again = (_epoch_ms(boundary.replace(fold=fold)) for fold in (0, 1))
         except OverflowError:
             raise ConfigError(f"T {epoch_ms} is outside the calendar, so {ALIGN} cannot align it") from None

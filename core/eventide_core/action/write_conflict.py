@@ -1,17 +1,19 @@
 """Whether a write conflicts with what completed since it loaded the table: Hudi's optimistic concurrency.
 
-A write looks at the table after its instant is on the timeline. What completed before that look it has seen. Of what has
-completed, or been scheduled, since:
+A write loads the table after its instant is on the timeline, so it has seen what completed before. Of the actions that
+completed or were scheduled since:
 
-1. A write of the same file group, or (bucket index) of the same bucket of a partition: conflict. Both made a file group
-   for the bucket, or one merged into a base what the other did not see.
+1. A write of the same file group, or (bucket index) of the same bucket of a partition: conflict. Both created a file
+   group for the bucket, or one merged into a base file what the other did not see.
 2. A write that inserted into a partition into which this one inserts keys that an index has not found (a global index:
-   into any partition): the same key may have been inserted by both. Not where this write doesn't ask for keys (insert,
+   into any partition): both may have inserted the same key. Does not apply if this write doesn't look up keys (insert,
    bulk insert).
-3. A compaction of its file groups that was scheduled later: the log file would go to the wrong slice. One scheduled
-   earlier has been seen, and the log file is where it belongs whether or not the compaction has completed since.
+3. A compaction of its file groups that was scheduled later: the log file would go to the wrong slice. The write has
+   seen a compaction that was scheduled earlier, and its log file is in the right place, whether or not that compaction
+   has completed since.
 
-And of all that has completed, a write of the same batch of a stream, or of a later one (`check_batch`): conflict.
+In addition, of all completed actions, a write of the same batch of a stream, or of a later one (`check_batch`):
+conflict.
 """
 
 from collections.abc import Iterable
@@ -27,7 +29,7 @@ from eventide_core.table.stream_batch import batches_of
 
 @dataclass(frozen=True, slots=True)
 class WrittenGroups:
-    """What a write has changed: file groups, and the partitions into which it put keys that it had not found."""
+    """The changes of a write: file groups, and the partitions into which it put keys that it had not found."""
 
     instant: str
     index: Index
@@ -36,7 +38,7 @@ class WrittenGroups:
 
 
 def check_write(written: WrittenGroups, other_instant: str, other: CommitMetadata) -> None:
-    """Raises WriteConflictError if the other write, completed since this one looked, excludes it."""
+    """Raises WriteConflictError if the other write, which completed since this one loaded the table, excludes it."""
     if other.is_compacted and other_instant < written.instant:
         return
     others = {(stat.partition, stat.file_id) for stat in other.stats}
@@ -54,19 +56,19 @@ def check_write(written: WrittenGroups, other_instant: str, other: CommitMetadat
 
 
 def check_plan(written: WrittenGroups, plan_instant: str, planned: Iterable[FileGroup]) -> None:
-    """Raises WriteConflictError if a plan made since this write looked takes its file groups."""
+    """Raises WriteConflictError if a plan made since this write loaded the table compacts its file groups."""
     if plan_instant > written.instant and not written.groups.isdisjoint(planned):
         raise _conflict(written, plan_instant, "the slices in a plan")
 
 
 def check_batch(instant: str, written: CommitMetadata, others: Iterable[CommitMetadata]) -> None:
-    """Raises WriteConflictError if a batch of a stream, as `written` says that it is, has been written by another."""
+    """Raises WriteConflictError if another write, according to `written`, has already written a batch of a stream."""
     for batch in batches_of(written.extra_metadata):
         for other in (found for metadata in others for found in batches_of(metadata.extra_metadata)):
             if other.sink == batch.sink and other.number >= batch.number:
                 raise WriteConflictError(
                     f"the write at {instant} was not committed: batch {batch.number} of the stream {batch.sink} was "
-                    "written meanwhile"
+                    "written by another write"
                 )
 
 
@@ -78,6 +80,6 @@ def _conflict_keys(index: IndexType, groups: Iterable[FileGroup]) -> set[tuple[s
 
 def _conflict(written: WrittenGroups, other: str, place: str) -> WriteConflictError:
     return WriteConflictError(
-        f"the write at {written.instant} was not committed: {other} changed the same data meanwhile "
+        f"the write at {written.instant} was not committed: {other} changed the same data in the meantime "
         f"({place}); write again"
     )

@@ -1,12 +1,12 @@
 """Assigns the records of a write to file groups and files.
 
-1. A place that has a file group: a log file on top of its latest slice.
-2. A place that has none: a base file, of a new file group (Hudi writes the first records of a group so). Deletes alone
-   make no group: there is nothing to delete.
-3. Keys that an index other than buckets does not know fill up small base files, and share as many new groups as keep base
-   files near their size (`base_file_sizes`). Hudi finds such keys in base files alone, so they go to no log file. A
-   group that gets a log file of the same write, or that a pending plan takes, isn't filled up, nor is any by a bulk
-   insert.
+1. A place that has a file group gets a log file on top of its latest slice.
+2. A place that has none gets a base file of a new file group, as Hudi writes the first records of a group. Deletes
+   alone create no group, because there is nothing to delete.
+3. Keys that an index other than buckets does not know fill up small base files, and share as many new groups as keep
+   base files near their size (`base_file_sizes`). Hudi finds such keys only in base files, so they go to no log file. A
+   group that gets a log file of the same write, or that a pending plan compacts, isn't filled up. A bulk insert fills
+   up none.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -21,7 +21,7 @@ from eventide_core.table.file_group_write import FileGroupWrite, FileKind, Place
 from eventide_core.table.file_slice import FileSlice
 from eventide_core.table.file_system_view import FileGroup
 
-_SHARES = 1000  # into which the records of a place are divided among its groups
+_SHARES = 1000  # the number of parts into which the records of a place are divided among its groups
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,6 @@
 """Cleaning and archiving."""
 
-from eventide_core.config.option import FLAG, WHOLE_NUMBER, Option, one_of, whole_number
+from eventide_core.config.option import BYTES, FLAG, WHOLE_NUMBER, Option, one_of, whole_number
 
 # At least one of each: a table that retains nothing has no data.
 _RETAINED = whole_number(at_least=1)
@@ -50,4 +50,28 @@ ARCHIVE_BEYOND_SAVEPOINT = Option(
     FLAG,
     False,
     "Whether commits after a savepoint are archived too.",
+)
+ARCHIVE_LEVEL_FILES = Option(
+    "hoodie.timeline.compaction.batch.size",
+    whole_number(at_least=2),
+    10,
+    "From table version 8 on: as soon as so many files of archived instants are of one level, they become one of the next.",
+)
+ARCHIVE_MERGE = Option(
+    "hoodie.archive.merge.enable",
+    FLAG,
+    True,
+    "On table version 6: whether archiving merges small files of archived instants. Hudi's default is false.",
+)
+ARCHIVE_MERGE_FILES = Option(
+    "hoodie.archive.merge.files.batch.size",
+    whole_number(at_least=2),
+    10,
+    "On table version 6: how many small files of archived instants are merged at once.",
+)
+ARCHIVE_SMALL_FILE_BYTES = Option(
+    "hoodie.archive.merge.small.file.limit.bytes",
+    BYTES,
+    20_971_520,
+    "On table version 6: larger files of archived instants are not merged.",
 )

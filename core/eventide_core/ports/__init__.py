@@ -23,6 +23,7 @@ from eventide_core.ports.metrics import MetricsSink, Unreported
 from eventide_core.ports.records import (
     Batches,
     IncomingRecords,
+    KeyIndex,
     MergedSlice,
     MergeResult,
     MergeTask,
@@ -59,6 +60,7 @@ __all__ = [
     "FileInfo",
     "Heartbeats",
     "IncomingRecords",
+    "KeyIndex",
     "Lease",
     "LogContent",
     "LogSummary",

@@ -7,8 +7,10 @@ from types import MappingProxyType
 from typing import Any, Protocol
 
 from eventide_core.ports.locking import Lease
+from eventide_core.ports.records import KeyIndex
 from eventide_core.ports.timeline import ArchivedTimeline
 from eventide_core.table.file_name import path_in
+from eventide_core.table.metadata_table import MetadataTableStatus
 from eventide_core.table.record_shape import RecordShape
 from eventide_core.table.slice_read import SliceRead
 from eventide_core.table.timeline import Timeline
@@ -148,6 +150,10 @@ class MetadataTable(Protocol):
         """
         ...
 
+    def record_index(self, instants: Collection[str]) -> KeyIndex | None:
+        """The record index over the whole table; None if there is none, or if it lacks one of `instants`."""
+        ...
+
     def read_ahead(self, changes: FileChanges) -> FileAnswers:
         """What `prepare` will have to know of the content of the added files of a write, read by tasks of the engine.
 
@@ -171,8 +177,8 @@ class MetadataTable(Protocol):
         """
         ...
 
-    def delta_commits_since_compaction(self) -> int:
-        """The number of its delta commits since its last compaction."""
+    def status(self) -> MetadataTableStatus:
+        """Its partitions, its last compaction, and its delta commits since."""
         ...
 
     def begun_compaction(self) -> MetadataCompaction | None:

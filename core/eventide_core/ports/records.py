@@ -1,6 +1,6 @@
 """The ports for reading, merging and writing records. The core plans these, but never sees a record."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -89,6 +89,22 @@ class SliceMerger(Protocol):
         ...
 
 
+class KeyIndex(Protocol):
+    """The record index of Hudi's metadata table at one moment: the file group of each key of the table. Picklable."""
+
+    @property
+    def file_groups(self) -> int:
+        """The number of its own file groups. The hash code of a key in Java, without its sign, modulo it is the key's."""
+        ...
+
+    def locate(self, number: int, keys: Collection[str]) -> Mapping[str, tuple[str, str]]:
+        """The partition and file ID of each of the `keys` that the table has; all of them are of that file group.
+
+        Reads only the blocks of the index that may have one of the keys.
+        """
+        ...
+
+
 class IncomingRecords(Protocol):
     """The records of one write, wherever they are: the core plans by counts, and never sees a row.
 
@@ -115,8 +131,13 @@ class IncomingRecords(Protocol):
         """Places by the slices that hold the keys. `by_bloom`: skips files whose footer excludes a key."""
         ...
 
-    def place_by_global_key(self, slices: Sequence[SliceRead], *, by_bloom: bool, moves: bool) -> tuple[Placement, ...]:
+    def place_by_global_key(
+        self, slices: Sequence[SliceRead], *, by_bloom: bool, moves: bool, index: KeyIndex | None = None
+    ) -> tuple[Placement, ...]:
         """Places by the slices, of whatever partition, in which the keys live.
+
+        `index` tells these slices. Without it, or if it names a slice that is not among `slices`, because it is of a later
+        moment than they are, all slices are searched.
 
         A record whose key lives in another partition goes to where that is, and has that partition. With `moves` it
         stays in its own, and its key is deleted in the other one: unless the record there is later by its ordering value.

@@ -4,6 +4,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from eventide_core.ports.locking import Lease
+from eventide_core.table.archived_timeline import MergeLimits
 from eventide_core.table.clean_metadata import CleanMetadata, CleanPlan
 from eventide_core.table.commit_metadata import CommitMetadata
 from eventide_core.table.instant import Instant
@@ -98,5 +100,12 @@ class ArchivedTimeline(Protocol):
         """Adds completed instants, all or none, under the table lock. Does not add an instant twice.
 
         Raises CorruptTimelineError for invalid content.
+        """
+        ...
+
+    def merge(self, limits: MergeLimits, lease: Lease) -> None:
+        """Merges small files into larger ones, and removes those that no reader needs any more, under the table lock.
+
+        A crash loses no instant. What it leaves behind, the next `merge` removes. Raises CorruptTimelineError.
         """
         ...

@@ -5,14 +5,18 @@
 
 `first` and `last` are the least and the greatest requested time in the file. Only the files that manifest_N names
 count. A merge of small files keeps the merged ones for readers of older manifests.
+
+Merges follow Hudi's rules. Version 8 and later: as soon as a level has as many files as a batch, the oldest batch becomes
+one file of the next level. Version 6: the newest log files up to the first large one become one.
 """
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 VERSION_NAME = "_version_"
 
-_HISTORY = re.compile(r"(?P<first>\d{14,20})_(?P<last>\d{14,20})_\d+\.parquet", re.ASCII)
+_HISTORY = re.compile(r"(?P<first>\d{14,20})_(?P<last>\d{14,20})_(?P<level>\d{1,9})\.parquet", re.ASCII)
 _MANIFEST = re.compile(r"manifest_(?P<version>0|[1-9]\d{0,9})", re.ASCII)
 _ARCHIVE_LOG = re.compile(r"\.commits_\.archive\.(?P<number>[1-9]\d{0,9})(?:_\d+-\d+-\d+)?", re.ASCII)
 
@@ -24,16 +28,71 @@ class HistoryFileName:
     last: str
     first: str
     name: str
+    level: int = 0
 
     @classmethod
     def parse(cls, name: str) -> "HistoryFileName | None":
         """The parts of a file name in a manifest; None for a name of another form."""
         match = _HISTORY.fullmatch(name)
-        return None if match is None else cls(match["last"], match["first"], name)
+        return None if match is None else cls(match["last"], match["first"], name, int(match["level"]))
 
     def may_hold(self, begin: str, end: str) -> bool:
         """Whether an instant requested in [begin, end] can be among its instants."""
         return self.first <= end and self.last >= begin
+
+
+@dataclass(frozen=True, slots=True)
+class MergeLimits:
+    """When files of archived instants are merged: `level_files` and `level_bytes_max` from version 8 on, the others on 6.
+
+    `level_bytes_max`: a merge ends with the file that goes beyond it. `log_files`: as many small log files are merged, None
+    if none are. `small_log_bytes_max`: larger log files are not small.
+    """
+
+    level_files: int
+    level_bytes_max: int
+    log_files: int | None
+    small_log_bytes_max: int
+
+
+def files_to_merge(
+    files: Sequence[tuple[HistoryFileName, int]], level: int, limits: MergeLimits
+) -> tuple[HistoryFileName, ...]:
+    """The files of a level that become one file of the next level, oldest first; fewer than two are not merged."""
+    of_level = sorted(
+        ((f, size) for f, size in files if f.level == level), key=lambda pair: (pair[0].first, pair[0].last)
+    )
+    if len(of_level) < limits.level_files:
+        return ()
+    chosen: list[HistoryFileName] = []
+    total = 0
+    for file, size in of_level:
+        total += size
+        chosen.append(file)
+        if len(chosen) == limits.level_files:
+            break
+        if total > limits.level_bytes_max:
+            if len(chosen) > 1:
+                break
+            chosen, total = [], 0
+    return tuple(chosen) if len(chosen) > 1 else ()
+
+
+def merged_file_name(files: Sequence[HistoryFileName]) -> str:
+    """The name of the file into which these files of one level are merged."""
+    first, last = min(file.first for file in files), max(file.last for file in files)
+    return f"{first}_{last}_{files[0].level + 1}.parquet"
+
+
+def logs_to_merge(logs: Sequence[tuple[int, int]], limits: MergeLimits) -> tuple[int, ...]:
+    """The numbers of the log files that become one, of (number, size); nothing where too few are small."""
+    chosen: list[int] = []
+    for number, size in sorted(logs, reverse=True):
+        if size > limits.small_log_bytes_max:
+            break
+        chosen.append(number)
+    is_enough = limits.log_files is not None and len(chosen) >= limits.log_files
+    return tuple(reversed(chosen)) if is_enough else ()
 
 
 def manifest_name(version: int) -> str:

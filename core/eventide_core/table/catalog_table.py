@@ -16,10 +16,10 @@ class CatalogColumn:
 
 @dataclass(frozen=True, slots=True)
 class CatalogTable:
-    """A table's entry in a catalog. Names and types are in lower case, as catalogs keep them.
+    """A table's entry in a catalog. Names and types are in lower case, as catalogs store them.
 
-    `kind` is EXTERNAL_TABLE, MANAGED_TABLE, VIRTUAL_VIEW, ..., and never changed; a view has no location and no formats
-    (empty texts). `properties` may hold more than was written: a catalog adds its own.
+    `kind` is EXTERNAL_TABLE, MANAGED_TABLE, VIRTUAL_VIEW, ..., and is never changed. A view has no location and no
+    formats (empty strings). `properties` may contain more than was written, because a catalog adds its own.
     """
 
     database: str

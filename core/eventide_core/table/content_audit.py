@@ -1,4 +1,4 @@
-"""What an audit of data files finds, without the records."""
+"""The findings of an audit of data files, without the records."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -29,12 +29,12 @@ class StrayKeys:
 
 @dataclass(frozen=True, slots=True)
 class SliceAudit:
-    """What reading a whole slice found. Paths are relative to the table's root.
+    """The findings in a whole slice. Paths are relative to the table's root.
 
     `unreadable`: why a file could not be read; nothing else is known of that file and of what needs it. `commit_times`:
-    those of the base's rows, with their counts. `hidden_keys`: keys that the base's footer, its bloom filter or its key
-    range excludes. `late_rows`: rows of the merged slice before the watermark that are not in the base.
-    `least_event_time_ms`: by log file, None for one without event times. `repeated`: keys of the base.
+    those of the base file's rows, with their counts. `hidden_keys`: keys that the base file's footer, bloom filter, or
+    key range excludes. `late_rows`: rows of the merged slice before the watermark that are not in the base file.
+    `least_event_time_ms`: by log file, None for one without event times. `repeated`: keys of the base file.
     """
 
     partition: str

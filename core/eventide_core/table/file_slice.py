@@ -16,7 +16,7 @@ class BaseFile:
 
 @dataclass(frozen=True, slots=True)
 class LogFile:
-    """`path` is relative to the table's root; `size` in bytes, of the target where the file is a link."""
+    """`path` is relative to the table's root. `size` is in bytes; for a link, it is the size of the target."""
 
     name: LogFileName
     path: str
@@ -25,10 +25,11 @@ class LogFile:
 
 @dataclass(frozen=True, slots=True)
 class FileSlice:
-    """A base file (absent if records came as log files only) and its log files in reader order.
+    """A base file (absent if records came only as log files) and its log files in reader order.
 
-    `base_instant` is the instant of the base file, or what a slice without one goes by. `change_log_files` hold changes for
-    queries of format `cdc`, and no records: they go with the slice, and are never merged.
+    `base_instant` is the instant of the base file; a slice without one has the instant that identifies it.
+    `change_log_files` contain changes for queries of format `cdc`, and no records: they belong to the slice and are
+    never merged.
     """
 
     partition: str
@@ -40,5 +41,5 @@ class FileSlice:
 
     @property
     def file_group(self) -> tuple[str, str]:
-        """What identifies the file group in the table: partition path and file id."""
+        """The identity of the file group in the table: partition path and file id."""
         return (self.partition, self.file_id)

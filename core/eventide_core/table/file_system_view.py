@@ -1,15 +1,14 @@
-"""Which file slices a table has: its listing, read by the timeline.
+"""The file slices of a table: its listing, interpreted by the timeline.
 
-1. Base files of uncommitted instants, and log files of delta commits that have not completed (8 and later), don't count.
-2. Version 6: a log file belongs to the slice whose base instant its name holds. One that is named by its delta commit, as a
-   downgrade from version 8 leaves them while a plan is pending, belongs to the slice below.
+1. Base files of uncommitted instants don't count. On version 8 and later, nor do log files of pending delta commits.
+2. Version 6: a log file belongs to the slice whose base instant is in its name. A log file with the name of its delta
+   commit, as a downgrade from version 8 leaves them while a plan is pending, belongs to the slice below.
    8 and later: to the slice with the greatest base instant at or before the completion time of the instant in its name.
-3. A slice is visible when its base instant has completed. Log files of a slice begun under a pending compaction belong,
-   for a reader, to the slice below it (Hudi's merged slices).
-4. Of two base files of one file group and instant, the one that the commit names counts. An attempt
-   that lost left the other.
+3. A slice is visible if its base instant has completed. For readers, log files of a slice under a pending compaction
+   belong to the slice below it (Hudi's merged slices).
+4. Of two base files of one file group and instant, the one that the commit names counts. A lost attempt left the other.
 5. A change log belongs to the slice of the instant in its name, or of the last one before it.
-6. File groups that a completed replacecommit replaced are gone, from its instant on.
+6. File groups that a completed replacecommit replaced no longer exist from its instant on.
 """
 
 from bisect import bisect_right, insort
@@ -30,10 +29,12 @@ _READER_ORDER = attrgetter("name.reader_order")
 
 @dataclass(frozen=True, slots=True)
 class DataFile:
-    """One file of a partition's listing; `path` relative to the table's root, `size` in bytes (a link's target's).
+    """One file of a partition's listing.
 
-    `link_target` is where a link leads, one hop. `parsed` are the parts of a base or log file's name, None for any other;
-    `sliced` is the file as slices have it.
+    `path` is relative to the table's root; `size` is in bytes, for a link the target's.
+
+    `link_target` is the target of a link, one hop away. `parsed` are the parts of a base or log file's name, None for
+    any other. `sliced` is the file in the form of slices.
     """
 
     partition: str
@@ -70,13 +71,13 @@ class FileSystemView:
         replaced_at: Mapping[FileGroup, str],
         is_named: Callable[[str, str], bool] | None = None,
     ) -> "FileSystemView":
-        """The view over a listing. `replaced_at`: file groups replaced by a completed instant.
+        """The view of a listing. `replaced_at` are the file groups that a completed instant replaced.
 
-        `is_named` says of an instant and a path whether the instant's commit names the file.
+        `is_named` returns whether an instant's commit names the file at a path.
 
-        Raises UnsupportedTableError for two base files in one place unless the commit names just one of them, (8 and
-        later) CorruptTimelineError for a log file of an archived instant whose completion time the timeline does not
-        know.
+        Raises UnsupportedTableError for two base files in one place, unless the commit names exactly one of them. On
+        version 8 and later, raises CorruptTimelineError for a log file of an archived instant whose completion time the
+        timeline does not have.
         """
         rivals: dict[tuple[FileGroup, str], list[BaseFile]] = {}
         bases: dict[FileGroup, dict[str, BaseFile]] = {}
@@ -96,7 +97,7 @@ class FileSystemView:
                         rivals.setdefault(place, [of_group[instant]]).append(base)
                     of_group[instant] = base
                 case _:
-                    pass  # a base file that nobody has committed, or no data at all
+                    pass  # an uncommitted base file, or not a data file
         for (group, instant), found in rivals.items():
             bases[group][instant] = _named(found, instant, is_named)
         slicer = _slices_by_completion_time if slices_by_completion_time else _slices_by_name
@@ -110,15 +111,15 @@ class FileSystemView:
         return cls({group: found for group, found in slices.items() if found}, dict(replaced_at))
 
     def is_replaced(self, group: FileGroup, as_of: str | None = None) -> bool:
-        """Whether a completed replacecommit took this file group's place, now or as of an instant."""
+        """Whether a completed replacecommit replaced this file group, now or as of an instant."""
         replaced = self._replaced_at.get(group)
         return replaced is not None and (as_of is None or replaced <= as_of)
 
     def latest_slices(self, as_of: str | None = None) -> tuple[FileSlice, ...]:
         """The slice of each file group that a snapshot reads, by partition and file id.
 
-        With `as_of` the slices as of that instant; their log files may hold blocks of later instants, which the reader
-        of the blocks has to skip.
+        With `as_of`, the slices as of that instant. Their log files may contain blocks of later instants, which the
+        reader of the blocks has to skip.
         """
         found: list[FileSlice] = []
         for group, slices in self.slices.items():
@@ -130,7 +131,7 @@ class FileSystemView:
         return tuple(found)
 
     def latest_base_files(self, as_of: str | None = None) -> tuple[FileSlice, ...]:
-        """The slices that a read-optimized query reads: each file group's latest with a base file, without its logs."""
+        """The latest slice with a base file of each file group, without its log files: what a read-optimized query reads."""
         found: list[FileSlice] = []
         for group, slices in self.slices.items():
             if self.is_replaced(group, as_of):
@@ -143,11 +144,11 @@ class FileSystemView:
 
 
 def _named(rivals: Sequence[BaseFile], instant: str, is_named: Callable[[str, str], bool] | None) -> BaseFile:
-    """The one of these base files of one file group and instant that the instant's commit names."""
+    """The base file that the instant's commit names, of several base files of one file group and instant."""
     named = [] if is_named is None else [base for base in rivals if is_named(instant, base.path)]
     if len(named) != 1:
         raise UnsupportedTableError(
-            f"{' and '.join(base.path for base in rivals)} are of one file group and instant, and the "
+            f"{' and '.join(base.path for base in rivals)} belong to one file group and instant, and the "
             f"timeline does not state which of them the commit of {instant} names; move the other one out of "
             "the table"
         )
@@ -181,7 +182,7 @@ def _slices_by_name(
     slices: list[FileSlice] = []
     for instant in sorted(by_instant):
         found = tuple(by_instant[instant])
-        # A delta commit names its own instant only in a new file group, or before a downgrade from version 8.
+        # The name has the delta commit's own instant only in a new file group, or before a downgrade from version 8.
         is_from_above = bool(slices) and instant not in bases and _is_delta_commit(timeline, instant)
         if not is_from_above and (instant in bases or timeline.is_completed(instant)):
             slices.append(FileSlice(*group, instant, bases.get(instant), found))
@@ -190,9 +191,11 @@ def _slices_by_name(
                 below = slices[-1]
                 slices[-1] = FileSlice(*group, below.base_instant, below.base_file, below.log_files + found)
             else:
-                # A listing of some commits' files only, as for an incremental query: nothing below to merge with.
+                # A listing that has only the files of some commits, as for an incremental query: there is no slice
+                # below to merge with.
                 slices.append(FileSlice(*group, instant, None, found))
-        # Else the log files of a delta commit or compaction that is pending or was rolled back: nobody's records yet.
+        # Otherwise, these are log files of a delta commit or compaction that is pending or was rolled back, so no
+        # reader uses them.
     return tuple(slices)
 
 
@@ -215,14 +218,14 @@ def _slices_by_completion_time(
         completion = timeline.completion_time(log.name.instant)
         if completion is None:
             if timeline.is_archived(log.name.instant):
-                # A guess would put it in the wrong slice, where readers may never look.
+                # A guess could put it into the wrong slice, where readers may never find it.
                 raise CorruptTimelineError(
                     f"{log.path}: its delta commit is older than the active timeline, and not in the archived one; "
                     "restore the archived timeline, or remove the file if its write was rolled back"
                 )
-            continue  # pending or rolled back: the writer's own affair
+            continue  # pending or rolled back, so only its writer uses it
         place = bisect_right(instants, completion)
-        # A slice of log files alone goes by the first of them.
+        # The first log file identifies a slice without a base file.
         instant = instants[place - 1] if place else log.name.instant
         if instant not in by_instant:
             insort(instants, instant)

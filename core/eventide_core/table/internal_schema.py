@@ -1,13 +1,13 @@
-"""Hudi's internal schemas: of a table whose schema evolves on read, where a field keeps its number when its name changes.
+"""Hudi's internal schemas, for tables with schema evolution on read: a field keeps its number when its name changes.
 
     extraMetadata latest_schema of a commit      {"version_id": i64, "type": "record", "fields": [{"id", "name", "type"}...]}
     .hoodie/.schema/<instant>.schemacommit       {"schemas": [all versions, each as above]}
 
-A type is a name, or {"type": "record", "fields"}, {"type": "array", "element"}, {"type": "map", "value"}. A version's number
-is the instant that made it; a file of an instant is read by the greatest version up to that.
+A type is a name, or {"type": "record", "fields"}, {"type": "array", "element"}, {"type": "map", "value"}. A version's
+number is the instant that created it. A file of an instant is read with the greatest version up to that instant.
 
-eventide reads files by names. That is right as long as no version that a file may need has another name for a field's
-number, or another number for its name; `require_stable_names` holds a table to it.
+eventide reads files by field names. That is correct as long as no version that a file may need has another name for a
+field's number, or another number for its name. `require_stable_names` checks this.
 """
 
 import json
@@ -65,9 +65,9 @@ def _names(kind: Any, path: str) -> Iterator[tuple[int, str]]:
 
 
 def require_stable_names(versions: Sequence[SchemaVersion], instants: Iterable[str]) -> None:
-    """Whether names alone tell the fields of the base and log files whose names have these instants.
+    """Checks that names alone identify the fields of the base and log files whose names have these instants.
 
-    Raises UnsupportedTableError naming a field that was renamed, or that has the name of one that was dropped.
+    Raises UnsupportedTableError naming a field that was renamed, or that has the name of a dropped field.
     """
     if not versions:
         return

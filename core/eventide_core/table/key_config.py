@@ -8,13 +8,13 @@ from eventide_core.table.properties import names
 
 _GENERATOR = ("hoodie.table.keygenerator.type", "hoodie.table.keygenerator.class")
 _KEY_GENERATORS = ("", "SIMPLE", "COMPLEX", "TIMESTAMP", "TIMESTAMPBASED", "CUSTOM", "NONPARTITION", "NONPARTITIONED")
-"""The key generators, by type or by class, that make keys of the record key fields alone."""
+"""The key generators, by type or by class, that build keys from the record key fields alone."""
 
 
 def virtual_key_fields(properties: Mapping[str, str], root: str) -> tuple[str, ...]:
-    """The columns that make up a record's key where the files have no meta fields; none where they have.
+    """The columns that make up a record's key if the files have no meta fields; empty if they have.
 
-    Raises UnsupportedTableError if Hudi's readers would make another key of the columns.
+    Raises UnsupportedTableError if Hudi's readers would build another key from the columns.
     """
     if properties.get("hoodie.populate.meta.fields", "true").lower() == "true":
         return ()
@@ -32,7 +32,7 @@ def virtual_key_fields(properties: Mapping[str, str], root: str) -> tuple[str, .
             f"{place}: without meta fields, the keys of {named}={generator} are unknown; {cure}"
         )
     if kind == "COMPLEX" and len(fields) == 1:
-        # Its writers write `id:k1` or `k1`, by an option of each write; Hudi's readers assume the latter.
+        # Its writers write `id:k1` or `k1`, depending on an option of each write. Hudi's readers assume the latter.
         raise UnsupportedTableError(
             f"{place}: without meta fields, the form of the ComplexKeyGenerator's keys of one field is unknown; {cure}"
         )

@@ -22,7 +22,7 @@ NULL_PARTITION = "__HIVE_DEFAULT_PARTITION__"
 
 
 class KeyGenerator(StrEnum):
-    """Hudi's names of the types; the class of the same kind is what version 6 names."""
+    """Hudi's names of the types. Version 6 names the corresponding class."""
 
     SIMPLE = "SIMPLE"
     COMPLEX = "COMPLEX"
@@ -51,14 +51,14 @@ _CLASSES = {
 
 
 class PartitionKind(StrEnum):
-    """What CustomKeyGenerator makes of a partition field."""
+    """How CustomKeyGenerator treats a partition field."""
 
     SIMPLE = "SIMPLE"
     TIMESTAMP = "TIMESTAMP"
 
 
 class TimeKind(StrEnum):
-    """What a partition field whose directory is a time holds. A column of times or dates is taken as it is."""
+    """The values of a partition field whose directory is a time. A column of times or dates is used unchanged."""
 
     SECONDS = "UNIX_TIMESTAMP"
     MILLISECONDS = "EPOCHMILLISECONDS"
@@ -68,7 +68,7 @@ class TimeKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class PartitionTime:
-    """A partition path that is a time: formats are Java's patterns, `zone` is an IANA name."""
+    """A partition path that is a time. Formats are Java's patterns; `zone` is an IANA name."""
 
     kind: TimeKind
     input_format: str | None
@@ -78,7 +78,7 @@ class PartitionTime:
 
 @dataclass(frozen=True, slots=True)
 class KeyFormat:
-    """`names_key_fields`: whether a record key says its fields' names. The directories of `time_fields` are times."""
+    """`names_key_fields`: whether a record key contains its fields' names. The directories of `time_fields` are times."""
 
     key_fields: tuple[str, ...]
     partition_fields: tuple[str, ...]
@@ -90,7 +90,7 @@ class KeyFormat:
 
     @property
     def fields(self) -> tuple[str, ...]:
-        """The fields that determine a record's partition and key, each once."""
+        """The fields that determine a record's partition and key, without duplicates."""
         return tuple(dict.fromkeys((*self.key_fields, *self.partition_fields)))
 
     @classmethod
@@ -104,9 +104,9 @@ class KeyFormat:
     ) -> "KeyFormat":
         """The format of an existing table; `root` names it in errors. Raises UnsupportedTableError.
 
-        `has_bare_keys`: what is known about the keys where Hudi versions differ (ComplexKeyGenerator with one key
-        field, before version 9). `times` are options of a TimestampBasedKeyGenerator, for what the table does not say:
-        Hudi 0.x leaves out of its properties what the partition field holds.
+        `has_bare_keys`: what is known about the keys if Hudi versions differ (ComplexKeyGenerator with one key field,
+        before version 9). `times` are options of a TimestampBasedKeyGenerator that the table does not state: Hudi 0.x
+        omits the content of the partition field from its properties.
         """
         properties = config.properties
         if not config.record_key_fields:

@@ -7,10 +7,10 @@ from eventide_core.table.record_order import Version
 
 @dataclass(frozen=True, slots=True)
 class KeyHistory:
-    """All versions of one key in a slice: the base's, those of the log files to merge, those of the log files to leave.
+    """All versions of one key in a slice: in the base file, in the log files to merge, and in the left-overs.
 
     Positions number the versions of the history, so that two versions of equal ordering are distinguished. `early` are
-    those of the log files to leave that are merged anyway: an exact cut takes whatever lies before T.
+    the versions in the log files to leave over that are merged anyway: an exact cut merges everything before T.
     """
 
     key: str

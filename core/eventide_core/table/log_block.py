@@ -1,8 +1,8 @@
-"""How a log file is framed: blocks with a header, a content and a footer.
+"""The framing of a log file: blocks with a header, a content, and a footer.
 
     block   := "#HUDI#"  i64 size  i32 version=1  i32 type  header  i64 content length  content  footer  i64 reverse
     header  := i32 n  n x (i32 key  i32 length  bytes)          footer has the same form
-    size    counts the bytes after itself, the reverse pointer included; reverse = size + 6 (the magic)
+    size    counts the bytes after itself, including the reverse pointer; reverse = size + 6 (the magic)
 
 All numbers are big-endian. Lengths are checked against the file's size before anything is read or allocated.
 """
@@ -18,11 +18,11 @@ from eventide_core.table.read_ahead import ReadRange
 MAGIC = b"#HUDI#"
 FORMAT_VERSION = 1
 ROLLBACK_COMMAND = "0"
-"""The type of a command block that rolls back a write: the only one there is."""
+"""The only type of command block; it rolls back a write."""
 _PREFIX_LENGTH = len(MAGIC) + 8  # magic and size
 _HEADER_ENTRIES_MAX = 64  # Hudi has 9 keys; a greater number comes from torn bytes
 _HEADER_BYTES_MAX = 16 * 1024 * 1024  # the schema of a very wide table takes some hundred kilobytes
-_HEADER_PROBE_BYTES = 16 * 1024  # one read that nearly always holds a whole header
+_HEADER_PROBE_BYTES = 16 * 1024  # one read that nearly always contains a whole header
 
 
 class BlockType(IntEnum):
@@ -54,10 +54,10 @@ _HEADER_KEYS = frozenset(int(key) for key in HeaderKey)
 
 @dataclass(frozen=True, slots=True)
 class LogBlock:
-    """One block without its content: where it lies in its file, what it is, and its header.
+    """One block without its content: its position in the file, its type, and its header.
 
-    `offset` and `content_offset` are positions in the file, `end` the position after the block. A CORRUPT block covers
-    the torn bytes up to the next magic or the end of the file; it has a header where that is whole.
+    `offset` and `content_offset` are positions in the file; `end` is the position after the block. A CORRUPT block
+    covers the torn bytes up to the next magic or the end of the file; it has a header if that is intact.
     """
 
     offset: int
@@ -92,9 +92,9 @@ def encode_block(block_type: BlockType, header: Mapping[HeaderKey, str], content
 def read_blocks(read: ReadRange, file_size: int, path: str, *, is_strict: bool) -> Iterator[LogBlock]:
     """The blocks of a log file in order, without their contents.
 
-    With `is_strict` a torn block raises CorruptLogBlockError (a compaction must never skip records); without it
-    the torn bytes come as a CORRUPT block and reading continues at the next magic, as Hudi's readers do.
-    An unknown header key, block type or format version raises UnsupportedLogFormatError.
+    With `is_strict`, a torn block raises CorruptLogBlockError, because a compaction must never skip records. Otherwise,
+    the torn bytes come as a CORRUPT block, and reading continues at the next magic, as in Hudi's readers. An unknown
+    header key, block type, or format version raises UnsupportedLogFormatError.
     """
     offset = 0
     while offset < file_size:

@@ -1,14 +1,16 @@
 """Which blocks count after a log compaction has merged some of a slice's blocks into one.
 
-The merged block lies after the others and names the instants that it holds. The originals stay in their files, and:
+The merged block is behind the others and names the instants that it contains. The originals stay in their files. The
+rules:
 
-1. An instant that is named has its place taken by the block that names it, or by the one that merged that block in turn.
-2. The merged block counts once, in the place of the newest of its originals: a block written between the log compaction's
-   plan and its end stays the newer one, though it may lie before the merged block.
-3. A merged block of whose originals none counts (an incremental query asks for other commits) doesn't count either.
+1. The block that names an instant replaces that instant's blocks. If another block merged that block in turn, it replaces
+   both.
+2. The merged block counts once, at the position of its newest original. So a block that was written between the log
+   compaction's plan and its end stays the newer one, although it may precede the merged block.
+3. A merged block none of whose originals counts doesn't count either, for example in an incremental query of other commits.
 
-This is how Hudi's second log scanner reads; its first one reads originals and merged block, which comes to the same where
-nothing was written in between.
+Hudi's second log scanner reads in this way. Its first one reads originals and the merged block, which has the same
+result if nothing was written in between.
 """
 
 from collections.abc import Mapping, Sequence
@@ -17,8 +19,8 @@ from collections.abc import Mapping, Sequence
 def counting_instants(instants: Sequence[str], merged: Mapping[str, Sequence[str]]) -> tuple[str, ...]:
     """The instants whose blocks count, in reader order.
 
-    `instants` are those of the slice's blocks, each once, in order of first appearance; `merged` says of the instants of
-    log compactions which ones they merged.
+    `instants` are those of the slice's blocks, without duplicates, in order of first appearance. `merged` maps the
+    instants of log compactions to the instants that they merged.
     """
     taken_by: dict[str, str] = {}
     counting: dict[str, None] = {}

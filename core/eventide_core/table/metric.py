@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Metric:
-    """One measured value: times in seconds since the epoch, spans in seconds, sizes in bytes, else a count.
+    """One measured value: times in seconds since the epoch, durations in seconds, sizes in bytes, otherwise a count.
 
-    `name` ends in its unit, as Prometheus has it; `about` says what it is, in one line, the same wherever the name is.
-    `reason` distinguishes values of one name.
+    `name` ends with its unit, as Prometheus recommends. `about` describes it in one line, which is the same for every
+    value of that name. `reason` distinguishes values of one name.
     """
 
     name: str
@@ -18,5 +18,5 @@ class Metric:
     reason: str | None = None
 
     def sample_name(self, prefix: str) -> str:
-        """`<prefix>_<name>`, of characters that Prometheus and OpenTelemetry both take."""
+        """`<prefix>_<name>`, with characters that Prometheus and OpenTelemetry both accept."""
         return re.sub(r"[^a-zA-Z0-9_]", "_", f"{prefix}_{self.name}")

@@ -28,12 +28,12 @@ _MERGERS: Final = {
 class NewTable:
     """The settings of a merge-on-read table. `schema` is its Avro schema, without meta fields.
 
-    Without partition fields it has one partition; without an ordering field the last commit wins. `writer_options` are
-    what every writer must know and Hudi leaves to be repeated (the index, the number of buckets, the event-time field):
-    eventide's writers find them here, Hudi's skip them. `partition_times` are the options of a
-    TimestampBasedKeyGenerator, which a table has that gives any; or of a CustomKeyGenerator, which one has that says
-    `partition_kinds`, of every partition field. `wished_generator` may make a ComplexKeyGenerator of what would be a
-    SimpleKeyGenerator; any other must be what the fields make.
+    Without partition fields, it has one partition. Without an ordering field, the last commit wins. `writer_options`
+    are options that every writer needs and that Hudi expects in each write (the index, the number of buckets, the
+    event-time field); eventide's writers find them here, and Hudi's ignore them. `partition_times` are the options of a
+    TimestampBasedKeyGenerator, which the table has if any is given. The table has a CustomKeyGenerator if
+    `partition_kinds` are given, for every partition field; then they are its options. `wished_generator` can turn a
+    SimpleKeyGenerator into a ComplexKeyGenerator; any other must be the generator that the fields require.
     """
 
     name: str
@@ -64,17 +64,17 @@ class NewTable:
         if self.partition_kinds:
             self._check_kinds()
         elif self.partition_times and len(self.partition_fields) != 1:
-            raise ConfigError("a partition path that is a time is made of one field")
+            raise ConfigError("a partition path that is a time must have exactly one field")
         if self.wished_generator not in (None, self.key_generator):
             raise ConfigError(
                 f"key generator {self.wished_generator}: keys of {', '.join(self.record_key_fields)} and partitions of "
-                f"{', '.join(self.partition_fields) or 'nothing'} make a {self.key_generator.class_name}; leave it out, or "
+                f"{', '.join(self.partition_fields) or 'nothing'} make a {self.key_generator.class_name}; omit it, or "
                 "choose other fields"
             )
         if self.version < 9 and self.key_generator is KeyGenerator.COMPLEX and len(self.record_key_fields) == 1:
             raise ConfigError(
                 f"one key field and {len(self.partition_fields)} partition fields: Hudi versions differ in how they write "
-                f"such keys into tables of version {self.version}; take version 9, or another key or partition"
+                f"such keys into tables of version {self.version}; use version 9, or another key or partition"
             )
         known = field_names(self.schema)
         refuse_invalid_names(names_in(self.schema))
@@ -125,11 +125,11 @@ class NewTable:
 
     def _check_kinds(self) -> None:
         if self.version < 9:
-            raise ConfigError(f"kinds of partition fields in a table of version {self.version}: take version 9")
+            raise ConfigError(f"kinds of partition fields in a table of version {self.version}: use version 9")
         for name in self.partition_fields:
             if self.partition_kinds.get(name) not in list(PartitionKind):
                 raise ConfigError(
-                    f"partition field {name!r}: say for each field of what kind it is, {' or '.join(PartitionKind)}, as in "
+                    f"partition field {name!r}: state the kind of each field, {' or '.join(PartitionKind)}, as in "
                     f"{name}:{PartitionKind.SIMPLE}"
                 )
         if PartitionKind.TIMESTAMP in self.partition_kinds.values() and not self.partition_times:
@@ -143,7 +143,7 @@ class NewTable:
         return pairs if self.ordering_field is None else {**pairs, ordering: self.ordering_field}
 
     def _version_8(self) -> dict[str, str]:
-        """What Hudi 1.0 reads besides the merge mode."""
+        """The properties that Hudi 1.0 reads in addition to the merge mode."""
         return {
             "hoodie.compaction.payload.class": _PAYLOADS[self.merge_rule],
             "hoodie.record.merge.strategy.id": _MERGERS[self.merge_rule],
@@ -175,7 +175,7 @@ class NewTable:
 
 
 def _escaped(text: str) -> str:
-    """A value as Java's Properties read it: characters outside Latin-1 are UTF-16 escapes."""
+    """A value in the form of Java's Properties: characters outside Latin-1 are UTF-16 escapes."""
     units = text.replace("\\", "\\\\").replace("\n", "\\n").encode("utf-16-be")
     codes = (int.from_bytes(units[place : place + 2], "big") for place in range(0, len(units), 2))
     return "".join(chr(code) if code < 0x7F else f"\\u{code:04x}" for code in codes)

@@ -1,8 +1,8 @@
 """A compaction plan: which log files of which slice are merged, and how the left-overs stay visible.
 
-On disk it is Hudi's HoodieCompactionPlan. An engine that knows nothing of left-overs finds in `deltaFilePaths` what makes
-a correct compaction: all log files of the slice where left-overs get a name of their own in the new slice, the merged
-ones alone where the new base is back-dated below the left-overs. What eventide adds travels in `extraMetadata`.
+On disk, it is Hudi's HoodieCompactionPlan. For an engine that doesn't know left-overs, `deltaFilePaths` defines a
+correct compaction: all log files of the slice if left-overs get new names in the new slice, or only the merged ones if
+the new base file is back-dated below the left-overs. eventide's additions are in `extraMetadata`.
 """
 
 from collections.abc import Mapping
@@ -17,7 +17,7 @@ from eventide_core.table.file_name import path_in
 class LinkMode(StrEnum):
     """How left-over log files become visible in the new slice."""
 
-    PREFIX = "prefix"  # no file: the base instant is below their completion time (version 8 and later)
+    PREFIX = "prefix"  # creates no file: the base instant is below their completion time (version 8 and later)
     COPY = "copy"
     HARDLINK = "hardlink"
     SYMLINK = "symlink"
@@ -31,7 +31,7 @@ class CutMode(StrEnum):
 
 
 class FallbackReason(StrEnum):
-    """Why a slice is compacted in full although some of its log files hold nothing before T."""
+    """Why a slice is compacted in full although some of its log files contain nothing before T."""
 
     ROLLBACK_BLOCK = "rollback-block"
     UNCOMMITTED_BLOCK = "uncommitted-block"
@@ -47,9 +47,9 @@ class FallbackReason(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class PlannedLog:
-    """A log file as it was when the plan was made. `path` relative to the table's root, `size` in bytes.
+    """A log file as it was when the plan was made. `path` is relative to the table's root; `size` is in bytes.
 
-    `event_times` is None if the plan did not ask for them: it compacts the slice in full, whatever they are.
+    `event_times` is None if the plan did not need them, because it compacts the slice in full in any case.
     """
 
     path: str
@@ -63,14 +63,15 @@ class PlannedLog:
 
 @dataclass(frozen=True, slots=True)
 class LeftOver:
-    """A log file that stays; `new_name` is its name in the new slice, None if it needs none.
+    """A log file that stays. `new_name` is its name in the new slice; None if it needs none.
 
-    It needs none where the new base is back-dated below it (link mode prefix), or where it `is_above`, from version 8 on.
-    `is_above`: it completed after the compaction's instant, so nothing of it is merged, whatever it holds; such log
-    files come last. From version 8 on they belong to the new slice under their own names.
+    It needs none if the new base file is back-dated below it (link mode prefix), or if it `is_above`, from version 8
+    on. `is_above`: it completed after the compaction's instant, so none of its records are merged. Such log files come
+    last. From version 8 on, they belong to the new slice under their own names.
 
-    `merged_before_ms`: T where it holds records before T, or without event time, which an exact cut merges anyway.
-    `delete_count`: how many deletes it holds; None if the plan does not say, which an earlier eventide made.
+    `merged_before_ms` is T if the log file contains records before T, or without event time, which an exact cut merges.
+    `delete_count` is its number of deletes; None if the plan does not state it, as plans of earlier versions of
+    eventide.
     """
 
     log_file: PlannedLog
@@ -82,10 +83,11 @@ class LeftOver:
 
 @dataclass(frozen=True, slots=True)
 class PlannedOperation:
-    """What happens to one file slice.
+    """The changes of one file slice.
 
     `compacted` and `left_overs` together are all its log files, in reader order. `new_base_name` is the new base file's
-    name; `carried_name` that of the log file which carries tombstones before the left-overs, None if none is needed.
+    name. `carried_name` is the name of the log file with carried tombstones, which precedes the left-overs; None if
+    none is needed.
     """
 
     partition: str
@@ -102,20 +104,20 @@ class PlannedOperation:
 
     @property
     def new_log_names(self) -> tuple[str, ...]:
-        """The names that the new slice's log files of this plan have, in reader order."""
+        """The names of the plan's log files in the new slice, in reader order."""
         carried = () if self.carried_name is None else (self.carried_name,)
         return carried + tuple(left.new_name for left in self.left_overs if left.new_name is not None)
 
     @property
     def merged_before_ms(self) -> Mapping[str, int]:
-        """Up to where a left-over is merged early, by its path; the others are not in it."""
+        """T for each left-over that is merged early, by its path; without the others."""
         return {
             left.log_file.path: left.merged_before_ms for left in self.left_overs if left.merged_before_ms is not None
         }
 
     @property
     def read_logs(self) -> tuple[PlannedLog, ...]:
-        """The log files whose records go into the new base, all or some, in reader order."""
+        """The log files of which all or some records go into the new base file, in reader order."""
         return self.compacted + tuple(left.log_file for left in self.left_overs if left.merged_before_ms is not None)
 
     def path_of(self, name: str) -> str:
@@ -128,11 +130,11 @@ class CompactionPlan:
     """A compaction at instant `instant`, as scheduled.
 
     `cut_ms`: everything before it that was committed before the plan will be in the read-optimized view. None if the
-    plan can promise no such time: its strategy knows none, or left slices out that hold earlier records
-    (action/freshness.py). `event_time_field` is None if the strategy knows no event time.
-    `schema` is the table's Avro schema, without Hudi's meta fields, that the base files are written with.
-    `partitions_with_logs` still have log files when the plan has been run: Hudi 1.1 and later looks only into these,
-    and into partitions written since, when it plans its next compaction.
+    plan can't promise such a time: its strategy has none, or omits slices that contain earlier records
+    (action/freshness.py). `event_time_field` is None if the strategy uses no event time. `schema` is the table's Avro
+    schema, without Hudi's meta fields, with which the base files are written. `partitions_with_logs` still have log
+    files after the plan has run: to plan its next compaction, Hudi 1.1 and later reads only these and the partitions
+    that were written since.
     """
 
     instant: str
@@ -147,12 +149,12 @@ class CompactionPlan:
 
     @property
     def file_groups(self) -> tuple[tuple[str, str], ...]:
-        """(partition, file id) of each slice, as ForeignPlan has them."""
+        """(partition, file id) of each slice, as in ForeignPlan."""
         return tuple((op.partition, op.file_id) for op in self.operations)
 
     @property
     def new_log_paths(self) -> tuple[str, ...]:
-        """The log files that it makes in the new slices: left-overs under new names, and carried deletes."""
+        """The log files that the plan creates in the new slices: left-overs under new names, and carried deletes."""
         return tuple(op.path_of(name) for op in self.operations for name in op.new_log_names)
 
     @property
@@ -161,7 +163,7 @@ class CompactionPlan:
 
     @property
     def bytes_copied(self) -> int:
-        """The bytes that copies take; 0 if names are enough."""
+        """The total size of the copies; 0 if new names are sufficient."""
         if self.link_mode is not LinkMode.COPY:
             return 0
         return sum(left.log_file.size for op in self.operations for left in op.left_overs if left.new_name is not None)
@@ -178,7 +180,7 @@ class CompactionPlan:
 
 @dataclass(frozen=True, slots=True)
 class ForeignOperation:
-    """One file slice of a plan that another engine scheduled: the base it merges, and all log files on top of it."""
+    """One file slice of a plan of another engine: the base file that it merges, and all log files on top of it."""
 
     partition: str
     file_id: str
@@ -194,7 +196,10 @@ class ForeignOperation:
 
 @dataclass(frozen=True, slots=True)
 class ForeignPlan:
-    """A plan of another engine. Hudi's plans merge all log files of each slice, and don't name the files they make."""
+    """A plan of another engine.
+
+    Hudi's plans merge all log files of each slice, and don't name the files that they create.
+    """
 
     instant: str
     operations: tuple[ForeignOperation, ...]
@@ -206,7 +211,7 @@ class ForeignPlan:
 
     @property
     def paths(self) -> tuple[str, ...]:
-        """The base and log files that it merges."""
+        """The base and log files that the plan merges."""
         return tuple(path for op in self.operations for path in op.paths)
 
 

@@ -1,7 +1,7 @@
 """A table's settings as Hudi stores them: Java's `Properties.store`, with a checksum of the table's name.
 
-Hudi changes them in place: it copies `hoodie.properties` to `hoodie.properties.backup`, deletes the one, writes it
-again, and then deletes the other. So a reader takes the first of the two that exists and is whole.
+Hudi changes them in place: it copies `hoodie.properties` to `hoodie.properties.backup`, deletes the first, writes it
+again, and then deletes the second. So a reader uses the first of the two that exists and is complete.
 """
 
 import re
@@ -23,8 +23,8 @@ _ESCAPED = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
 def settings_text(read: Callable[[str], bytes], root: str) -> str:
     """The text of the current settings; `root` names the table in errors.
 
-    `read` gives a file of the table, or raises MissingFileError. Raises NotAHudiTableError if no settings are, or none
-    that are whole.
+    `read` returns a file of the table, or raises MissingFileError. Raises NotAHudiTableError if there are no complete
+    settings.
     """
     wrong = ""
     # A change that ends between the first two reads removes the backup and leaves the file.
@@ -46,7 +46,7 @@ def settings_text(read: Callable[[str], bytes], root: str) -> str:
 
 
 def table_checksum(properties: Mapping[str, str]) -> str:
-    """Hudi's checksum, which it checks at every load: the CRC-32 of "<database>.<table>"."""
+    """Hudi's checksum, which it verifies at every load: the CRC-32 of "<database>.<table>"."""
     name = f"{properties.get('hoodie.database.name', '')}.{properties.get('hoodie.table.name', '')}"
     return str(zlib.crc32(name.encode()))
 
@@ -70,7 +70,7 @@ def parse_properties(text: str) -> dict[str, str]:
     return dict(_parsed(text))
 
 
-@lru_cache(maxsize=16)  # a use case reads the settings again and again, and hardly ever other ones
+@lru_cache(maxsize=16)  # a use case reads the same settings repeatedly
 def _parsed(text: str) -> Mapping[str, str]:
     properties: dict[str, str] = {}
     for line in re.split(r"[\r\n]+", text):
@@ -87,7 +87,7 @@ def _parsed(text: str) -> Mapping[str, str]:
 def _unescaped(text: str) -> str:
     if "\\" not in text:
         return text
-    # Java writes what is not Latin-1 in UTF-16, so a character may take two escapes.
+    # Java writes characters outside Latin-1 in UTF-16, so a character may take two escapes.
     halves = _ESCAPE.sub(lambda match: _ESCAPED.get(match[1]) or _character(match[1]), text)
     return halves.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 

@@ -3,19 +3,19 @@
 from collections.abc import Callable
 
 ReadRange = Callable[[int, int], bytes]
-"""(offset, length) -> the bytes of that range, fewer where the file ends before."""
+"""(offset, length) -> the bytes of that range; fewer if the file ends before."""
 
-# A request on S3 takes some 20 ms, in which as many bytes arrive as in several such pieces: a small file comes whole. Of a
-# larger one the end of a block comes with the next one's header (which is requested by 16 KiB), and little besides: its
-# blocks are large, and few of them may be needed.
+# A request on S3 takes about 20 ms, in which as many bytes arrive as in several such pieces. So a small file is read as
+# a whole. In a larger file, the end of a block is read together with the next header (which is requested by 16 KiB),
+# and little else: its blocks are large, and few of them may be needed.
 WHOLE_FILE_BYTES = 64 * 1024
 READ_AHEAD_BYTES = 16 * 1024 + 64
 
 
 class ReadAhead:
-    """A ReadRange over another one.
+    """A ReadRange over another ReadRange.
 
-    A request takes at least READ_AHEAD_BYTES, or all that is left of a file of at most WHOLE_FILE_BYTES.
+    A request reads at least READ_AHEAD_BYTES, or the whole rest of a file of at most WHOLE_FILE_BYTES.
     """
 
     def __init__(self, ranges: ReadRange, size: int) -> None:
@@ -32,7 +32,7 @@ class ReadAhead:
         return self._data[offset - self._start : offset - self._start + length]
 
     def held(self, offset: int, length: int) -> bytes | None:
-        """The range, if the last request returned it; None if it takes another request."""
+        """The range, if the last request contained it; None if it needs another request."""
         return self(offset, length) if self._holds(offset, length) else None
 
     def _holds(self, offset: int, length: int) -> bool:

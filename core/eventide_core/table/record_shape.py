@@ -1,4 +1,4 @@
-"""What the columnar adapters need to know about a table's records."""
+"""The properties of a table's records that the columnar adapters need."""
 
 from dataclasses import dataclass
 
@@ -8,7 +8,7 @@ from eventide_core.table.record_order import MergeRule
 
 @dataclass(frozen=True, slots=True)
 class DeleteMarker:
-    """A log record whose `field`, as a text, is exactly `value` deletes its key. In a base file it means nothing."""
+    """A log record whose `field`, as a string, is exactly `value` deletes its key. It has no effect in a base file."""
 
     field: str
     value: str
@@ -23,10 +23,11 @@ class PartialUpdate:
 
 @dataclass(frozen=True, slots=True)
 class RecordShape:
-    """`schema` is the table's Avro schema as JSON, without Hudi's meta fields; the fields are names of its own.
+    """`schema` is the table's Avro schema as JSON, without Hudi's meta fields. The fields are names from it.
 
-    Several ordering fields are compared one after another. `key_fields` make up a record's key where the table has no
-    meta fields; none where the meta field has it. `merger` is there under merge rule CUSTOM.
+    Several ordering fields are compared one after another. `key_fields` make up a record's key if the table has no meta
+    fields; empty if the meta field has the key. Without `orders_deletes`, no delete has an ordering value, whatever its
+    log block says. `merger` is set under merge rule CUSTOM.
     """
 
     schema: str
@@ -36,6 +37,7 @@ class RecordShape:
     delete_marker: DeleteMarker | None = None
     key_fields: tuple[str, ...] = ()
     partial_update: PartialUpdate | None = None
+    orders_deletes: bool = True
     merger: CustomMerger | None = None
 
 

@@ -41,7 +41,10 @@ Change = Removal | Replacement | Copying
 
 @dataclass(frozen=True, slots=True)
 class Repair:
-    """One repair. `check` found the problem of `path`; `action` says what the changes do; `loses` what they cost."""
+    """One repair. `check` found the problem of `path`; `action` says what the changes do; `loses` what they cost.
+
+    `rerun` is the compaction that the changes make pending again, and that is then run again.
+    """
 
     check: str
     path: str
@@ -49,6 +52,7 @@ class Repair:
     action: str
     changes: tuple[Change | Rebuilding, ...]
     loses: str | None = None
+    rerun: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

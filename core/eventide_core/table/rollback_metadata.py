@@ -1,8 +1,8 @@
-"""The plan and the metadata of a rollback: which files it removes, and which it has removed.
+"""The plan and the metadata of a rollback: the files that it removes, and those that it has removed.
 
-A request is about one file group of one partition, and does one of two things: it deletes files, or (table version 6, where
-a log file may hold blocks of several writes) it takes the blocks of the target instant back by a command block in a new
-log file.
+A request is for one file group of one partition, and does one of two things: it deletes files, or it rolls back the
+blocks of the target instant by a command block in a new log file. The latter applies to table version 6, where a log
+file may contain blocks of several writes.
 """
 
 from collections.abc import Mapping
@@ -14,7 +14,7 @@ from eventide_core.table.instant import Action
 
 @dataclass(frozen=True, slots=True)
 class RollbackTarget:
-    """The instant that is undone, and its action as it stood on the timeline."""
+    """The instant that is undone, and its action on the timeline."""
 
     instant: str
     action: Action
@@ -22,9 +22,9 @@ class RollbackTarget:
 
 @dataclass(frozen=True, slots=True)
 class RollbackRequest:
-    """`deleted` are file names in the partition; `log_blocks` the log files whose blocks are rolled back, with sizes.
+    """`deleted` are file names in the partition; `log_blocks` are log files whose blocks are rolled back, with sizes.
 
-    `base_instant` is that of the slice that the log files belong to: the command block goes into its next log file.
+    `base_instant` is that of the log files' slice: the command block goes into its next log file.
     """
 
     partition: str

@@ -19,7 +19,7 @@ FILE_NAME = "_hoodie_file_name"
 
 
 def field_names(schema: str) -> tuple[str, ...]:
-    """The names of the top-level fields, in order. Raises UnsupportedTableError if this is no record schema."""
+    """The names of the top-level fields, in order. Raises UnsupportedTableError if this is not a record schema."""
     return tuple(str(field["name"]) for field in _fields(schema))
 
 
@@ -39,8 +39,8 @@ def is_nullable(schema: str, name: str, option: str) -> bool:
 def refuse_defaults(schema: str, table: str) -> None:
     """Raises UnsupportedTableError if a field's default is a value.
 
-    Under hoodie.table.partial.update.mode=IGNORE_DEFAULTS Hudi 1.1 and 1.2 compare with it by Java's identity of objects, so
-    that small numbers are found and others, and texts, are not.
+    Under hoodie.table.partial.update.mode=IGNORE_DEFAULTS, Hudi 1.1 and 1.2 compare with the default by Java's identity
+    of objects. This finds small numbers, but not other numbers, and no strings.
     """
     for field in _fields(schema):
         if field.get("default") is not None:
@@ -59,15 +59,15 @@ _TIMES_OF_DAY = ("time-millis", "time-micros")
 def is_time(schema: str, name: str) -> bool:
     """Whether the field is a timestamp or a date.
 
-    Then its values are in the order of the milliseconds that they stand for. Plain numbers need not be, as their count of
-    digits says their unit, nor are texts (table/event_time.py).
+    Then the order of its values is the order of their milliseconds. That need not hold for plain numbers, whose number
+    of digits gives their unit, or for strings (table/event_time.py).
     """
     kinds = _kinds_at(schema, name)
     return kinds is not None and _attribute(_without_null(kinds[-1]), "logicalType") in _TIMES
 
 
 def may_hold_event_times(schema: str, name: str) -> bool:
-    """Whether the field's type is one that event times are read from (table/event_time.py); true if it is unknown."""
+    """Whether event times can be read from the field's type (table/event_time.py); true if the type is unknown."""
     kinds = _kinds_at(schema, name)
     if kinds is None:
         return True
@@ -90,7 +90,7 @@ def _kinds_at(schema: str, path: str) -> list[Any] | None:
 
 
 def _without_null(kind: Any) -> Any:
-    """The type in a union with null; any other union, and type, as it is."""
+    """The type in a union with null. Returns any other union or type unchanged."""
     match kind:
         case ["null", other] | [other, "null"]:
             return other
@@ -103,7 +103,7 @@ def _attribute(kind: Any, name: str) -> Any:
     return cast("dict[str, Any]", kind).get(name) if isinstance(kind, dict) else None
 
 
-@lru_cache(maxsize=16)  # an operation reads one field after another
+@lru_cache(maxsize=16)  # an operation reads several fields in sequence
 def _fields(schema: str) -> Sequence[Mapping[str, Any]]:
     try:
         parsed = json.loads(schema)

@@ -2,8 +2,8 @@
 
     _hudi_streaming_sink_checkpoint    JSON: {"<sink>": "<number>"}
 
-A stream writes its batches one after another, numbered upwards, and each until it has succeeded: a batch that is not above
-the last one written has been written.
+A stream writes its batches one after another with increasing numbers, and repeats each one until it has succeeded. So a
+batch whose number is not above the last written one has already been written.
 """
 
 import json

@@ -46,6 +46,7 @@ class TableConfig:
     ordering_fields: tuple[str, ...]
     delete_marker: DeleteMarker | None
     partial_update: PartialUpdate | None
+    orders_deletes: bool
     merger: CustomMerger | None
     base_file_extension: str
     timeline_path: str
@@ -105,7 +106,7 @@ class TableConfig:
         """
         properties = parse_properties(text)
         if "hoodie.table.version" not in properties:
-            raise NotAHudiTableError(f"{root}: hoodie.properties says no hoodie.table.version; is this a Hudi table?")
+            raise NotAHudiTableError(f"{root}: hoodie.properties has no hoodie.table.version; is this a Hudi table?")
         try:
             version = int(properties["hoodie.table.version"])
         except ValueError:
@@ -135,6 +136,7 @@ class TableConfig:
             ordering_fields=merge.ordering_fields,
             delete_marker=merge.delete_marker,
             partial_update=merge.partial_update,
+            orders_deletes=merge.orders_deletes,
             merger=merge.merger,
             base_file_extension=".parquet",
             timeline_path=f".hoodie/{timeline}" if version >= 8 else ".hoodie",

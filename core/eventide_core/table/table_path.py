@@ -1,10 +1,10 @@
-"""Which texts are valid paths, partitions and instants of a table: the one rule for untrusted texts.
+"""The valid paths, partitions, and instants of a table: the only rule for untrusted strings.
 
-    path := part ("/" part)*          part := any text but "", "." and "..", without "/", "\\" or NUL
+    path := part ("/" part)*          part := any string but "", "." and "..", without "/", "\" or NUL
 
-The first part may not look like a scheme (`s3:`); `ts=10:30` does not. Everything else may stand in a part,
-as in partition values: `=`, `%`, spaces, any letter. A partition is the root, "", or a path with no part `.hoodie`:
-no listing of data looks below that, ours or Hudi's.
+The first part must not look like a scheme (`s3:`); `ts=10:30` does not. A part may contain everything else, as in
+partition values: `=`, `%`, spaces, any letter. A partition is the root, "", or a path with no part `.hoodie`: no
+listing of data reads below that, neither eventide's nor Hudi's.
 
 This rule does not check where links lead. Only the storage that follows them knows.
 """
@@ -16,12 +16,12 @@ METADATA_DIRECTORY = f"{HOODIE_DIRECTORY}/metadata"  # the metadata table, itsel
 
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
 
-# No file name can hold these. Python gives the rest, U+DC80 to U+DCFF, to bytes of a name that are not UTF-8.
+# No file name can contain these. Python uses the others, U+DC80 to U+DCFF, for bytes of a name that are not UTF-8.
 _LONE_SURROGATE = re.compile("[\ud800-\udc7f\udd00-\udfff]")
 
 
 def why_unsafe(path: str) -> str | None:
-    """Why a text is not a path below the table's root, in words that follow "the path"; None if it is valid."""
+    """Why a string is not a path below the table's root, in words that follow "the path"; None if it is valid."""
     if path.startswith("/"):
         return "is absolute"
     if "\0" in path:
@@ -41,7 +41,7 @@ def why_unsafe(path: str) -> str | None:
 
 
 def why_no_partition(path: str) -> str | None:
-    """Why a text is not the path of a partition, as `why_unsafe` says it."""
+    """Why a string is not the path of a partition, in the form of `why_unsafe`."""
     if path == "":
         return None
     return why_unsafe(path) or (f"has a part {HOODIE_DIRECTORY}" if HOODIE_DIRECTORY in path.split("/") else None)

@@ -16,17 +16,18 @@ _STATE_RANK = {State.REQUESTED: 0, State.INFLIGHT: 1, State.COMPLETED: 2}
 class Timeline:
     """The instants of the active timeline, each in its latest state, by requested time.
 
-    A pending action and what completed it share a requested time, and are one instant. A savepoint has the time of
-    the commit it keeps, and is an instant of its own: `_by_time` leaves it out. So is a compaction whose requested time a
-    writer that shares no lock took in the same millisecond: `_by_time` has the writer's. `_archived` are instants that have
-    left the active timeline; of these only the completion times are known here.
+    A pending action and its completed file share a requested time, and are one instant. A savepoint has the time of the
+    commit that it keeps, and is a separate instant, which `_by_time` omits. The same applies to a compaction if a
+    writer without a shared lock took its requested time in the same millisecond: `_by_time` has the writer's instant.
+    `_archived` are instants that have left the active timeline; only their completion times are known here.
 
-    `start` is the earliest requested time of a write; any before it has been archived, hence ended. None when empty.
-    Cleans, rollbacks and savepoints keep their places while the writes around them are archived: they don't count. Nor
-    does a write that a savepoint keeps, which may stay behind the archived ones (`hoodie.archive.beyond.savepoint`),
-    unless there is no other.
+    `start` is the earliest requested time of a write; any earlier write has been archived, so it has ended. None if the
+    timeline is empty. Cleans, rollbacks, and savepoints stay while the writes around them are archived, so they don't
+    count. Nor does a write that a savepoint keeps, which may stay behind the archived ones
+    (`hoodie.archive.beyond.savepoint`), unless there is no other.
 
-    `completed` and `pending` are those of the instants; `writes` the completed ones that have commit metadata.
+    `completed` and `pending` are the completed and pending instants; `writes` are the completed ones that have commit
+    metadata.
     """
 
     instants: tuple[Instant, ...]
@@ -40,7 +41,7 @@ class Timeline:
 
     @classmethod
     def of(cls, instants: Iterable[Instant]) -> "Timeline":
-        """Folds the states of each instant into its latest."""
+        """Combines the states of each instant into its latest one."""
         latest: dict[tuple[str, int], Instant] = {}
         for instant in instants:
             key = (instant.requested_time, _KINDS.get(instant.action, _WRITE))
@@ -65,12 +66,12 @@ class Timeline:
 
     @classmethod
     def of_file_names(cls, names: Iterable[str]) -> "Timeline":
-        """The timeline in a listing of the timeline directory. Other files are skipped."""
+        """The timeline in a listing of the timeline directory. Skips other files."""
         return cls.of(filter(None, map(Instant.parse, names)))
 
     @property
     def pending_writes(self) -> tuple[Instant, ...]:
-        """Pending commits and delta commits of writers: neither compactions nor clusterings."""
+        """Pending commits and delta commits of writers, without compactions and clusterings."""
         return tuple(i for i in self.pending if i.action in (Action.COMMIT, Action.DELTA_COMMIT))
 
     @property
@@ -124,5 +125,5 @@ class Timeline:
         return replace(self, _archived={instant.requested_time: instant for instant in archived})
 
     def until(self, requested_time: str) -> "Timeline":
-        """The timeline as it was: only instants requested at or before that time."""
+        """The timeline as of that time: only instants requested at or before it."""
         return Timeline.of(i for i in self.instants if i.requested_time <= requested_time)

@@ -1,4 +1,4 @@
-"""What a writer has to know of a table: the shape and keys of records, and the layout of files."""
+"""What a writer needs to know of a table: the shape and keys of records, and the layout of files."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -30,13 +30,14 @@ class LogBlockFormat(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class WriteLayout:
-    """How files are written. Sizes in bytes.
+    """The layout of files. Sizes are in bytes.
 
-    `codec` is a config.ParquetCodec. A log file ends after the block with which it reaches `log_file_bytes_max`, and the
-    next one begins. The bloom filter of a base file is laid out for `bloom_entries` keys at that rate of false positives.
-    `notes_event_times`: in the headers of log blocks, which Hudi skips; `tracks_event_times`: in write stats.
-    `log_block_span_ms`: how much event time a block of a log file may hold, 0 for any; a block then holds what lies
-    between two multiples of it, and rare records around.
+    `codec` is a config.ParquetCodec. A log file ends after the block with which it reaches `log_file_bytes_max`, and
+    the next one begins. The bloom filter of a base file is designed for `bloom_entries` keys at the given rate of false
+    positives. `notes_event_times`: records event times in the headers of log blocks, which Hudi ignores.
+    `tracks_event_times`: records them in write stats. `log_block_span_ms`: the span of event times in a block of a log
+    file, 0 for no limit. A block then contains the records between two multiples of it, and adjacent ones that are
+    rare.
     """
 
     log_block_format: LogBlockFormat
@@ -52,9 +53,9 @@ class WriteLayout:
 
 @dataclass(frozen=True, slots=True)
 class WriteShape:
-    """The records' shape, their keys, the file layout and the table's version.
+    """The shape of the records, their keys, the file layout, and the table's version.
 
-    `has_global_keys`: a key is one in the whole table; otherwise, in its partition.
+    `has_global_keys`: a key is unique in the whole table; otherwise, in its partition.
     """
 
     records: RecordShape

@@ -216,9 +216,7 @@ def _flat(table: Mapping[str, Any], prefix: str, path: Path) -> Iterator[tuple[s
             case str() | int() | float():
                 yield prefix + key, str(value)
             case _:
-                raise ConfigError(
-                    f"config file {path}: option {prefix}{key} is neither text, a number, nor true or false"
-                )
+                raise ConfigError(f"config file {path}: option {prefix}{key} is not a string, a number, or a boolean")
 
 
 if TYPE_CHECKING:

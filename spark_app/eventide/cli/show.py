@@ -45,7 +45,7 @@ def show(settings: Settings, table: str, event_time: str | None, detail: Detail)
                 ("partitioned by", ", ".join(about["partition_fields"]) or "nothing"),
                 ("event time", about["event_time_field"] or f"unknown; set --option {EVENT_TIME_FIELD}=FIELD"),
                 ("cut", format_timestamp(about["cut_ms"], absent="no event-time compaction yet")),
-                ("metadata table", _metadata_table(about)),
+                ("metadata table", str(found.metadata_table or "none")),
                 *_counts(found),
             ),
         ),
@@ -54,13 +54,6 @@ def show(settings: Settings, table: str, event_time: str | None, detail: Detail)
         _pending(document["pending"]),
         *(f"note: {note}" for note in found.notes),
     )
-
-
-def _metadata_table(about: dict[str, Any]) -> str:
-    commits = about["metadata_delta_commits"]
-    if commits is None:
-        return "none"
-    return f"{', '.join(about['metadata_partitions'])}; {counted(commits, 'delta commit')} since its last compaction"
 
 
 def _counts(found: TableDescription) -> list[tuple[str, str]]:

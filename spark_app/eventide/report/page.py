@@ -135,7 +135,7 @@ def _holds_back(report: Report) -> str:
     if fresh is None or fresh.cut_ms is None:
         return head + "<p>There is no watermark before the first compaction by event time: plan one.</p>"
     uncompacted = [found for found in report.slices if found.uncompacted_from_ms is not None]
-    text = "<p>Nothing but the cut itself: no record before it waits in a log. A later compaction raises both."
+    text = "<p>Only the cut itself: no record before it is in a log file. A later compaction raises both."
     if uncompacted:
         first = uncompacted[0]
         text += (
@@ -193,8 +193,8 @@ def _coverage(report: Report) -> str:
     )
     if report.slices_left_out:
         text += (
-            f" Drawn are {counted(len(report.slices), 'slice')}, those that hold the watermark back first; "
-            f"{report.slices_left_out:,} more are not."
+            f" The drawing shows {counted(len(report.slices), 'slice')}, those that hold the watermark back first, "
+            f"and omits {report.slices_left_out:,} more."
         )
     is_unknown = any(file.event_times is None for found in report.slices for file in found.files)
     unknown = '<p class="soft">A dashed bar is a file whose event times are unknown.</p>' if is_unknown else ""
@@ -249,7 +249,7 @@ def _partitions(found: Iterable[tuple[str, Freshness]]) -> str:
     ]
     if not rows:
         return ""
-    columns = ("partition", "watermark", "late records", "without event time", "earliest waiting in a log")
+    columns = ("partition", "watermark", "late records", "without event time", "earliest in a log file")
     return "<h2>Freshness by partition</h2>" + html_table("The ones furthest behind first", columns, rows)
 
 
@@ -291,7 +291,7 @@ def _settings(report: Report) -> str:
         ("ordering", ", ".join(config.ordering_fields) or "none"),
         ("partitioned by", ", ".join(config.partition_fields) or "nothing"),
         ("payload", config.payload_class or "none"),
-        ("metadata table", ", ".join(config.metadata_partitions) or "none"),
+        ("metadata table", str(report.table.metadata_table or "none")),
         ("file slices", f"{len(report.table.file_slices):,}"),
         ("instants on the active timeline", f"{len(report.table.state.timeline.instants):,}"),
     ]

@@ -78,7 +78,7 @@ class StreamWriter(DataSourceStreamArrowWriter):
         sink = typed.get(streams.STREAM_IDENTIFIER)
         if sink is None:
             raise ConfigError(
-                f"Spark does not tell a Python source which stream it writes: set {streams.STREAM_IDENTIFIER}, a "
+                f"Spark does not pass a Python source the name of its stream: set {streams.STREAM_IDENTIFIER}, a "
                 "name for this stream that lasts as long as its checkpoint"
             )
         self._compaction = stream_compaction(typed)

@@ -3,23 +3,42 @@
 1. A shuffle by key groups the records, and one version of each key is kept.
 2. One task per slice returns the live keys of the slice, with their ordering values.
 3. Each record is joined with the locations of its key, and its place is chosen batch by batch.
+
+By the record index of the metadata table (`adapters/format/write/indexed_keys`), 2 and 3 become:
+
+2. A shuffle by the file group of the index that has the key. A task asks each file group for its own keys, sorted, some
+   hundred thousand at a time.
+3. If the row of a key at its home decides, another shuffle brings the records of one home together, and a task reads the
+   rows of these keys there.
 """
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from eventide.spark.engine import parallelism
 from eventide_adapters.format.avro.schema import RECORD_KEY
 from eventide_adapters.format.log_file.ordering_values import orderings_of
 from eventide_adapters.format.merge.slice_reader import ArrowSliceReader
-from eventide_adapters.format.write.global_keys import PLACE, Homes, place_records
+from eventide_adapters.format.write.global_keys import PLACE, HomeLookup, Homes, place_records
+from eventide_adapters.format.write.indexed_keys import (
+    IndexLookup,
+    Places,
+    is_decided_at_home,
+    place_decided,
+    place_located,
+)
+from eventide_adapters.format.write.java_hash import index_groups_of
 from eventide_adapters.format.write.keyed_records import combined, keyed_schema
-from eventide_core.ports import Storage
+from eventide_core.ports import KeyIndex, Storage
+from eventide_core.table.record_order import MergeRule
 from eventide_core.table.slice_read import SliceRead
 from eventide_core.table.write_shape import WriteShape
 
@@ -30,6 +49,9 @@ if TYPE_CHECKING:
 _HOME_PARTITION = "_eventide_home_partition"
 _HOME_FILE = "_eventide_home_file"
 _HOMES = "_eventide_homes"
+_NUMBER = "_eventide_index_group"
+_DECIDES = "_eventide_decides"
+_KEYS_AT_ONCE = 200_000
 Batches = Iterable[pa.RecordBatch]
 
 
@@ -41,11 +63,16 @@ def placed_schema(shape: WriteShape) -> StructType:
     return from_arrow_schema(keyed_schema(shape)).add(PLACE, StringType())
 
 
-def combined_by_key(keyed: DataFrame, shape: WriteShape) -> DataFrame:
-    """One version of each key of keyed records."""
+def keyed_columns(shape: WriteShape) -> StructType:
+    """The columns of keyed records."""
     from pyspark.sql.types import StructType
 
-    return keyed.repartition(RECORD_KEY).mapInArrow(_Combined(shape), StructType(placed_schema(shape).fields[:-1]))
+    return StructType(placed_schema(shape).fields[:-1])
+
+
+def combined_by_key(keyed: DataFrame, shape: WriteShape) -> DataFrame:
+    """One version of each key of keyed records."""
+    return keyed.repartition(RECORD_KEY).mapInArrow(_Combined(shape), keyed_columns(shape))
 
 
 def placed_by_key(
@@ -65,6 +92,121 @@ def placed_by_key(
     joined = keyed.join(by_key, RECORD_KEY, "left")
     ordered = joined.select(*(f"`{name}`" for name in (*keyed_schema(shape).names, _HOMES)))
     return ordered.mapInArrow(_Settled(shape, moves), schema)
+
+
+def placed_by_index(
+    keyed: DataFrame,
+    slices: Sequence[SliceRead],
+    shape: WriteShape,
+    storage: Storage,
+    index: KeyIndex,
+    *,
+    moves: bool,
+) -> DataFrame:
+    """What `placed_by_key` returns, by the index. A place that is not among `slices` shows that the index is of another
+    moment than they are."""
+    from pyspark.sql import functions
+    from pyspark.sql.types import IntegerType, StringType
+
+    groups = min(index.file_groups, 4 * parallelism(keyed.sparkSession))
+    numbered = keyed.mapInArrow(_Numbered(index), keyed_columns(shape).add(_NUMBER, IntegerType()))
+    by_number = numbered.repartition(groups, _NUMBER).sortWithinPartitions(_NUMBER, RECORD_KEY)
+    homes = keyed_columns(shape).add(_HOME_PARTITION, StringType()).add(_HOME_FILE, StringType())
+    located = by_number.mapInArrow(_Located(shape, index, moves), homes.add(_DECIDES, StringType()))
+    if moves and shape.records.merge_rule is not MergeRule.COMMIT_TIME_ORDERING:
+        spread = functions.when(functions.col(_DECIDES) == "", functions.col(RECORD_KEY)).otherwise(
+            functions.concat(_HOME_PARTITION, functions.lit("/"), _HOME_FILE)
+        )
+        located = located.repartition(spread).sortWithinPartitions(_DECIDES)
+    return located.mapInArrow(_Decided(tuple(slices), shape, storage, moves), placed_schema(shape))
+
+
+@dataclass(frozen=True, slots=True)
+class _Numbered:
+    """Adds the file group of the index that has each key."""
+
+    index: KeyIndex
+
+    def __call__(self, batches: Batches) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            keys = batch.column(batch.schema.get_field_index(RECORD_KEY))
+            numbers = index_groups_of(keys, self.index.file_groups)
+            yield batch.append_column(_NUMBER, pa.array(numbers, pa.int32()))
+
+
+@dataclass(frozen=True, slots=True)
+class _Located:
+    """Looks up keys, sorted by file groups of the index, and adds their homes.
+
+    _DECIDES has partition and file ID of the homes whose rows decide; otherwise, it is empty.
+    """
+
+    shape: WriteShape
+    index: KeyIndex
+    moves: bool
+
+    def __call__(self, batches: Batches) -> Iterator[pa.RecordBatch]:
+        look_up = IndexLookup(self.index)
+        for number, rows in _runs(batches, _NUMBER, _KEYS_AT_ONCE):
+            keyed = rows.drop_columns([_NUMBER]).cast(keyed_schema(self.shape))
+            coded: Any = keyed.column(RECORD_KEY).combine_chunks().dictionary_encode()
+            codes = coded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
+            places = look_up((number, coded.dictionary)).take(codes)
+            decides = is_decided_at_home(keyed, places, self.shape, moves=self.moves)
+            texts: tuple[Any, ...] = (places.partitions, places.file_ids, "/")
+            home = pc.binary_join_element_wise(*texts)
+            chosen = pc.if_else(pa.array(decides), home, pa.scalar("")).fill_null("")
+            located = keyed.append_column(_HOME_PARTITION, places.partitions)
+            located = located.append_column(_HOME_FILE, places.file_ids).append_column(_DECIDES, chosen)
+            yield from located.combine_chunks().to_batches()
+
+
+@dataclass(frozen=True, slots=True)
+class _Decided:
+    """Maps keyed records with their homes, sorted by _DECIDES, to keyed records with places."""
+
+    slices: tuple[SliceRead, ...]
+    shape: WriteShape
+    storage: Storage
+    moves: bool
+
+    def __call__(self, batches: Batches) -> Iterator[pa.RecordBatch]:
+        known = {f"{found.partition}/{found.file_id}": found for found in self.slices}
+        lookup = HomeLookup(self.storage)
+        for home, rows in _runs(batches, _DECIDES, _KEYS_AT_ONCE):
+            names = keyed_schema(self.shape)
+            keyed = rows.select(names.names).cast(names)
+            texts: Any = [
+                rows.column(name).combine_chunks().cast(pa.string()) for name in (_HOME_PARTITION, _HOME_FILE)
+            ]
+            places = Places(*texts)
+            if home in known:
+                placed = place_decided(
+                    keyed, places, [known[home]], self.shape, lambda tasks: [lookup(task) for task in tasks]
+                )
+            else:
+                placed = place_located(keyed, places, self.shape, moves=self.moves)
+            yield from placed.combine_chunks().to_batches()
+
+
+def _runs(batches: Batches, column: str, rows_max: int) -> Iterator[tuple[Any, pa.Table]]:
+    """The rows of each run of one value in a column, by which the batches are sorted; a long run in parts."""
+    waiting, count, current = list[pa.Table](), 0, None
+    for batch in batches:
+        table = pa.Table.from_batches([batch])
+        values: list[Any] = table.column(column).to_pylist()
+        begin = 0
+        while begin < len(values):
+            end = bisect_right(values, values[begin], begin)
+            if waiting and (values[begin] != current or count >= rows_max):
+                yield current, pa.concat_tables(waiting)
+                waiting, count = [], 0
+            current = values[begin]
+            waiting.append(table.slice(begin, end - begin))
+            count += end - begin
+            begin = end
+    if waiting:
+        yield current, pa.concat_tables(waiting)
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,9 +2,9 @@
 
 1. Executors compute keys and partition paths and check the records batch by batch, as for Arrow tables (`keyed_records`).
    Each record gets its place in a column.
-2. The driver gets the counts by place, and plans. To look keys up, the records are joined with the keys that the files of
-   their partitions hold (for global keys: with all live keys), which one task per slice reads. Spark persists the result, so
-   that the rows are computed once.
+2. The driver gets the counts by place, and plans. Global keys are looked up in the record index of the metadata table, if
+   the table has one. Otherwise, the records are joined with the keys that the files of their partitions hold (for global
+   keys: with all live keys), which one task per slice reads. Spark persists the result, so that the rows are computed once.
 3. The rows are shuffled by file group. A task has one group in memory at a time: it keeps one version of each key if the
    operation combines records, and writes the group's files.
 
@@ -26,7 +26,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from eventide.spark.engine import cause_of, parallelism, ship_packages
-from eventide.spark.global_keys import combined_by_key, placed_by_key, placed_schema
+from eventide.spark.global_keys import (
+    combined_by_key,
+    keyed_columns,
+    placed_by_index,
+    placed_by_key,
+    placed_schema,
+)
 from eventide.spark.types import arrow_schema_of
 from eventide_adapters.format.avro.schema import RECORD_KEY
 from eventide_adapters.format.write.arrow_records import assign_groups, hashed_texts
@@ -45,6 +51,7 @@ from eventide_adapters.format.write.keyed_records import (
 from eventide_adapters.format.write.record_writer import GroupRows, RowWriter
 from eventide_core import errors
 from eventide_core.errors import EngineError, EventideError
+from eventide_core.ports import KeyIndex
 from eventide_core.table.bucket import bucket_name
 from eventide_core.table.commit_metadata import WriteStat
 from eventide_core.table.file_group_write import FileGroupWrite, Placement
@@ -125,13 +132,35 @@ class SparkRecords:
         joined = new.join(held, [RECORD_KEY, PARTITION_PATH], "left").fillna("", [PLACE])
         return self._place(joined.select(*(f"`{name}`" for name in (*keyed_schema(self._required_shape).names, PLACE))))
 
-    def place_by_global_key(self, slices: Sequence[SliceRead], *, by_bloom: bool, moves: bool) -> tuple[Placement, ...]:  # noqa: ARG002
-        self.place_nowhere()
-        assert self._placed is not None
-        new, shape = self._placed.drop(PLACE), self._required_shape
+    def place_by_global_key(
+        self,
+        slices: Sequence[SliceRead],
+        *,
+        by_bloom: bool,  # noqa: ARG002
+        moves: bool,
+        index: KeyIndex | None = None,
+    ) -> tuple[Placement, ...]:
+        shape, storage = self._required_shape, self.writer.storage
+        if index is None:
+            self.place_nowhere()  # the rows are read once, although the join may read them again
+            assert self._placed is not None
+            new = self._placed.drop(PLACE)
+        else:
+            keyed = _Keyed(shape, self.is_delete)
+
+            def with_keys(batches: Batches) -> Iterator[pa.RecordBatch]:
+                for table in keyed(batches):
+                    yield from table.combine_chunks().to_batches()
+
+            new = self.rows.mapInArrow(with_keys, keyed_columns(shape))
         if self._combines:
             new = combined_by_key(new, shape)
-        return self._place(placed_by_key(new, slices, shape, self.writer.storage, moves=moves))
+        if index is not None:
+            placements = self._place(placed_by_index(new, slices, shape, storage, index, moves=moves))
+            known = {(found.partition, found.file_id) for found in slices}
+            if all((found.partition, found.place) in known for found in placements if found.place):
+                return placements
+        return self._place(placed_by_key(new, slices, shape, storage, moves=moves))
 
     def write(
         self, groups: Sequence[FileGroupWrite], *, on_done: Callable[[], None] | None = None

@@ -60,7 +60,7 @@ def test_the_file_lock_is_the_default_and_is_what_a_table_may_name() -> None:
 def test_a_table_that_names_another_lock_is_locked_only_with_the_option() -> None:
     zookeeper = "org.apache.hudi.client.transaction.lock.ZookeeperBasedLockProvider"
     storage = _table_that_names(zookeeper)
-    with pytest.raises(ConfigError, match=rf"{LOCK_PROVIDER}={zookeeper}.*not told to use it: set {LOCK_PROVIDER}"):
+    with pytest.raises(ConfigError, match=rf"{LOCK_PROVIDER}={zookeeper}.*not configured to use: set {LOCK_PROVIDER}"):
         open_lock(None, storage, OPTIONS, CLOCK, "us").acquire()
     assert storage.stat(".hoodie/lock") is None
     with open_lock("file-system-based", storage, OPTIONS, CLOCK, "us").acquire():

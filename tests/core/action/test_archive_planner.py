@@ -22,9 +22,15 @@ TERMS = ArchiveTerms(min_commits=3, max_commits=6, is_beyond_savepoint=False, ma
 
 
 def archived(
-    *others: Instant, terms: ArchiveTerms = TERMS, bounds: tuple[int, ...] = (), writes: int = 10
+    *others: Instant,
+    terms: ArchiveTerms = TERMS,
+    bounds: tuple[int, ...] = (),
+    strays: tuple[int, ...] = (),
+    writes: int = 10,
 ) -> list[int]:
-    facts = ArchiveFacts(Timeline.of([*WRITES[:writes], *others]), [t(n) for n in bounds], [t(COMPACTED)])
+    facts = ArchiveFacts(
+        Timeline.of([*WRITES[:writes], *others]), [t(n) for n in bounds], [t(COMPACTED)], [t(n) for n in strays]
+    )
     return [int(i.requested_time[-2:]) for i in instants_to_archive(facts, terms)]
 
 
@@ -55,7 +61,18 @@ def test_a_savepoint_holds_nothing_back_where_that_is_asked_for() -> None:
     assert archived(done(22, Action.SAVEPOINT), terms=beyond) == [10, 15, 20, 25, 30, 35, 40]
 
 
-def test_a_bound_of_cleaning_or_of_left_overs_stays_itself() -> None:
+@pytest.mark.parametrize("stray", range(9, 40))
+def test_the_timeline_never_starts_after_a_stray_left_over(stray: int) -> None:
+    """Whatever lies before the start counts as completed: the left-over would be read."""
+    gone = archived(strays=(stray,))
+    left = [instant for instant in WRITES if int(instant.requested_time[-2:]) not in gone]
+    start = Timeline.of(left).start
+    assert start is not None
+    assert not gone or start < t(stray)
+    assert len(gone) == max(0, sum(int(i.requested_time[-2:]) < stray for i in WRITES) - 1)
+
+
+def test_a_bound_of_cleaning_stays_itself() -> None:
     assert archived(bounds=(20, 30)) == [10, 15]
     assert archived(bounds=(5,)) == []
 

@@ -2,9 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
-from eventide_core.table.archived_timeline import HistoryFileName, archive_log_number, manifest_name, manifest_version
+from eventide_core.table.archived_timeline import (
+    HistoryFileName,
+    MergeLimits,
+    archive_log_number,
+    files_to_merge,
+    logs_to_merge,
+    manifest_name,
+    manifest_version,
+    merged_file_name,
+)
 
 
 def _t(number: int) -> str:
@@ -56,3 +67,47 @@ def test_an_archive_log_has_its_number_in_its_name() -> None:
         None,
         None,
     ]
+
+
+LIMITS = MergeLimits(level_files=3, level_bytes_max=100, log_files=3, small_log_bytes_max=10)
+
+
+def _files(*sizes: int, level: int = 0) -> list[tuple[HistoryFileName, int]]:
+    """Files of one instant each, the newest first."""
+    files = [(HistoryFileName(_t(n), _t(n), f"{n}", level), size) for n, size in enumerate(sizes)]
+    return files[::-1]
+
+
+def _merged(files: list[tuple[HistoryFileName, int]], level: int = 0) -> list[int]:
+    return [int(file.name) for file in files_to_merge(files, level, LIMITS)]
+
+
+def test_the_oldest_files_of_a_level_are_merged_as_soon_as_they_are_a_batch() -> None:
+    assert _merged(_files(1, 1)) == []
+    assert _merged(_files(1, 1, 1)) == [0, 1, 2]
+    assert _merged(_files(1, 1, 1, 1)) == [0, 1, 2]
+    assert _merged(_files(1, 1, 1), level=1) == []
+    assert _merged([*_files(1, 1), *_files(1, 1, 1, level=1)], level=1) == [0, 1, 2]
+
+
+def test_a_merge_ends_with_the_file_that_makes_it_large_and_leaves_out_a_large_one() -> None:
+    assert _merged(_files(60, 60, 60)) == [0, 1]
+    assert _merged(_files(101, 60, 30)) == [1, 2]
+    assert _merged(_files(101, 101, 60)) == []
+    assert _merged(_files(101, 101, 60, 1, 1, 1)) == [2, 3, 4]
+
+
+def test_a_merged_file_covers_its_sources_one_level_up() -> None:
+    sources = [HistoryFileName(_t(6), _t(1), "a", 1), HistoryFileName(_t(4), _t(2), "b", 1)]
+    assert merged_file_name(sources) == f"{_t(1)}_{_t(6)}_2.parquet"
+    assert HistoryFileName.parse(merged_file_name(sources)) == HistoryFileName(
+        _t(6), _t(1), merged_file_name(sources), 2
+    )
+
+
+def test_on_version_6_the_newest_logs_up_to_a_large_one_are_merged() -> None:
+    assert logs_to_merge([(1, 1), (2, 1)], LIMITS) == ()
+    assert logs_to_merge([(3, 1), (1, 1), (2, 1)], LIMITS) == (1, 2, 3)
+    assert logs_to_merge([(1, 1), (2, 11), (3, 1), (4, 10), (5, 1), (6, 1)], LIMITS) == (3, 4, 5, 6)
+    assert logs_to_merge([(1, 1), (2, 1), (3, 11)], LIMITS) == ()
+    assert logs_to_merge([(1, 1), (2, 1), (3, 1)], replace(LIMITS, log_files=None)) == ()

@@ -147,9 +147,12 @@ REFUSED = {
     ("hoodie.bootstrap.base.path", "/old"): "keeps columns outside of it, in /old",
     ("hoodie.record.merge.mode", "CUSTOM"): "by code that only its owner's engine has",
     ("hoodie.table.partial.update.mode", "KEEP_VALUES"): "neither IGNORE_DEFAULTS nor FILL_UNAVAILABLE",
-    ("hoodie.table.partial.update.mode", "FILL_UNAVAILABLE"): "unavailable.value, the text that stands for a value",
-    ("hoodie.record.merge.property.hoodie.payload.delete.field", "op"): "delete.marker, which no reader can follow",
-    ("hoodie.record.merge.property.hoodie.payload.delete.marker", "D"): "delete.field, which no reader can follow",
+    (
+        "hoodie.table.partial.update.mode",
+        "FILL_UNAVAILABLE",
+    ): "unavailable.value, the string that stands for an unavailable value",
+    ("hoodie.record.merge.property.hoodie.payload.delete.field", "op"): "delete.marker, which no reader can apply",
+    ("hoodie.record.merge.property.hoodie.payload.delete.marker", "D"): "delete.field, which no reader can apply",
     ("hoodie.record.merge.property.com.acme.rate", "3"): "doesn't know what it does to a merge",
 }
 
@@ -167,17 +170,44 @@ def test_what_would_change_the_rows_unseen_is_refused_with_the_reason(key: str, 
         ("PartialUpdateAvroPayload", "fills what is null"),
         ("OverwriteNonDefaultsWithLatestAvroPayload", "keeps the older value"),
         ("debezium.PostgresDebeziumAvroPayload", "fills what Postgres left out"),
-        ("debezium.MySqlDebeziumAvroPayload", "upgrade it to version 9"),
-        ("AWSDmsAvroPayload", "upgrade it to version 9"),
-        ("debezium.PostgresDebeziumAvroPayload", "upgrade it to version 9"),
-        ("PartialUpdateAvroPayload", "upgrade it to version 9"),
+        ("debezium.MySqlDebeziumAvroPayload", "orders by places in MySQL's log"),
+        ("PartialUpdateAvroPayload", "then upgrade it to version 9"),
         ("ExpressionPayload", "MERGE INTO"),
     ],
 )
 def test_a_payload_that_does_more_than_order_is_refused_with_what_it_does(payload: str, why: str) -> None:
-    with pytest.raises(UnsupportedTableError, match=rf"{payload} .*compact this table with Hudi itself") as refusal:
+    with pytest.raises(UnsupportedTableError, match=rf"{payload} .*compact this table with") as refusal:
         _config(V6, hoodie__compaction__payload__class=f"org.apache.hudi.common.model.{payload}")
     assert why in str(refusal.value)
+
+
+@pytest.mark.parametrize(
+    ("payload", "rule", "partial_update", "marker"),
+    [
+        ("AWSDmsAvroPayload", MergeRule.COMMIT_TIME_ORDERING, None, DeleteMarker("Op", "D")),
+        ("OverwriteNonDefaultsWithLatestAvroPayload", MergeRule.COMMIT_TIME_ORDERING, PartialUpdate(None), None),
+        ("PartialUpdateAvroPayload", MergeRule.EVENT_TIME_ORDERING, PartialUpdate(None), None),
+    ],
+)
+def test_below_version_9_hudi_1_merges_payloads_by_rules_of_version_9(
+    payload: str, rule: MergeRule, partial_update: PartialUpdate | None, marker: DeleteMarker | None
+) -> None:
+    of_payload = {"hoodie.compaction.payload.class": f"org.apache.hudi.common.model.{payload}"}
+    of_6 = V6 | of_payload | {"hoodie.table.precombine.field": "-", "hoodie.table.ordering.fields": "ts"}
+    for properties in (V9 | FLINKS | of_payload, of_6):
+        config = _config(properties)
+        assert config.reader_rules == (config.merge_rule,) == (rule,)
+        assert (config.partial_update, config.delete_marker) == (partial_update, marker)
+        assert config.orders_deletes == (payload != "PartialUpdateAvroPayload")
+    with pytest.raises(UnsupportedTableError, match="compact this table with Hudi itself"):
+        _config(V9 | FLINKS | of_payload, hoodie__table__version="9")
+
+
+def test_the_payload_of_aws_dms_merges_in_tables_of_hudi_0x_as_overwriting_does() -> None:
+    config = _config(V6, hoodie__compaction__payload__class="org.apache.hudi.common.model.AWSDmsAvroPayload")
+    assert config.merge_rule is MergeRule.HUDI_0X_OVERWRITE_WITH_LATEST
+    assert set(config.reader_rules) == {config.merge_rule, MergeRule.COMMIT_TIME_ORDERING}
+    assert config.delete_marker == DeleteMarker("Op", "D")
 
 
 def test_a_merger_of_ones_own_is_refused() -> None:

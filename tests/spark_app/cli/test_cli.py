@@ -220,7 +220,7 @@ def test_a_pending_write_is_in_no_plans_way(tmp_path: Path) -> None:
     planned = run_json("plan", inflight, "--before", T, "--link-mode", "copy")
     assert (planned["waits_for"], len(planned["beside"])) == (None, 1)
     assert planned["instant"] < planned["beside"][0]
-    assert "keeps no heartbeat" in planned["notes"][-1]
+    assert "has no heartbeat" in planned["notes"][-1]
     assert content_of(tmp_path) == before
 
 

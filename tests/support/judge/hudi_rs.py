@@ -21,7 +21,7 @@ def read(
     end: str | None = None,
     options: Mapping[str, str] | None = None,
 ) -> pa.Table:
-    """All columns that hudi-rs shows, in no certain order of rows. Raises what hudi-rs raises."""
+    """All columns that hudi-rs returns, with the rows in any order. Raises the errors of hudi-rs."""
     incremental = query == "incremental"
     chosen = HudiReadOptions().with_query_type(HudiQueryType.Incremental if incremental else HudiQueryType.Snapshot)
     if query == "read_optimized":

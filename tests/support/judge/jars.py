@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from support.maven import MavenJar
 
-# The bundle shades what it needs; these two come with Spark.
+# The bundle shades its dependencies, except for these two, which come with Spark.
 _FROM_SPARK = ("org.apache.hive:hive-storage-api", "org.slf4j:slf4j-api")
 
 BUNDLES = {
@@ -17,7 +17,7 @@ BUNDLES = {
     }.items()
 }
 
-# The Java client alone: the bundle of the same version has everything that it needs.
+# The Java client alone, because the bundle of the same version contains all its dependencies.
 _IN_THE_BUNDLE = (
     "org.apache.hudi:hudi-client-common",
     "org.apache.hudi:hudi-common",
@@ -31,7 +31,7 @@ JAVA_CLIENTS = {
     version: MavenJar(f"org.apache.hudi:hudi-java-client:{published}", sha256, _IN_THE_BUNDLE)
     for version, published, sha256 in (
         ("0.15.0", "0.15.0", "0ee4a64d94c6c7d97d152755ac7073761d8835d6d5aced6444094208a0b78c04"),
-        # Maven Central has no Java client 1.0.2; the one before it runs on 1.0.2's classes.
+        # Maven Central has no Java client 1.0.2. The previous one runs on 1.0.2's classes.
         ("1.0.2", "1.0.1", "cc411b4b29789e79179889b0699213b89108a03475909c5e76b2bbb500121a7e"),
         ("1.1.1", "1.1.1", "7f9c51225cb4432c2ea7d737bd31f7762c746d1560aadb843772bf549fea582b"),
         ("1.2.0", "1.2.0", "5416eb8f57d179a9ac6e6d2b424420b5dad67f32368521d1499d02df69a1a69a"),
@@ -57,7 +57,7 @@ AWS_LOCK = MavenJar(
 )
 """Hudi's lock in DynamoDB, with the AWS libraries that it needs. Maven Central has no later version of this module."""
 
-# Delta Lake, which benchmarks/ sets beside eventide; ANTLR comes with Spark.
+# Delta Lake, which benchmarks/ compares with eventide. ANTLR comes with Spark.
 DELTA = (
     MavenJar(
         "io.delta:delta-spark_2.12:3.3.2",

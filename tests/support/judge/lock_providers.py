@@ -5,19 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
-import pyspark
-from py4j.java_gateway import GatewayParameters, JavaGateway, launch_gateway
 from py4j.protocol import Py4JJavaError
 
 from eventide.spark.java_home import find_java_home
 from support.judge.hudi_judge import judge_environment, judge_python
 from support.judge.jars import AWS_LOCK, BUNDLES
 from support.maven import maven_jar, maven_jars
+from support.servers.java_process import JavaProcess, java_process
 
 WAIT_MS = 60_000
-# What a writer of Hudi sets by default, and a provider of its own reads.
+# Hudi's writers set these defaults; a provider that is created without a writer needs them.
 DEFAULTS = {
     "hoodie.write.lock.wait_time_ms": str(WAIT_MS),
     "hoodie.write.lock.wait_time_ms_between_retry": "1000",
@@ -29,17 +28,16 @@ DEFAULTS = {
 
 
 class HudiLock:
-    """A provider of Hudi in a process of its own. Used by one thread: ZooKeeper's lock belongs to a thread of Java."""
+    """A lock provider of Hudi in its own process. Use it from one thread: ZooKeeper's lock belongs to a Java thread."""
 
-    def __init__(self, process: Any, gateway: Any, provider: Any) -> None:
-        self._process = process
-        self._gateway = gateway
+    def __init__(self, java: JavaProcess, provider: Any) -> None:
+        self._java = java
         self._provider = provider
 
     def try_acquire(self, wait_ms: int = WAIT_MS) -> bool:
-        """Some providers answer False where the lock is not free in time, others raise."""
+        """Whether it got the lock. If the lock is not free in time, some providers return False, others raise."""
         try:
-            unit = self._gateway.jvm.java.util.concurrent.TimeUnit.MILLISECONDS
+            unit = self._java.jvm.java.util.concurrent.TimeUnit.MILLISECONDS
             return bool(self._provider.tryLock(wait_ms, unit))
         except Py4JJavaError as failure:
             if "HoodieLockException" in str(failure.java_exception):
@@ -47,7 +45,7 @@ class HudiLock:
             raise
 
     def acquire(self) -> None:
-        """Waits until it is held, as Hudi's LockManager does."""
+        """Waits until it has the lock, as Hudi's LockManager does."""
         while not self.try_acquire():
             continue
 
@@ -55,40 +53,30 @@ class HudiLock:
         self._provider.unlock()
 
     def kill(self) -> None:
-        """The process, where it stands."""
-        self._process.kill()
-        self._process.wait()
+        """Kills the process immediately."""
+        self._java.process.kill()
+        self._java.process.wait()
 
 
 @contextmanager
 def hudi_lock(version: str, provider: str, options: Mapping[str, str], log: Path) -> Iterator[HudiLock]:
-    """Raises JudgeUnavailableError, JavaNotFoundError, JarUnavailableError."""
+    """A lock provider for the length of the block.
+
+    Raises JudgeUnavailableError, JavaNotFoundError, JarUnavailableError.
+    """
     environment = judge_environment()
     jars = [maven_jar(BUNDLES[version], python=judge_python(), environment=environment)]
     if ".aws." in provider:
         jars += maven_jars(AWS_LOCK, python=judge_python(), environment=environment)
     spark_jars = next(judge_python().parent.parent.glob("lib/python3*/site-packages/pyspark/jars"))
-    py4j = next((Path(pyspark.__file__).parent / "jars").glob("py4j-*.jar"))
-    with log.open("w") as output:
-        port, process = cast(Any, launch_gateway)(
-            jarpath=str(py4j),
-            classpath=":".join([*map(str, jars), f"{spark_jars}/*"]),
-            # The AWS libraries read their region from here alone.
-            javaopts=["-Xmx256m", "-XX:TieredStopAtLevel=1", "-Daws.region=us-east-1"],
-            java_path=str(Path(environment.get("JAVA_HOME") or find_java_home(), "bin", "java")),
-            die_on_exit=True,
-            return_proc=True,
-            redirect_stdout=output,
-            redirect_stderr=output,
-        )
-        gateway: Any = JavaGateway(gateway_parameters=GatewayParameters(port=port, enable_memory_management=False))
+    java = Path(environment.get("JAVA_HOME") or find_java_home(), "bin", "java")
+    # The AWS libraries read their region only from here.
+    settings = ["-Xmx256m", "-XX:TieredStopAtLevel=1", "-Daws.region=us-east-1"]
+    with java_process(java, [*map(str, jars), f"{spark_jars}/*"], settings, log) as started:
         try:
-            yield HudiLock(process, gateway, _provider(gateway.jvm, provider, {**DEFAULTS, **options}))
+            yield HudiLock(started, _provider(started.jvm, provider, {**DEFAULTS, **options}))
         finally:
-            gateway.close()
-            process.stdin.close()
-            process.kill()
-            process.wait()
+            started.process.kill()
 
 
 def _provider(java: Any, provider: str, options: Mapping[str, str]) -> Any:

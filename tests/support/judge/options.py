@@ -1,7 +1,7 @@
-"""Hudi's options, in parts that make up a table: `MERGE_ON_READ | BUCKET_INDEX | table_version(9)`.
+"""Hudi's options, in parts that are combined for a table: `MERGE_ON_READ | BUCKET_INDEX | table_version(9)`.
 
-Record key `id`, partition column `part`, event time and ordering field `event_ts`, unless a table says else.
-Nothing runs unasked: no compaction, cleaning or archival, and no growing of small files.
+Record key `id`, partition column `part`, event time and ordering field `event_ts`, unless a table has others. Nothing
+runs automatically: no compaction, cleaning or archival, and no growing of small files.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ MERGE_ON_READ = {
     "hoodie.datasource.write.precombine.field": "event_ts",
     "hoodie.datasource.write.hive_style_partitioning": "true",
     "hoodie.payload.event.time.field": "event_ts",
-    # Hudi 0.15 loses the order of late rows in a compaction that isn't told this.
+    # Without this option, Hudi 0.15 ignores the order of late rows in a compaction.
     "hoodie.payload.ordering.field": "event_ts",
     "hoodie.write.track.event.time.watermark": "true",
     "hoodie.compact.inline": "false",
@@ -29,7 +29,7 @@ MERGE_ON_READ = {
     "hoodie.parquet.small.file.limit": "0",
     # The default, for 60,000 keys, makes every base file 150 KB larger.
     "hoodie.index.bloom.num_entries": "1000",
-    # Hudi 0.15 turns the legacy format on for a small decimal, then fails to compact arrays written in it.
+    # Hudi 0.15 enables the legacy format for a small decimal, and then fails to compact arrays written in it.
     "hoodie.parquet.writelegacyformat.enabled": "false",
     "hoodie.embed.timeline.server": "false",
     "hoodie.table.timeline.timezone": "UTC",
@@ -44,7 +44,7 @@ BUCKET_INDEX = {
 SIMPLE_INDEX = {"hoodie.index.type": "SIMPLE"}
 BLOOM_INDEX = {"hoodie.index.type": "BLOOM"}
 IN_MEMORY_INDEX = {"hoodie.index.type": "INMEMORY"}
-"""Lives as long as a judge does. Hudi writes inserts as logs, without a base file, under no other index of its own."""
+"""Valid as long as the judge runs. No other index of Hudi's own writes inserts as log files without a base file."""
 
 NO_METADATA_TABLE = {"hoodie.metadata.enable": "false"}
 METADATA_TABLE = {
@@ -78,22 +78,24 @@ DIRECTORIES_OF_DATES = {
 }
 """A date becomes a path of three directories, as in `2026/11/21`."""
 LOG_COMPACTION = {"hoodie.log.compaction.inline": "true", "hoodie.log.compaction.blocks.threshold": "3"}
-"""A log compaction follows the write wherever a slice has three log blocks."""
+"""A log compaction follows a write if a slice has three log blocks."""
 
 DELETED_PARTITION = {"hoodie.datasource.write.partitions.to.delete": "part=c"}
-"""What the operation `delete_partition` deletes; other operations skip it."""
+"""The partitions that `delete_partition` deletes. Other operations ignore this option."""
 
 ARCHIVED_EARLY = {
     "hoodie.archive.automatic": "true",
     "hoodie.keep.min.commits": "2",
     "hoodie.keep.max.commits": "3",
     "hoodie.commits.archival.batch": "1",
-    # Else archival stops at the commits that the next clean and the next compaction would need.
+    # Otherwise, archival stops at the commits that the next clean and the next compaction need.
     "hoodie.clean.commits.retained": "1",
     "hoodie.cleaner.commits.retained": "1",
     "hoodie.compact.inline.max.delta.commits": "1",
 }
-"""Each write archives all but the last two or three: logs of archived commits stay in use, as nothing compacts."""
+"""Each write archives all but the last two or three instants. Log files of archived commits stay in use, because
+nothing compacts.
+"""
 
 AVRO_LOG_BLOCKS = {"hoodie.logfile.data.block.format": "avro"}
 PARQUET_LOG_BLOCKS = {"hoodie.logfile.data.block.format": "parquet"}
@@ -119,5 +121,5 @@ def table_name(name: str) -> dict[str, str]:
 
 
 def table_version(version: int) -> dict[str, str]:
-    """The options by which Hudi 1 writes a table of `version` and leaves it at that."""
+    """The options with which Hudi 1 writes a table of `version` and doesn't upgrade it."""
     return {"hoodie.write.table.version": str(version), "hoodie.write.auto.upgrade": "false"}

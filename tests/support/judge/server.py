@@ -1,15 +1,15 @@
-"""Real Hudi in one JVM: answers JSON requests, one a line, on the socket SCRATCH/socket, until its standard input closes.
+"""Real Hudi in one JVM: answers JSON requests, one per line, on the socket SCRATCH/socket.
 
-Usage: `python server.py JAR SCRATCH [METASTORE]`, the last one the address of a Hive Metastore that has its tables.
-Each connection has a Spark session of its own; sessions share the tables that they create. Prints a line once it listens.
-Runs with PySpark 3.5 and imports nothing of the project.
+Usage: `python server.py JAR SCRATCH [METASTORE]`. METASTORE is the address of a Hive Metastore that contains its
+tables. Each connection has its own Spark session; sessions share the tables that they create. Prints a line when it
+listens, and ends when its standard input closes. Runs with PySpark 3.5 and imports nothing of the project.
 
-    request   {"method": "write" | "together" | "read" | "ask" | "sql" | "timeline" | "serialized_deletes" | "storage_lock"
-               | "begin_stream" | "begin_loops" | "failures" | "end_writers",
+    request   {"method": "write" | "together" | "read" | "ask" | "sql" | "timeline" | "serialized_deletes"
+               | "storage_lock" | "begin_stream" | "begin_loops" | "failures" | "end_writers",
                ...arguments}
     response  {"ok": value} or {"error": message}
 
-Rows travel as Parquet: a request names the file to read, a response the directory that was written.
+Rows are passed as Parquet: a request names the file to read, a response the directory that was written.
 """
 
 from __future__ import annotations
@@ -26,13 +26,15 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-# Spark's launcher and the JVM write to descriptor 1: it becomes standard error; the only line goes to a private copy.
+# Spark's launcher and the JVM write to descriptor 1, which becomes standard error. Only the single line goes to a
+# private copy.
 READY = os.fdopen(os.dup(1), "w", encoding="utf-8")
 os.dup2(2, 1)
 
 from pyspark.sql import DataFrame, SparkSession, functions  # noqa: E402
 
-# Hudi's incremental queries set these in the session, and so for every later query, which then may go another way.
+# Hudi's incremental queries set these options in the session, and so for every later query, which can then take another
+# code path.
 SET_BY_HUDI = (
     "spark.sql.parquet.filterPushdown",
     "spark.sql.parquet.recordLevelFilter.enabled",
@@ -57,13 +59,14 @@ def spark_session(jar: str, scratch: str, metastore: str | None) -> SparkSession
         .config("spark.sql.shuffle.partitions", "2")
         .config("spark.default.parallelism", "2")
         .config("spark.sql.session.timeZone", "UTC")
-        # Many plans and little data: what the optimizing compiler and a collector on many threads gain later costs more now.
+        # Many plans and little data: here, the optimizing compiler and a multi-threaded collector cost more than they
+        # gain later.
         .config("spark.driver.extraJavaOptions", "-Duser.timezone=UTC -XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
         .config("spark.driver.memory", "2g")
         .config("spark.driver.bindAddress", "127.0.0.1")
         .config("spark.driver.host", "127.0.0.1")
         .config("spark.ui.enabled", "false")
-        # Answers must hold timestamps as such, not as the INT96 that Spark 3 writes unasked.
+        # Answers must contain timestamps as such, not as INT96, which is Spark 3's default.
         .config("spark.sql.parquet.outputTimestampType", "TIMESTAMP_MICROS")
     )
     if metastore is not None:
@@ -74,7 +77,7 @@ def spark_session(jar: str, scratch: str, metastore: str | None) -> SparkSession
 
 
 def _session_of(spark: SparkSession, settings: dict[str, str]) -> SparkSession:
-    """A session of its own in the same JVM, with the same tables."""
+    """A separate session in the same JVM, with the same tables."""
     session = spark.newSession()
     for key, value in settings.items():
         session.conf.set(key, value)
@@ -82,7 +85,7 @@ def _session_of(spark: SparkSession, settings: dict[str, str]) -> SparkSession:
 
 
 class Hudi:
-    """What the judge can be asked: each method is one request."""
+    """The requests to the judge: each method is one."""
 
     def __init__(self, spark: SparkSession, scratch: str) -> None:
         self._spark = spark
@@ -98,7 +101,7 @@ class Hudi:
         frame.write.format("hudi").options(**options).mode(mode).save(path)
 
     def together(self, turns: list[list[dict[str, Any]]]) -> list[str | None]:
-        """Several turns at once, the requests of each one after the other: what stopped each, None if nothing did."""
+        """Runs several sequences of requests at the same time. Returns the error of each sequence, None if it had none."""
         with ThreadPoolExecutor(AT_ONCE) as threads:
             return list(threads.map(self._turn, turns))
 
@@ -111,14 +114,14 @@ class Hudi:
         return None
 
     def begin_stream(self, path: str, source: str, checkpoint: str, options: dict[str, str]) -> None:
-        """A stream that takes the files of `source`, each a micro-batch, until `end_writers`."""
+        """Starts a stream that reads each file of `source` as a micro-batch, until `end_writers`."""
         schema = self._spark.read.parquet(source).schema
         frame = self._small.readStream.schema(schema).option("maxFilesPerTrigger", 1).parquet(source)
         stream = frame.coalesce(1).writeStream.format("hudi").options(**options).outputMode("append")
         self._streams.append(stream.option("checkpointLocation", checkpoint).start(path))
 
     def begin_loops(self, path: str, loops: list[list[str]], truths: list[str], options: dict[str, str]) -> None:
-        """Writers that each write one file after the other at the same time, and note which are committed."""
+        """Starts concurrent writers, each of which writes one file after another and records the committed ones."""
         self._are_over.clear()
         for files, truth in zip(loops, truths, strict=True):
             loop = threading.Thread(target=self._loop, args=(path, files, truth, options), daemon=True)
@@ -139,12 +142,15 @@ class Hudi:
                 acknowledged.flush()
 
     def failures(self) -> list[str]:
-        """What stopped a stream or a loop."""
+        """The errors that stopped a stream or a loop."""
         stopped = [stream.exception() for stream in self._streams]
         return self._failed + [_message_of(failure) for failure in stopped if failure is not None]
 
     def end_writers(self) -> list[str]:
-        """Lets the writers end what they are at; streams all files that there are. What stopped one before."""
+        """Lets the writers finish what they are writing; streams read all existing files.
+
+        Returns what had stopped one before.
+        """
         self._are_over.set()
         for loop in self._loops:
             loop.join()
@@ -157,17 +163,17 @@ class Hudi:
         return found
 
     def statements(self, statements: list[str], settings: dict[str, str]) -> None:
-        """Statements of a session of their own, so that its settings are nobody else's."""
+        """Runs statements in a separate session, so that its settings affect nothing else."""
         session = _session_of(self._spark, {**UNCOMPILED, **settings})
         for statement in statements:
             session.sql(statement).collect()
 
     def read(self, path: str, options: dict[str, str]) -> str:
-        # As one task: to prepare a task takes longer than to read the few rows of a file group.
+        # As a single task, because preparing a task takes longer than reading the few rows of a file group.
         return self._answer(self._spark.read.format("hudi").options(**options).load(path).coalesce(1))
 
     def ask(self, questions: list[dict[str, Any]]) -> str:
-        """Many reads in one job: the rows of all, each with the number of its question in the column `question`."""
+        """Runs many reads in one job. Returns all rows, each with the number of its question in the column `question`."""
         frames = [
             self._small.read.format("hudi")
             .options(**question["options"])
@@ -195,7 +201,10 @@ class Hudi:
         return [_instant(instant) for instant in client.getActiveTimeline().getInstants()]
 
     def serialized_deletes(self, partition: str, deletes: dict[str, int | None]) -> str:
-        """What Hudi's own serializer makes of deletes, in hexadecimal: of HoodieKey[] where none has an ordering value."""
+        """The output of Hudi's own serializer for deletes, in hexadecimal.
+
+        The type is HoodieKey[] if no delete has an ordering value.
+        """
         context: Any = self._spark.sparkContext
         hudi = context._jvm.org.apache.hudi.common
         if all(ordering is None for ordering in deletes.values()):
@@ -209,7 +218,7 @@ class Hudi:
         return bytes(hudi.util.SerializationUtils.serialize(array)).hex()
 
     def storage_lock(self, document: str) -> str:
-        """A lock's document as Hudi writes what it has read of this one."""
+        """A lock's document, read and written again by Hudi."""
         context: Any = self._spark.sparkContext
         models = context._jvm.org.apache.hudi.client.transaction.lock.models
         content = context._jvm.java.io.ByteArrayInputStream(document.encode())
@@ -232,7 +241,7 @@ class Hudi:
 
 def _instant(instant: Any) -> dict[str, str | None]:
     methods = {method.getName() for method in instant.getClass().getMethods()}
-    # Hudi 1 renamed getTimestamp and brought completion times.
+    # Hudi 1 renamed getTimestamp and introduced completion times.
     has_completion_time = "requestedTime" in methods
     return {
         "requested_time": instant.requestedTime() if has_completion_time else instant.getTimestamp(),
@@ -249,13 +258,13 @@ def _message_of(failure: Exception) -> str:
 
 
 def serve(connection: socket.socket, hudi: Hudi) -> None:
-    """Answers one request after the other, until the other side hangs up."""
+    """Answers one request after another, until the connection is closed."""
     with connection, connection.makefile("rw", encoding="utf-8") as lines:
         for line in lines:
             request = json.loads(line)
             try:
                 answer: dict[str, object] = {"ok": getattr(hudi, request.pop("method"))(**request)}
-            # Whatever Hudi throws is an answer: the asking test decides what it means.
+            # Any error of Hudi is an answer: the test decides what it means.
             except Exception as failure:
                 answer = {"error": _message_of(failure)}
             lines.write(json.dumps(answer) + "\n")
@@ -263,7 +272,7 @@ def serve(connection: socket.socket, hudi: Hudi) -> None:
 
 
 def end_with_input() -> None:
-    """Ends this process and its JVM, even in the middle of a request: both are in a group of their own."""
+    """Ends this process and its JVM, even during a request. Both are in their own process group."""
     while os.read(0, 1):
         pass
     os.killpg(os.getpgrp(), signal.SIGKILL)

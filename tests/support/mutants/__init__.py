@@ -1,7 +1,7 @@
-"""The mutants: known errors, each switched on by a patch of the code under test, with the steps that show it.
+"""The mutants: known errors, each enabled by a patch of the code under test, with the steps that reveal it.
 
-The numbers are those of docs/verification.md. `is_wrong` patches; `happens` lives through a short history with a kit that
-checks every promise at each step. Without the patch nothing is found, with it something is.
+The numbers are those of docs/verification.md. `is_wrong` applies the patch. `happens` runs a short history with a kit
+that checks every invariant at each step. Without the patch, nothing is found; with it, something is.
 """
 
 from __future__ import annotations

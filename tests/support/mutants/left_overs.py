@@ -75,7 +75,7 @@ def _renamed(op: PlannedOperation, attribute: str) -> PlannedOperation:
 
 
 def _torn_copies(patch: pytest.MonkeyPatch) -> None:
-    """A copy that is half there after a crash, and an executor that takes it for whole."""
+    """A copy that is incomplete after a crash, and an executor that considers it complete."""
     torn: list[str] = []
 
     def copy(storage: MemoryStorage, source: str, target: str) -> bool:
@@ -91,7 +91,7 @@ def _torn_copies(patch: pytest.MonkeyPatch) -> None:
 
 
 def _plan_for_eventide_alone(patch: pytest.MonkeyPatch) -> None:
-    """Written so, and read without a second look."""
+    """A plan that other engines can't run, and code that doesn't check for it."""
     real: Any = vars(plan_avro)["_encode_operation"]
 
     def encode(plan: CompactionPlan, planned: PlannedOperation) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""A mutant, and the steps of the short histories in which it shows."""
+"""A mutant, and the steps of the short histories that reveal it."""
 
 from __future__ import annotations
 
@@ -89,6 +89,6 @@ PLAIN = (writes(BASE, BEFORE_T, AFTER_T), compacts(3))
 
 
 def writer_unchecked(patch: pytest.MonkeyPatch) -> None:
-    """As one of Hudi's that is told to be alone: it looks for no conflict."""
+    """A write like that of a Hudi writer that expects to be alone: it checks for no conflict."""
     patch.setattr(write_instants, "check_plan", lambda *_: None)
     patch.setattr(write_instants, "check_write", lambda *_: None)

@@ -1,4 +1,4 @@
-"""Compactions beside writes that are open, and beside other plans."""
+"""Compactions beside open writes, and beside other plans."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from support.mutants.mutant import (
 
 
 def _compacts_while_a_write_is_pending(table: LivingTable) -> None:
-    """The write was requested first, and completes last."""
+    """The write was requested first and completes last."""
     changes: Commit = (put("k0", 9, "slow"),)
     table.bench.clock.sleep(10)
     slow = begin(table.bench.process(), changes)
@@ -46,7 +46,7 @@ def _compacts_while_a_write_is_pending(table: LivingTable) -> None:
 
 
 def _compacts_beside_one_who_becomes_visible_late(*, while_it_runs: bool) -> Callable[[LivingTable], None]:
-    """A writer's instant is earlier than the plan's, and its file comes later: after the plan, or while that runs."""
+    """A writer has an earlier instant than the plan, and its file appears after the plan, or during its run."""
 
     def step(table: LivingTable) -> None:
         changes: Commit = (put("k0", 7, "visible late"),)
@@ -83,7 +83,7 @@ def _compacts_beside_one_who_becomes_visible_late(*, while_it_runs: bool) -> Cal
 
 
 def _overlaps(table: LivingTable) -> None:
-    """Two writers, one after the other in one partition, beside a third that is open all the while."""
+    """Two writers, one after another in one partition, beside a third that is open all the time."""
     table.begin_write((put("k0", 9, "open", partition="b"),))
     table.write((put("k1", 2, "loses to the delete"),))
     table.schedule(3)
@@ -102,9 +102,12 @@ def _compacts_twice_in_one_gap(table: LivingTable) -> None:
 
 
 def _is_written_by_one_who_has_not_seen_the_plan(table: LivingTable) -> None:
-    """He looked before it was made; on version 6 he appends to the slice that it takes."""
+    """The writer loaded the timeline before the plan was made.
+
+    On version 6, it appends to the slice that the plan compacts.
+    """
     changes: Commit = (put("k1", 9, "unaware"),)
-    before = table.bench.moment().later(25)  # an instant of his own
+    before = table.bench.moment().later(25)  # a separate instant
     table.schedule(3)
     planned = table.bench.moment().later(1000)
     table.bench.load(before)
@@ -120,7 +123,7 @@ def _two_plans(patch: pytest.MonkeyPatch) -> None:
 
 
 def _pending_writes_ignored(patch: pytest.MonkeyPatch) -> None:
-    """Neither by who plans and executes, nor by the writer when it completes."""
+    """Neither planning and execution nor the completion of the write consider pending writes."""
     for name in ("quiet_moment", "gap_now"):
         patch.setattr(draft, name, lambda facts: QuietMoment(facts.now, is_now=True))
     _late_writes_ignored(patch)
@@ -128,7 +131,7 @@ def _pending_writes_ignored(patch: pytest.MonkeyPatch) -> None:
 
 
 def _late_writes_ignored(patch: pytest.MonkeyPatch) -> None:
-    """Writes with an earlier instant than the plan's that became visible after it was made."""
+    """Writes with an earlier instant than the plan's that became visible after the plan was made."""
     patch.setattr(run_compaction, "open_at", lambda *_: ())
     writer_unchecked(patch)
 
@@ -152,7 +155,7 @@ def _two_compactions_in_one_gap(patch: pytest.MonkeyPatch) -> None:
 
 
 def _logs_above_are_merged(patch: pytest.MonkeyPatch) -> None:
-    """What completed after the plan's instant counts as of the old slice, also where the plan is held to it."""
+    """Treats what completed after the plan's instant as part of the old slice, also when the plan is checked."""
     for module in (draft, replan, slice_facts, planned_slices):
         patch.setattr(module, "is_in_new_slice", lambda *_: False)
 

@@ -1,6 +1,6 @@
-"""Where a compaction may lie: the conditions Q5a and Q7 to Q10 of docs/invariants.md, each broken alone.
+"""The instants that a compaction may have: conditions Q5a and Q7 to Q10 of docs/invariants.md, each broken separately.
 
-tests/core/action/test_quiet_moment.py breaks Q6, where eventide's own archival never gets to.
+tests/core/action/test_quiet_moment.py breaks Q6, which eventide's own archival never reaches.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def _writer_sleeps_and_is_rolled_back(table: LivingTable) -> None:
 
 
 def _compacts_under_a_reader(table: LivingTable) -> None:
-    """A query was planned; a compaction and the next clean come by; then the query reads its files."""
+    """A query is planned; a compaction and the next clean run; then the query reads its files."""
     table.begin_write(_ELSEWHERE)
     for number in range(5):
         table.write((put("k1", 10 + number, f"word {number}"),))
@@ -87,7 +87,7 @@ def _compacts_across_a_change_of_the_schema(table: LivingTable) -> None:
 
 
 def _begins_before_the_plan_is_visible(table: LivingTable) -> None:
-    """On version 6 a writer who had loaded the timeline without the plan adds to the old slice, after the run began."""
+    """On version 6, a writer that loaded the timeline without the plan appends to the old slice after the run began."""
     before = table.bench.moment().later(25)
     table.schedule(3)
     plan = table.account.plan
@@ -107,7 +107,7 @@ def _begins_before_the_plan_is_visible(table: LivingTable) -> None:
 
 
 def _without(name: str) -> Callable[[pytest.MonkeyPatch], None]:
-    """The facts without what one of the conditions looks at."""
+    """The facts without the input of one of the conditions."""
 
     def is_wrong(patch: pytest.MonkeyPatch) -> None:
         real = quiet_moment.why_not_back_to

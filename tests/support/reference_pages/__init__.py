@@ -1,6 +1,6 @@
 """The pages of docs/reference, made from the code: options, command line, errors.
 
-`./run docs` writes them (`python -m support.reference_pages`), and a test holds the committed ones to what it would write.
+`./run docs` writes them (`python -m support.reference_pages`). A test compares the committed pages with the output.
 """
 
 from pathlib import Path
@@ -13,7 +13,7 @@ DIRECTORY = Path(__file__).parents[3] / "docs" / "reference"
 
 
 def pages() -> dict[str, str]:
-    """Each page by its file name, as the code has it now."""
+    """Each page by its file name, as the code defines it."""
     return {
         "configuration.md": configuration_page(),
         "command_line.md": command_line_page(),

@@ -17,7 +17,7 @@ _COMPLETION = """## Shell completion
 In bash, run `eval "$(_EVENTIDE_COMPLETE=bash_source eventide)"`, or put that line into `~/.bashrc`. In zsh, use
 `zsh_source`. In fish, run `_EVENTIDE_COMPLETE=fish_source eventide | source`."""
 
-# The options that `common_options` gives each verb, described once.
+# The options that `common_options` gives each verb, described only once.
 _COMMON = ("config", "option", "engine", "master", "output", "quiet", "debug")
 
 

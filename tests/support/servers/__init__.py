@@ -1,1 +1,1 @@
-"""Real servers that tests start: on loopback, one command each, always stopped with the tests."""
+"""Real servers that tests start: on loopback, one command each, and always stopped with the tests."""

@@ -14,24 +14,24 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 class Fault(Enum):
     REPLY_LOST = auto()
-    """The request is carried out, and the connection closed without an answer."""
+    """Forwards the request, and closes the connection without an answer."""
     UNAVAILABLE = auto()
-    """503, and the request has not been carried out."""
+    """Answers 503 without forwarding the request."""
     FAILED_AFTER = auto()
-    """503, although the request has been carried out."""
+    """Forwards the request, and answers 503."""
     SILENT = auto()
-    """The request is carried out, and nothing is said for longer than the client waits."""
+    """Forwards the request, and answers nothing for longer than the client waits."""
     HALF = auto()
-    """The answer breaks off in the middle of its content."""
+    """Cuts the answer off in the middle of its content."""
 
 
 Choose = Callable[[str, str, int], Fault | None]
-"""Which fault strikes a request: by method, path with query, and how many such methods went before."""
+"""The fault for a request, by method, path with query, and the number of earlier requests with that method."""
 
 
 @dataclass(slots=True)
 class FaultyProxy:
-    """`choose` may be set at any time; `struck` counts what was done."""
+    """A running proxy. `choose` may be set at any time; `struck` counts the faults."""
 
     port: int
     choose: Choose = lambda _method, _path, _number: None
@@ -45,7 +45,7 @@ class FaultyProxy:
         return f"127.0.0.1:{self.port}"
 
     def strike_once(self, fault: Fault, method: str, part_of_path: str = "") -> None:
-        """The next request of that method, with that in its path, and no other."""
+        """Sets a fault for the next request of that method whose path contains this string, and for no other."""
         is_over = threading.Event()
 
         def choose(asked: str, path: str, _number: int) -> Fault | None:
@@ -106,7 +106,7 @@ class _Handler(BaseHTTPRequestHandler):
         connection = HTTPConnection(target, timeout=30)
         try:
             headers = {key: value for key, value in self.headers.items() if key.lower() != "connection"}
-            # Unchanged, including Host: a signature may cover them.
+            # Unchanged, including Host, because a signature may cover them.
             connection.putrequest(self.command, self.path, skip_host=True, skip_accept_encoding=True)
             for key, value in headers.items():
                 connection.putheader(key, value)
@@ -133,7 +133,7 @@ class _Handler(BaseHTTPRequestHandler):
 
 @contextmanager
 def faulty_proxy(target: str) -> Iterator[FaultyProxy]:
-    """A proxy on loopback in front of `host:port`, for the length of the block."""
+    """A proxy on loopback for `host:port`, for the length of the block."""
     server = _Server(target)
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
     thread.start()

@@ -24,7 +24,7 @@ Server = TypeVar("Server")
 
 
 def started(parts: Parts, start: Start[Server]) -> Server:
-    """The server; where it can't start, the test is skipped or fails, by what the run promises."""
+    """The server. If it can't start, the test is skipped or fails, depending on what the run requires."""
     try:
         return parts.get(start)
     except ServerUnavailableError as missing:
@@ -51,13 +51,13 @@ def rclone(parts: Parts) -> S3Server:
 
 @pytest.fixture(scope="session")
 def name_node(parts: Parts) -> HdfsServer:
-    """HDFS; ask for one of the two below."""
+    """HDFS; use one of the two fixtures below."""
     return started(parts, hdfs_server.hdfs)
 
 
 @pytest.fixture
 def name_node_alone(name_node: HdfsServer) -> Iterator[HdfsServer]:
-    """HDFS, and nobody else's until the test ends: symbolic links are on or off for everybody."""
+    """HDFS for this test alone until it ends, because symbolic links are enabled or disabled for all tests."""
     with name_node.lock.open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield name_node
@@ -65,19 +65,22 @@ def name_node_alone(name_node: HdfsServer) -> Iterator[HdfsServer]:
 
 @pytest.fixture
 def hdfs_with_symlinks(name_node_alone: HdfsServer) -> HdfsServer:
-    """HDFS whose NameNode was told to keep symbolic links."""
+    """HDFS with symbolic links enabled in the NameNode."""
     return name_node_alone.with_symlinks(True)
 
 
 @pytest.fixture
 def hdfs(name_node_alone: HdfsServer) -> HdfsServer:
-    """HDFS as it comes, without symbolic links."""
+    """HDFS with the default of no symbolic links."""
     return name_node_alone.with_symlinks(False)
 
 
 @pytest.fixture(scope="session")
 def native_hdfs() -> NativeHdfs:
-    """libhdfs, built from its source; where it cannot be, the test is skipped or fails, by what the run promises."""
+    """libhdfs, built from source.
+
+    If that is impossible, the test is skipped or fails, depending on what the run requires.
+    """
     try:
         return libhdfs.native_hdfs()
     except NativeHdfsUnavailableError as missing:
@@ -86,11 +89,11 @@ def native_hdfs() -> NativeHdfs:
 
 @pytest.fixture(scope="session")
 def hive_metastore(parts: Parts) -> HiveMetastoreServer:
-    """A Hive Metastore; tests keep apart by the names of their databases."""
+    """A Hive Metastore. Tests use different database names."""
     return started(parts, hive.hive_metastore)
 
 
 @pytest.fixture(scope="session")
 def zookeeper(parts: Parts) -> ZookeeperServer:
-    """ZooKeeper; tests keep apart by their paths."""
+    """ZooKeeper. Tests use different paths."""
     return started(parts, zookeeper_server.zookeeper)

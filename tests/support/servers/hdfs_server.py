@@ -1,11 +1,9 @@
 """A real NameNode and DataNode in one Java process, with symbolic links on or off.
 
 The jars are those of this environment's PySpark, and three from Maven Central: Hadoop's mini cluster of the same version,
-and two that its web server needs on Java 17. Python holds the reins through the gateway that PySpark brings, so nothing is
-compiled; the process ends when its standard input does.
+and two that its web server needs on Java 17. Python controls the process through a gateway, so nothing is compiled.
 
-The mini cluster turns symbolic links on by itself, which a stock NameNode never does: where they are to be off, the switch
-is put back.
+The mini cluster enables symbolic links, which a stock NameNode never does. `HdfsServer.with_symlinks` disables them.
 """
 
 from __future__ import annotations
@@ -16,10 +14,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
-import pyspark
-from py4j.java_gateway import GatewayParameters, JavaGateway, launch_gateway
+from py4j.java_gateway import GatewayParameters, JavaGateway
 from py4j.protocol import Py4JError
 
 from eventide.spark.java_home import JavaNotFoundError, find_java_home
@@ -27,9 +24,10 @@ from eventide_adapters.storage.hdfs_config import HdfsConfig
 from eventide_adapters.storage.webhdfs import WebHdfs
 from eventide_core.config import Options
 from support.maven import JarUnavailableError, MavenJar, maven_jar
-from support.servers.server_process import ServerUnavailableError
+from support.servers.java_process import SPARK_JARS, java_process
+from support.servers.server_process import ServerUnavailableError, last_line
 
-# The version of the Hadoop that PySpark 4.1 brings; the rest of it comes from there.
+# The Hadoop version of PySpark 4.1, which brings the other jars.
 JARS = (
     MavenJar(
         "org.apache.hadoop:hadoop-client-minicluster:3.4.2",
@@ -59,14 +57,14 @@ JARS = (
 _SETTINGS = {
     "dfs.replication": "1",
     "dfs.webhdfs.enabled": "true",
-    # The pause before a writer asks again whether its file is complete: 400 ms a file otherwise.
+    # The pause before a writer asks again whether its file is complete; the default costs 400 ms per file.
     "dfs.client.block.write.locateFollowingBlock.initial.delay.ms": "10",
 }
 
 
 @dataclass(frozen=True, slots=True)
 class HdfsServer:
-    """A running NameNode, as it behaves now. Who needs it to stay so holds `lock`."""
+    """A running NameNode with its current setting of symbolic links. A test that depends on the setting holds `lock`."""
 
     uri: str
     web_address: str
@@ -76,7 +74,7 @@ class HdfsServer:
 
     @property
     def options(self) -> dict[str, str]:
-        """How a user of eventide reaches it; one who declares that all readers of the table resolve links."""
+        """The options with which eventide uses it. They declare that all readers of the table resolve links."""
         return {
             "dfs.namenode.http-address": self.web_address,
             "hadoop.user.name": "lake",
@@ -84,11 +82,11 @@ class HdfsServer:
         }
 
     def client(self) -> WebHdfs:
-        """A client of its own, for what is done behind the adapter's back."""
+        """A separate client, for access that bypasses the adapter."""
         return WebHdfs(HdfsConfig.of("hdfs", "localhost", Options(self.options)))
 
     def with_symlinks(self, has_symlinks: bool) -> HdfsServer:
-        """The same one, with symbolic links on or off from now on."""
+        """The same server, with symbolic links enabled or disabled from now on."""
         gateway: Any = JavaGateway(gateway_parameters=GatewayParameters(port=self.gateway_port))
         try:
             file_system = gateway.jvm.java.lang.Class.forName("org.apache.hadoop.fs.FileSystem")
@@ -103,7 +101,6 @@ class HdfsServer:
 @contextmanager
 def hdfs(directory: Path) -> Iterator[HdfsServer]:
     """A NameNode for the length of the block. Raises ServerUnavailableError."""
-    spark_jars = Path(pyspark.__file__).parent / "jars"
     try:
         java_home = find_java_home()
         environment = {key: value for key, value in os.environ.items() if not key.startswith(("SPARK", "PYTHON"))}
@@ -112,28 +109,14 @@ def hdfs(directory: Path) -> Iterator[HdfsServer]:
     except (JavaNotFoundError, JarUnavailableError) as missing:
         raise ServerUnavailableError(str(missing)) from missing
     log = directory / "log"
-    with log.open("wb") as output:
-        port, process = cast(Any, launch_gateway)(
-            jarpath=str(next(spark_jars.glob("py4j-*.jar"))),
-            classpath=":".join([*map(str, jars), f"{spark_jars}/*"]),
-            javaopts=["-Xmx512m", "--add-opens=java.base/java.lang=ALL-UNNAMED"],
-            java_path=str(Path(java_home, "bin", "java")),
-            die_on_exit=True,
-            return_proc=True,
-            redirect_stdout=output,
-            redirect_stderr=output,
-        )
-    gateway = JavaGateway(gateway_parameters=GatewayParameters(port=port))
-    try:
-        uri, web_address = _started(gateway.jvm, directory / "data")
-        yield HdfsServer(uri, web_address, True, directory / "lock", port)
-    except Py4JError as failure:
-        last = (log.read_text(errors="replace").strip().splitlines() or ["it said nothing"])[-1]
-        raise ServerUnavailableError(f"the NameNode did not start: {last}") from failure
-    finally:
-        gateway.close()
-        process.stdin.close()
-        process.wait()
+    classpath = [*map(str, jars), f"{SPARK_JARS}/*"]
+    options = ["-Xmx512m", "--add-opens=java.base/java.lang=ALL-UNNAMED"]
+    with java_process(Path(java_home, "bin", "java"), classpath, options, log) as started:
+        try:
+            uri, web_address = _started(started.jvm, directory / "data")
+            yield HdfsServer(uri, web_address, True, directory / "lock", started.port)
+        except Py4JError as failure:
+            raise ServerUnavailableError(f"the NameNode did not start: {last_line(log)}") from failure
 
 
 def _started(java: Any, directory: Path) -> tuple[str, str]:

@@ -1,4 +1,4 @@
-"""Runs for tests/conformance/test_hdfs_by_libhdfs.py in its own process, whose Java ends with it."""
+"""Tests that tests/conformance/test_hdfs_by_libhdfs.py runs in a separate process, whose JVM ends with it."""
 
 import io
 import os
@@ -50,7 +50,7 @@ def case() -> StorageCase:
 
 
 class TestHdfsByLibhdfs(ContentContract, BehindContract):
-    """Names have a contract of their own, which is kept without libhdfs."""
+    """Without the contract of names, which holds without libhdfs."""
 
     @pytest.fixture
     def case(self) -> StorageCase:
@@ -72,13 +72,13 @@ class TestLinksByLibhdfs(SymbolicLinkContract):
 
 
 def first_compaction(there: Backend) -> list[Chapter]:
-    """Until the table is compacted up to its second hour, a plan that was rolled back before it."""
+    """Up to the compaction of the table to its second hour, including a plan that was rolled back before it."""
     return list(islice(TableLife(there).chapters(), 3))
 
 
 @pytest.mark.usefixtures("no_bytes_by_webhdfs")
 def test_a_compaction_leaves_the_rows_and_files_that_it_leaves_in_memory() -> None:
-    """And so, as tests/adapters/storage/test_life_on_every_storage.py has it, those that it leaves by WebHDFS."""
+    """By tests/adapters/storage/test_life_on_every_storage.py, these are also the ones that it leaves by WebHDFS."""
     linked: dict[str, str] = {EXCLUSIVE: "true", LINK_MODE: "symlink"} if SERVER.has_symlinks else {}
     found = first_compaction(new_place(**BY_LIBHDFS))
     known = first_compaction(Backend("memory://known", linked, LinkMode.COPY))

@@ -1,6 +1,6 @@
-"""Runs a command for as long as this process's standard input stays open: `python leash.py COMMAND...`.
+"""Runs a command as long as this process's standard input stays open: `python leash.py COMMAND...`.
 
-The test run holds the other end. When it ends, however it ends, the command is stopped.
+The test run holds the other end of it. However the run ends, the command is stopped.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import subprocess
 import sys
 import threading
 
-STOP_SECONDS = 1  # what the servers keep is thrown away with the run
+STOP_SECONDS = 1  # the data of the servers is discarded with the run
 
 
 def main() -> int:

@@ -1,7 +1,7 @@
-"""Hadoop's native client, libhdfs, built from the C source that the Rust package `hdfs-sys` carries, once into the cache.
+"""Hadoop's native client, libhdfs, built once into the cache from the C source in the Rust package `hdfs-sys`.
 
-`cargo` brings the source, held to its checksum; a C compiler and the headers of a JDK make the library. The jars it needs
-are those of this environment's PySpark.
+`cargo` downloads the source, which is checked against its checksum. A C compiler and the headers of a JDK build the
+library. The jars that it needs are those of this environment's PySpark.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ path = "none.rs"
 [dependencies]
 {CRATE} = "={VERSION}"
 """
-# Without commons-lang3, libhdfs ends the process where it ought to tell an error.
+# Without commons-lang3, libhdfs ends the process instead of returning an error.
 _JARS = (
     "hadoop-client-api",
     "hadoop-client-runtime",
@@ -56,14 +56,14 @@ class NativeHdfsUnavailableError(RuntimeError):
 
 @dataclass(frozen=True, slots=True)
 class NativeHdfs:
-    """Where libhdfs lies, and the Java it was built for."""
+    """The location of libhdfs, and the Java that it was built for."""
 
     directory: Path
     java_home: Path
 
     @property
     def environment(self) -> dict[str, str]:
-        """What a process that loads it has to be started with."""
+        """The environment variables for a process that loads it."""
         spark_jars = Path(pyspark.__file__).parent / "jars"
         jars = [next(spark_jars.glob(f"{name}-[0-9]*.jar")) for name in _JARS]
         return {
@@ -75,7 +75,7 @@ class NativeHdfs:
 
 
 def native_hdfs() -> NativeHdfs:
-    """libhdfs, built first when the cache lacks it. Raises NativeHdfsUnavailableError."""
+    """libhdfs. Builds it if the cache lacks it. Raises NativeHdfsUnavailableError."""
     try:
         java_home = Path(find_java_home())
     except JavaNotFoundError as missing:
@@ -85,7 +85,7 @@ def native_hdfs() -> NativeHdfs:
     if not library.exists():
         found.directory.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(prefix=".building-", dir=found.directory) as staging:
-            # Two runs may build at once: the last rename wins, and both names hold the same library.
+            # Two runs may build at the same time: the last rename wins, and both names contain the same library.
             _built(Path(staging), java_home).replace(library)
     return found
 
@@ -116,7 +116,7 @@ def _built(staging: Path, java_home: Path) -> Path:
 
 
 def _downloaded(staging: Path) -> Path:
-    """The package as the registry keeps it."""
+    """The package from the registry."""
     project, home = staging / "project", Path(os.environ.get("CARGO_HOME") or Path.home() / ".cargo")
     project.mkdir()
     (project / "Cargo.toml").write_text(_MANIFEST)

@@ -1,7 +1,7 @@
-"""Moto's S3 server, a request at a time: `python one_at_a_time.py PORT`.
+"""Moto's S3 server, one request at a time: `python one_at_a_time.py PORT`.
 
-Its own server answers each request on a thread and looks whether a key exists before it writes it, so that two
-conditional creates at once both win. A real store settles them one after the other, and so does this.
+Moto's own server answers each request on a thread, and checks whether a key exists before it writes it. So two
+concurrent conditional creates both succeed. A real store serializes them, and so does this server.
 """
 
 from __future__ import annotations

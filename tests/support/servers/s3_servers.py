@@ -34,7 +34,7 @@ class S3Server:
 
     @property
     def options(self) -> dict[str, str]:
-        """How a user of eventide reaches it."""
+        """The options with which eventide uses it."""
         return {
             "fs.s3a.endpoint": self.endpoint,
             "fs.s3a.endpoint.region": "us-east-1",
@@ -43,7 +43,7 @@ class S3Server:
         }
 
     def client(self) -> Any:
-        """A client of its own, for what is done behind the adapter's back."""
+        """A separate client, for access that bypasses the adapter."""
         return _client(self.endpoint)
 
 
@@ -104,7 +104,7 @@ def _serve(name: str, command: Sequence[str], port: int, directory: Path) -> Ite
 
 
 def _takes_a_bucket(found: S3Server) -> Callable[[], bool]:
-    """Ready is who has made the bucket and takes an object: some listen long before they can."""
+    """Whether the server has the bucket and accepts an object. Some servers listen long before they can do that."""
 
     def is_ready() -> bool:
         try:

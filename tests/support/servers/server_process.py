@@ -17,11 +17,11 @@ _POLL_SECONDS = 0.05
 
 
 class ServerUnavailableError(RuntimeError):
-    """The server is not to be had on this machine, or does not start."""
+    """The server is not available on this machine, or does not start."""
 
 
 def free_ports(count: int) -> list[int]:
-    """Ports that nobody listened on a moment ago."""
+    """Ports on which nobody listened a moment ago."""
     sockets = [socket.socket() for _ in range(count)]
     try:
         for one in sockets:
@@ -33,9 +33,9 @@ def free_ports(count: int) -> list[int]:
 
 
 def free_ports_with_grpc(count: int) -> list[int]:
-    """Ports that nobody listened on a moment ago, nor on those 10,000 above them, where SeaweedFS listens for gRPC.
+    """Ports on which nobody listened a moment ago, nor 10,000 above them, where SeaweedFS listens for gRPC.
 
-    All of them lie below the ports that a kernel gives to outgoing connections, which begin at 32,768 on Linux.
+    All of them are below the ports that a kernel assigns to outgoing connections, which begin at 32,768 on Linux.
     """
     found: list[int] = []
     while len(found) < count:
@@ -58,7 +58,10 @@ def _is_free(port: int) -> bool:
 def server(
     command: Sequence[str], log: Path, is_ready: Callable[[], bool], environment: Mapping[str, str] | None = None
 ) -> Iterator[None]:
-    """The command, ready to serve, for the length of the block. Raises ServerUnavailableError with what it said."""
+    """Runs the command for the length of the block, once it is ready to serve.
+
+    Raises ServerUnavailableError with its last words.
+    """
     with log.open("wb") as output:
         process = subprocess.Popen(
             [sys.executable, str(LEASH), *command],
@@ -71,14 +74,18 @@ def server(
         deadline = time.monotonic() + START_SECONDS
         while not is_ready():
             if process.poll() is not None or time.monotonic() > deadline:
-                last = (log.read_text(errors="replace").strip().splitlines() or ["it said nothing"])[-1]
-                raise ServerUnavailableError(f"{Path(command[0]).name} did not start: {last}")
+                raise ServerUnavailableError(f"{Path(command[0]).name} did not start: {last_line(log)}")
             time.sleep(_POLL_SECONDS)
         yield
     finally:
         assert process.stdin is not None
         process.stdin.close()
         process.wait()
+
+
+def last_line(log: Path) -> str:
+    """The last line that a server has logged."""
+    return (log.read_text(errors="replace").strip().splitlines() or ["it logged nothing"])[-1]
 
 
 def answers(port: int) -> bool:

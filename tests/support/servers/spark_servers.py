@@ -1,6 +1,6 @@
-"""Spark's own servers, as the pip package of PySpark brings them: Spark Connect, and a standalone cluster of two workers.
+"""Spark's own servers from the pip package of PySpark: Spark Connect, and a standalone cluster of two workers.
 
-Their Python workers know what is installed but eventide: that comes with a session, as on machines elsewhere.
+Their Python workers have everything that is installed except eventide, which a session brings, as on remote machines.
 """
 
 from __future__ import annotations
@@ -24,14 +24,17 @@ HOST = "127.0.0.1"
 
 @dataclass(frozen=True, slots=True)
 class SparkCluster:
-    """A master and its workers; `master` is the URL for a driver, `environment` what a driver needs beside its own."""
+    """A master and its workers.
+
+    `master` is the URL for a driver; `environment` has the variables that a driver also needs.
+    """
 
     master: str
     workers: tuple[subprocess.Popen[bytes], ...]
     environment: dict[str, str]
 
     def kill_a_worker(self) -> None:
-        """Kills one with its executors, as a machine that loses its power."""
+        """Kills a worker with its executors, like a machine that loses its power."""
         victim = self.workers[0]
         os.killpg(victim.pid, signal.SIGKILL)
         victim.wait()
@@ -57,7 +60,7 @@ def connect_server(directory: Path) -> Iterator[str]:
 
 @contextmanager
 def spark_cluster(directory: Path) -> Iterator[SparkCluster]:
-    """A standalone cluster whose two workers have a core each."""
+    """A standalone cluster of two workers with one core each."""
     port, page = free_ports(2)
     environment, program, url = _environment(directory), _program("spark-class"), f"spark://{HOST}:{port}"
     master = [program, "org.apache.spark.deploy.master.Master", "--host", HOST, "--port", str(port)]
@@ -96,11 +99,11 @@ def _program(name: str) -> str:
 
 
 def _environment(directory: Path) -> dict[str, str]:
-    """What lies in `directory` is all that Spark leaves; `python` there is this one less what lies in the checkout."""
+    """The environment. Spark writes only to `directory`; its `python` is this one without the packages of the checkout."""
     local, python = directory / "local", directory / "python"
     local.mkdir()
     packages = sysconfig.get_path("purelib")
-    # -S leaves out the links by which the checkout is installed.
+    # -S omits the links by which the checkout is installed.
     python.write_text(f'#!/bin/sh\nPYTHONPATH="$PYTHONPATH:{packages}" exec "{sys.executable}" -S "$@"\n')
     python.chmod(0o755)
     kept = {key: value for key, value in os.environ.items() if not key.startswith(("PYTHON", "PYSPARK", "SPARK_"))}

@@ -1,4 +1,4 @@
-"""A real ZooKeeper of the jars that PySpark brings."""
+"""A real ZooKeeper, from the jars that PySpark brings."""
 
 from __future__ import annotations
 
@@ -7,10 +7,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-import pyspark
-
-from eventide.spark.java_home import JavaNotFoundError, find_java_home
-from support.servers.server_process import ServerUnavailableError, answers, free_ports, server
+from support.servers.java_process import SPARK_JARS, java_for_spark_jars
+from support.servers.server_process import answers, free_ports, server
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,20 +20,14 @@ class ZookeeperServer:
 
 @contextmanager
 def zookeeper(directory: Path) -> Iterator[ZookeeperServer]:
-    """Raises ServerUnavailableError where there is no Java, or no ZooKeeper among PySpark's jars."""
-    jars = Path(pyspark.__file__).parent / "jars"
-    if not list(jars.glob("zookeeper-3*.jar")):
-        raise ServerUnavailableError("this PySpark was installed without ZooKeeper")
-    try:
-        java = Path(find_java_home(), "bin", "java")
-    except JavaNotFoundError as missing:
-        raise ServerUnavailableError(str(missing)) from missing
+    """A ZooKeeper for the length of the block. Raises ServerUnavailableError."""
+    java = java_for_spark_jars("zookeeper-3*.jar", "ZooKeeper")
     (port,) = free_ports(1)
-    # A tick bounds how short a session may be: twice that long.
+    # A session can't be shorter than two ticks.
     settings = {"dataDir": directory / "data", "clientPort": port, "tickTime": 500, "admin.enableServer": "false"}
     config = directory / "zoo.cfg"
     config.write_text("".join(f"{key}={value}\n" for key, value in settings.items()))
-    command = [str(java), "-Xmx256m", "-XX:TieredStopAtLevel=1", "-cp", f"{jars}/*"]
+    command = [str(java), "-Xmx256m", "-XX:TieredStopAtLevel=1", "-cp", f"{SPARK_JARS}/*"]
     command += ["org.apache.zookeeper.server.ZooKeeperServerMain", str(config)]
     with server(command, directory / "log", lambda: answers(port)):
         yield ZookeeperServer(f"127.0.0.1:{port}")

@@ -1,5 +1,5 @@
-"""Lives of tables on which eventide and stock Hudi take turns, each life drawn from a seed.
+"""Lives of tables on which eventide and stock Hudi take turns. Each life is drawn from a seed.
 
-`kinds` are the tables, `moves` what may be done to one, `choice` draws the next move, `life` is one table and what its
-oracle knows, `campaign` lives many at once and holds every reader to the oracle after each turn.
+`kinds` are the tables, `moves` the possible actions, `choice` draws the next move, `life` is one table with its oracle,
+and `campaign` runs many lives at once and compares every reader with the oracle after each turn.
 """

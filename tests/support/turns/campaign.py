@@ -1,4 +1,4 @@
-"""Many lives at once: a turn of each, eventide's and then Hudi's, and then every reader is held to the oracle."""
+"""Many lives at once: a turn of eventide and then of Hudi in each, then a comparison of every reader."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ QUERIES: tuple[Query, Query] = ("snapshot", "read_optimized")
 
 
 class Campaign:
-    """Lives that are distinguished by their seeds. `failures`: the story of each that came out wrong, and how."""
+    """Lives that are distinguished by their seeds. `failures` has the story and the difference of each failed life."""
 
     def __init__(self, judges: Mapping[str, HudiJudge], directory: Path) -> None:
         self.failures: list[str] = []
@@ -31,7 +31,7 @@ class Campaign:
         self._kinds = [kind for kind in kinds if kind.writers or kind.may_be_made_by_eventide]
 
     def live(self, seeds: Iterable[int], turns: int) -> None:
-        """A life of so many turns for each seed, all of them at once."""
+        """Runs a life of that many turns for each seed, all of them at once."""
         lives = [Life(seed, self._kinds[seed % len(self._kinds)], self._directory / f"life_{seed}") for seed in seeds]
         for turn in range(1, turns + 1):
             lives = self._checked(self._turn(lives), is_last=turn == turns)
@@ -75,7 +75,7 @@ class Campaign:
         return True
 
     def _by_hudi(self, moves: list[tuple[Life, Move]]) -> dict[int, str]:
-        """What went wrong, by seed."""
+        """The errors, by seed."""
         failed: dict[int, str] = {}
         for version, judge in self._judges.items():
             of_version = [(life, move) for life, move in moves if move.actor == version]
@@ -115,7 +115,7 @@ class Campaign:
         try:
             answers = judge.ask([Question(life.path, query) for life, query in asked], SEEN_COLUMNS)
         except JudgeError:
-            # One of them failed: which?
+            # Finds the one that failed.
             for life, query in asked:
                 try:
                     yield life, query, seen(judge.ask([Question(life.path, query)], SEEN_COLUMNS)[0])
@@ -133,10 +133,9 @@ class Campaign:
 
 
 def _queries(life: Life, version: str, *, is_last: bool) -> tuple[Query, ...]:
-    """What a version of Hudi is asked after a turn: all of them everything at the end.
+    """The queries for a version of Hudi after a turn; at the end, all queries for all versions.
 
-    Until then Hudi 1.1 and 1.2 take turns, too, and the read-optimized view is requested where base files may be
-    others.
+    Until then, Hudi 1.1 and 1.2 take turns, and the read-optimized view is queried if base files may have changed.
     """
     if version not in life.kind.orders or (version == OLD and life.is_hidden_from_hudi_0x()):
         return ()
@@ -146,7 +145,7 @@ def _queries(life: Life, version: str, *, is_last: bool) -> tuple[Query, ...]:
 
 
 def _differences(life: Life, reader: str, query: Query, found: Rows | str) -> list[str]:
-    """What a reader shows otherwise than by the order that it knows."""
+    """The differences between a reader's rows and the order that it is known to use."""
     order: Order = life.kind.orders[reader]
     expected = life.oracle.snapshot(order) if query == "snapshot" else life.oracle.read_optimized()
     if isinstance(found, str):
@@ -160,7 +159,7 @@ def _differences(life: Life, reader: str, query: Query, found: Rows | str) -> li
 def _by_hudi_rs(life: Life, query: Query) -> Rows | str:
     try:
         return seen(hudi_rs.read(life.path, query))
-    # Whatever hudi-rs raises is its answer.
+    # Any error of hudi-rs is its answer.
     except Exception as failure:
         return f"{type(failure).__name__}: {failure}"
 

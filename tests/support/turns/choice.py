@@ -1,4 +1,4 @@
-"""Draws the next move of a life: of an engine that may make it, and of a kind that fits the table as it is."""
+"""Draws the next move of a life: of an engine that can make it, and of a kind that fits the state of the table."""
 
 from __future__ import annotations
 
@@ -20,12 +20,15 @@ from support.turns.moves import (
 )
 
 PARTITIONS = ("part=a", "part=b")
-KEYS = 5  # of a partition
+KEYS = 5  # of one partition
 
 
 def next_move(life: Life) -> Move:
-    """The next move; the first is a write, after a write that died one that finds it, and so is it behind a rollback that
-    Hudi 0.x can't read past: its compaction would lose what it doesn't read."""
+    """The next move. The first one is a write.
+
+    After a write that died, the next move is a write that finds it. The same applies after a rollback that Hudi 0.x
+    can't read past, because its compaction would lose what it doesn't read.
+    """
     if life.is_empty():
         return _write(life)
     if life.has_dead_write:
@@ -46,7 +49,7 @@ def next_move(life: Life) -> Move:
         case "archive":
             return Archive()
         case "roll write back":
-            # Hudi that makes a metadata table in a rollback lists in it what the rollback removes.
+            # A Hudi that creates a metadata table during a rollback lists the files in it that the rollback removes.
             return RollWriteBack(EVENTIDE if life.lacks_metadata_table() else _actor(life))
         case "schedule" | "compact":
             before_ms = life.chance.randint(life.cut_ms + 1, max(life.now_ms, life.cut_ms) + 10)
@@ -82,7 +85,7 @@ def _actor(life: Life) -> str:
 
 
 def _executor(life: Life) -> str:
-    """Whoever: but a plan of Hudi is Hudi's to execute."""
+    """Any engine, except that only Hudi executes a plan of Hudi."""
     assert life.scheduled is not None
     if life.scheduled.planner == EVENTIDE:
         return _actor(life)
@@ -101,7 +104,7 @@ def _natural_deletes(life: Life) -> WriteChanges:
 
 
 def _changes(life: Life) -> tuple[Change, ...]:
-    """Of distinct keys, mostly of this turn's event times; deletes only where there is something."""
+    """Changes of distinct keys, mostly with event times of this turn. Deletes only if there are rows."""
     there = life.oracle.log_counts()
     partitions = PARTITIONS if life.chance.random() < 0.6 else (life.chance.choice(PARTITIONS),)
     places = [(partition, f"k{number}") for partition in partitions for number in range(KEYS)]
@@ -114,7 +117,7 @@ def _changes(life: Life) -> tuple[Change, ...]:
 
 
 def _event_time(life: Life, partition: str, key: str, *, is_delete: bool) -> int | None:
-    """Of this turn, late, the same as the key has, or none."""
+    """An event time of this turn, a late one, the one that the key has, or none."""
     drawn = life.chance.random()
     if drawn < 0.1 and life.kind.has_null_event_times and not is_delete:
         return None

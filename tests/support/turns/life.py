@@ -1,4 +1,4 @@
-"""One table that engines share: where it lies, what its oracle knows, and what was done to it so far."""
+"""One table that engines share: its location, its oracle, and the actions on it so far."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ COLUMNS: list[pa.Field[Any]] = [
 ]
 SCHEMA = pa.schema(COLUMNS)
 SEEN_COLUMNS = ("_hoodie_partition_path", "id", "event_ts", "word", "_hoodie_commit_time")
-# A writer is dead as soon as it shows no sign of life, and whoever plans doesn't wait for others.
+# A writer without a heartbeat is dead immediately, and planning doesn't wait for other writers.
 SOON: dict[str, str] = {
     BLOOM_ENTRIES: "100",
     CLOCK_SKEW_MS: "1",
@@ -44,7 +44,7 @@ _NAME = re.compile(r"(\d{17})(?:_\d{17})?\.(\w+?)(?:\.(requested|inflight))?")
 class Scheduled:
     """A compaction on the timeline.
 
-    Counts are logs of a partition's file group: all there were, and those that eventide or Hudi will merge.
+    Counts are log files of a partition's file group: all that existed, and those that eventide or Hudi will merge.
     """
 
     instant: str
@@ -58,9 +58,9 @@ class Scheduled:
 
 @dataclass(slots=True)
 class Life:
-    """`known`: the commits that were accounted for. `cut_ms`: the last that was published.
+    """`known` are the commits that the oracle has. `cut_ms` is the cut that was published last.
 
-    `undoable`: the last write, and the oracle before it, while nothing was built on it.
+    `undoable` is the last write and the oracle before it, until something builds on it.
     """
 
     seed: int
@@ -87,16 +87,16 @@ class Life:
 
     @property
     def options(self) -> dict[str, str]:
-        """Eventide's; tables that Hudi made don't say how many buckets they have."""
+        """The options for eventide. Tables that Hudi created don't state their number of buckets."""
         return {**SOON, **ONE_BUCKET}
 
     @property
     def now_ms(self) -> int:
-        """The event time that a record of this turn has which is neither early nor late."""
+        """The event time of a record of this turn that is neither early nor late."""
         return EPOCH_MS + 10 * self.turn
 
     def instants(self, *actions: str, is_completed: bool = True) -> list[str]:
-        """The requested times of these actions on the active timeline, by the names of its files."""
+        """The requested times of these actions on the active timeline, from the names of its files."""
         directory = self.path / ".hoodie" / ("timeline" if self.kind.version >= 8 else "")
         names = (_NAME.fullmatch(file.name) for file in directory.iterdir()) if directory.exists() else ()
         files = [name.groups() for name in names if name is not None]
@@ -108,27 +108,27 @@ class Life:
         return sorted(time for time, action in pending if action in actions and time not in ended)
 
     def is_hidden_from_hudi_0x(self) -> bool:
-        """Hudi 0.x stops reading a log of version 6 at a rollback block that is later than the last commit."""
+        """Hudi 0.x stops reading a log file of version 6 at a rollback block that is later than the last commit."""
         rollbacks = self.instants("rollback")
         commits = self.instants("commit", "deltacommit")
         return self.kind.version == 6 and bool(rollbacks) and (not commits or commits[-1] < rollbacks[-1])
 
     def is_hidden_from_hudi_rs(self) -> bool:
-        """hudi-rs 0.5 doesn't read the logs that writers of version 6 put above a pending compaction, whoever planned it."""
+        """hudi-rs 0.5 doesn't read the log files that writers of version 6 put above a pending compaction."""
         return self.kind.version == 6 and self.scheduled is not None and self.scheduled.is_written_above
 
     def lacks_metadata_table(self) -> bool:
-        """It is one of those that shall have one, and nobody has made it yet."""
+        """The table should have a metadata table, which nobody has created yet."""
         return (
             self.kind.options.get("hoodie.metadata.enable") == "true" and not (self.path / ".hoodie/metadata").exists()
         )
 
     def has_column_stats(self) -> bool:
-        """Hudi gives its metadata table some unasked: then eventide writes no column that they don't know."""
+        """Hudi gives its metadata table column statistics by default. Then eventide writes no column that they lack."""
         return (self.path / ".hoodie/metadata/column_stats").exists()
 
     def is_empty(self) -> bool:
-        """Nothing is written, or every write was rolled back: no commit says which columns there are."""
+        """Nothing is written, or every write was rolled back: no commit has the columns."""
         return not self.oracle.instants
 
     def story(self) -> str:
@@ -136,7 +136,7 @@ class Life:
 
 
 def rows_of(changes: tuple[Change, ...]) -> pa.Table:
-    """Changes as rows to be written; those without a word are marked as deletes, which Hudi wants to have a time anyhow."""
+    """The rows for these changes. Changes without a word are marked as deletes, for which Hudi requires an event time."""
     rows = [
         (
             c.key,
@@ -151,7 +151,7 @@ def rows_of(changes: tuple[Change, ...]) -> pa.Table:
 
 
 def seen(found: pa.Table) -> Rows:
-    """The rows of a reader. A key that exists twice is no set."""
+    """The rows of a reader. Fails if a key exists twice."""
     rows: list[Row] = list(zip(*(found.column(name).to_pylist() for name in SEEN_COLUMNS), strict=True))
     assert len({row[:2] for row in rows}) == len(rows), f"a key is there twice: {sorted(map(repr, rows))}"
     return frozenset(rows)

@@ -1,4 +1,4 @@
-"""What may be done to a table in a turn: by eventide at once, by Hudi as deeds for its judge; then the oracle is told."""
+"""The moves of a turn: eventide's run directly, Hudi's are requests to its judge. After each, the oracle is updated."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from support.judge.deeds import Deed, Statements, Write, call_of, call_on, pairs
 from support.turns.kinds import EVENTIDE
 from support.turns.life import SCHEMA, Life, Scheduled, rows_of
 
-# Procedures of Hudi 0.15 and 1.x look here for what a write is told in its options.
+# Procedures of Hudi 0.15 and 1.x look here for what a write passes as options.
 _PLAIN_SETTINGS = ("hoodie.metadata.enable", "hoodie.write.table.version", "hoodie.write.auto.upgrade")
 MOST_WRITES = 14  # of the execution of a plan for two file groups
 
@@ -39,13 +39,13 @@ class Move(Protocol):
     def by_hudi(self, life: Life, /) -> tuple[Deed, ...]: ...
 
     def happened(self, life: Life, /) -> None:
-        """Tells the oracle; raises AssertionError where the timeline does not show what was done."""
+        """Updates the oracle. Raises AssertionError if the timeline does not show the move."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class WriteChanges:
-    """Upserts and deletes that have their place in the order, or (`is_natural`) deletes of whatever is there."""
+    """Upserts, and deletes that have an ordering value or, if `is_natural`, delete any version."""
 
     actor: str
     changes: tuple[Change, ...]
@@ -77,7 +77,7 @@ class WriteChanges:
 
 @dataclass(frozen=True, slots=True)
 class DieWriting:
-    """A writer of eventide dies when its files exist; the next writer rolls them back."""
+    """A writer of eventide dies after it has written its files. The next writer rolls them back."""
 
     changes: tuple[Change, ...]
     actor: str = EVENTIDE
@@ -98,7 +98,7 @@ class DieWriting:
 
 @dataclass(frozen=True, slots=True)
 class Schedule:
-    """Of eventide by a T, by Hudi of everything. `executes`: and runs it at once."""
+    """A plan of eventide up to a T, or of Hudi for everything. `executes`: also runs it."""
 
     actor: str
     before_ms: int
@@ -150,7 +150,7 @@ class Execute:
 
 @dataclass(frozen=True, slots=True)
 class BreakOff:
-    """Eventide dies in front of a write of an execution."""
+    """Eventide dies before a write of an execution."""
 
     write: int
     actor: str = EVENTIDE
@@ -162,7 +162,7 @@ class BreakOff:
         try:
             application.runner.execute(life.scheduled.instant, NoProgress())
         except SimulatedCrash:
-            # Its owner would be dead, and is this very process.
+            # Its owner would be dead, but is this process.
             (life.path / ".hoodie" / "lock").unlink(missing_ok=True)
 
     def by_hudi(self, _: Life) -> tuple[Deed, ...]:
@@ -176,7 +176,7 @@ class BreakOff:
 
 @dataclass(frozen=True, slots=True)
 class RollPlanBack:
-    """Refused where an execution died when it had said at which time it completes: then the plan can only be executed."""
+    """Refused if an execution died after it had fixed its completion time: then the plan can only be executed."""
 
     actor: str = EVENTIDE
 
@@ -198,7 +198,7 @@ class RollPlanBack:
 
 @dataclass(frozen=True, slots=True)
 class RollWriteBack:
-    """The last write, which was told to be complete."""
+    """Rolls back the last write, which was reported as complete."""
 
     actor: str
 
@@ -244,7 +244,7 @@ class Archive:
         raise AssertionError("Hudi archives when it writes")
 
     def happened(self, _: Life) -> None:
-        """No row moves."""
+        """Changes no row."""
 
 
 def _made(life: Life) -> Table:
@@ -261,7 +261,7 @@ def _made(life: Life) -> Table:
 
 
 def _scheduled(life: Life, plan: Plan) -> Scheduled:
-    """What a plan of eventide takes, in logs of the oracle: those of which it merges the commits."""
+    """The log files of the oracle that a plan of eventide merges: those whose commits it merges."""
     planned: dict[str, int] = {}
     merged: dict[str, int] = {}
     merged_by_hudi: dict[str, int] = {}
@@ -281,7 +281,7 @@ def _scheduled(life: Life, plan: Plan) -> Scheduled:
 
 
 def _instants(path: Path) -> frozenset[str]:
-    """The commits that have blocks in a log."""
+    """The commits that have blocks in a log file."""
     data = path.read_bytes()
     blocks = read_blocks(lambda at, size: data[at : at + size], len(data), str(path), is_strict=True)
     return frozenset(block.instant_time or "" for block in blocks)

@@ -1,6 +1,6 @@
-"""The numbered batches that every stock writer writes, so that the expected table is a list of numbers.
+"""The numbered batches of every stock writer, so that the expected table is a list of numbers.
 
-Keys come back again and again. Every seventh row is late by more than a batch, and no two rows have one event time.
+Keys repeat. Every seventh row is late by more than a batch, and no two rows have the same event time.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Row(NamedTuple):
 
 
 class Batch(NamedTuple):
-    """The rows of one commit; those of a numbered writer are of a partition of its own."""
+    """The rows of one commit. Those of a numbered writer are in a separate partition."""
 
     number: int
     writer: int | None = None
@@ -47,18 +47,18 @@ class Batch(NamedTuple):
 
     @property
     def end_ms(self) -> int:
-        """The least T that all rows of this batch and of those before lie before, in epoch milliseconds."""
+        """The lowest T that is after all rows of this batch and of the previous ones, in epoch milliseconds."""
         return START_MS + (self.number + 1) * ROWS * STEP_MS
 
     @property
     def least_ms(self) -> int:
-        """The least event time in this batch and in all that its writer writes after it."""
+        """The lowest event time in this batch and in all later batches of its writer."""
         following = range(self.number, self.number + 3)
         return min(row.event_ts for number in following for row in self._replace(number=number).rows)
 
 
 def merged(rows: Iterable[Row]) -> dict[str, Row]:
-    """The row of each key that the latest event time makes win."""
+    """The row of each key with the latest event time."""
     best: dict[str, Row] = {}
     for row in rows:
         if row.id not in best or best[row.id].event_ts < row.event_ts:
@@ -72,7 +72,7 @@ def table_of(batch: Batch) -> pa.Table:
 
 
 def put_parquet(directory: Path, count: int, writer: int | None = None) -> list[Path]:
-    """The first `count` batches as files, the later ones younger, all of them old."""
+    """Writes the first `count` batches as files. Later batches have later modification times, and all are old."""
     directory.mkdir(parents=True)
     files = [directory / f"{number:04}.parquet" for number in range(count)]
     for number, file in enumerate(files):
@@ -82,7 +82,7 @@ def put_parquet(directory: Path, count: int, writer: int | None = None) -> list[
 
 
 def put_json_lines(file: Path, count: int) -> None:
-    """The first `count` batches, each a line."""
+    """Writes the first `count` batches as one line each."""
     file.write_text("".join(json.dumps(Batch(number).rows) + "\n" for number in range(count)))
 
 

@@ -1,4 +1,4 @@
-"""Compactions beside a stock writer that never pauses, each held against what the writer was told is committed."""
+"""Compactions beside a stock writer that never pauses, each compared with the acknowledged commits."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ PATIENCE_SECONDS = 300
 
 
 class StockWriter(Protocol):
-    """Writes batch after batch, and notes those that are committed outside the table."""
+    """Writes batch after batch, and records the committed ones outside the table."""
 
     def acknowledged(self) -> list[Batch]: ...
 
@@ -30,24 +30,24 @@ class StockWriter(Protocol):
 
 @dataclass(slots=True)
 class Calls:
-    """What came of the calls of `compact`, counted in commits of the writer."""
+    """The results of the calls of `compact`, counted in commits of the writer."""
 
     worked: int = 0
     idle: int = 0
-    """Calls that found nothing new before the latest quiet moment: the last call had compacted up to there."""
+    """Calls that found nothing new before the latest quiet moment, because the previous call had compacted up to it."""
     waited: list[int] = field(default_factory=list[int])
     """Commits that completed between the beginning of a call and its plan."""
     lasted: list[int] = field(default_factory=list[int])
-    """Commits that completed while a call went on."""
+    """Commits that completed during a call."""
     refused: list[str] = field(default_factory=list[str])
     behind: list[int] = field(default_factory=list[int])
-    """Commits of a writer that the watermark is behind T."""
+    """Commits of a writer by which the watermark is behind T."""
 
 
 def compact_beside(
     path: Path, writer: StockWriter, times: int, options: Mapping[str, str] = MappingProxyType({})
 ) -> Calls:
-    """Calls `compact` with a T that takes in everything committed, after each new commit of the writer."""
+    """Calls `compact` after each new commit of the writer, with a T that includes everything committed."""
     given = [word for key, value in options.items() for word in ("--option", f"{key}={value}")]
     calls = Calls()
     known: set[Batch] = set()
@@ -78,7 +78,10 @@ def compact_beside(
 def check_all_readers(
     path: Path, judges: list[HudiJudge], truth: list[Batch], options: dict[str, str], words: str
 ) -> None:
-    """Holds every reader to the truth, before and after a compaction of all of it; `words` tell the summary beside what."""
+    """Compares every reader with the expected rows, before and after a full compaction.
+
+    `words` describe the writers in the summary.
+    """
     expected = merged(row for batch in truth for row in batch.rows)
     for is_compacted in (False, True):
         if is_compacted:
@@ -118,12 +121,12 @@ def check_all_readers(
 
 
 def stock_rollbacks(path: Path) -> int:
-    """The rollbacks on the timeline: of writes that failed, and were perhaps tried again."""
+    """The rollbacks on the timeline: of writes that failed, and may have been retried."""
     return sum(1 for directory in (".hoodie", ".hoodie/timeline") for _ in path.glob(f"{directory}/*.rollback"))
 
 
 def wait_for(writer: StockWriter, count: int) -> set[Batch]:
-    """The batches of the writer, as soon as there are so many."""
+    """The batches of the writer, as soon as there are that many."""
     deadline = time.monotonic() + PATIENCE_SECONDS
     while len(found := set(writer.acknowledged())) < count:
         assert time.monotonic() < deadline, f"{len(found)} commits of the writer within {PATIENCE_SECONDS} s"
@@ -132,13 +135,13 @@ def wait_for(writer: StockWriter, count: int) -> set[Batch]:
 
 
 def _options_of_hudi_rs(path: Path) -> dict[str, str]:
-    """Its second reader refuses merge mode CUSTOM, its first one merges by the ordering field."""
+    """hudi-rs's second reader refuses merge mode CUSTOM; its first one merges by the ordering field."""
     is_custom = "hoodie.record.merge.mode=CUSTOM" in (path / ".hoodie" / "hoodie.properties").read_text()
     return {"hoodie.read.file.group.reader.version": "1"} if is_custom else {}
 
 
 def _deltacommits(path: Path) -> dict[str, int]:
-    """When each completed write was put, by its file."""
+    """The modification time of each completed write's timeline file."""
     found = [*path.glob(".hoodie/*.deltacommit"), *path.glob(".hoodie/timeline/*.deltacommit")]
     return {file.name: file.stat().st_mtime_ns for file in found}
 
@@ -150,7 +153,7 @@ def _planned_at(path: Path, instant: str) -> int:
 
 
 def _behind(known: set[Batch], threshold_ms: int, watermark_ms: int | None) -> int:
-    """How many of its commits, known at the call, one writer has above the watermark and below T."""
+    """The number of a writer's commits, known at the call, that are above the watermark and below T."""
     reached = watermark_ms or 0
     below = [batch for batch in known if reached < batch.least_ms + 1 and batch.least_ms < threshold_ms]
     late = [batch for batch in below if any(reached <= row.event_ts < threshold_ms for row in batch.rows)]
@@ -162,7 +165,7 @@ def _behind(known: set[Batch], threshold_ms: int, watermark_ms: int | None) -> i
 def _check_covered(
     found: dict[str, Row], known: set[Batch], watermark_ms: int | None, reader: str = "eventide"
 ) -> None:
-    """Everything before the watermark that was committed is in the read-optimized view, or what came later."""
+    """Checks that the read-optimized view has everything before the watermark that was committed, or a later version."""
     if watermark_ms is None:
         return
     covered = merged(row for batch in known for row in batch.rows if row.event_ts < watermark_ms)
@@ -171,7 +174,7 @@ def _check_covered(
 
 
 def _check_between(found: dict[str, Row], known: set[Batch]) -> None:
-    """A snapshot beside the writer has nothing older than what was committed before, and nothing that nobody wrote."""
+    """Checks that a snapshot beside the writer has no outdated and no unknown version."""
     older = {
         key: (row, found.get(key))
         for key, row in merged(row for batch in known for row in batch.rows).items()
@@ -179,7 +182,7 @@ def _check_between(found: dict[str, Row], known: set[Batch]) -> None:
     }
     assert not older, f"lost: {older}"
     latest = max(batch.number for batch in known)
-    # Of several writers one may not have been acknowledged yet, and be seen.
+    # One of several writers may have a commit that is visible but not yet acknowledged.
     writers = {None} if any(batch.writer is None for batch in known) else {0, 1}
     written = {row for number in range(-1, latest + 50) for writer in writers for row in Batch(number, writer).rows}
     assert set(found.values()) <= written

@@ -1,4 +1,4 @@
-"""Starts, watches and ends the process of `java_client.py`."""
+"""Starts, monitors, and ends the process of `java_client.py`."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ TIMEOUT_SECONDS = 300
 
 
 class JavaWriter:
-    """A process of Hudi's Java client `hudi` that writes tables of `version`, one batch after the other.
+    """A process of Hudi's Java client `hudi` that writes tables of `version`, one batch after another.
 
-    `dying` are tables that get `whole` batches and the first steps of one more, or a compaction plan, before it writes to
-    any other. `is_flink_state`: file groups have the ids that Flink's state index gives them, not those of buckets.
+    `dying` are tables that get `whole` batches and the first steps of one more, or a compaction plan, before it writes
+    to any other table. `is_flink_state`: file groups have the ids of Flink's state index, not those of buckets.
     """
 
     def __init__(
@@ -92,12 +92,12 @@ class JavaWriter:
         self.kill()
 
     def acknowledged(self) -> list[Batch]:
-        """The batches that Hudi said are committed; AssertionError once the writer failed."""
+        """The batches that Hudi reported as committed. Raises AssertionError if the writer has failed."""
         assert self._process.poll() is None, f"the Java client ended:\n{self._told()}"
         return self._acknowledged()
 
     def stop(self) -> list[Batch]:
-        """Lets it end the batch that is open, and then itself."""
+        """Lets it finish the open batch, and then ends it."""
         assert self._process.stdin is not None
         self._process.stdin.close()
         code = self._process.wait(TIMEOUT_SECONDS)
@@ -105,7 +105,7 @@ class JavaWriter:
         return self._acknowledged()
 
     def kill(self) -> None:
-        """Ends it and its JVM at once, wherever they are."""
+        """Kills it and its JVM immediately, at any step."""
         if self._process.poll() is None:
             os.killpg(self._process.pid, signal.SIGKILL)
         self._process.wait()

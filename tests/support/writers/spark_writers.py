@@ -1,4 +1,4 @@
-"""Stock writers in a judge's Spark: a stream of micro-batches back to back, and two writers at the same time."""
+"""Stock writers in a judge's Spark: a stream of micro-batches without pauses, and two concurrent writers."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from support.writers.batches import Batch, put_parquet, table_of
 FILES = 400
 AHEAD = 3
 FIRST = Batch(-1, 0)
-"""What makes the table of two writers, who cannot make it both."""
+"""The write that creates the table of two writers, which can't both create it."""
 FEEDING_SECONDS = 0.05
 BESIDE = MERGE_ON_READ | table_name("beside") | {"hoodie.logfile.data.block.format": "avro"}
 BUCKETS = {
@@ -29,13 +29,13 @@ OCC = {
     "hoodie.write.lock.provider": "org.apache.hudi.client.transaction.lock.FileSystemBasedLockProvider",
     "hoodie.write.lock.client.num_retries": "100",
     "hoodie.write.lock.client.wait_time_ms_between_retry": "100",
-    # A conflict must not hide behind a second try.
+    # A retry must not hide a conflict.
     "hoodie.write.num.retries.on.conflict.failures": "0",
 }
 STREAMING = {
-    # A micro-batch that fails must not hide behind a second try.
+    # A retry must not hide a micro-batch that fails.
     "hoodie.datasource.write.streaming.retry.count": "1",
-    # Without it a stream that shares the lock does not start.
+    # Without this option, a stream that shares the lock does not start.
     "hoodie.datasource.write.streaming.checkpoint.identifier": "beside",
 }
 EVENT_TIME_MERGE = {
@@ -52,9 +52,9 @@ def write_options(judge: HudiJudge, version: int, given: Mapping[str, str]) -> d
 
 
 class StreamWriter:
-    """Structured streaming: the next micro-batch begins as soon as the last is committed.
+    """Structured streaming: the next micro-batch begins as soon as the previous one is committed.
 
-    What Spark acknowledged is in its checkpoint, outside the table.
+    Spark records what it acknowledged in its checkpoint, outside the table.
     """
 
     def __init__(
@@ -81,12 +81,12 @@ class StreamWriter:
             self._end()
 
     def acknowledged(self) -> list[Batch]:
-        """The batches that Spark noted as committed; AssertionError once the stream failed."""
+        """The batches that Spark recorded as committed. Raises AssertionError if the stream has failed."""
         assert not (failed := self._judge.failures()), failed
         return self._acknowledged()
 
     def stop(self) -> list[Batch]:
-        """Lets it take what it was fed, and ends it."""
+        """Lets it process its input, and ends it."""
         assert not (failed := self._end()), failed
         return self._acknowledged()
 
@@ -104,7 +104,7 @@ class StreamWriter:
             self._feed()
 
     def _feed(self) -> None:
-        """Keeps a few files ahead of what is committed, so that no micro-batch waits for one."""
+        """Keeps a few files ahead of the committed ones, so that no micro-batch waits for input."""
         while self._fed < min(len(self._acknowledged()) + AHEAD, FILES):
             file = self._files[self._fed]
             file.rename(self._source / file.name)
@@ -112,7 +112,7 @@ class StreamWriter:
 
 
 class OverlappingWriters:
-    """Two writers at the same time, under optimistic concurrency control and one lock, each with a partition of its own."""
+    """Two concurrent writers with optimistic concurrency control and one lock, each with a separate partition."""
 
     def __init__(
         self, judge: HudiJudge, version: int, path: Path, scratch: Path, *, options: Mapping[str, str]
@@ -122,7 +122,7 @@ class OverlappingWriters:
         self._truths = [scratch / "truth-0", scratch / "truth-1"]
         files = [put_parquet(scratch / f"writer-{number}", FILES, number) for number in range(2)]
         chosen = write_options(judge, version, {**OCC, **options, "hoodie.datasource.write.operation": "upsert"})
-        # The first write makes the table, which two can't do at once.
+        # The first write creates the table, which two writers can't do at the same time.
         judge.write(path, table_of(FIRST), options=chosen)
         judge.begin_loops(path, files, self._truths, options=chosen)
 
@@ -134,12 +134,12 @@ class OverlappingWriters:
             self._judge.end_writers()
 
     def acknowledged(self) -> list[Batch]:
-        """Writer and batch of what Hudi said is committed; AssertionError once one of them failed."""
+        """The writer and batch of each commit that Hudi reported. Raises AssertionError if one of them has failed."""
         assert not (failed := self._judge.failures()), failed
         return self._acknowledged()
 
     def stop(self) -> list[Batch]:
-        """Lets both end what they are at."""
+        """Lets both finish what they are writing."""
         self._is_over = True
         assert not (failed := self._judge.end_writers()), failed
         return self._acknowledged()

@@ -58,7 +58,7 @@ def count_avro_records(head: bytes, place: str) -> int:
         raise RecordDecodeError(f"{place}: {len(head)} bytes are not an Avro block")
     version, count = struct.unpack_from(">ii", head)
     if version not in _VERSIONS:
-        raise UnsupportedLogFormatError(f"{place}: an Avro block of version {version}; known are 1 to 3")
+        raise UnsupportedLogFormatError(f"{place}: an Avro block of version {version}; supported are 1 to 3")
     return int(count)
 
 

@@ -65,4 +65,6 @@ def _avro_type(kind: ArrowType, place: str) -> Any:
     if types.is_list(kind):
         item = _avro_type(kind.value_type, f"{place}.element")
         return {"type": "array", "items": ["null", item] if kind.value_field.nullable else item}
-    raise UnsupportedTableError(f"column {place} of type {kind}: known are texts, numbers, times, decimals and lists")
+    raise UnsupportedTableError(
+        f"column {place} of type {kind}: supported are strings, numbers, times, decimals and lists"
+    )

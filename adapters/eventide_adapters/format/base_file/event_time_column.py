@@ -40,7 +40,7 @@ def event_times_ms(column: Column) -> pa.Int64Array:
         return _doubles(column)
     if pa.types.is_decimal128(kind):
         return _decimals(column)
-    raise UnsupportedTableError(f"an event-time column of type {kind}: known are times, dates, numbers and texts")
+    raise UnsupportedTableError(f"an event-time column of type {kind}: supported are times, dates, numbers and strings")
 
 
 def _timestamps(numbers: npt.NDArray[np.int64], unit: str) -> npt.NDArray[np.int64]:

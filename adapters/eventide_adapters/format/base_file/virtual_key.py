@@ -91,7 +91,7 @@ def _text(records: pa.RecordBatch, name: str) -> Any:
     column: Any = records.column(name)
     if not (pa.types.is_string(column.type) or pa.types.is_integer(column.type) or pa.types.is_boolean(column.type)):
         raise UnsupportedTableError(
-            f"record key field {name} is {column.type}: without meta fields only keys of text, whole numbers and truth "
-            "values are supported; rewrite the table with hoodie.populate.meta.fields=true"
+            f"record key field {name} is {column.type}: without meta fields, only keys of strings, whole numbers and "
+            "booleans are supported; rewrite the table with hoodie.populate.meta.fields=true"
         )
     return column.cast(pa.string())

@@ -257,5 +257,7 @@ def rollback_target(placed: PlacedBlock) -> str:
     header = placed.block.header
     command, target = header.get(HeaderKey.COMMAND_BLOCK_TYPE), header.get(HeaderKey.TARGET_INSTANT_TIME)
     if command != ROLLBACK_COMMAND or target is None:
-        raise UnsupportedTableError(f"{placed.place}: unknown command {command!r}; known is the rollback of an instant")
+        raise UnsupportedTableError(
+            f"{placed.place}: unknown command {command!r}; supported is the rollback of an instant"
+        )
     return target

@@ -70,7 +70,7 @@ def encode_delete_block(instant: str, partition: str, keys: Sequence[str], order
         fastavro.schemaless_writer(body, _schema(), {"deleteRecordList": records})
     except ValueError as error:
         raise UnsupportedTableError(
-            f"a delete cannot bear its ordering value of type {orderings.type} ({error}); compact the table with Hudi, "
+            f"a delete cannot store its ordering value of type {orderings.type} ({error}); compact the table with Hudi, "
             "or order it by a field with fewer digits"
         ) from error
     content = struct.pack(">ii", _VERSION, body.tell()) + body.getvalue()
@@ -83,7 +83,7 @@ def _read_deletes(content: bytes, place: str) -> list[tuple[str | None, Any]]:
         raise RecordDecodeError(f"{place}: {len(content)} bytes are not a DELETE block")
     version, length = struct.unpack_from(">ii", content)
     if version != _VERSION and version not in _JAVA_VERSIONS:
-        raise UnsupportedLogFormatError(f"{place}: a DELETE block of version {version}; known are 1 to {_VERSION}")
+        raise UnsupportedLogFormatError(f"{place}: a DELETE block of version {version}; supported are 1 to {_VERSION}")
     if length != len(content) - 8:
         raise RecordDecodeError(f"{place}: a DELETE block states {length} bytes and has {len(content) - 8}")
     if version in _JAVA_VERSIONS:
@@ -127,7 +127,7 @@ def _ordering_value(wrapped: Any, ordering: ArrowType, place: str) -> Any:
     if wrapper not in _wrappers(ordering):
         raise UnsupportedTableError(
             f"{place}: a delete is ordered by a {wrapper}, which the table's ordering columns, {ordering}, "
-            "cannot hold: its writer had other ones; compact it in full with Hudi first"
+            "cannot hold: its writer used other columns; compact it in full with Hudi first"
         )
     if wrapper == "TimestampMicrosWrapper" and column.unit == "ms":
         return value // 1000

@@ -107,6 +107,7 @@ class BlockReader:
         extra = [*(mark.column for mark in self._marks), RECORD_KEY, *self._ordering] if self._marks else []
         self._key_fields = shape.key_fields
         self._shape = shape
+        self._orders_deletes = shape.orders_deletes
         wider = dict.fromkeys([*self._columns, *extra, *self._key_fields])
         self._read_fields = tuple(fields[name] for name in wider)
 
@@ -146,7 +147,7 @@ class BlockReader:
                 keys, orderings = decode_delete_block(
                     placed.read_content(self._storage), self.ordering_type, placed.place
                 )
-                yield DeleteBlock(placed.instant, keys, orderings)
+                yield self._delete_block(placed.instant, keys, orderings)
             case BlockType.AVRO_DATA | BlockType.PARQUET_DATA:
                 fields = self._fields_of(placed)
                 is_avro = placed.block.block_type is BlockType.AVRO_DATA
@@ -213,7 +214,10 @@ class BlockReader:
             )
 
     def _deletes(self, instant: str, records: pa.RecordBatch) -> DeleteBlock:
-        return DeleteBlock(instant, records.column(RECORD_KEY), orderings_of(records, self._ordering))
+        return self._delete_block(instant, records.column(RECORD_KEY), orderings_of(records, self._ordering))
+
+    def _delete_block(self, instant: str, keys: pa.Array[Any], orderings: pa.Array[Any]) -> DeleteBlock:
+        return DeleteBlock(instant, keys, orderings if self._orders_deletes else pa.nulls(len(keys), orderings.type))
 
 
 def _schema_of(placed: PlacedBlock) -> str:
@@ -252,8 +256,8 @@ def _marks(shape: RecordShape, types: Mapping[str, pa.DataType]) -> tuple[_Mark,
         kind = types[marker.field]
         if not (pa.types.is_string(kind) or pa.types.is_integer(kind) or pa.types.is_boolean(kind)):
             raise UnsupportedTableError(
-                f"the table marks deletes by {marker.value!r} in its column {marker.field}, which is {kind}; known are "
-                "texts, whole numbers and booleans; compact it with Hudi itself"
+                f"the table marks deletes by {marker.value!r} in its column {marker.field}, which is {kind}; supported are "
+                "strings, whole numbers and booleans; compact it with Hudi itself"
             )
         marks.append(_Mark(marker.field, marker.value))
     return tuple(marks)

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from functools import total_ordering
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -20,6 +21,18 @@ from eventide_adapters.format.log_file.ordering_values import comparable, orderi
 from eventide_adapters.format.log_file.records import DeleteBlock
 from eventide_core.table.key_history import KeyHistory
 from eventide_core.table.record_order import Version
+
+
+@total_ordering
+@dataclass(frozen=True, slots=True)
+class Least:
+    """The ordering value of a record that has none."""
+
+    def __lt__(self, other: object) -> bool:
+        return not isinstance(other, Least)
+
+
+LEAST: Final = Least()
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,25 +125,21 @@ def histories(
 def _rows(columns: VersionColumns) -> Iterable[tuple[str, Any, bool, bool, bool]]:
     """Each version with a comparable ordering value, and whether it is a delete, may take columns, and is early.
 
-    A record without an ordering value has Hudi's default, which is 0 (for a text: the empty text, which is the least). A
-    delete without one is in natural order and has None. The value of several fields is a tuple.
+    A record without an ordering value is less than any other, as in the merge (`ordering_values.ranks`). A delete without
+    one is in natural order and has None. The value of several fields is a tuple.
     """
     values = _comparable(columns.orderings)
-    default = _default(columns.orderings.type)
     keys: list[str] = columns.keys.to_pylist()
     flags = [column.to_pylist() for column in (columns.is_delete, columns.is_partial, columns.is_early)]
     for key, value, is_delete, is_partial, is_early in zip(keys, values, *flags, strict=True):
-        yield key, default if value is None and not is_delete else value, is_delete, is_partial, is_early
+        yield key, LEAST if value is None and not is_delete else value, is_delete, is_partial, is_early
 
 
 def _comparable(orderings: Any) -> list[Any]:
     """Python values. A time or date is its underlying number, because Python's own types cover fewer years."""
     kind = orderings.type
     if pa.types.is_struct(kind):
-        fields = []
-        for field in orderings.flatten():
-            default = _default(field.type)
-            fields.append([default if value is None else value for value in _comparable(field)])
+        fields = [[LEAST if value is None else value for value in _comparable(field)] for field in orderings.flatten()]
         is_given = orderings.is_valid().to_pylist()
         return [values if given else None for values, given in zip(zip(*fields, strict=True), is_given, strict=True)]
     if pa.types.is_floating(kind):
@@ -141,11 +150,3 @@ def _comparable(orderings: Any) -> list[Any]:
         orderings = orderings.view(pa.int32())
     values: list[Any] = orderings.to_pylist()
     return values
-
-
-def _default(kind: pa.DataType) -> Any:
-    if pa.types.is_struct(kind):
-        return tuple(_default(field.type) for field in kind)
-    if pa.types.is_string(kind):
-        return ""
-    return b"" if pa.types.is_binary(kind) or pa.types.is_fixed_size_binary(kind) else 0

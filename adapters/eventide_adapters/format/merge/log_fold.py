@@ -295,7 +295,7 @@ def _winners(codes: Numbers, key_count: int, log: _Log, rule: MergeRule) -> Numb
             np.maximum.at(winner, codes, positions)
             return winner
         case MergeRule.HUDI_0X_DEFAULT | MergeRule.HUDI_1_1_CUSTOM_PAYLOAD:
-            raise AssertionError(f"{rule} is no rule to read by")
+            raise AssertionError(f"{rule} does not apply to reads")
         case _:
             assert_never(rule)
 

@@ -29,6 +29,7 @@ from base64 import b64encode
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from typing import Any, Final
+from uuid import UUID
 
 import fastavro
 import xxhash
@@ -185,6 +186,16 @@ def record_index_value(partition: str, file_id: str, instant_ms: int) -> Value:
         place = {"fileIdHighBits": high, "fileIdLowBits": low, "fileIndex": number, "fileId": "", "fileIdEncoding": 0}
     found = {"partitionName": partition, "instantTime": instant_ms, **place}
     return {"type": _RECORD_INDEX_TYPE, "recordIndexMetadata": found}
+
+
+def record_index_place(value: Value) -> tuple[str, str]:
+    """The partition and file ID in a value of `record_index_value`. Raises KeyError or TypeError for any other value."""
+    found = value["recordIndexMetadata"]
+    if found.get("fileIdEncoding") == 1:
+        return found["partitionName"], found["fileId"]
+    uuid = str(UUID(bytes=struct.pack(">qq", found["fileIdHighBits"], found["fileIdLowBits"])))
+    number = found["fileIndex"]
+    return found["partitionName"], uuid if number == _NO_NUMBER else f"{uuid}-{number}"
 
 
 def bloom_filter_value(type_code: str, instant: str, bloom_filter: bytes) -> Value:

@@ -24,8 +24,13 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final
 
-from eventide_adapters.format.metadata_table.compaction import HudiMetadataCompaction, delta_commits_since_compaction
+from eventide_adapters.format.metadata_table.compaction import (
+    HudiMetadataCompaction,
+    delta_commits_since_compaction,
+    last_compaction,
+)
 from eventide_adapters.format.metadata_table.file_contents import FileContents
+from eventide_adapters.format.metadata_table.key_index import HudiKeyIndex
 from eventide_adapters.format.metadata_table.old_slices import earliest_needed, remove_old_slices
 from eventide_adapters.format.metadata_table.reader import MetadataTableReader
 from eventide_adapters.format.metadata_table.record_index import check_record_index
@@ -59,6 +64,7 @@ from eventide_core.ports import (
 )
 from eventide_core.table.file_name import LogFileName
 from eventide_core.table.instant import Action, Instant, State
+from eventide_core.table.metadata_table import MetadataTableStatus
 from eventide_core.table.table_path import METADATA_DIRECTORY
 
 _BY_FILE: Final = frozenset((FILES, BLOOM_FILTERS))
@@ -101,6 +107,10 @@ class HudiMetadataTable:
             return None
         return _read_files(reader)
 
+    def record_index(self, instants: Collection[str]) -> HudiKeyIndex | None:
+        reader = MetadataTableReader.load(self.storage)
+        return HudiKeyIndex.of(reader) if all(map(reader.timeline.is_completed, instants)) else None
+
     def read_files(self) -> Mapping[str, Mapping[str, int]]:
         """The committed files of each partition with their sizes, even if the metadata table lacks later commits."""
         return _read_files(MetadataTableReader.load(self.storage))
@@ -133,8 +143,11 @@ class HudiMetadataTable:
             pending=tuple(f"{reader.timeline_path}/{state.file_name}" for state in pending),
         )
 
-    def delta_commits_since_compaction(self) -> int:
-        return delta_commits_since_compaction(MetadataTableReader.load(self.storage))
+    def status(self) -> MetadataTableStatus:
+        reader = MetadataTableReader.load(self.storage)
+        return MetadataTableStatus(
+            reader.partitions, delta_commits_since_compaction(reader), last_compaction(reader) or None
+        )
 
     def begun_compaction(self) -> MetadataCompaction | None:
         return HudiMetadataCompaction.pending(MetadataTableReader.load(self.storage))

@@ -6,11 +6,19 @@
 Each state of an instant is a record. Nothing shows which instants a file holds, so the first query reads every file
 completely, in large pieces. It decodes only the commit time, action and state of each record. Metadata are decoded on
 request.
+
+A merge of small log files, in the order of Hudi's, and what a crash after each step leaves:
+
+1. `mergeArchivePlan` names the log files and the merged one. The next archival or merge removes the plan.
+2. The merged log file: their blocks, oldest first. Its instants are in two places; the next archival removes it.
+3. The log files go, oldest first. Once one is gone, the next archival or merge removes the others.
+4. The plan goes.
 """
 
 import io
 import sys
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, Final
@@ -21,7 +29,12 @@ from fastavro.types import Schema
 from eventide_adapters.format.avro.decode import avro_record_bounds
 from eventide_adapters.format.timeline.archived_log_writer import encode_archive_log
 from eventide_adapters.format.timeline.codec import commit_of
-from eventide_adapters.format.timeline.container import checked_schema, read_container
+from eventide_adapters.format.timeline.container import (
+    ContainerSchema,
+    checked_schema,
+    read_container,
+    write_container,
+)
 from eventide_adapters.format.timeline.document import Document, corrupt
 from eventide_core.errors import (
     BusyError,
@@ -31,8 +44,8 @@ from eventide_core.errors import (
     RecordDecodeError,
     UnsupportedLogFormatError,
 )
-from eventide_core.ports import ArchivedAction, FileInfo, Storage
-from eventide_core.table.archived_timeline import archive_log_name, archive_log_number
+from eventide_core.ports import ArchivedAction, FileInfo, Lease, Storage
+from eventide_core.table.archived_timeline import MergeLimits, archive_log_name, archive_log_number, logs_to_merge
 from eventide_core.table.commit_metadata import CommitMetadata
 from eventide_core.table.instant import WRITE_ACTIONS, Action, Instant, State
 from eventide_core.table.log_block import BlockType, HeaderKey, read_blocks
@@ -40,6 +53,27 @@ from eventide_core.table.read_ahead import ReadRange
 
 _PIECE_BYTES: Final = 8 * 1024 * 1024
 _MERGE_PLAN: Final = "mergeArchivePlan"
+_MERGE_PLAN_SCHEMA: Final = ContainerSchema.of(
+    {
+        "type": "record",
+        "name": "HoodieMergeArchiveFilePlan",
+        "namespace": "org.apache.hudi.avro.model",
+        "fields": [
+            {"name": "version", "type": ["int", "null"], "default": 1},
+            {
+                "name": "candidate",
+                "type": ["null", {"type": "array", "items": {"type": "string", "avro.java.string": "String"}}],
+                "default": None,
+            },
+            {
+                "name": "mergedArchiveFileName",
+                "type": ["null", {"type": "string", "avro.java.string": "String"}],
+                "default": None,
+            },
+        ],
+    }
+)
+_LOOKS: Final = 5
 _WRITES: Final = frozenset(str(action) for action in WRITE_ACTIONS)
 _TEXT: Final = {"type": ["null", "string"], "default": None}
 _NAME: Final = {"type": "record", "name": "HoodieArchivedMetaEntry", "namespace": "org.apache.hudi.avro.model"}
@@ -85,7 +119,12 @@ class LogArchivedTimeline:
         entry = self._loaded().get(requested_time)
         if entry is None:
             return None
-        data = self.storage.read_range(entry.path, entry.start, entry.end - entry.start)
+        try:
+            data = self.storage.read_range(entry.path, entry.start, entry.end - entry.start)
+        except MissingFileError:  # merged since
+            self.refresh()
+            entry = self._loaded()[requested_time]
+            data = self.storage.read_range(entry.path, entry.start, entry.end - entry.start)
         record = Document.of(_decode(data, entry.schema, None, entry.path), entry.path, "a record")
         is_replace = entry.instant.action is Action.REPLACE_COMMIT
         name = "hoodieReplaceCommitMetadata" if is_replace else "hoodieCommitMetadata"
@@ -95,10 +134,8 @@ class LogArchivedTimeline:
 
     def append(self, actions: Sequence[ArchivedAction]) -> None:
         self.refresh()
-        numbered = (
-            (archive_log_number(info.path.rpartition("/")[2]), info) for info in self.storage.list(self.directory)
-        )
-        logs = sorted(((n, info) for n, info in numbered if n is not None), key=lambda pair: pair[0])
+        self._end_merge()
+        logs = self._logs()
         # If an archival crashed before it removed the instants from the active timeline, the last log file has all of them.
         there = self._instants(logs[-1][1]) if logs else set[tuple[str, str]]()
         new = [a for a in actions if (a.completed.requested_time, str(a.completed.action)) not in there]
@@ -106,8 +143,63 @@ class LogArchivedTimeline:
             return
         path = f"{self.directory}/{archive_log_name(logs[-1][0] + 1 if logs else 1)}"
         if not self.storage.put_if_absent(path, encode_archive_log(new)):
-            raise BusyError(f"another writer changed {path} meanwhile; try again")
+            raise BusyError(f"another writer changed {path} at the same time; try again")
         self.refresh()
+
+    def merge(self, limits: MergeLimits, lease: Lease) -> None:
+        lease.check()
+        self._end_merge()
+        logs = self._logs()
+        chosen = logs_to_merge([(number, info.size) for number, info in logs], limits)
+        if not chosen:
+            return
+        paths = [info.path for number, info in logs if number in chosen]
+        name = archive_log_name(logs[-1][0] + 1)
+        plan = {
+            "version": 1,
+            "candidate": [f"{self.storage.root.rstrip('/')}/{path}" for path in paths],
+            "mergedArchiveFileName": name,
+        }
+        content = b"".join(map(self.storage.read, paths))
+        lease.check()
+        self.storage.put(f"{self.directory}/{_MERGE_PLAN}", write_container(_MERGE_PLAN_SCHEMA, plan))
+        lease.check()
+        if not self.storage.put_if_absent(f"{self.directory}/{name}", content):
+            raise BusyError(f"another writer changed {self.directory}/{name} meanwhile; try again")
+        for path in paths:
+            lease.check()
+            self.storage.delete(path)
+        self.storage.delete(f"{self.directory}/{_MERGE_PLAN}")
+        self.refresh()
+
+    def _end_merge(self) -> None:
+        """Ends a merge that was interrupted, as Hudi does: undoes it while all its log files exist."""
+        plan_path = f"{self.directory}/{_MERGE_PLAN}"
+        try:
+            plan = read_container(self.storage.read(plan_path), plan_path)
+        except MissingFileError:
+            return
+        except CorruptTimelineError:
+            self.storage.delete(plan_path)  # Hudi died while it wrote the plan; nothing has been merged
+            return
+        found = {info.path.rpartition("/")[2]: info.path for _, info in self._logs()}
+        merged = found.get(plan.text("mergedArchiveFileName") or "")
+        candidates = plan.values.get("candidate")
+        names = [str(path).rpartition("/")[2] for path in candidates] if isinstance(candidates, list) else []
+        if merged is not None and names and all(name in found for name in names):
+            self.storage.delete(merged)
+        elif merged is not None:
+            for name in names:
+                if name in found and found[name] != merged:
+                    self.storage.delete(found[name])
+        self.storage.delete(plan_path)
+
+    def _logs(self) -> list[tuple[int, FileInfo]]:
+        """The log files by number."""
+        numbered = (
+            (archive_log_number(info.path.rpartition("/")[2]), info) for info in self.storage.list(self.directory)
+        )
+        return sorted(((n, info) for n, info in numbered if n is not None), key=lambda pair: pair[0])
 
     def _instants(self, info: FileInfo) -> set[tuple[str, str]]:
         """The completed instants in one log file, each with its action."""
@@ -116,16 +208,23 @@ class LogArchivedTimeline:
 
     def _loaded(self) -> dict[str, _Entry]:
         if self._entries is None:
-            found: dict[str, _Entry] = {}
-            for info in self.storage.list(self.directory):
-                if archive_log_number(info.path.rpartition("/")[2]) is not None:
-                    key = (info.path, info.size)
-                    if key not in self._by_file:
-                        self._by_file[key] = self._read(info.path, info.size)
-                    # Until a merge of archive logs is complete, an instant can be in two of them.
-                    found |= {entry.instant.requested_time: entry for entry in self._by_file[key]}
-            self._entries = found
+            for _ in range(_LOOKS - 1):
+                with suppress(MissingFileError):  # a merge removed it after the listing
+                    self._entries = self._found()
+                    return self._entries
+            self._entries = self._found()
         return self._entries
+
+    def _found(self) -> dict[str, _Entry]:
+        found: dict[str, _Entry] = {}
+        known: dict[tuple[str, int], tuple[_Entry, ...]] = {}
+        for _, info in self._logs():
+            key = (info.path, info.size)
+            known[key] = self._by_file[key] if key in self._by_file else self._read(info.path, info.size)
+            # Until a merge of archive logs is complete, an instant can be in two of them.
+            found |= {entry.instant.requested_time: entry for entry in known[key]}
+        self._by_file = known
+        return found
 
     def _read(self, path: str, size: int) -> tuple[_Entry, ...]:
         try:

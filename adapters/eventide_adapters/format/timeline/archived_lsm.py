@@ -8,7 +8,8 @@
 1. A query for an instant reads the files whose names have a range that includes it. Of these, it reads the columns of
    times and actions, and caches them, because a file never changes.
 2. Metadata are read one row group at a time. The last group is cached, because callers request neighboring commits.
-3. Texts are read as dictionaries, so that a text in many rows uses memory once. A text that is too long is refused.
+3. A merge can remove a file that a manifest named when it was read. If a file is missing, the current manifest is read.
+4. Texts are read as dictionaries, so that a text in many rows uses memory once. A text that is too long is refused.
 """
 
 import io
@@ -22,12 +23,26 @@ import pyarrow.parquet as pq
 
 from eventide_adapters.format.avro.reading_limits import INSTANTS_A_BYTE_MAX, check_parquet, within_memory
 from eventide_adapters.format.timeline.archived_log import LogArchivedTimeline
-from eventide_adapters.format.timeline.archived_lsm_writer import append_actions
+from eventide_adapters.format.timeline.archived_lsm_writer import (
+    SCHEMA,
+    append_actions,
+    encode_rows,
+    publish,
+    remove_old,
+)
 from eventide_adapters.format.timeline.codec import HudiMetadataCodec, read_json
 from eventide_adapters.format.timeline.document import corrupt
 from eventide_core.errors import EventideError, MissingFileError
-from eventide_core.ports import ArchivedAction, ArchivedTimeline, Storage
-from eventide_core.table.archived_timeline import VERSION_NAME, HistoryFileName, manifest_name, manifest_version
+from eventide_core.ports import ArchivedAction, ArchivedTimeline, Lease, Storage
+from eventide_core.table.archived_timeline import (
+    VERSION_NAME,
+    HistoryFileName,
+    MergeLimits,
+    files_to_merge,
+    manifest_name,
+    manifest_version,
+    merged_file_name,
+)
 from eventide_core.table.commit_metadata import CommitMetadata
 from eventide_core.table.instant import WRITE_ACTIONS, Action, Instant, State
 from eventide_core.table.table_config import TableConfig
@@ -66,7 +81,20 @@ class LsmArchivedTimeline:
         return next(self.writes(requested_time, requested_time), None)
 
     def writes(self, begin: str, end: str) -> Iterator[Instant]:
-        files = [file for file in self._manifest() if file.may_hold(begin, end)]
+        last: str | None = None
+        while True:
+            files = self._manifest()
+            try:
+                for instant in self._writes_in(files, begin, end):
+                    if last is None or instant.requested_time < last:
+                        last = instant.requested_time
+                        yield instant
+                return
+            except MissingFileError as error:
+                self._look_again(files, error)
+
+    def _writes_in(self, files: Sequence[HistoryFileName], begin: str, end: str) -> Iterator[Instant]:
+        files = [file for file in files if file.may_hold(begin, end)]
         waiting: dict[str, Instant] = {}
         for number, file in enumerate(files, 1):
             below = files[number].last if number < len(files) else ""
@@ -76,7 +104,15 @@ class LsmArchivedTimeline:
             yield from (waiting.pop(time) for time in sorted(ready, reverse=True))
 
     def commit(self, requested_time: str) -> CommitMetadata | None:
-        for file in self._manifest():
+        while True:
+            files = self._manifest()
+            try:
+                return self._commit_in(files, requested_time)
+            except MissingFileError as error:
+                self._look_again(files, error)
+
+    def _commit_in(self, files: Sequence[HistoryFileName], requested_time: str) -> CommitMetadata | None:
+        for file in files:
             if file.may_hold(requested_time, requested_time):
                 group = self._of(file).row_groups.get(requested_time)
                 if group is not None:
@@ -85,6 +121,12 @@ class LsmArchivedTimeline:
                         self._metadata(path, group)[requested_time].as_py() or b"", path
                     )
         return None
+
+    def _look_again(self, files: Sequence[HistoryFileName], error: MissingFileError) -> None:
+        """Reads the manifest again. Raises CorruptTimelineError if it still names the file that is missing."""
+        self.refresh()
+        if self._manifest() == files:
+            raise corrupt(f"below {self.directory}", f"is missing, but the manifest names it ({error})") from None
 
     def append(self, actions: Sequence[ArchivedAction]) -> None:
         self.refresh()
@@ -101,6 +143,43 @@ class LsmArchivedTimeline:
             # Oldest first, as in Hudi's manifests.
             append_actions(self.storage, self.directory, new, [file.name for file in reversed(files)], self._version())
             self.refresh()
+
+    def merge(self, limits: MergeLimits, lease: Lease) -> None:
+        level = 0
+        self.refresh()
+        while chosen := files_to_merge([(file, self._size(file)) for file in self._manifest()], level, limits):
+            name = merged_file_name(chosen)
+            data = encode_rows(table for file in chosen for table in self._rows(f"{self.directory}/{file.name}"))
+            left = [file.name for file in reversed(self._manifest()) if file not in chosen and file.name != name]
+            lease.check()
+            self.storage.put(f"{self.directory}/{name}", data)
+            lease.check()
+            publish(self.storage, self.directory, [*left, name], self._version())
+            self.refresh()
+            level += 1
+        remove_old(self.storage, self.directory, level, self._names_in, lease)
+        self._writes = {name: known for name, known in self._writes.items() if self._is_current(name)}
+
+    def _is_current(self, name: str) -> bool:
+        return any(file.name == name for file in self._manifest())
+
+    def _names_in(self, version: int) -> Iterator[str]:
+        return (file.name for file in self._file_names(f"{self.directory}/{manifest_name(version)}"))
+
+    def _size(self, file: HistoryFileName) -> int:
+        found = self.storage.stat(f"{self.directory}/{file.name}")
+        return 0 if found is None else found.size
+
+    def _rows(self, path: str) -> Iterator[pa.Table]:
+        """All columns of a file, by row group."""
+        with _open(self.storage, path) as file:
+            names = file.schema_arrow.names
+            absent = [name for name in SCHEMA.names if name not in names]
+            if absent:
+                raise corrupt(path, f"has no column {absent[0]}")
+            for group in range(file.metadata.num_row_groups):
+                _times(file, group, path)  # checks them
+                yield file.read_row_group(group, columns=SCHEMA.names).select(SCHEMA.names).cast(SCHEMA)
 
     def _instants(self, path: str) -> list[dict[str, Any]]:
         with _open(self.storage, path) as file:
@@ -180,8 +259,6 @@ def _open(storage: Storage, path: str) -> Iterator[pq.ParquetFile]:
             file = pq.ParquetFile(stream, read_dictionary=[*_TIMES, _METADATA])
             check_parquet(file.metadata, size, place, rows_a_byte_max=INSTANTS_A_BYTE_MAX)
             yield file
-    except MissingFileError:
-        raise corrupt(path, "is missing, but the manifest names it") from None
     except (EventideError, MemoryError):
         raise
     except (pa.ArrowException, OSError, UnicodeDecodeError) as error:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,14 @@ import pyarrow.compute as pc
 from eventide_adapters.format.avro.schema import RECORD_KEY
 from eventide_adapters.format.write.global_keys import PLACE, HomeLookup, homes_of, place_records
 from eventide_adapters.format.write.incoming_schema import evolved_schema
+from eventide_adapters.format.write.indexed_keys import (
+    IndexLookup,
+    by_index_group,
+    is_decided_at_home,
+    place_decided,
+    place_located,
+    places_of,
+)
 from eventide_adapters.format.write.java_hash import buckets_of, shares_of
 from eventide_adapters.format.write.key_lookup import KeyLookup, LookupTask
 from eventide_adapters.format.write.keyed_records import (
@@ -34,7 +43,7 @@ from eventide_adapters.format.write.keyed_records import (
 )
 from eventide_adapters.format.write.record_writer import GroupRows, RowWriter
 from eventide_core.errors import UnsupportedTableError
-from eventide_core.ports import Engine
+from eventide_core.ports import Engine, KeyIndex
 from eventide_core.table.bucket import bucket_name
 from eventide_core.table.commit_metadata import WriteStat
 from eventide_core.table.file_group_write import FileGroupWrite, Placement
@@ -107,18 +116,45 @@ class ArrowRecords:
         names = ["", *(task.file_slice.file_id for task in tasks)]
         return self._place(numbers[order], lambda number: names[number])
 
-    def place_by_global_key(self, slices: Sequence[SliceRead], *, by_bloom: bool, moves: bool) -> tuple[Placement, ...]:
+    def place_by_global_key(
+        self, slices: Sequence[SliceRead], *, by_bloom: bool, moves: bool, index: KeyIndex | None = None
+    ) -> tuple[Placement, ...]:
         shape = self._required_shape
         coded = self._keyed.column(RECORD_KEY).combine_chunks().dictionary_encode()
-        tasks = [LookupTask(found, shape.records, coded.dictionary, by_bloom=by_bloom) for found in slices]
-        found = self.engine.map(HomeLookup(self.writer.storage), tasks)
         codes = coded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
-        homes = homes_of(found, [(found.partition, found.file_id) for found in slices], codes)
-        placed = place_records(self._keyed, homes, shape, moves=moves).combine_chunks()
+        placed = None if index is None else self._placed_by_index(coded.dictionary, codes, slices, index, moves=moves)
+        if placed is None:
+            tasks = [LookupTask(found, shape.records, coded.dictionary, by_bloom=by_bloom) for found in slices]
+            found = self.engine.map(HomeLookup(self.writer.storage), tasks)
+            homes = homes_of(found, [(found.partition, found.file_id) for found in slices], codes)
+            placed = place_records(self._keyed, homes, shape, moves=moves)
+        placed = placed.combine_chunks()
         self._keyed = placed.drop_columns([PLACE])
         places = placed.column(PLACE).combine_chunks().dictionary_encode()
         names: list[Any] = places.dictionary.to_pylist()
         return self._place(places.indices.to_numpy(zero_copy_only=False).astype(np.int64), lambda number: names[number])
+
+    def _placed_by_index(
+        self, keys: pa.Array[Any], codes: Numbers, slices: Sequence[SliceRead], index: KeyIndex, *, moves: bool
+    ) -> pa.Table | None:
+        """None if the index names a slice that is not among `slices`."""
+        shape, known = self._required_shape, {(found.partition, found.file_id): found for found in slices}
+        tasks, order = by_index_group(keys, index)
+        by_key = places_of(self.engine.map(IndexLookup(index), tasks), order)
+        if not by_key.slices() <= known.keys():
+            return None
+        places = by_key.take(codes)
+        decides = is_decided_at_home(self._keyed, places, shape, moves=moves)
+        chosen, others = np.flatnonzero(decides), np.flatnonzero(~decides)
+        homes = places.take(chosen)
+        read = [known[place] for place in sorted(homes.slices())]
+        look_up = partial(self.engine.map, HomeLookup(self.writer.storage))
+        return pa.concat_tables(
+            [
+                place_located(self._keyed.take(others), places.take(others), shape, moves=moves),
+                place_decided(self._keyed.take(chosen), homes, read, shape, look_up),
+            ]
+        )
 
     def place_nowhere(self) -> tuple[Placement, ...]:
         return self._place(np.zeros(len(self._keyed), np.int64), lambda _: "")

@@ -129,8 +129,9 @@ def _indices(numbers: Numbers) -> Any:
 
 
 def _wins(rows: pa.Table, homes: Homes, shape: WriteShape) -> npt.NDArray[np.bool_]:
-    """For each record, if it beats the row at its key's home."""
-    if shape.records.merge_rule is MergeRule.COMMIT_TIME_ORDERING or not len(homes.rows):
+    """For each record, if it beats the row at its key's home. True if the ordering values are not known."""
+    is_by_commit = shape.records.merge_rule is MergeRule.COMMIT_TIME_ORDERING
+    if is_by_commit or not len(homes.rows) or pa.types.is_null(homes.orderings.type):
         return np.ones(len(homes.rows), np.bool_)
     mine = orderings_of(rows.combine_chunks().to_batches()[0], shape.records.ordering_fields)
     own, there = common_ranks(mine, homes.orderings)

@@ -47,6 +47,11 @@ def buckets_of(columns: Sequence[pa.Array[Any]], buckets: int) -> npt.NDArray[np
     return (found & np.uint32(INT_MAX)).astype(np.int64) % buckets
 
 
+def index_groups_of(keys: pa.Array[Any], file_groups: int) -> npt.NDArray[np.int64]:
+    """The file group of the metadata table that has the record of each key, in a partition with that many file groups."""
+    return np.abs(java_hashes(keys).view(np.int32).astype(np.int64)) % file_groups
+
+
 def shares_of(keys: pa.Array[Any]) -> npt.NDArray[np.uint64]:
     """A number for each key, independent of its bucket, that distributes records among file groups."""
     return (java_hashes(keys).astype(np.uint64) * _SPREAD) >> np.uint64(33)

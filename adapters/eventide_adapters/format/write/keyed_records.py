@@ -75,7 +75,7 @@ def _check_placed(rows: pa.Table, shape: WriteShape, what: str) -> None:
     needed = [name for name in shape.keys.fields if name not in rows.column_names]
     if needed:
         raise InvalidRecordError(
-            f"{what} without the column {needed[0]!r}: {', '.join(shape.keys.fields)} say which record is meant, and where "
+            f"{what} without the column {needed[0]!r}: {', '.join(shape.keys.fields)} identify the record and where "
             f"it belongs; they have {', '.join(rows.column_names)}"
         )
 
@@ -108,7 +108,7 @@ def require_single_keys(keyed: pa.Table, shape: WriteShape) -> None:
     _, first, counts = np.unique(place, return_index=True, return_counts=True)
     if len(counts) and int(counts.max()) > 1:
         key = keyed.column(RECORD_KEY)[int(first[counts.argmax()])].as_py()
-        raise InvalidRecordError(f"record key {key!r} is twice in one write; merge its versions first")
+        raise InvalidRecordError(f"record key {key!r} occurs twice in one write; merge its versions first")
 
 
 def _is_delete(rows: pa.Table, shape: WriteShape) -> Any:

@@ -79,6 +79,8 @@ def check_metadata_table(facts: TableFacts) -> Iterator[Observation]:
     if facts.index_problem is not None:
         yield Finding(".hoodie/metadata", facts.index_problem, _REBUILD)
         return
+    if facts.late_index_compaction is not None:
+        yield Remark(facts.late_index_compaction)
     if facts.indexed_files is None:
         yield Unchecked("the metadata table has not followed every action, so readers list the directories instead")
         return

@@ -75,7 +75,8 @@ class TableFacts:
     wrote; `untold` are writes that are older than the archived timeline.
     `row_counts` are by base file, as its footer has them. `event_times` are those of the log files of the latest
     slices, as the planner gets them, `uncompacted` those of their records that are said to be in no base file.
-    `indexed_files` are those that Hudi's metadata table lists, with their sizes.
+    `indexed_files` are those that Hudi's metadata table lists, with their sizes. `late_index_compaction` describes the
+    metadata table if its compaction is overdue.
     """
 
     slices_by_completion_time: bool
@@ -107,6 +108,7 @@ class TableFacts:
     has_metadata_table: bool
     indexed_files: Mapping[str, int] | None
     index_problem: str | None
+    late_index_compaction: str | None
     markers_and_heartbeats: tuple[str, ...]
     records: RecordFacts | None = None
 

@@ -126,7 +126,7 @@ def _orphan(facts: TableFacts, file: DataFile, instant: str) -> Iterator[Observa
 
 def _of_unknown_write(file: DataFile, instant: str) -> Remark:
     return Remark(
-        f"{file.path} is of {instant}, which is older than the archived timeline: nothing tells what it wrote"
+        f"{file.path} is of {instant}, which is older than the archived timeline: nothing records what it wrote"
     )
 
 

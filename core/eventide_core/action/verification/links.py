@@ -14,6 +14,9 @@ def check_links(facts: TableFacts) -> Iterator[Observation]:
         yield Finding(path, problem, "point it to its left-over, or replace it with a copy of that")
 
 
+_CURE = "find out which of the two is damaged, and copy the other over it; `eventide repair` does so where it can tell"
+
+
 def check_copies(facts: TableFacts) -> Iterator[Observation]:
     """Each copy is as large as the log file it is of, as long as that exists."""
     for path, source in sorted(facts.left_overs.items()):
@@ -22,14 +25,14 @@ def check_copies(facts: TableFacts) -> Iterator[Observation]:
             continue
         if not any(file.path == path and file.link_target is not None for file in facts.listing):
             problem = f"has {size} bytes, but the log file {source} that it copies has {original}"
-            yield Finding(path, problem, f"copy {source} over it")
+            yield Finding(path, problem, _CURE)
 
 
 def check_copied_bytes(facts: TableFacts) -> Iterator[Observation]:
     """Each copy holds what the log file holds that it is of, byte by byte, as long as that exists."""
     assert facts.records is not None
     for path, source in sorted(facts.records.copies.items()):
-        yield Finding(path, f"has other bytes than the log file {source} that it copies", f"copy {source} over it")
+        yield Finding(path, f"has other bytes than the log file {source} that it copies", _CURE)
     gone = len(facts.left_overs) - facts.records.compared_copies
     if gone:
         yield Remark(f"did not compare {counted(gone, 'left-over')}: links, and copies of log files that were cleaned")

@@ -39,12 +39,12 @@ def check_versions(facts: TableFacts) -> Iterator[Observation]:
     for partition, one in repeated:
         place = ", ".join(path_in(partition, file_id) for file_id in one.places)
         keys = f"{one.count} keys, such as {one.example!r}," if one.count > 1 else f"the key {one.example!r}"
-        verb = "are" if one.count > 1 else "is"
+        verb = "exist" if one.count > 1 else "exists"
         if not one.is_same_version and _may_be_inserted(facts, one):
-            yield Remark(f"{keys} {verb} there more than once in {place}: insert operations may write duplicates")
+            yield Remark(f"{keys} {verb} more than once in {place}: insert operations may write duplicates")
         else:
             what = "in the same version" if one.is_same_version else f"as of {', '.join(one.commit_times)}"
-            yield Finding(place, f"{keys} {verb} there more than once, {what}", "delete the key, and write it again")
+            yield Finding(place, f"{keys} {verb} more than once, {what}", "delete the key, and write it again")
     for audit in found.audits:
         for time, rows in sorted(audit.commit_times.items()):
             if not facts.blocks.accepts(time):

@@ -35,7 +35,7 @@ def check_timeline(facts: TableFacts) -> Iterator[Observation]:
         yield Finding(
             f"{facts.timeline_path}/{time}.compaction.requested",
             "is empty: an engine requested a compaction, and hasn't written its plan",
-            f"if the engine has died, run `eventide rollback TABLE {time} --force`; nothing was made by the compaction",
+            f"if the engine has died, run `eventide rollback TABLE {time} --force`; the compaction has not created any file",
         )
     for path, why in sorted(facts.unreadable.items()):
         yield Finding(path, why, "restore the file from a copy; it states what an instant did")
@@ -79,7 +79,9 @@ def check_pending_plans(facts: TableFacts) -> Iterator[Observation]:
                 yield Remark(f"did not check the pending {pending.action} at {pending.requested_time}")
             continue
         cure = f"restore the file, or run `eventide rollback TABLE {pending.requested_time}`"
-        for path, size in _inputs(plan) if isinstance(plan, CompactionPlan) else ((path, None) for path in plan.paths):
+        for path, size in (
+            inputs_of(plan) if isinstance(plan, CompactionPlan) else ((path, None) for path in plan.paths)
+        ):
             found = facts.sizes.get(path)
             if found is None:
                 yield Finding(path, f"is missing, and the pending plan at {pending.requested_time} needs it", cure)
@@ -106,7 +108,8 @@ def _hidden_logs(facts: TableFacts, plan: CompactionPlan | ForeignPlan) -> Itera
             yield Finding(file.path, problem, cure)
 
 
-def _inputs(plan: CompactionPlan) -> Iterator[tuple[str, int | None]]:
+def inputs_of(plan: CompactionPlan) -> Iterator[tuple[str, int | None]]:
+    """The files that a compaction reads, with the sizes of log files in bytes."""
     for op in plan.operations:
         if op.base_path is not None:
             yield op.base_path, None

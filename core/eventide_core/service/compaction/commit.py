@@ -17,8 +17,8 @@ def commit_metadata(
 ) -> CommitMetadata:
     """The commit of a compaction: a write stat for each base file, and for each left-over's link.
 
-    Readers build the incremental view from write stats alone, so it would miss a link without one. The
-    `internal_schema` continues from commit to commit: Hudi uses that of the last commit, if any.
+    Readers build the incremental view only from write stats, so it would omit a link without one. The `internal_schema`
+    is copied from commit to commit, because Hudi uses that of the last commit, if any.
     """
     by_base = {result.new_base_path: result for result in results}
     stats: dict[str, list[WriteStat]] = {}
@@ -56,7 +56,7 @@ def commit_metadata(
 def whole_slices_metadata(
     plan: CompactionPlan, results: Sequence[MergeResult], internal_schema: str | None
 ) -> CommitMetadata:
-    """The commit of a plan that another engine scheduled, as Hudi writes it, without anything of eventide's.
+    """The commit of a plan that another engine scheduled, as Hudi writes it, without additions of eventide.
 
     So it publishes no cut, and the published cut stays.
     """
@@ -101,7 +101,7 @@ def _uncompacted(op: PlannedOperation, results: Mapping[str, MergeResult]) -> di
 
 
 def _published_threshold(plan: CompactionPlan, fresh: Freshness) -> PublishedThreshold | None:
-    """The cut with its field and watermark; None if the plan promises none."""
+    """The cut with its field and watermark; None if the plan promises no cut."""
     if plan.cut_ms is None or plan.event_time_field is None:
         return None
     watermark_ms = plan.cut_ms if fresh.watermark_ms is None else fresh.watermark_ms
@@ -143,14 +143,14 @@ def _link_stats(op: PlannedOperation, result: MergeResult) -> tuple[WriteStat, .
 
 
 def _known_event_times(left: LeftOver) -> EventTimeRange:
-    """The range in the left-over's stat, so that the next process need not read its file; see EVENT_TIMES_KEY."""
+    """The range in the left-over's stat, so that the next process doesn't have to read its file; see EVENT_TIMES_KEY."""
     known = left.log_file.event_times
     return EventTimeRange(None, None) if known is None or known.unknown_records or left.delete_count is None else known
 
 
 def _link_stat(op: PlannedOperation, name: str, size: int) -> WriteStat:
     parsed = LogFileName.parse(name)
-    assert parsed is not None  # the planner made the name
+    assert parsed is not None  # the planner created the name
     return WriteStat(
         file_id=op.file_id,
         path=op.path_of(name),

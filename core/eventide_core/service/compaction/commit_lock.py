@@ -1,8 +1,8 @@
-"""The table lock, for a commit to a table with a metadata table: acquired while no writer without the lock begins.
+"""The table lock for a commit to a table with a metadata table: acquired while no writer without the lock begins.
 
 Between its requested and its inflight file, a writer of Hudi lists the metadata table and plans a compaction of it from
 that listing. If a commit comes after the listing, the write of Hudi 0.x fails, and from 1.0 on the compaction skips the
-commit. A writer that keeps no heartbeat expects to be the only one, and takes no lock for this.
+commit. A writer without a heartbeat expects to be the only one, and acquires no lock for this.
 """
 
 from collections.abc import Generator
@@ -19,7 +19,8 @@ from eventide_core.table.timeline import Timeline
 
 POLL_MS = 20
 WAIT_MS = 10_000
-"""Longer than a write takes from its requested to its inflight file. A write that stays there belongs to a dead writer."""
+"""Longer than a write takes from its requested to its inflight file. A write that stays there longer has a dead writer.
+"""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,6 @@
 """How a compaction completes, whether eventide or another engine planned it: one claim, then one completed file.
 
-1. `claim` fixes the completion time. From then on the plan can only be completed, at that time.
+1. `claim` fixes the completion time. From then on, the plan can only be completed at that time.
 2. `put` writes the metadata table's commit at that time, which no reader sees yet, and then the completed file.
 
 A crash between the two leaves a plan that the next run completes at the claimed time.
@@ -21,7 +21,7 @@ from eventide_core.table.instant import Action, Instant, State
 
 @dataclass(frozen=True, slots=True)
 class Completion:
-    """The completed instant, and its claimed time, which the file name holds from version 8 on."""
+    """The completed instant with its claimed time, which the file name contains from version 8 on."""
 
     instant: Instant
     time: str
@@ -38,7 +38,7 @@ class Completion:
     def put(
         self, files: TableFiles, state: TableState, metadata: CommitMetadata, update: PendingUpdate, lease: Lease
     ) -> bool:
-        """Whether this call put the completed file; otherwise it was there."""
+        """Whether this call put the completed file; False if the file already existed."""
         data = files.codec.encode_commit(update.recorded_in(metadata), state.config.version)
         update.write(lease, self.time)
         lease.check()

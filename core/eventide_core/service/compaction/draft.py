@@ -226,7 +226,7 @@ class CompactionDrafter:
         return due(trigger_rule(self.options, default), state.timeline, now, backdated_compactions(state))
 
     def _today(self) -> date:
-        """The day in the local time zone, which Hudi's strategies by day go by."""
+        """The day in the local time zone, which Hudi's strategies by day use."""
         local_ms = self.clock.now_ms() + self.clock.local_offset_ms()
         return datetime.fromtimestamp(local_ms // 1000, UTC).date()
 
@@ -257,7 +257,7 @@ class _Picked:
     left_out: Sequence[Selection]
 
     def left_out_below(self, facts: Sequence[SliceFacts], instant: str) -> list[EventTimeRange]:
-        """The ranges of log files from before the moment that the plan leaves as they are, whatever they hold before T."""
+        """The ranges of log files from before the moment that the plan leaves unchanged, also if they begin before T."""
         not_now = [fact.uncompacted for s in (*self.left_out, *self.wait) for fact in s.facts.below]
         return [*not_now, *(fact.uncompacted for of_slice in facts for fact in _covered(of_slice, instant))]
 
@@ -267,7 +267,7 @@ class _Picked:
         return self._why_some_wait(moment)
 
     def notes(self, strategy: str, moment: _Moment, cut_ms: int | None, published_ms: int | None) -> tuple[str, ...]:
-        """What keeps the cut below T, for the user."""
+        """What keeps the cut below T, as an explanation for the user."""
         whys: list[str] = []
         if self.left_out:
             whys.append(f"{strategy} leaves out {counted(len(self.left_out), 'slice')}")
@@ -295,7 +295,7 @@ def _is_reached(asked_ms: int, published_ms: int, facts: Sequence[SliceFacts]) -
 
 
 def _covered(facts: SliceFacts, moment: str) -> list[LogFacts]:
-    """The log files from before the moment that lie between later ones: on version 6, where writes have overlapped."""
+    """The log files from before the moment between later ones, which exist on version 6 if writes have overlapped."""
     return [fact for fact in facts.log_facts[len(facts.below) :] if max(fact.instants, default="") <= moment]
 
 
@@ -316,7 +316,7 @@ def _left_uncompacted(
 
 
 def _held(uncompacted: Iterable[tuple[FileSlice, list[EventTimeRange]]], threshold_ms: int) -> tuple[HeldSlice, ...]:
-    """The slices that hold records before T, the earliest first."""
+    """The slices that contain records before T, the earliest first."""
     found: list[HeldSlice] = []
     for file_slice, ranges in uncompacted:
         earliest_ms = min((times.min_ms for times in ranges if times.min_ms is not None), default=threshold_ms)

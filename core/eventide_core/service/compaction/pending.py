@@ -1,20 +1,23 @@
 """Completes what is pending before anything new begins: how a run continues after one that died.
 
-1. Writes whose writers are known to be dead are rolled back; rollbacks that were interrupted are ended.
-2. A compaction that eventide planned is run, whoever began it: same instant, same names. One whose process is alive is left
-   to it (BusyError); one that nobody has started (`--schedule-only`) is run like one that was interrupted.
+1. Writes whose writers are known to be dead are rolled back. Interrupted rollbacks are completed.
+2. A compaction that eventide planned is run, whichever process began it: same instant, same names. If its process is
+   alive, it is left to that process (BusyError). One that nobody has started (`--schedule-only`) is run like an
+   interrupted one.
 3. A compaction whose plan no longer fits the table, so that no run can complete it, is rolled back. The request is
-   planned again. One that was requested, and whose plan was never written, is rolled back, too.
-4. A compaction that another engine planned is run, too, unless the options leave it alone (`eventide.foreign.plans`). One
-   that this engine has begun is its own: nothing shows whether it is alive.
-5. A run of eventide that died on such a plan, which the other engine has run since, may have left base files beside those
-   of the commit: Hudi leaves files of an attempt that it did not find inflight. They go, and the heartbeat with them.
-6. eventide waits, as long as the options say, for what it does not run: such compactions, log compactions and
+   planned again. A compaction that was requested, but whose plan was never written, is also rolled back.
+4. A compaction that another engine planned is also run, unless the options exclude it (`eventide.foreign.plans`). One
+   that the other engine has begun is left to it, because nothing shows whether that engine is alive.
+5. If a run of eventide died on such a plan, and the other engine has run the plan since, base files may be left beside
+   those of the commit: Hudi leaves files of an attempt that it did not find inflight. They are removed, and then the
+   heartbeat.
+6. eventide waits, as long as the options specify, for what it does not run: such compactions, log compactions and
    clusterings.
 
 A copy-on-write table has no compactions. Its pending commits belong to its writers, and nothing waits for them.
 
-Re-runnable: a crash anywhere leaves what the next run finds. Where two do this at once, one of them runs the plan.
+Re-runnable: after a crash at any step, the next run continues. If two processes do this at once, one of them runs the
+plan.
 """
 
 from dataclasses import dataclass
@@ -115,7 +118,7 @@ class PendingCompactions:
             storage.delete(heartbeat_path(completed.requested_time))
 
     def _wait_for_others(self) -> None:
-        """Waits, as long as configured, until no plan is pending. A plan that is pending then excludes a new one.
+        """Waits, as long as configured, until no plan is pending. A plan that is still pending then excludes a new one.
 
         Raises BusyError for a compaction that another engine has begun: only the user can take it over.
         """
@@ -128,7 +131,7 @@ class PendingCompactions:
                 self.runner.foreign.check_not_begun(config, pending)
 
     def _is_to_run(self, config: TableConfig, pending: Instant) -> bool:
-        """Whether eventide runs the pending plan without being asked to."""
+        """Whether eventide runs the pending plan without a request by name."""
         plan = self._plan(config, pending)
         if isinstance(plan, ForeignPlan):
             is_wanted = self.options.get(keys.FOREIGN_PLANS)
@@ -136,7 +139,7 @@ class PendingCompactions:
         return plan is not None
 
     def _plan(self, config: TableConfig, pending: Instant) -> CompactionPlan | ForeignPlan | None:
-        """The plan of a pending compaction; None if it is none, or has ended in between."""
+        """The plan of a pending compaction; None if it is not one, or has ended in the meantime."""
         if pending.action is not Action.COMPACTION:
             return None
         try:

@@ -1,7 +1,7 @@
 """Plan a compaction again in place: a plan that version 6 made visible can't be rolled back, not even after an upgrade.
 
-A writer may have appended to the slice that the plan begins (docs/invariants.md, step 2). The order of writes is that of the
-run, which puts the new plan over the old one: `service/compaction/run.py`, step 2.
+A writer may have appended to the slice that the plan begins (docs/invariants.md, step 2). The order of writes is that
+of the run, which puts the new plan over the old one: `service/compaction/run.py`, step 2.
 """
 
 from dataclasses import dataclass, replace
@@ -27,10 +27,10 @@ class Replanner:
     splits: SplitJudge
 
     def replan(self, state: TableState, plan: CompactionPlan) -> CompactionPlan:
-        """The plan for the same instant over the slices as they now are.
+        """The plan for the same instant over the current slices.
 
-        What writers who had not seen the plan have added to an old slice since is left over: its instants are later than
-        the plan's. Where a reader would see that, the slice is compacted in full.
+        What writers that had not seen the plan have added to an old slice since is left over, because their instants
+        are later than the plan's. If a reader would see a difference, the slice is compacted in full.
         """
         attempt = 1 + max((_attempt_of(op.new_base_name) for op in plan.operations), default=0)
         slices = {found.file_group: found for found in state.view.latest_slices()}

@@ -1,16 +1,17 @@
-"""Run a scheduled compaction to its end. Re-runnable at any point: the same instant makes the same names.
+"""Runs a scheduled compaction to its end. Re-runnable at any point: the same instant makes the same names.
 
 The steps of the protocol, and what a crash after each leaves:
 
-2. Wait out the clock skew, look again. Version 8 and later: where the plan's instant turns out not to be quiet, it is
-   rolled back and another one made (as in 6; action/quiet_moment.py). Version 6: wait for the writes that may not have seen
-   the plan; what changed in an old slice is planned again in place (nothing else was made yet).
+2. Wait out the clock skew, and read the table again. Version 8 and later: if the plan's instant is not quiet after all,
+   the plan is rolled back and replaced by another one (as in step 6; action/quiet_moment.py). Version 6: wait for the
+   writes that may not have seen the plan; changed old slices are planned again in place (nothing else exists yet).
 3. `<instant>.compaction.inflight`: a pending plan.
-4. and 5. One task a slice on the engine: left-overs in reverse order, carried tombstones, marker, base file. Not
+4. and 5. One task per slice on the engine: left-overs in reverse order, carried tombstones, marker, base file. Not
    visible, or (version 6) visible and idempotent: readers merge a pending slice with the one below it.
-6. and 7. Inside the lock: merged log files and left-overs unchanged, the outcome claimed, which fixes the completion
-   time; the metadata table's commit at that time, which nobody sees yet; then the completed file, once, last.
-8. Markers removed. A crash before that leaves an empty directory under `.hoodie/.temp`.
+6. and 7. Under the lock: check that merged log files and left-overs are unchanged, and claim the outcome, which fixes
+   the completion time; then the metadata table's commit at that time, which nobody sees yet; then the completed file,
+   once, last.
+8. Remove the markers. A crash before that leaves an empty directory under `.hoodie/.temp`.
 """
 
 from collections.abc import Mapping, Sequence
@@ -71,12 +72,12 @@ from eventide_core.table.instant import Action, Instant, State
 from eventide_core.table.plans import CompactionPlan, ForeignPlan, LinkMode, require_ours
 from eventide_core.table.timeline import Timeline
 
-PLANS_AT_MOST = 5  # that one run makes, each in place of one that it rolled back
+PLANS_AT_MOST = 5  # the number of plans that one run makes, each in place of one that it rolled back
 
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """What was pending and has ended, by requested time: compactions that were run; writes and plans rolled back."""
+    """What was pending and has ended, by requested time: completed compactions; rolled-back writes and plans."""
 
     resumed: tuple[str, ...] = ()
     rolled_back: tuple[str, ...] = ()
@@ -84,12 +85,12 @@ class Ended:
 
 @dataclass(frozen=True, slots=True)
 class CompactionResult:
-    """A completed compaction. Counts in records and files, sizes in bytes.
+    """A completed compaction. Counts are in records and files, sizes in bytes.
 
-    `is_already_reached`: everything before T was compacted before, by the compaction at `instant`, and nothing was written.
-    `sync_error` is why the catalog could not be updated, where it was to be: the commit stands, the next sync updates it.
-    `ended` is what runs that died had left, and this one ended first. `dropped_indexes` are those of the metadata table
-    that could not follow the compaction.
+    `is_already_reached`: everything before T was compacted before, by the compaction at `instant`, and nothing was
+    written. `sync_error` is the reason why a requested catalog update failed: the commit is valid, and the next sync
+    updates the catalog. `ended` is what dead runs had left, and this run completed or rolled back first.
+    `dropped_indexes` are the indexes of the metadata table that could not follow the compaction.
     """
 
     instant: str
@@ -116,12 +117,14 @@ class CompactionRunner:
     options: Options
 
     def execute(self, instant: str, progress: Progress, *, may_take_over: bool = False) -> CompactionResult:
-        """Runs the plan at `instant`, or continues it; one that has completed is answered from its commit.
+        """Runs the plan at `instant`, or continues it. For a completed one, returns the result from its commit.
 
-        `may_take_over`: also a plan that another engine has begun, whose process is known to be dead (`run_foreign`).
+        `may_take_over`: also runs a plan that another engine has begun, whose process is known to be dead
+        (`run_foreign`).
 
-        One process at a time (service/state/ownership.py): BusyError while another one runs it. Raises InstantNotFoundError,
-        PlanMismatchError, BusyError; EngineError and StorageError with what is known about the commit.
+        One process at a time (service/state/ownership.py): raises BusyError while another one runs it. Raises
+        InstantNotFoundError, PlanMismatchError, BusyError; EngineError and StorageError with what is known about the
+        commit.
         """
         for attempt in range(1, PLANS_AT_MOST + 1):
             config = self.files.config()
@@ -140,7 +143,7 @@ class CompactionRunner:
                         self.options.get(keys.PENDING_WRITE_WAIT_MS),
                     )
             except LockLostError:
-                # A stock writer that closes removes the lock file, whoever holds it. Every step can be done again.
+                # A stock writer that closes removes the lock file of any holder. Every step can be repeated.
                 if attempt == PLANS_AT_MOST:
                     raise
                 continue
@@ -177,7 +180,7 @@ class CompactionRunner:
         return found
 
     def _run(self, plan: CompactionPlan, found: Instant, progress: Progress) -> "_RolledBack | None":
-        """Steps 2 to 8. None if the compaction has completed, also where another process was faster."""
+        """Steps 2 to 8. None if the compaction has completed, even if another process was faster."""
         started = self._start(plan, found)
         if not isinstance(started, CompactionPlan):
             return started
@@ -268,8 +271,8 @@ class CompactionRunner:
     def _wait_for_unaware_writes(self, plan: CompactionPlan) -> None:
         """Version 6: waits, as long as configured, for the writes that are pending now to end.
 
-        They may have loaded the timeline without the plan, and then append to the old slices. A write that begins later sees
-        the plan and appends to the new ones: nobody waits for it.
+        They may have loaded the timeline without the plan, and then append to the old slices. A write that begins later
+        sees the plan and appends to the new slices, so it isn't waited for.
         """
         config = self.files.config()
         if config.slices_by_completion_time:
@@ -310,7 +313,7 @@ class CompactionRunner:
         self.freshness.after(state, plan)  # warms the facts before the lock is held
         with CommitLock(self.files, self.lock, self.clock).held(state.config) as (lease, state):
             if self._pending(state.timeline, plan.instant) is None:
-                remove_markers(storage, plan)  # this process's own markers: another one was faster
+                remove_markers(storage, plan)  # this process's own markers; another process was faster
                 return None
             self._check_pending(state, plan)
             overtaken = _overtaken(state, plan)
@@ -355,10 +358,10 @@ class _RolledBack:
 def _overtaken(state: TableState, plan: CompactionPlan) -> str | None:
     """Why the plan's instant isn't quiet after all (version 8 and later); None if it is.
 
-    A writer chooses its instant before it puts its file, so one with an earlier instant may have become visible only now,
-    pending or completed already: its log file would sort before the left-overs. A plan without slices is in nobody's
-    way. A plan that writers of version 6 have gone by, before the table was upgraded, has to be run: their log files
-    name their slices, whatever time their writes took.
+    A writer chooses its instant before it creates its file. So a write with an earlier instant may have become visible
+    only now, pending or already completed: its log file would sort before the left-overs. A plan without slices
+    conflicts with nothing. A plan whose slices writers of version 6 have used, before the table was upgraded, has to be
+    run: their log files name their slices, whatever the instants of these writes.
     """
     if not state.config.slices_by_completion_time or not plan.operations or state.logs_on_top_of(plan):
         return None

@@ -1,30 +1,31 @@
 """Runs a compaction plan that another engine scheduled, and commits it as Hudi would.
 
 Hudi rolls back a compaction that it finds inflight: it reads the markers, deletes the files that they name, deletes the
-inflight file, and begins again. It does so by the timeline as it was when it looked, which may be before eventide's
-commit. On version 6 that lost the base files of a completed compaction. So the plan stays requested while eventide makes
-its files, and the inflight file appears last, when no marker names them any longer: no rollback of Hudi ever names a
-file of eventide's commit.
+inflight file, and begins again. It does so according to the timeline that it has read, possibly before eventide's
+commit. On version 6, this lost the base files of a completed compaction. Therefore, the plan stays requested while
+eventide creates its files, and the inflight file appears last, when no marker names them any longer: no rollback of
+Hudi ever names a file of eventide's commit.
 
 Order of writes, and what a crash after each leaves:
 
-1. Inside the lock: where a run of eventide died in step 3, or the user says that Hudi did, the inflight file goes.
-2. One task a slice: marker, then base file. A crash leaves a plan that is requested. The next run of eventide removes
-   these files: at its own commit, or after Hudi's, which leaves them (`pending`).
-3. Inside the lock: nothing has completed and nobody has begun the plan; the files all exist. Their markers go. Then
-   the inflight file, put if absent: whoever creates it runs the plan. The outcome is claimed, which fixes the completion
-   time; what an earlier attempt left in the metadata table goes, and its base files; the metadata table gets its commit;
-   the completed file is put. After a crash in between, eventide continues with the same names. Hudi begins again, and leaves
-   these files beside its own: they hold the same rows, and readers go by the commit (`table/file_system_view`).
+1. Under the lock: if a run of eventide died in step 3, or the user states that Hudi did, the inflight file is removed.
+2. One task per slice: marker, then base file. A crash leaves a requested plan. The next run of eventide removes these
+   files: at its own commit, or after Hudi's, which leaves them (`pending`).
+3. Under the lock: check that nothing has completed, that nobody has begun the plan, and that all files exist. Their
+   markers are removed. Then the inflight file is put if absent: the process that creates it runs the plan. The outcome
+   is claimed, which fixes the completion time. Entries of an earlier attempt in the metadata table are removed, and its
+   base files. The metadata table gets its commit, and the completed file is put. After a crash in between, eventide
+   continues with the same names. Hudi begins again, and leaves these files beside its own: they contain the same rows,
+   and readers use those that the commit names (`table/file_system_view`).
 
-Where Hudi has begun the plan meanwhile, it wins: eventide removes what it has made, and answers with Hudi's commit, or
-with BusyError while there is none. Where Hudi began it again because it looked before eventide's commit, its commit
-fails, and its base files stay.
+If Hudi has begun the plan in the meantime, it wins: eventide removes its own files, and returns Hudi's commit, or
+raises BusyError while there is none. If Hudi began the plan again because it read the timeline before eventide's
+commit, Hudi's commit fails, and its base files stay.
 
-An inflight file of another engine tells neither who works on the plan nor whether it is alive. Such a plan is taken over
-only where the user says that its engine is dead. From version 8 on the inflight file of a plan that was taken over goes
-before the completed file is put: Hudi completes no instant that has none, and so a process that was alive after all
-cannot complete it again.
+An inflight file of another engine doesn't show which process works on the plan, or whether it is alive. Such a plan is
+taken over only if the user states that its engine is dead. From version 8 on, the inflight file of a plan that was
+taken over is removed before the completed file is put: Hudi completes no instant without one, so a process that is
+alive after all cannot complete it again.
 """
 
 from collections.abc import Sequence
@@ -114,7 +115,7 @@ class ForeignCompactionRunner:
             check_pending_writes(self.files.timeline(config), plan.instant)
 
     def _begin(self, plan: ForeignPlan, *, may_take_over: bool) -> tuple[Attempt, CompactionPlan] | None:
-        """Step 1; None if the plan has completed meanwhile."""
+        """Step 1. None if the plan has completed in the meantime."""
         with self.lock.acquire() as lease:
             state = TableState.load(self.files)
             found = state.timeline.find(plan.instant)
@@ -191,7 +192,7 @@ class ForeignCompactionRunner:
                 )
 
     def _is_ended(self, plan: ForeignPlan, executed: CompactionPlan, lease: Lease) -> bool:
-        """Whether the compaction has completed. What this attempt made goes, unless the commit names it.
+        """Whether the compaction has completed. Removes this attempt's files, unless the commit names them.
 
         Raises BusyError if another engine has begun the plan since.
         """
@@ -207,7 +208,7 @@ class ForeignCompactionRunner:
         return True
 
     def _lose(self, executed: CompactionPlan, update: PendingUpdate, lease: Lease) -> None:
-        """Another engine, which shares no lock, has committed between the last look and this commit: its commit counts."""
+        """Another engine without the lock has committed between the last check and this commit: its commit counts."""
         if update.update is not None:
             update.table.drop()  # it names the files of both
         self._remove(made_files(executed), executed, lease)
@@ -219,7 +220,7 @@ class ForeignCompactionRunner:
         self._remove_markers(executed, lease)
 
     def _remove_markers(self, executed: CompactionPlan, lease: Lease) -> None:
-        """Removes only this attempt's files: another engine's may lie beside them."""
+        """Removes only this attempt's files, because another engine's may be beside them."""
         lease.check()
         for op in executed.operations:
             self.files.storage.delete(marker_path(executed.instant, op))
@@ -239,7 +240,7 @@ class ForeignCompactionRunner:
             raise BusyError(self._why_not_ours(config, pending.requested_time))
 
     def _attempt(self, config: TableConfig, instant: str) -> Attempt | None:
-        """The attempt that the inflight file says; None if there is no inflight file, or it is another engine's."""
+        """The attempt that the inflight file states; None if there is no inflight file, or it is another engine's."""
         try:
             return Attempt.decode(self.files.storage.read(_inflight_path(config, instant)))
         except MissingFileError:

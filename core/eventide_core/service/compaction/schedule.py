@@ -1,7 +1,8 @@
 """Plans a compaction by the configured strategy and trigger, and puts the plan on the timeline.
 
-Order of writes, inside the table lock: the plan file `<instant>.compaction.requested`, put if absent, and nothing else.
-A crash before it leaves nothing; after it a pending plan, which any engine may run, and which `rollback` undoes.
+Order of writes, under the table lock: the plan file `<instant>.compaction.requested`, put if absent, and nothing else.
+A crash before it leaves nothing. A crash after it leaves a pending plan, which any engine may run, and which `rollback`
+undoes.
 """
 
 from collections.abc import Callable
@@ -31,7 +32,7 @@ from eventide_core.table.table_config import TableConfig
 POLL_MS = 200
 GAP_POLL_MS = 5
 GAP_WAIT_MS = 1_000
-"""How long a plan that may be made beside open writes waits for a gap, in which less is left over."""
+"""How long a plan that may be made beside open writes waits for a gap, because then less is left over."""
 
 Result = TypeVar("Result")
 
@@ -63,11 +64,11 @@ class CompactionScheduler:
         return draft
 
     def schedule(self, request: CompactionRequest, *, is_for_later: bool = False) -> DraftPlan:
-        """Plans, and puts the plan on the timeline unless the draft has nothing to do.
+        """Makes the plan, and puts it on the timeline unless the draft has nothing to do.
 
-        `is_for_later`: the plan is not executed at once, and so must be one that Hudi can run, too.
-        Waits, as long as configured, where open writes leave no moment to plan at. Raises BusyError when that is over, where
-        something else that is pending excludes a plan, or where another scheduler was faster.
+        `is_for_later`: the plan is not executed immediately, so it must be one that Hudi can also run. Waits, as long
+        as configured, if open writes leave no moment to plan at. Raises BusyError after that time, if another pending
+        action excludes a plan, or if another scheduler was faster.
         """
         if request.link_choice is LinkChoice.HARDLINK and Capability.HARDLINK not in self.files.storage.capabilities:
             raise RefusedError(
@@ -112,10 +113,10 @@ class CompactionScheduler:
                 waited_ms = self.clock.now_ms() - begin_ms
 
     def _let_the_moment_pass(self, config: TableConfig, draft: DraftPlan) -> None:
-        """Version 8 and later: waits until the draft's instant lies further back than the clock skew.
+        """Version 8 and later: waits until the draft's instant is longer ago than the clock skew.
 
-        By then a writer with an earlier instant has put its file, and the second look finds it. If such
-        a write appears later, the plan is rolled back, and a stock writer that has listed its file may fail.
+        By then, a writer with an earlier instant has created its file, and the second check finds it. If such a write
+        appears later, the plan is rolled back, and a stock writer that has listed its file may fail.
         """
         if not config.slices_by_completion_time:
             return
@@ -135,7 +136,7 @@ class CompactionScheduler:
     def _attempt(
         self, request: CompactionRequest, *, has_lock: bool, is_for_later: bool, is_gap_needed: bool
     ) -> DraftPlan:
-        """A draft of the table as it is; with the lock it is put on the timeline, unless it is idle or has to wait."""
+        """A draft of the current table. With the lock, it is put on the timeline, unless it is idle or has to wait."""
         with self.lock.acquire() if has_lock else nullcontext() as lease:
             state = TableState.load(self.files)
             check_trigger(state.timeline)
@@ -155,7 +156,10 @@ class CompactionScheduler:
 
 
 def wait_until(is_over: Callable[[], bool], clock: Clock, limit_ms: int, *, poll_ms: int = POLL_MS) -> int | None:
-    """Looks again and again, for `limit_ms` at most. None when it is over, else how many milliseconds it has waited."""
+    """Retries for at most `limit_ms`.
+
+    Returns None after that time, otherwise the number of milliseconds that it has waited.
+    """
     begin_ms = clock.now_ms()
     while not is_over():
         waited_ms = clock.now_ms() - begin_ms

@@ -1,4 +1,4 @@
-"""The planner's facts of each slice: those of its log files, and which of them lie above the moment."""
+"""The planner's facts of each slice: those of its log files, and which of them are above the moment."""
 
 from collections.abc import Container, Sequence
 from dataclasses import dataclass, replace
@@ -37,7 +37,7 @@ class SliceFactsReader:
         ]
 
     def checked(self, selections: Sequence[Selection], blocks: BlockFilter, shape: RecordShape) -> list[Selection]:
-        """The selections, in which is known what no write stat says of a log file: whether it has partial updates.
+        """The selections, completed by a fact that no write stat contains: whether a log file has partial updates.
 
         Raises what a merge would raise for the blocks of these slices' log files.
         """

@@ -22,10 +22,10 @@ _Split = tuple[str | None, _Logs, _Logs, _Logs, int | None, RecordShape, ReaderR
 
 @dataclass(slots=True)
 class SplitJudge:
-    """Answers for the slices of one table, many at a time on the engine; the verdicts of the question before are known.
+    """Judges the slices of one table, many at a time on the engine. Reuses the verdicts of earlier calls.
 
     A log file never changes under its name and size, and a slice with blocks that don't count isn't split (`select`),
-    so a verdict holds for as long as the slice has these files.
+    so a verdict is valid as long as the slice has these files.
     """
 
     content: LogContent
@@ -35,9 +35,9 @@ class SplitJudge:
     def judged(
         self, selections: Sequence[Selection], rules: ReaderRules, shape: RecordShape, blocks: BlockFilter
     ) -> list[Selection]:
-        """The selections, as they are once the histories of their keys have been judged.
+        """The selections after the histories of their keys have been judged.
 
-        One that falls back to full compaction is judged again where log files lie above it.
+        A selection that falls back to full compaction is judged again if log files are above it.
         """
         selections = [with_merger(found, rules) for found in selections]
         known = dict(self._known)

@@ -12,12 +12,12 @@ from eventide_core.table.instant import Action, Instant, State, instant_epoch_ms
 
 @dataclass(frozen=True, slots=True)
 class PastCompaction:
-    """A compaction that eventide made. Times in epoch milliseconds.
+    """A compaction that eventide made. Times are in epoch milliseconds.
 
-    `cut_ms`, `watermark_ms` and `late_records` are what it published, None if it published no cut. `duration_ms` is
-    from the plan being begun to the commit, as the timeline's files were written; None if they don't state it.
-    `fallbacks` are slices compacted in full, by reason; `linked_bytes` the left-over files it made, by path, and
-    `carried_bytes` the log files with the `carried_tombstones`.
+    `cut_ms`, `watermark_ms`, and `late_records` are the published values, None if it published no cut. `duration_ms` is
+    the time from the beginning of the plan to the commit, by the modification times of the timeline's files; None if
+    they don't state it. `fallbacks` are slices compacted in full, by reason. `linked_bytes` are the left-over files
+    that it made, by path, and `carried_bytes` the log files with the `carried_tombstones`.
     """
 
     instant: str

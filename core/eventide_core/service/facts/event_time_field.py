@@ -1,4 +1,4 @@
-"""Which field of a table holds the event time."""
+"""The field of a table that contains the event time."""
 
 from eventide_core.config import EVENT_TIME_FIELD, Options
 from eventide_core.errors import ConfigError, RefusedError
@@ -7,11 +7,12 @@ from eventide_core.table.schema import is_nullable, may_hold_event_times
 
 
 def event_time_field_of(state: TableState, options: Options) -> str:
-    """The field that holds the event time: the published cut's, else the option's, else what the table says (one that
-    eventide created does, others do not), else the table's (first) ordering field.
+    """The field that contains the event time.
 
-    Raises RefusedError for an option that names another field than the published cut is in, ConfigError if none is
-    known, or is of a type that is no time.
+    It is the published cut's field, otherwise the option's, otherwise the one in the table's settings (tables that
+    eventide created have it, others don't), otherwise the table's (first) ordering field. Raises RefusedError for an
+    option that names another field than that of the published cut, ConfigError if no field is known, or if its type is
+    not that of a time.
     """
     asked, published = options.get(EVENT_TIME_FIELD), state.cut_field
     if published is not None and asked not in (None, published):
@@ -46,7 +47,9 @@ def write_event_time_field(state: TableState, schema: str, options: Options) -> 
 
 
 def are_stats_proof(schema: str, field: str, options: Options) -> bool:
-    """Whether write stats state the event times of every record: the field is the one the user says writers track, and
-    is never null. Raises ConfigError if the table has no such field.
+    """Whether write stats state the event times of every record.
+
+    They do if the user states that writers track the field, and it is never null. Raises ConfigError if the table has
+    no such field.
     """
     return not is_nullable(schema, field, EVENT_TIME_FIELD) and options.get(EVENT_TIME_FIELD) == field

@@ -11,7 +11,7 @@ from eventide_core.table.file_system_view import FileGroup
 
 
 def check_history(state: TableState, instant: str) -> None:
-    """Raises CleanedHistoryError if a file group's slice as of `instant` is gone, or a part of it.
+    """Raises CleanedHistoryError if a file group's slice as of `instant`, or a part of it, no longer exists.
 
     A savepoint keeps all of them.
     """
@@ -21,13 +21,13 @@ def check_history(state: TableState, instant: str) -> None:
 
 
 def check_history_when(state: TableState, is_shown: Callable[[str], bool], moment: str) -> None:
-    """The same as of the moment when the writes of these requested times had been shown.
+    """The same as of the moment when the writes of these requested times had been visible.
 
-    1. The first base file above the moment, if there is one, says in its write stat which slice it was made of.
-    2. If that is the first of its file group, nothing was there before. Otherwise, the slice below must be that very
-       one, with its base file: what has been cleaned away, and all below it, is gone. What has been left of such a
-       slice, for a link leads to it, goes by the instant of the first log file there is.
-    3. A file group without any file was cleaned whole after it was replaced.
+    1. The first base file above the moment, if there is one, states in its write stat the slice that it was made of.
+    2. If it is the first one of its file group, nothing existed before. Otherwise, the slice below must be exactly that
+       one, with its base file: if it has been cleaned, it and all below it no longer exist. If a part of such a slice
+       still exists, because a link leads to it, the slice has the instant of the first existing log file.
+    3. A file group without any file was cleaned as a whole after it was replaced.
     """
     for group, replaced_at in state.replaced_at.items():
         if not is_shown(replaced_at) and group not in state.view.slices:
@@ -49,7 +49,7 @@ class _Written:
         self._with_base: dict[str, frozenset[FileGroup]] = {}
 
     def stats(self, instant: str) -> Mapping[str, WriteStat]:
-        """Nothing where the write is not known, or has not completed."""
+        """The write stats; none if the write is not known, or has not completed."""
         if instant not in self._stats:
             write = self._state.find_write(instant)
             is_known = write is not None and write.is_completed
@@ -75,7 +75,7 @@ def _check_slice(written: _Written, group: FileGroup, instant: str, below: FileS
         return
     is_whole = below is not None and below.base_instant == stat.prev_commit
     if is_whole and below is not None and below.base_file is None:
-        # An archived stat no longer says whether there was a base file below.
+        # An archived stat no longer states whether there was a base file below.
         is_whole = not stat.prev_base_file and not written.began_with_base(group, below.base_instant)
     if not is_whole:
         raise _gone(group, instant)

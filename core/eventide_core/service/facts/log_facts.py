@@ -14,6 +14,7 @@ from eventide_core.service.state.table import TableState
 from eventide_core.table.compaction_extra_metadata import CompactionExtraMetadata
 from eventide_core.table.event_time import EventTimeRange
 from eventide_core.table.file_slice import LogFile
+from eventide_core.table.instant import Action
 from eventide_core.table.record_shape import RecordShape, refusal_of_partial_updates
 from eventide_core.table.slice_read import BlockFilter
 
@@ -169,7 +170,8 @@ def _in_base(state: TableState, facts: Sequence[LogFacts]) -> dict[str, int | No
     pending = {fact.log_file.path: None for fact in facts if is_left_over_of_pending(state, fact.log_file.name)}
     active = state.publications
     commits = [active[time] for time in {fact.log_file.name.instant for fact in facts} & active.keys()]
-    doubtful = [fact for fact in facts if _is_left_over_of_archived(state, fact.log_file)]
+    compactions = frozenset([i.requested_time for i in state.timeline.archived if i.action is Action.COMMIT])
+    doubtful = [fact for fact in facts if _is_left_over_of_archived(state, fact.log_file, compactions)]
     cut_ms = state.cut_ms if doubtful else None
     if cut_ms is not None:
         archived = {fact.log_file.name.instant for fact in doubtful if fact.event_times.starts_before(cut_ms)}
@@ -180,12 +182,14 @@ def _in_base(state: TableState, facts: Sequence[LogFacts]) -> dict[str, int | No
     return {path: since for said in commits for path, since in said.uncompacted.items()} | pending
 
 
-def _is_left_over_of_archived(state: TableState, log: LogFile) -> bool:
-    """Whether an archived compaction of eventide gave the log file its name, as far as names show."""
-    time = log.name.instant
-    if time not in state.compactions or not state.timeline.is_archived(time):
-        return False
-    return state.config.slices_by_completion_time or log.name.version == LEFT_OVER_VERSION
+def _is_left_over_of_archived(state: TableState, log: LogFile, compactions: frozenset[str]) -> bool:
+    """Whether an archived compaction of eventide gave the log file its name, as far as names show.
+
+    `compactions` are those of the archived instants that log files are named after; on version 6 none is known.
+    """
+    if state.config.slices_by_completion_time:
+        return log.name.instant in compactions
+    return log.name.version == LEFT_OVER_VERSION and state.timeline.is_archived(log.name.instant)
 
 
 def _still_uncompacted(fact: LogFacts, in_base: Mapping[str, int | None]) -> LogFacts:

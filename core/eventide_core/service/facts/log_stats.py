@@ -1,16 +1,16 @@
-"""What the write stats of a table's commits state about its log files, so that no one has to open them.
+"""What the write stats of a table's commits state about its log files, so that these don't have to be opened.
 
-1. A stat describes a file as it was when its commit completed: not of one that has grown since (version 6 appends), nor
-   of one that several commits name, nor of what a log compaction merged, whose blocks stand for others.
-2. eventide's commits say of which field their ranges are, and that no record or delete lies outside them.
-3. Hudi's say neither. They are believed where the user names the field that writers track, and where no record can lack an
-   event time: Hudi leaves nulls out of a stat, but not out of the file. Where there are deletes, they are not: a stat holds
-   the range of some kinds alone.
-4. Which kinds of blocks a log file holds no stat says; in eventide's own they are known, of others the headers are read
-   before a plan is made. A left-over is known by the log file that it is of.
-5. A left-over's file holds the same as the log file that it is of. Its own stat, of the compaction that made it, tells
-   what was known of that log file then, which may have taken a scan; otherwise, the stat of the log file tells, through
-   any number of compactions.
+1. A stat describes a file as it was when its commit completed. It does not describe a file that has grown since
+   (version 6 appends), one that several commits name, or the result of a log compaction, whose blocks stand for others.
+2. eventide's commits state the field of their ranges, and that no record or delete is outside these ranges.
+3. Hudi's commits state neither. They are trusted if the user names the field that writers track, and if no record can
+   lack an event time: Hudi omits nulls from a stat, but not from the file. They are not trusted if there are deletes,
+   because a stat contains only the range of some kinds of them.
+4. No stat states the kinds of blocks in a log file. For eventide's log files, they are known. For others, the headers
+   are read before a plan is made. A left-over has the kinds of its original log file.
+5. A left-over's file has the same content as its original log file. Its own stat, from the compaction that made it,
+   contains what was known of that log file then, which may have taken a scan. Otherwise, the stat of the original log
+   file applies, through any number of compactions.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -29,7 +29,10 @@ _NOTHING: Final = frozenset[str]()  # shared: an empty set takes as much memory 
 def from_stats(
     state: TableState, logs: Iterable[LogFile], event_time_field: str | None, *, are_stats_proof: bool
 ) -> dict[str, LogFacts]:
-    """The facts of those log files that a write stat describes, by path. `are_stats_proof`: Hudi's stats are, see above."""
+    """The facts of the log files that a write stat describes, by path.
+
+    `are_stats_proof`: Hudi's stats are trusted, see above.
+    """
     origins = _origins(state)
     places = {log.path: (log, tuple(_same_content(log.path, origins))) for log in logs}
     wanted = {path for _, paths in places.values() for path in paths}
@@ -94,12 +97,12 @@ class _Teller:
 
 
 def _origins(state: TableState) -> dict[str, str]:
-    """Of each left-over's file the log file that it is a link to or a copy of, one hop; by path."""
+    """The original log file of each left-over's file, one link or copy away, by path."""
     return {path: of for said in state.publications.values() for path, of in said.origins.items()}
 
 
 def _same_content(path: str, origins: Mapping[str, str]) -> Iterator[str]:
-    """A log file, and the log files that it holds the same as, up to the one that a writer made."""
+    """A log file, and the log files with the same content, up to the one that a writer made."""
     yield path
     for _ in origins:  # no chain is longer, and a damaged one may be a cycle
         if path not in origins:

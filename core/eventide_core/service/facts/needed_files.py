@@ -32,7 +32,7 @@ def needed_paths(files: TableFiles, state: TableState) -> frozenset[str]:
 
 
 def merged_paths(files: TableFiles, state: TableState, compaction: Instant) -> tuple[str, ...]:
-    """The files that a compaction's plan says it found. Raises InstantNotFoundError if there is no plan."""
+    """The files that a compaction's plan states it found. Raises InstantNotFoundError if there is no plan."""
     plan = files.plan(state.config, compaction.requested_time)
     if not isinstance(plan, CompactionPlan):
         return plan.paths
@@ -41,12 +41,15 @@ def merged_paths(files: TableFiles, state: TableState, compaction: Instant) -> t
 
 
 def links_of(state: TableState) -> Mapping[str, str]:
-    """The links among the data files, each with its target, one hop."""
+    """The links among the data files, each with its direct target."""
     return {file.path: file.link_target for file in state.listing if file.link_target is not None}
 
 
 def is_left_over_of_pending(state: TableState, log: LogFileName) -> bool:
-    """Whether a pending compaction made the log file: on version 6 it is in the slice already; a rollback removes it."""
+    """Whether a pending compaction made the log file.
+
+    On version 6, it is already in the slice, and a rollback of the compaction removes it.
+    """
     found = state.timeline.find(log.instant)
     is_left_over = not state.config.slices_by_completion_time and log.version == LEFT_OVER_VERSION
     return is_left_over and found is not None and not found.is_completed
@@ -55,7 +58,8 @@ def is_left_over_of_pending(state: TableState, log: LogFileName) -> bool:
 def stray_left_overs(files: TableFiles, state: TableState) -> tuple[str, ...]:
     """The left-overs of rolled-back compactions, which Hudi's own rollback does not remove.
 
-    Of an instant before the active timeline only eventide's own note tells: it may have been archived and forgotten.
+    For an instant before the active timeline, only eventide's own record of the rollback decides: the instant may also
+    have been archived and forgotten.
     """
     start = state.timeline.start
     gone = {

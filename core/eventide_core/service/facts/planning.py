@@ -18,7 +18,10 @@ from eventide_core.table.timeline import Timeline
 
 
 def backdating_facts(state: TableState, options: Options, now: str, rolled_back: Iterable[str]) -> BackdatingFacts:
-    """What bounds the instant of a compaction; `now` is an unused instant, `rolled_back` are those that rollbacks undid."""
+    """The limits for the instant of a compaction.
+
+    `now` is an unused instant; `rolled_back` are those that rollbacks undid.
+    """
     retained = options.get(keys.COMMITS_RETAINED)
     writes = state.timeline.writes
     known = (*state.timeline.instants, *state.timeline.archived)
@@ -36,7 +39,7 @@ def backdating_facts(state: TableState, options: Options, now: str, rolled_back:
 def link_choice_facts(
     state: TableState, storage: Storage, options: Options, choice: LinkChoice, moment: str, back: BackdatingFacts
 ) -> LinkChoiceFacts:
-    """What the choice of a link mode looks at; `moment` is the quiet moment of the plan."""
+    """The facts for the choice of a link mode. `moment` is the quiet moment of the plan."""
     is_exclusive = options.get(keys.EXCLUSIVE)
     # Probing a storage makes and removes a link, so it is done only if the answer matters.
     may_link = is_exclusive and choice in (LinkChoice.AUTO, LinkChoice.SYMLINK)
@@ -53,7 +56,7 @@ def link_choice_facts(
 
 
 def schema_since(state: TableState) -> str:
-    """The earliest instant on the timeline from which on every write that says a schema says the latest."""
+    """The earliest instant on the timeline from which on every write that states a schema states the latest one."""
     latest, since = state.schema, ""
     for instant in reversed(state.timeline.writes):
         if state.commit(instant).schema not in (None, latest):
@@ -63,9 +66,10 @@ def schema_since(state: TableState) -> str:
 
 
 def is_base_file_index(config: TableConfig, slices: Sequence[FileSlice], options: Options) -> bool:
-    """Whether writers find a key in base files only.
+    """Whether writers find a key only in base files.
 
-    What the user or the table says counts, else the file ids: those of buckets and of Flink need no base files.
+    The setting of the user or the table applies, otherwise the file ids: those of buckets and of Flink need no base
+    files.
     """
     index = options.get(keys.INDEX_TYPE) or config.properties.get(keys.INDEX_TYPE)
     if index is not None:
@@ -75,20 +79,20 @@ def is_base_file_index(config: TableConfig, slices: Sequence[FileSlice], options
 
 
 def backdated_compactions(state: TableState) -> frozenset[str]:
-    """The requested times of the active compactions whose instant lies below their left-overs."""
+    """The requested times of the active compactions whose instant is below their left-overs."""
     return frozenset(time for time, said in state.publications.items() if said.link_mode is LinkMode.PREFIX)
 
 
 def unused_instant(state: TableState, clock: Clock) -> str:
     """An instant above every time of the timeline, and not before now, in the time zone of the table's instants.
 
-    Above those of event-time compactions that were rolled back, too: they are never used again.
+    It is also above those of event-time compactions that were rolled back, because they are never used again.
     """
     return instant_beyond(state.timeline, state.compactions, state.config, clock)
 
 
 def instant_beyond(timeline: Timeline, compactions: Iterable[str], config: TableConfig, clock: Clock) -> str:
-    """The same by the timeline and `compactions`, the instants that event-time compactions have ever used."""
+    """The same, from the timeline and `compactions`, the instants that event-time compactions have ever used."""
     times = (time for i in timeline.instants for time in (i.requested_time, i.completion_time) if time)
     last = max((*times, *compactions), default="")
     now = local_instant_time(config, clock.now_ms(), clock)

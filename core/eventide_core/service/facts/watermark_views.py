@@ -10,7 +10,7 @@ from eventide_core.service.state.table import TableState
 from eventide_core.table.compaction_extra_metadata import CompactionExtraMetadata
 from eventide_core.table.file_name import BaseFileName
 from eventide_core.table.file_slice import FileSlice
-from eventide_core.table.instant import Instant
+from eventide_core.table.instant import Action, Instant
 
 _NAMED = 10  # the number of watermarks that an error names
 
@@ -76,10 +76,14 @@ def _archived_views(state: TableState, threshold_ms: int) -> tuple[PublishedView
     """The views of archived compactions with that cut or a later one; of earlier ones no more than has to be read."""
 
     def publications() -> Iterator[tuple[Instant, CompactionExtraMetadata]]:
-        for time in sorted(filter(state.timeline.is_archived, state.compactions), reverse=True):
-            found = state.archive.find(time)
-            published = None if found is None else CompactionExtraMetadata.of(time, state.commit(found))
-            if found is None or published is None or published.cut_ms is None:
+        # An archived compaction that published a cut has left an outcome: see `settled_outcomes`.
+        if not any(map(state.timeline.is_archived, state.compactions)):
+            return
+        for found in state.archived_writes():
+            if found.action is not Action.COMMIT:
+                continue
+            published = CompactionExtraMetadata.of(found.requested_time, state.commit(found))
+            if published is None or published.cut_ms is None:
                 continue
             yield found, published
             if published.cut_ms < threshold_ms:

@@ -5,6 +5,9 @@ Order of writes, all inside the table lock, and what a crash after each leaves:
 1. The archived timeline gets the instants. So every reader finds each of them in at least one place.
 2. Oldest first: an instant's requested and inflight files, then its completed file. A crash leaves instants in both places,
    of which the active one counts; the next archival finds that they are archived, and removes them.
+3. Small files of the archived timeline are merged (its adapters state the order of writes). A crash loses no instant.
+4. The same for the timeline of Hudi's metadata table.
+5. The outcomes of compactions that nobody asks for any more are removed, in any order: see `settled_outcomes`.
 """
 
 from collections.abc import Mapping, Sequence
@@ -15,17 +18,21 @@ from eventide_core.action.archive_planner import ArchiveFacts, ArchiveTerms, ins
 from eventide_core.action.compaction_trigger import check_undoing
 from eventide_core.config import Options
 from eventide_core.errors import ConfigError
-from eventide_core.ports import ArchivedAction, ArchivedFile, ArchivedTimeline, FileInfo, Lease, TableLock
+from eventide_core.ports import ArchivedAction, ArchivedFile, ArchivedTimeline, Clock, FileInfo, Lease, TableLock
 from eventide_core.service.facts.needed_files import stray_left_overs
 from eventide_core.service.maintenance.clean import Cleaner
+from eventide_core.service.state.outcome import remove_outcome, settled_outcomes
 from eventide_core.service.state.table import TableState
 from eventide_core.service.state.table_files import TableFiles
+from eventide_core.table.archived_timeline import MergeLimits
+from eventide_core.table.compaction_extra_metadata import CompactionExtraMetadata
 from eventide_core.table.file_name import LogFileName
 from eventide_core.table.instant import Action, Instant, State
 from eventide_core.table.table_config import TableConfig
 from eventide_core.table.timeline import Timeline
 
 _METADATA_TIMELINE = ".hoodie/metadata/.hoodie"
+_LEVEL_BYTES_MAX = 128 * 1024**2  # a merge holds the merged file in memory; Hudi's limit is 1 GB
 _STEPS = (State.REQUESTED, State.INFLIGHT, State.COMPLETED)
 
 
@@ -34,6 +41,7 @@ class Archiver:
     files: TableFiles
     cleaner: Cleaner
     lock: TableLock
+    clock: Clock
     options: Options
 
     def archive(self) -> tuple[str, ...]:
@@ -48,6 +56,7 @@ class Archiver:
             chosen = instants_to_archive(self._facts(state), terms)
             self._move(state.config.timeline_path, state.archive, chosen, lease)
             self._archive_metadata_table(state.config, terms, lease)
+            self._remove_outcomes(state, lease)
         return tuple(instant.requested_time for instant in chosen)
 
     def _archive_metadata_table(self, config: TableConfig, terms: ArchiveTerms, lease: Lease) -> None:
@@ -82,6 +91,33 @@ class Archiver:
                     lease.check()
                     self.files.storage.delete(entry.path)
 
+        archive.merge(self._merge_limits(), lease)
+
+    def _remove_outcomes(self, state: TableState, lease: Lease) -> None:
+        """`state` is of before the archival: it has the metadata of what has just been archived."""
+
+        def publishes(instant: str) -> bool:
+            found = None if instant in state.commits else state.archive.find(instant)
+            commit = state.commits.get(instant) or (None if found is None else state.commit(found))
+            said = None if commit is None else CompactionExtraMetadata.of(instant, commit)
+            return said is not None and said.has_cut
+
+        timeline = self.files.timeline(state.config)
+        borne = {file.parsed.instant for file in state.listing if file.parsed is not None}
+        now_ms = self.clock.now_ms()
+        for instant in settled_outcomes(self.files.storage, timeline, borne, now_ms, publishes):
+            lease.check()
+            remove_outcome(self.files.storage, instant)
+
+    def _merge_limits(self) -> MergeLimits:
+        merges = self.options.get(keys.ARCHIVE_MERGE)
+        return MergeLimits(
+            level_files=self.options.get(keys.ARCHIVE_LEVEL_FILES),
+            level_bytes_max=_LEVEL_BYTES_MAX,
+            log_files=self.options.get(keys.ARCHIVE_MERGE_FILES) if merges else None,
+            small_log_bytes_max=self.options.get(keys.ARCHIVE_SMALL_FILE_BYTES),
+        )
+
     def _terms(self) -> ArchiveTerms:
         least = self.options.get(keys.ARCHIVE_MIN_COMMITS)
         most = self.options.get(keys.ARCHIVE_MAX_COMMITS)
@@ -101,9 +137,9 @@ class Archiver:
         bounds = {*self._retained_by_cleaning(state), *self._metadata_table_bound(state)}
         bounds |= {time for group, time in state.replaced_at.items() if group in state.view.slices}
         strays = (LogFileName.parse(path.rpartition("/")[2]) for path in stray_left_overs(self.files, state))
-        bounds |= {name.instant for name in strays if name is not None}
         compactions = [time for time, metadata in state.commits.items() if metadata.is_compacted]
-        return ArchiveFacts(state.timeline, bounds, compactions)
+        instants = {name.instant for name in strays if name is not None}
+        return ArchiveFacts(state.timeline, bounds, compactions, instants)
 
     def _retained_by_cleaning(self, state: TableState) -> list[str]:
         """The earliest write that the last clean retained, and the one that the next clean would retain."""

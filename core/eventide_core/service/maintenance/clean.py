@@ -2,17 +2,19 @@
 
 Order of writes, and what a crash after each leaves:
 
-1. Inside the table lock: writes that failed are rolled back. A clean that was begun and interrupted is ended:
-   eventide's own once its process is dead, another engine's once it has stood for long (service/state/liveness.py).
-   Until then it is in the way (BusyError): ended by two, it would stand on the timeline twice.
-2. Inside the lock: markers and heartbeats of what is no longer pending are removed: nobody else would, and no process
-   reads them. A heartbeat at `c`; then `<c>.clean.requested` holds the plan. Nothing to remove: no plan, nothing on the
-   timeline.
-3. `<c>.clean.inflight`, and the files go. Names are never used twice, so this needs no lock; a second run finds less to do.
-4. Inside the lock: what changed is written to Hudi's metadata table, then the completed file. From version 8 on its
-   completion time is `c` plus one millisecond, so that a second run takes the same name.
+1. Under the table lock: failed writes are rolled back. An interrupted clean is completed: eventide's own if its process
+   is dead, another engine's after it has been pending for long (service/state/liveness.py). Until then the table is
+   busy (BusyError): if two engines completed the clean, it would be on the timeline twice.
+2. Under the lock: markers and heartbeats of actions that are no longer pending are removed, because nothing else would,
+   and no process reads them. A heartbeat at `c`; then `<c>.clean.requested` contains the plan. If there is nothing to
+   remove, there is no plan, and nothing on the timeline.
+3. `<c>.clean.inflight`, and the files are removed. Names are never reused, so this needs no lock; a second run finds
+   fewer files.
+4. Under the lock: the changes are written to Hudi's metadata table, then the completed file. From version 8 on, its
+   completion time is `c` plus one millisecond, so that a second run uses the same name.
 
-A clean that another engine has planned may name what only a link of eventide's needs: such files stay when it is ended.
+A clean that another engine has planned may name files that only a link of eventide needs. These files stay when it is
+completed.
 """
 
 from collections.abc import Collection
@@ -52,7 +54,7 @@ _HOUR_MS = 60 * 60 * 1000
 
 @dataclass(frozen=True, slots=True)
 class CleanResult:
-    """`instant` is None if there was nothing to remove. Paths relative to the table's root, sorted.
+    """`instant` is None if there was nothing to remove. Paths are relative to the table's root, sorted.
 
     `kept_targets` are files that the clean keeps because a link leads to them.
     """
@@ -73,14 +75,17 @@ class Cleaner:
     options: Options
 
     def plan(self, retain_commits: int | None = None) -> CleanResult:
-        """A dry run: what `clean` would remove now. Writes nothing. `retain_commits` goes before policy and options."""
+        """A dry run: what `clean` would remove now.
+
+        Writes nothing. `retain_commits` takes precedence over policy and options.
+        """
         decision = self._decide(TableState.load(self.files), self._terms(retain_commits))
         return CleanResult(None, decision.deleted, decision.kept_targets)
 
     def clean(self, retain_commits: int | None = None) -> CleanResult:
-        """Cleans; what was removed, by a clean that had been begun too.
+        """Cleans. Returns what was removed, including by a clean that had been started before.
 
-        Raises BusyError while a restore is under way, and what the metadata table's upkeep refuses.
+        Raises BusyError during a restore, and the errors of the metadata table's upkeep.
         """
         terms = self._terms(retain_commits)
         deleted: list[str] = []
@@ -91,7 +96,7 @@ class Cleaner:
             for pending in begun:
                 deleted += self._end(pending)
             with self.lock.acquire() as lease:
-                # Listed first: of what begins after this nothing is removed.
+                # Listed first, so that nothing is removed of an action that begins after this.
                 left = instants_with_markers_or_heartbeat(self.files.storage)
                 state = TableState.load(self.files)
                 check_undoing(state.timeline)
@@ -103,9 +108,9 @@ class Cleaner:
         return CleanResult(None if plan is None else plan.instant, tuple(sorted(deleted)), decision.kept_targets)
 
     def earliest_retained(self, state: TableState) -> list[str]:
-        """The requested time of the earliest write whose slices a clean now would keep; nothing if it goes by versions.
+        """The earliest write whose slices a clean would keep now, by requested time; empty if the policy counts versions.
 
-        Where there are too few writes to give one up, that is the first.
+        If there are too few writes to remove one, that is the first one.
         """
         terms = self._terms(None)
         if terms.policy is CleaningPolicy.FILE_VERSIONS:
@@ -137,7 +142,7 @@ class Cleaner:
         return Liveness(self.files.storage, self.heartbeats, self.clock, self.options)
 
     def _remove_orphans(self, ended: Collection[str]) -> None:
-        """Markers and heartbeats of ended actions, and of those whose process died before they began."""
+        """Removes markers and heartbeats of completed actions, and of those whose process died before they began."""
         for instant in ended:
             if not self._liveness.is_known_alive(instant):
                 remove_markers_and_heartbeat(self.files.storage, instant)
@@ -251,7 +256,7 @@ class Cleaner:
 def _removal_order(path: str, *, is_link: bool) -> tuple[bool, bool, tuple[str, int, str, str]]:
     """Base files first, then log files in order, so that a half-removed slice is recognizable.
 
-    Links, which are the first of their slice, go before all others: what one leads to lies in an older slice.
+    Links, which are the first files of their slice, precede all others, because their targets are in an older slice.
     """
     log = LogFileName.parse(path.rpartition("/")[2])
     return log is not None, not is_link, ("", 0, "", "") if log is None else log.reader_order

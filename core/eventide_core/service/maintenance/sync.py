@@ -2,12 +2,12 @@
 
 The order of writes, for each of the catalog's tables:
 
-1. The database, where there is none and it may be made; the table, where there is none.
-2. Partitions: added, moved, dropped, by what the file slices say.
-3. Once, last, whatever has changed about the table itself, with the commit that the catalog now follows.
+1. The database, if it is missing and may be created; the table, if it is missing.
+2. Partitions: added, moved, and dropped, according to the file slices.
+3. Last, in one request, all changes of the table itself, with the commit that the catalog now follows.
 
-A crash between any two leaves a table that follows no commit, or an earlier one: the next sync ends it. Nothing is written
-where nothing has changed. The table itself is only read: a sync that fails has no bearing on what was committed.
+A crash between any two leaves a table that follows no commit, or an earlier one; the next sync completes it. Nothing is
+written if nothing has changed. The table itself is only read: a failed sync does not affect what was committed.
 """
 
 from collections.abc import Callable, Mapping
@@ -55,7 +55,7 @@ class SyncedTable:
 
 @dataclass(frozen=True, slots=True)
 class SyncResult:
-    """`properties` are those that change from commit to commit, the freshness among them, as they are published now."""
+    """`properties` are those that change from commit to commit, including the freshness, as they are published now."""
 
     database: str
     tables: tuple[SyncedTable, ...]

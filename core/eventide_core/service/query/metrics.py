@@ -8,16 +8,31 @@ from collections.abc import Iterator, Sequence
 from eventide_core.action.backlog import Backlog
 from eventide_core.action.freshness import Freshness
 from eventide_core.service.facts.compaction_history import KeptBytes, PastCompaction
+from eventide_core.table.instant import instant_epoch_ms
+from eventide_core.table.metadata_table import MetadataTableStatus
 from eventide_core.table.metric import Metric
 from eventide_core.table.plans import FallbackReason
 
+_INSTANT_LENGTH = 17
+
 
 def table_metrics(
-    fresh: Freshness | None, logs: Backlog, kept: KeptBytes, history: Sequence[PastCompaction], now_ms: int
+    fresh: Freshness | None,
+    logs: Backlog,
+    kept: KeptBytes,
+    history: Sequence[PastCompaction],
+    metadata_table: MetadataTableStatus | None,
+    now_ms: int,
 ) -> tuple[Metric, ...]:
     """The metrics at `now_ms`. `fresh` is None if event times are not known; `history` by completion."""
     measured = Metric("measured_timestamp_seconds", "When all of these were measured.", now_ms / 1000)
-    return (measured, *_of_freshness(fresh, now_ms), *_of_backlog(logs, kept), *_of_compactions(history))
+    return (
+        measured,
+        *_of_freshness(fresh, now_ms),
+        *_of_backlog(logs, kept),
+        *_of_compactions(history),
+        *_of_metadata_table(metadata_table),
+    )
 
 
 def _of_freshness(fresh: Freshness | None, now_ms: int) -> Iterator[Metric]:
@@ -75,4 +90,22 @@ def _of_compactions(history: Sequence[PastCompaction]) -> Iterator[Metric]:
             "File slices that it compacted in full, by reason.",
             last.fallbacks.get(reason, 0),
             str(reason),
+        )
+
+
+def _of_metadata_table(status: MetadataTableStatus | None) -> Iterator[Metric]:
+    if status is None:
+        return
+    yield Metric("metadata_table_partitions", "Partitions of Hudi's metadata table.", len(status.partitions))
+    yield Metric(
+        "metadata_table_delta_commits",
+        "Delta commits of Hudi's metadata table that no compaction of it has merged.",
+        status.delta_commits,
+    )
+    if status.last_compaction is not None:
+        yield Metric(
+            "metadata_table_last_compaction_timestamp_seconds",
+            "The instant of its last compaction, in the time zone of the table's instants.",
+            # On version 6, Hudi appends a suffix to the instant.
+            instant_epoch_ms(status.last_compaction[:_INSTANT_LENGTH]) / 1000,
         )

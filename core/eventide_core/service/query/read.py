@@ -136,7 +136,7 @@ class QueryService:
             if not state.config.captures_changes:
                 key = "hoodie.table.cdc.enabled"
             raise UnsupportedTableError(
-                f"{self.files.storage.root}: {key} is not {wanted}, so there are no queries of changes; ask for the latest "
+                f"{self.files.storage.root}: {key} is not {wanted}, so there are no queries of changes; query the latest "
                 "state of the rows instead, or write the table again with that setting"
             )
         after = parse_instant_time(begin)

@@ -8,7 +8,8 @@ All of a repair lies in `.hoodie/.backup/<instant>/`, where no reader looks. Ord
    neither as it was nor as it will be was changed by someone else, and the repair stops.
 4. `applied`. A repair without it is completed by the next one.
 5. An undo writes `undoing`, changes every file back in reverse order by the same rule, and writes `undone`. A copy that
-   replaced a broken link stays, and a link that was removed comes back if its target exists.
+   replaced a broken link stays, and a link that was removed comes back if its target exists. If a compaction that a
+   repair runs again fails, as its inputs turn out to be damaged, too, the repair is undone at once.
 """
 
 import hashlib
@@ -64,12 +65,24 @@ class RepairBackup:
 
     @property
     def can_be_undone(self) -> bool:
-        return self._has(_PLAN) and not self._has(_UNDONE)
+        """Not so if it ran a compaction again: the files that it removed exist again, and are whole."""
+        return self._has(_PLAN) and not self._has(_UNDONE) and not self.reruns
 
-    def begin(self, changes: Sequence[Change], said: Sequence[Mapping[str, Any]], lease: Lease) -> None:
-        """Steps 1 and 2. `said` describes the repairs for people."""
+    @property
+    def is_undone(self) -> bool:
+        return self._has(_UNDONE)
+
+    @property
+    def reruns(self) -> tuple[str, ...]:
+        """The compactions that the repair runs again."""
+        return tuple(self._document()["reruns"]) if self._has(_PLAN) else ()
+
+    def begin(
+        self, changes: Sequence[Change], said: Sequence[Mapping[str, Any]], reruns: Sequence[str], lease: Lease
+    ) -> None:
+        """Steps 1 and 2. `said` describes the repairs for people, `reruns` are the compactions to run again."""
         steps = [self._prepared(number, change, lease) for number, change in enumerate(changes)]
-        document = {"repairs": list(said), "changes": [_to_json(step) for step in steps]}
+        document = {"repairs": list(said), "reruns": list(reruns), "changes": [_to_json(step) for step in steps]}
         lease.check()
         self._put(_PLAN, json.dumps(document, indent=1).encode())
 
@@ -88,8 +101,11 @@ class RepairBackup:
             self._change(step)
         self._put(_APPLIED, b"")
 
-    def undo(self, lease: Lease) -> tuple[str, ...]:
-        """Step 5, as far as it hasn't happened. The paths of the files that are as before. Raises RefusedError."""
+    def undo(self, lease: Lease, *, is_forced: bool = False) -> tuple[str, ...]:
+        """Step 5, as far as it hasn't happened. The paths of the files that are as before.
+
+        `is_forced` also brings back a file that has changed since. Otherwise, raises RefusedError.
+        """
         self._put(_UNDOING, b"")
         steps = tuple(s for s in self._steps() if "link" not in s.before or isinstance(s.change, Removal))
         for step in reversed(steps):
@@ -97,7 +113,8 @@ class RepairBackup:
             now = self._fingerprint(path)
             if now == step.before:
                 continue
-            self._check_unchanged(path, now, (step.after, _ABSENT))
+            if not is_forced:
+                self._check_unchanged(path, now, (step.after, _ABSENT))
             lease.check()
             self.storage.delete(path)
             if "link" in step.before:
@@ -142,10 +159,16 @@ class RepairBackup:
             )
 
     def _steps(self) -> tuple[Step, ...]:
+        return tuple(self._step(number, item) for number, item in enumerate(self._document()["changes"]))
+
+    def _document(self) -> dict[str, Any]:
         path = f"{self.directory}/{_PLAN}"
         try:
-            document = json.loads(self.storage.read(path))
-            return tuple(self._step(number, item) for number, item in enumerate(document["changes"]))
+            document: dict[str, Any] = json.loads(self.storage.read(path))
+            for item in document["changes"]:
+                _ = item["path"], item["before"], item["after"], item["change"]
+            _ = document["reruns"]
+            return document
         except (ValueError, KeyError, TypeError, RecursionError) as error:
             raise CorruptTimelineError(
                 f"{path} cannot be read: {error}; the files beside it are what it changed"

@@ -1,7 +1,8 @@
 """Repairs a table: verifies it, plans the repairs of what was found, and applies them, each with a backup.
 
 What one repair mends may show what another has to: a timeline that can be read again shows the file slices. So the table
-is verified again after each pass, until nothing is left that can be repaired. All of it happens under the table lock.
+is verified again after each pass, until nothing is left that can be repaired. A pass happens under the table lock, except
+for a compaction that is run again: to everyone else, it is a pending compaction of eventide.
 """
 
 from collections.abc import Iterator, Sequence
@@ -12,14 +13,18 @@ from eventide_core.action.repair_planner import plan_repairs
 from eventide_core.action.verification.checks import CHECKS
 from eventide_core.action.verification.result import Verification
 from eventide_core.errors import (
+    BusyError,
     ConfigError,
     CorruptBaseFileError,
     CorruptLogBlockError,
     CorruptTimelineError,
+    EventideError,
     NothingToDoError,
     RefusedError,
+    StorageError,
 )
 from eventide_core.ports import Clock, ContentAudit, Lease, Progress, TableLock
+from eventide_core.service.compaction.run import CompactionRunner
 from eventide_core.service.facts.planning import instant_beyond
 from eventide_core.service.repair.backup import BACKUP_DIRECTORY, RepairBackup
 from eventide_core.service.state.outcome import instants_with_outcome
@@ -61,6 +66,7 @@ class Repairer:
     files: TableFiles
     verifier: Verifier
     audit: ContentAudit
+    runner: CompactionRunner
     lock: TableLock
     clock: Clock
 
@@ -76,21 +82,29 @@ class Repairer:
     def apply(self, checks: Sequence[str], *, is_deep: bool, progress: Progress) -> RepairResult:
         """Completes an interrupted repair or undo, then repairs. Raises ConfigError; RefusedError, LockError."""
         wanted = _known(checks)
-        repairs: list[Repair] = []
-        backups: list[str] = []
         with self.lock.acquire() as lease:
             completed = tuple(self._complete(lease))
-            for _ in range(_PASSES_MAX):
+        for backup in self._backups():
+            if not backup.is_undone:
+                self._run_again(backup, progress)
+        repairs: list[Repair] = []
+        backups: list[str] = []
+        for _ in range(_PASSES_MAX):
+            with self.lock.acquire() as lease:
                 plan, found = self._planned(wanted, is_deep, progress)
                 if not plan.repairs:
                     break
                 backup = RepairBackup(self.files.storage, self._unused_instant())
-                backup.begin(_changes(plan), [_told(repair) for repair in plan.repairs], lease)
+                # A compaction runs again only for what is left after all other repairs.
+                now = tuple(repair for repair in plan.repairs if repair.rerun is None) or plan.repairs
+                reruns = sorted({repair.rerun for repair in now if repair.rerun is not None})
+                backup.begin(_changes(now), [_told(repair) for repair in now], reruns, lease)
                 backup.apply(lease)
-                repairs += plan.repairs
-                backups.append(backup.instant)
-            else:
-                plan, found = self._planned(wanted, is_deep, progress)
+            repairs += now
+            self._run_again(backup, progress)
+            backups.append(backup.instant)
+        else:
+            plan, found = self._planned(wanted, is_deep, progress)
         return RepairResult(tuple(repairs), plan.unrepaired, tuple(backups), found, completed)
 
     def undo(self, instant: str | None = None) -> UndoneRepair:
@@ -108,6 +122,21 @@ class Repairer:
             self._check_nothing_since(backup.instant)
             return UndoneRepair(backup.instant, backup.undo(lease))
 
+    def _run_again(self, backup: RepairBackup, progress: Progress) -> None:
+        """Runs those of the repair's compactions that are still pending. If one fails, undoes the repair, and raises."""
+        pending = {i.requested_time for i in self.files.timeline(self.files.config()).pending_plans}
+        for instant in backup.reruns:
+            if instant not in pending:
+                continue
+            try:
+                self.runner.execute(instant, progress)
+            except EventideError as error:
+                # A busy table or a failing storage leaves the compaction pending: the next repair runs it.
+                if error.exit_code not in (BusyError.exit_code, StorageError.exit_code):
+                    with self.lock.acquire() as lease:
+                        backup.undo(lease, is_forced=True)
+                raise
+
     def _check_nothing_since(self, instant: str) -> None:
         timeline = self.files.timeline(self.files.config())
         later = [i.requested_time for i in timeline.instants if i.requested_time > instant]
@@ -119,7 +148,7 @@ class Repairer:
 
     def _planned(self, checks: frozenset[str], is_deep: bool, progress: Progress) -> tuple[RepairPlan, Verification]:
         facts, found = self.verifier.examine(is_deep=is_deep, progress=progress)
-        plan = plan_repairs(facts, found, checks)
+        plan = plan_repairs(facts, found, checks, instants_with_outcome(self.files.storage))
         repairs: list[Repair] = []
         unrepaired = list(plan.unrepaired)
         for repair in plan.repairs:
@@ -192,10 +221,10 @@ def _known(checks: Sequence[str]) -> frozenset[str]:
     return frozenset(checks)
 
 
-def _changes(plan: RepairPlan) -> list[Change]:
+def _changes(repairs: Sequence[Repair]) -> list[Change]:
     """The changes in order; each file once."""
     changes: dict[str, Change] = {}
-    for repair in plan.repairs:
+    for repair in repairs:
         for change in repair.changes:
             assert not isinstance(change, Rebuilding)
             changes.setdefault(change.path, change)

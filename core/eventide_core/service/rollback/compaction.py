@@ -1,10 +1,10 @@
-"""Rolls back a pending compaction that eventide planned: its links, copies and base files, and nothing of a writer.
+"""Rolls back a pending compaction that eventide planned: its links, copies, and base files, and nothing of a writer.
 
-Order, inside the table lock: the outcome is claimed, so that no executor can complete the plan any longer; then
-left-overs in order, base files, markers, what another engine that ran the plan left in the metadata table, the
-heartbeat of whoever ran it, the inflight file, and last the plan itself. A crash anywhere leaves a plan that is still
-pending and that a second rollback ends. Where a writer took the same instant, the metadata table's entry and the
-heartbeat are its own, and stay.
+Order, under the table lock: the outcome is claimed, so that no executor can complete the plan any longer. Then it
+removes the left-overs in order, base files, markers, the metadata table's entries of another engine that ran the plan,
+the heartbeat of the process that ran it, the inflight file, and finally the plan itself. A crash at any step leaves a
+plan that is still pending, and that a second rollback removes. If a writer took the same instant, the metadata table's
+entry and the heartbeat are the writer's, and stay.
 """
 
 from collections.abc import Iterable
@@ -53,9 +53,9 @@ class CompactionRollback:
         return tuple(deleted)
 
     def undo_request(self, state: TableState, found: Instant, lease: Lease) -> tuple[str, ...]:
-        """Removes the request of a compaction whose plan is empty; nobody can have run it, nor written on top of it.
+        """Removes the request of a compaction whose plan is empty. Nobody can have run it or written on top of it.
 
-        Raises RefusedError if someone has all the same: then the plan was written once, and has been lost since.
+        Raises RefusedError if someone has: then the plan was written once, and has been lost since.
         """
         instant = found.requested_time
         path = f"{state.config.timeline_path}/{instant}.compaction.requested"

@@ -100,7 +100,7 @@ class Rollback:
     def undo_failed_writes(self, lease: Lease | None = None) -> tuple[str, ...]:
         """Rolls back the writes of dead writers, whose heartbeat has expired. Returns their instants.
 
-        Ends rollbacks that were begun, too. Under the lock: the caller's where a lease is given.
+        Also completes rollbacks that were started. Runs under the table lock; a caller that holds it passes its lease.
         """
         if lease is None:
             with self.lock.acquire() as own:
@@ -132,10 +132,11 @@ class Rollback:
                 )
 
     def end_begun(self, config: TableConfig, timeline: Timeline, lease: Lease) -> bool:
-        """Ends the rollbacks that were begun and interrupted; whether there were any. Raises BusyError while a restore is.
+        """Ends the rollbacks that were begun and interrupted; whether there were any. Raises BusyError while a restore
+        is.
 
-        What a write has made may be gone in part by then: no write may commit before. One that another engine may still be
-        at work on is left to it. `config` and `timeline` were read under the lock.
+        What a write has made may be gone in part by then: no write may commit before. One that another engine may still
+        be at work on is left to it. `config` and `timeline` were read under the lock.
         """
         self._check_restoring(timeline)
         begun = [pending for pending in timeline.pending if self._is_abandoned(pending, config)]
@@ -231,7 +232,7 @@ class Rollback:
         )
 
     def _merged_paths(self, state: TableState, found: Instant) -> tuple[str, ...] | None:
-        """The files that the plan of a completed compaction says it found; None if there is no plan."""
+        """The files that the plan of a completed compaction states it found; None if there is no plan."""
         try:
             return merged_paths(self.files, state, found)
         except InstantNotFoundError:

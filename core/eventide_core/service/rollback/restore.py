@@ -1,17 +1,17 @@
 """Restores a table to a savepoint: undoes every write after it, newest first, except those whose files it keeps.
 
-Order of writes, all inside the table lock, and what a crash after each leaves:
+Order of writes, all under the table lock, and what a crash after each leaves:
 
-1. `<r>.restore.requested` names the writes to undo, newest first; `<r>.restore.inflight`. From here on nothing else is
-   begun, and the restore is ended by running it again.
+1. `<r>.restore.requested` lists the writes to undo, newest first; then `<r>.restore.inflight`. From here on, no other
+   action starts, and another run of the restore completes it.
 2. For each write: its completed file, the data files that have its instant (on version 6 also command blocks in log
-   files that it shares), its inflight and requested files. A write whose timeline files are gone has been undone.
-3. Hudi's metadata table gets what it lacks of what exists.
-4. The completed file. From version 8 on its completion time is `r` plus one millisecond, so that a second run takes the
+   files that it shares), and its inflight and requested files. A write without timeline files has been undone.
+3. Hudi's metadata table gets the existing files that it lacks.
+4. The completed file. From version 8 on, its completion time is `r` plus one millisecond, so that a second run uses the
    same name.
 5. Markers and heartbeats of the writes.
 
-The published cut falls as a consequence, because the commits that published it are gone.
+As a consequence, the published cut falls, because the commits that published it no longer exist.
 """
 
 from dataclasses import dataclass, replace

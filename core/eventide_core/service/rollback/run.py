@@ -1,21 +1,21 @@
-"""Runs a rollback: puts its plan on the timeline, carries it out, and completes it, all inside the table lock.
+"""Runs a rollback: puts its plan on the timeline, carries it out, and completes it, all under the table lock.
 
 Order of writes, as in Hudi, and what a crash after each leaves:
 
-1. A heartbeat at `r`, by which others know whose rollback it is. `<r>.rollback.requested` holds the plan: from here on
-   whoever finds it ends it, Hudi too.
+1. A heartbeat at `r`, which identifies the owner of the rollback. `<r>.rollback.requested` contains the plan: from here
+   on, any process that finds it completes it, including Hudi.
 2. `<r>.rollback.inflight`.
-3. Of a compaction, whoever completed it: its outcome is claimed, so that its instant, which may lie in the past, is never
-   taken again. Then the completed file of the target, if there is one: it is pending now, and nobody reads it.
-4. The data files of the plan, in its order; on version 6 the command blocks, each in a new log file of its slice.
-5. What the target's writer left in Hudi's metadata table goes, and what the rollback changes is written to it.
+3. For a compaction, whoever completed it: its outcome is claimed, so that its instant, which may be in the past, is
+   never used again. Then the completed file of the target, if there is one: now it is pending, and nobody reads it.
+4. The data files of the plan, in its order; on version 6, the command blocks, each in a new log file of its slice.
+5. The entries of the target's writer in Hudi's metadata table are removed, and the changes of the rollback are written.
 6. The target's inflight and requested files. A crash leaves a rollback without its target, but with a complete plan.
-7. The completed file. From version 8 on its completion time is `r` plus one millisecond, so that a second run takes the
+7. The completed file. From version 8 on, its completion time is `r` plus one millisecond, so that a second run uses the
    same name.
-8. Markers and heartbeat of the target, and the rollback's own. A crash before leaves those, which no process reads.
+8. Markers and heartbeat of the target, and the rollback's own. A crash before this leaves them; no process reads them.
 
-Of an attempt at a compaction plan of another engine, which Hudi rolls back before it runs the plan again, less goes: no
-outcome is claimed in 3, and in 6 the requested file stays.
+For an attempt at a compaction plan of another engine, which Hudi rolls back before it runs the plan again, less is
+removed: step 3 claims no outcome, and in step 6 the requested file stays.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -55,7 +55,10 @@ class RollbackRunner:
     heartbeats: Heartbeats
 
     def begin(self, state: TableState, instant: str, target: Instant, shared: SharedLogs, lease: Lease) -> RollbackPlan:
-        """Step 1. Raises BusyError if the instant was taken meanwhile, and what the metadata table's upkeep refuses."""
+        """Step 1.
+
+        Raises BusyError if the instant was taken in the meantime, and the errors of the metadata table's upkeep.
+        """
         self.metadata.check(state.config, RowChange.ROLLED_BACK if target.is_completed else RowChange.NONE)
         plan = plan_rollback(instant, RollbackTarget(target.requested_time, target.action), state.listing, shared)
         requested = Instant(instant, Action.ROLLBACK, State.REQUESTED)
@@ -118,9 +121,9 @@ class RollbackRunner:
             return False
 
     def _end_attempt(self, config: TableConfig, plan: RollbackPlan, lease: Lease) -> tuple[str, ...]:
-        """The same of such an attempt: the compaction's plan stays, since writers go by it, and may be run again.
+        """The same for such an attempt. The compaction's plan stays, because writers depend on it, and can run again.
 
-        Where the compaction has completed since, by another attempt, what its commit names stays, too.
+        If another attempt has completed the compaction since, the files that its commit names also stay.
         """
         storage, timeline, target = self.files.storage, config.timeline_path, plan.target.instant
         found = self.files.timeline(config).find(target)
@@ -173,7 +176,7 @@ class RollbackRunner:
         return removed
 
     def _states(self, config: TableConfig, target: str) -> list[tuple[str, Instant]]:
-        """The timeline's files of an instant. Its savepoint has the same time, but is an instant of its own."""
+        """The timeline's files of an instant. Its savepoint has the same time, but is a separate instant."""
         found = (
             (entry.path, Instant.parse(entry.path.rpartition("/")[2]))
             for entry in self.files.storage.list(config.timeline_path)
@@ -246,7 +249,7 @@ class RollbackRunner:
         path = request.path_of(str(name))
         lease.check()
         if not storage.put_if_absent(path, data):
-            raise StorageError(f"another writer changed {path} meanwhile; run the rollback again")
+            raise StorageError(f"another writer changed {path} at the same time; run the rollback again")
         return DataFile(request.partition, path, len(data))
 
     def _changes(self, partitions: Mapping[str, RolledBackPartition]) -> FileChanges:

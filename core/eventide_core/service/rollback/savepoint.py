@@ -1,8 +1,8 @@
 """Keeps the table as of a commit, optionally under a tag, or stops keeping it.
 
-Order of writes, inside the table lock: `<t>.savepoint.inflight`, then the completed file with the names of all files of the
-slices as of t. From then on nothing of them is cleaned, rolled back or archived. A crash in between leaves an inflight that
-no process reads and that a second run completes. Deleting uses the reverse order.
+Order of writes, inside the table lock: `<t>.savepoint.inflight`, then the completed file with the names of all files of
+the slices as of t. From then on nothing of them is cleaned, rolled back or archived. A crash in between leaves an
+inflight that no process reads and that a second run completes. Deleting uses the reverse order.
 """
 
 from collections.abc import Mapping
@@ -42,8 +42,8 @@ class Savepoints:
         """Keeps the table as of the completed write at `instant`; one that is kept already is answered as it is.
 
         Raises InstantNotFoundError; ConfigError for a tag that is no name; RefusedError if files of that time are gone,
-        the tag is another commit's, or the commit is kept without it already; BusyError while a clean or a restore is under
-        way.
+        the tag is another commit's, or the commit is kept without it already; BusyError while a clean or a restore is
+        under way.
         """
         said = comments_with_tag(tag, comments)
         with self.lock.acquire() as lease:
@@ -68,7 +68,8 @@ class Savepoints:
             return metadata
 
     def save_tag(self, name: str, *, instant: str | None, before_ms: int | None, comments: str) -> Tag:
-        """Keeps under a name the table as of `instant`, or the view as of watermark `before_ms`, or else the table as it is.
+        """Keeps under a name the table as of `instant`, or the view as of watermark `before_ms`, or else the table as
+        it is.
 
         Raises as `save` and `view_as_of_watermark` do.
         """
@@ -153,11 +154,11 @@ def _check_tag(saved: Mapping[str, SavepointMetadata], instant: str, tag: str | 
         return
     for found in _tags(saved):
         if found.name == tag and found.instant != instant:
-            raise RefusedError(f"the tag {tag} is that of {found.instant}; delete it first, or use another name")
+            raise RefusedError(f"the tag {tag} belongs to {found.instant}; delete it first, or use another name")
     if instant in saved and saved[instant].tag != tag:
         other = saved[instant].tag
         how = "without a tag" if other is None else f"under the tag {other}"
-        raise RefusedError(f"{instant} is kept by a savepoint {how} already; use that one, or delete it first")
+        raise RefusedError(f"{instant} already has a savepoint {how}; use that one, or delete it first")
 
 
 def _files_as_of(state: TableState, instant: str) -> dict[str, tuple[str, ...]]:
@@ -173,8 +174,8 @@ def _files_as_of(state: TableState, instant: str) -> dict[str, tuple[str, ...]]:
 def _is_kept(state: TableState, name: str, instant: str) -> bool:
     """Whether a file of the slice as of the commit is of that time.
 
-    A log file that has a later instant isn't: on version 6 it lies in the slice that a pending compaction begins.
-    What such a compaction has left over goes with it where it is undone; the log files that it is of are kept.
+    A log file with a later instant isn't: on version 6, it is in the slice that a pending compaction begins. The
+    left-overs of such a compaction disappear if it is undone; their original log files are kept.
     """
     log = LogFileName.parse(name)
     return log is None or (log.instant <= instant and not is_left_over_of_pending(state, log))

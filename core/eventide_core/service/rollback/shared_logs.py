@@ -1,4 +1,6 @@
-"""Which log files hold blocks of a write although they don't have its instant: those of version 6, also after an upgrade."""
+"""Which log files hold blocks of a write although they don't have its instant: those of version 6, also after an
+upgrade.
+"""
 
 from collections.abc import Iterator
 
@@ -36,9 +38,10 @@ def logs_of_failed_write(storage: Storage, state: TableState, instant: str) -> S
 
 
 def logs_of_completed_write(storage: Storage, state: TableState, instant: str) -> SharedLogs:
-    """The log files that a completed write says it appended to.
+    """The log files that a completed write states it appended to.
 
-    On an upgraded table, they go as a whole. Raises RefusedError for one that holds blocks of another write, too.
+    On an upgraded table, they are removed as a whole. Raises RefusedError for one that also contains blocks of another
+    write.
     """
     written = {stat.path for stat in state.commits[instant].stats}
     logs = (file for file in state.listing if file.path in written)
@@ -50,7 +53,8 @@ def logs_of_completed_write(storage: Storage, state: TableState, instant: str) -
             if block.instant_time not in (instant, None):
                 raise RefusedError(
                     f"{file.path} holds records of {instant} and of {block.instant_time}: version 6 appended to it, and "
-                    "from version 8 on no part of a log is taken back; downgrade the table to version 6 with Hudi first"
+                    "from version 8 on, a rollback can't remove a part of a log file; downgrade the table to version 6 "
+                    "with Hudi first"
                 )
     return SharedLogs(broken=found)
 

@@ -1,7 +1,7 @@
 """Tags the read-optimized view when the watermark passes a boundary (action/watermark_tags.py).
 
-Order of writes: the new tag, then the old ones go, each a savepoint of its own. A crash in between leaves old tags that the
-next run deletes, and never fewer than are retained.
+Order of writes: first the new tag, then the deletion of old ones. Each tag is a separate savepoint. A crash in between
+leaves old tags, which the next run deletes, and never fewer than are retained.
 """
 
 from dataclasses import dataclass
@@ -19,8 +19,8 @@ from eventide_core.service.state.table import TableState
 class TagChange:
     """Names of tags.
 
-    `made` is None if none was due, if a savepoint keeps that state of the table already, or if its files have been cleaned,
-    as they may have been when tags are asked for the first time.
+    `made` is None if none was due, if a savepoint keeps that state of the table already, or if its files have been
+    cleaned, as they may have been when tags are asked for the first time.
     """
 
     made: str | None = None

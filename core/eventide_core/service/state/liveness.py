@@ -4,8 +4,8 @@
 2. A heartbeat of eventide names its process. One of this machine that has ended is dead at once.
 3. Without a heartbeat nothing shows: stock writers that clean eagerly keep none, nor does Flink. Neither alive nor
    dead.
-4. Nor do the cleans and rollbacks of other engines. One of these that has stood for long counts as abandoned: an hour by
-   default, `eventide.pending.service.stale_ms`. Ended twice, it would stand on the timeline twice.
+4. Nor do the cleans and rollbacks of other engines. One of these that has stood for long counts as abandoned: an hour
+   by default, `eventide.pending.service.stale_ms`. Ended twice, it would stand on the timeline twice.
 """
 
 import json
@@ -103,7 +103,7 @@ class Liveness:
         try:
             content = self.storage.read(path)
         except MissingFileError:
-            return None  # it ended meanwhile
+            return None  # it has ended since the listing
         is_fresh = age_ms <= self._expiry_ms and not self.heartbeats.has_ended(instant, content)
         return Heartbeat(age_ms, is_fresh, _owner(content))
 

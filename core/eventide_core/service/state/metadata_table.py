@@ -1,23 +1,24 @@
-"""Keeps Hudi's metadata table up to date when an action commits, as `eventide.metadata.table` says.
+"""Keeps Hudi's metadata table up to date when an action commits, as `eventide.metadata.table` specifies.
 
-An action, all of it under the table lock:
+The steps of an action, all under the table lock:
 
-1. `check` before it writes anything at all.
-2. `prepare` once its files exist, before the point of no return: whatever can be refused is refused here.
-3. `write` before its commit: with `update` the metadata table gets a commit of the same instant, which nobody sees before
-   the table's own; with `drop` it goes.
-4. `check_after_commit`: a compaction of the metadata table, by a writer who shares no lock, may have come between the
-   two and skipped the update. Then it is dropped, since readers would miss files.
-5. `compact`, of a write, a compaction or a clean: the metadata table is compacted where that is due, and its old slices go.
+1. `check`, before it writes anything.
+2. `prepare`, when its files exist and before the point of no return: anything that can be refused is refused here.
+3. `write`, before its commit. With `update`, the metadata table gets a commit of the same instant, which nobody sees
+   before the table's own commit. With `drop`, the metadata table is removed.
+4. `check_after_commit`. A compaction of the metadata table, by a writer that shares no lock, may have run between the
+   two and skipped the update. Then the metadata table is dropped, because readers would miss files.
+5. `compact`, for a write, a compaction, or a clean: compacts the metadata table if that is due, and removes its old
+   slices.
 
-A crash during 5 leaves a compaction of the metadata table that is pending. The next action ends it in `prepare`.
+A crash during step 5 leaves a pending compaction of the metadata table. The next action completes it in `prepare`.
 
-A crash between 3 and the commit leaves an update that nobody sees. A second run writes nothing twice. A rollback of the
-action calls `revert` before its instant leaves the timeline.
+A crash between step 3 and the commit leaves an update that nobody sees. A second run writes nothing twice. A rollback
+of the action calls `revert` before its instant leaves the timeline.
 
-`revert` deletes the delta commit first: without it no log file of the instant counts. Its log files follow, then its
-inflight and its requested file, by which a second run finds what is left. `drop` takes the settings of the metadata
-table out of `hoodie.properties` first: from then on nobody reads it, and a crash leaves files that nobody reads.
+`revert` deletes the delta commit first: without it, no log file of the instant counts. Then it deletes its log files,
+and finally its inflight and requested files, by which a second run finds the rest. `drop` removes the settings of the
+metadata table from `hoodie.properties` first. From then on nobody reads it, and a crash leaves files that nobody reads.
 """
 
 from collections.abc import Iterable
@@ -40,6 +41,7 @@ from eventide_core.ports import (
     AddedFile,
     FileAnswers,
     FileChanges,
+    KeyIndex,
     Lease,
     MetadataCompaction,
     MetadataTable,
@@ -51,11 +53,14 @@ from eventide_core.ports import (
 from eventide_core.table.commit_metadata import DROPPED_INDEXES_KEY, CommitMetadata
 from eventide_core.table.file_name import is_data_file
 from eventide_core.table.file_system_view import DataFile
+from eventide_core.table.instant import Action
 from eventide_core.table.properties import PROPERTIES_PATH, settings_text
 from eventide_core.table.table_config import METADATA_BUILDING_KEY, METADATA_PARTITIONS_KEY, TableConfig
 from eventide_core.table.table_path import METADATA_DIRECTORY
+from eventide_core.table.timeline import Timeline
 
 _DAMAGE = (CorruptBaseFileError, CorruptLogBlockError, MissingFileError, RecordDecodeError)
+RECORD_INDEX = "record_index"
 _BY_FILE = frozenset(("files", "bloom_filters"))
 
 
@@ -73,7 +78,7 @@ class PendingUpdate:
         return () if self.update is None else self.update.dropped
 
     def recorded_in(self, metadata: CommitMetadata) -> CommitMetadata:
-        """The table's commit, which says what indexes were dropped."""
+        """The table's commit, which records the dropped indexes."""
         if not self.dropped_indexes:
             return metadata
         extra = {**metadata.extra_metadata, DROPPED_INDEXES_KEY: ",".join(self.dropped_indexes)}
@@ -162,6 +167,14 @@ class MetadataTableUpkeep:
     def reads_files(self, config: TableConfig) -> bool:
         """Whether a write makes it read data files, and it is kept up to date."""
         return bool(set(config.metadata_partitions) - {"files"}) and self._choice() is Choice.UPDATE
+
+    def record_index(self, config: TableConfig, timeline: Timeline) -> KeyIndex | None:
+        """The record index, if it is kept up to date and has followed each completed action of that timeline."""
+        if RECORD_INDEX not in config.metadata_partitions or self._choice() is not Choice.UPDATE:
+            return None
+        return self.table.record_index(
+            {i.requested_time for i in timeline.completed if i.action is not Action.SAVEPOINT}
+        )
 
     def read_ahead(self, changes: FileChanges) -> FileAnswers:
         """What `prepare` has to know of the content of files. Takes no lock; raises what `check` raises."""

@@ -1,18 +1,24 @@
-"""How a compaction ends exactly once: the first to claim its outcome decides it.
+"""How a compaction ends exactly once: the first process to claim its outcome decides it.
 
-From version 8 on the name of a completed instant holds its completion time, so two processes could complete one plan
-under two names. Before completing, or rolling back, a process claims the outcome under a fixed name by put-if-absent;
-whoever comes later reads what was decided and does the same, or stops. The file stays: it also says that this instant
-must never be used again.
+From version 8 on, the name of a completed instant contains its completion time, so two processes could complete one
+plan under two names. Before it completes or rolls back a plan, a process claims the outcome under a fixed name by
+put-if-absent. A later process reads the decision and does the same, or stops. The file also states that this instant
+must never be used again, whose left-overs are strays, and which archived compaction published the cut.
+`settled_outcomes` finds the files that nothing needs any longer.
 """
 
 import json
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
 from eventide_core.errors import CorruptTimelineError
-from eventide_core.ports import Storage
+from eventide_core.ports import FileInfo, Storage
+from eventide_core.table.timeline import Timeline
 
 OUTCOME_DIRECTORY = ".hoodie/.aux/eventide"
+ROLLED_BACK_KEPT_MS = 24 * 60 * 60 * 1000
+"""A process that runs a plan that was rolled back asks for the outcome when it wakes up. None sleeps for a day."""
+_READ_AT_ONCE = 500  # each costs a read under the table lock; earlier versions kept all of them
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,8 +44,47 @@ def is_rolled_back(storage: Storage, instant: str) -> bool:
 
 def instants_with_outcome(storage: Storage) -> frozenset[str]:
     """The instants whose outcome has been claimed."""
-    names = (entry.path.rpartition("/")[2] for entry in storage.list(OUTCOME_DIRECTORY))
-    return frozenset(name.removesuffix(".outcome") for name in names if name.endswith(".outcome"))
+    return frozenset(filter(None, map(_instant, storage.list(OUTCOME_DIRECTORY))))
+
+
+def settled_outcomes(
+    storage: Storage,
+    timeline: Timeline,
+    borne: Collection[str],
+    now_ms: int,
+    publishes: Callable[[str], bool],
+) -> tuple[str, ...]:
+    """The instants whose outcomes nobody asks for any more. All of them lie before the active timeline.
+
+    1. Completed: all but the last completed that published a cut, from which the archived cut is known. The archived
+       timeline has the others.
+    2. Rolled back: as soon as no file bears the instant (`borne` are those of the files), and a day has passed.
+
+    `publishes` tells of an archived compaction whether it published a cut. If there are very many outcomes, those of the
+    earliest instants are judged, and the next call judges more.
+    """
+    completed: list[tuple[str, str]] = []
+    settled: list[str] = []
+    made = {instant: entry for entry in storage.list(OUTCOME_DIRECTORY) if (instant := _instant(entry)) is not None}
+    for instant in sorted(filter(timeline.is_archived, made))[:_READ_AT_ONCE]:
+        time = _read(storage, instant).completion_time
+        if time is not None:
+            completed.append((time, instant))
+        elif instant not in borne and made[instant].modified_ms <= now_ms - ROLLED_BACK_KEPT_MS:
+            settled.append(instant)
+    by_completion = [instant for _, instant in sorted(completed)]
+    while len(by_completion) > 1 and not publishes(by_completion[-1]):
+        settled.append(by_completion.pop())
+    return (*settled, *by_completion[:-1])
+
+
+def remove_outcome(storage: Storage, instant: str) -> None:
+    storage.delete(_path(instant))
+
+
+def _instant(entry: FileInfo) -> str | None:
+    name = entry.path.rpartition("/")[2]
+    return name.removesuffix(".outcome") if name.endswith(".outcome") else None
 
 
 def _path(instant: str) -> str:

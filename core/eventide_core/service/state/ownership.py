@@ -1,13 +1,13 @@
-"""Which process runs a pending action of eventide's: one at a time.
+"""Which process runs a pending action of eventide: one at a time.
 
-1. Inside the table lock: a heartbeat of someone who is alive is in the way; otherwise, this process leaves its own.
+1. Under the table lock: if a live process has a heartbeat, the action is busy. Otherwise, this process writes its own.
 2. The work, outside the lock.
-3. The heartbeat goes, whether the work was done or failed: who comes next continues at once. That of a process that was
-   killed stays, and tells that it is dead.
+3. The heartbeat is removed, whether the work succeeded or failed, so that the next process continues immediately. The
+   heartbeat of a killed process stays, and shows that the process is dead.
 
-A process that sleeps past its heartbeat's expiry loses the instant to whoever comes next, and both work when it wakes
-up. That costs work and no data: ownership is a courtesy, and what ends an action once is the claim of its outcome or its
-completed file.
+A process that sleeps past its heartbeat's expiry loses the instant to the next process, and both work when it wakes up.
+That costs work, but no data: ownership only avoids double work. The claim of the outcome, or the completed file,
+ensures that an action ends only once.
 """
 
 from collections.abc import Generator

@@ -24,6 +24,6 @@ def writes_of_single_writers(files: TableFiles, config: TableConfig, timeline: T
 def single_writer_note(write: Instant) -> str:
     """A note for the user about such a write."""
     return (
-        f"the open write at {write.requested_time} keeps no heartbeat: its writer expects to be the only one; it shares "
+        f"the open write at {write.requested_time} has no heartbeat: its writer expects to be the only one; it shares "
         f"the table with {CONCURRENCY_MODE}=OPTIMISTIC_CONCURRENCY_CONTROL and {FAILED_WRITES}=LAZY"
     )

@@ -33,17 +33,19 @@ from eventide_core.table.timeline import Timeline
 
 _END_OF_TIME = "9" * 20
 _LOOKS = 5
-"""How often the table is looked at before what is missing counts as missing: a busy archival met one look in sixty."""
+"""The number of reads of the table before a missing file counts as missing: a busy archival interfered with one read in
+sixty.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class TableState:
     """A table at one moment.
 
-    `commits` are the metadata of the completed writes, by requested time; `listing` all base and log files, committed or
-    not; `replaced_at` says when a replacecommit took a file group's place. `compactions` are the instants that an
-    event-time compaction has ever used. `schema_versions` are there where the schema evolves on read. `delete_marker`: see
-    TableFiles.
+    `commits` are the metadata of the completed writes, by requested time. `listing` are all base and log files,
+    committed or not. `replaced_at` states when a replacecommit replaced a file group. `compactions` are the instants
+    that an event-time compaction has ever used. `schema_versions` are set if the schema evolves on read.
+    `delete_marker`: see TableFiles.
     """
 
     config: TableConfig
@@ -59,11 +61,11 @@ class TableState:
 
     @classmethod
     def load(cls, files: TableFiles, *, requires_files: bool = True) -> "TableState":
-        """Reads the table as it is. Compares the listing with what the commits wrote, unless told not to.
+        """Reads the table. By default, compares the listing with what the commits wrote.
 
-        Others work on the table: an archival moves an instant between a listing and a read, a rollback removes a commit and
-        its files. So what is gone is looked for again, in a new listing. Raises MissingFileError for a file that a live
-        slice needs and that is still missing then.
+        Other processes work on the table: an archival moves an instant between a listing and a read, and a rollback
+        removes a commit and its files. So a missing file is looked up again in a new listing. Raises MissingFileError
+        for a file that a live slice needs and that is still missing then.
         """
         return _looked_again(lambda: cls._load(files, requires_files=requires_files))
 
@@ -78,7 +80,7 @@ class TableState:
 
     @classmethod
     def load_committed(cls, files: TableFiles) -> "TableState":
-        """The same for queries, which need no file of a pending action: by the metadata table where it tells all."""
+        """The same for queries, which need no file of a pending action: uses the metadata table if it lists all files."""
         return _looked_again(lambda: cls._load_committed(files))
 
     @classmethod
@@ -136,9 +138,10 @@ class TableState:
     def logs_on_top_of(self, plan: CompactionPlan | ForeignPlan) -> tuple[LogFile, ...]:
         """The files that writers have put into the slices that a pending plan begins.
 
-        Only writers of version 6 do, who name a log file by its slice. An upgrade of the table keeps these names: from
-        version 8 on nobody sees such a log file until the plan has completed, and without the plan nobody ever does. A
-        writer who took the same instant as the plan (`Timeline.shares_its_time`) names its own log files so.
+        Only writers of version 6 do that, because they name a log file by its slice. An upgrade of the table keeps
+        these names: from version 8 on, nobody sees such a log file until the plan has completed, and without the plan
+        nobody ever does. A writer that took the same instant as the plan (`Timeline.shares_its_time`) gives its own log
+        files such names.
         """
         if self.config.slices_by_completion_time and self.timeline.shares_its_time(plan.instant):
             return ()
@@ -181,9 +184,9 @@ class TableState:
 
     @property
     def schema(self) -> str:
-        """The table's Avro schema, without meta fields, as the last write that says one left it.
+        """The table's Avro schema, without meta fields, from the last write that states one.
 
-        Raises UnsupportedTableError if there is none, or where names don't tell its fields in every file.
+        Raises UnsupportedTableError if there is none, or if names don't identify its fields in every file.
         """
         return self.schema_as_of(None)
 
@@ -250,11 +253,15 @@ class TableState:
             self.delete_marker,
             config.virtual_key_fields,
             config.partial_update,
+            config.orders_deletes,
             config.merger,
         )
 
     def view_of(self, files: Iterable[DataFile], is_counted: Callable[[str], bool]) -> FileSystemView:
-        """The view over some of the files. `is_counted` tells by a write's requested time whether its replacements count."""
+        """The view of some of the files.
+
+        `is_counted` returns, for a write's requested time, whether its replacements count.
+        """
         return FileSystemView.build(
             self.timeline,
             files,
@@ -276,7 +283,9 @@ class TableState:
         return replace(self.blocks(until), writers=writers)
 
     def blocks_to_merge(self) -> BlockFilter:
-        """The same for a merge of some of a slice's log files. On version 6, another one may roll back a block in these."""
+        """The same for a merge of some of a slice's log files. On version 6, another one may roll back a block in
+        these.
+        """
         whole = self.blocks_of_slices()
         if whole.writers is None or self.config.is_new_since_version_8:
             return whole
@@ -351,8 +360,8 @@ def _refuse_logs(view: FileSystemView, root: str) -> None:
         for found in slices:
             for log in found.log_files:
                 raise UnsupportedTableError(
-                    f"{root}: hoodie.table.type=COPY_ON_WRITE, and there is the log file {log.path}: set MERGE_ON_READ if "
-                    "that is what the table is; if its type was changed by Hudi, clean the slices with log files first"
+                    f"{root}: hoodie.table.type=COPY_ON_WRITE, but the table has the log file {log.path}: set MERGE_ON_READ "
+                    "if that is what the table is; if its type was changed by Hudi, clean the slices with log files first"
                 )
 
 

@@ -61,11 +61,11 @@ _UNREADABLE = (
 
 @dataclass(slots=True)
 class TableFiles:
-    """The metadata files of one table, each read at most once where it cannot change.
+    """The metadata files of one table. Each file that cannot change is read at most once.
 
-    `engine` asks the storage many things at a time, in this process: what takes long is its answers.
-    `delete_marker` is by what the reader wants log records to be deletes; Hudi's readers take it from their options, too.
-    `mergers` are the mergers of the user's own that may merge the table.
+    `engine` sends many storage requests at a time, in this process, because waiting for responses takes most of the
+    time. `delete_marker` defines which log records the reader treats as deletes; Hudi's readers also take it from their
+    options. `mergers` are the mergers of the user's own that may merge the table.
     """
 
     storage: Storage
@@ -87,7 +87,7 @@ class TableFiles:
         return TableConfig.parse(settings_text(self.storage.read, self.storage.root), self.storage.root, self.mergers)
 
     def timeline(self, config: TableConfig) -> Timeline:
-        """The active timeline, listed again; the same one where the listing is."""
+        """The active timeline, listed again. Returns the same object if the listing is the same."""
         entries = self.storage.list(config.timeline_path)
         start = len(config.timeline_path) + 1
         names = tuple([e.path[start:] for e in entries if not e.is_directory])
@@ -201,7 +201,7 @@ class TableFiles:
         return self._decoded(path, self.storage.read(path), self.codec.decode_savepoint)
 
     def schema_versions(self, commits: Mapping[str, CommitMetadata]) -> tuple[SchemaVersion, ...]:
-        """Hudi's internal schemas of the table, where its writes say one: those of the commits and of the history."""
+        """Hudi's internal schemas of the table, if its writes have one: those of the commits and of the history."""
         said = {
             m.extra_metadata[LATEST_SCHEMA_KEY] for m in commits.values() if m.extra_metadata.get(LATEST_SCHEMA_KEY)
         }
@@ -216,8 +216,9 @@ class TableFiles:
     def committed_files(self, config: TableConfig, timeline: Timeline) -> tuple[DataFile, ...] | None:
         """The base and log files that the metadata table lists, for callers that need no file of a pending action.
 
-        None if that may not be all: there is none, it has not followed each completed action of the active timeline (a
-        writer went on without it, or it is younger than they are), or it cannot be read. Then the directories tell.
+        None if that may not be all: there is no metadata table, it has not followed each completed action of the active
+        timeline (a writer continued without it, or it is younger than these actions), or it cannot be read. Then the
+        directories are listed.
         """
         if not config.metadata_partitions:
             return None
@@ -235,10 +236,11 @@ class TableFiles:
         )
 
     def data_files(self) -> tuple[DataFile, ...]:
-        """The files of every partition, by path; each directory is listed once. Those that were listed before are the same.
+        """The files of every partition, by path; each directory is listed once. Those that were listed before are the
+        same.
 
-        A partition is a directory, at any depth, that holds Hudi's partition mark. Links to directories are not followed: a
-        link to a directory above it would never end.
+        A partition is a directory, at any depth, that holds Hudi's partition mark. Links to directories are not
+        followed: a link to a directory above it would never end.
         """
         of_partition: dict[str, list[DataFile]] = {}
         waiting = [""]

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from eventide_core.action.freshness import Freshness
 from eventide_core.action.slice_selection import LogFacts
 from eventide_core.action.verification.facts import TableFacts
-from eventide_core.config import Options
+from eventide_core.config import METADATA_COMPACT_AFTER, Options
 from eventide_core.errors import EventideError
 from eventide_core.ports import ContentAudit, Engine
 from eventide_core.service.facts.event_time_field import are_stats_proof, event_time_field_of
@@ -114,6 +114,7 @@ class FactsReader:
             has_metadata_table=bool(config.metadata_partitions),
             indexed_files=indexed,
             index_problem=index_problem,
+            late_index_compaction=None if index_problem is not None else self._late_index_compaction(config),
             markers_and_heartbeats=tuple(self._markers_and_heartbeats(timeline)),
         )
         return Gathered(facts, state, shape)
@@ -174,6 +175,17 @@ class FactsReader:
         if listing is None:
             return None, None
         return {path_in(part, name): size for part, names in listing.items() for name, size in names.items()}, None
+
+    def _late_index_compaction(self, config: TableConfig) -> str | None:
+        if not config.metadata_partitions:
+            return None
+        status, limit = self.files.metadata_table.status(), self.options.get(METADATA_COMPACT_AFTER)
+        if status.delta_commits <= limit:
+            return None
+        return (
+            f"the metadata table's compaction is overdue, so its readers get slower: {status}, of at most {limit} "
+            f"({METADATA_COMPACT_AFTER}); the next write, compaction or clean compacts it unless something is pending"
+        )
 
     def _markers_and_heartbeats(self, timeline: Timeline) -> Iterable[str]:
         pending = {i.requested_time for i in timeline.pending}

@@ -2,15 +2,17 @@
 
 Order of writes, and what a crash after each leaves:
 
-1. Checks, keys and schema: nothing is written yet, whatever is wrong with the records.
-2. Inside the lock: the heartbeat, `<instant>.deltacommit.requested` and `.inflight`. From then on no compaction is planned
-   that would take the write's log files for its own. A pending write, which nobody sees and whose heartbeat grows old.
-3. The table is looked at again: what completed until now, the write builds on. Records get their places, places their
-   file groups.
-4. Partition marks, then a task a file group on the engine: marker and file. Not visible: their instant has not completed.
-5. Tasks read what the metadata table has to know of the files. Inside the lock: still pending, no conflict with what
-   completed since 3; then the completed file, once, last.
-6. Markers and heartbeat removed.
+1. Checks, keys, and schema: nothing is written yet, whatever is wrong with the records.
+2. Under the lock: the heartbeat, `<instant>.deltacommit.requested` and `.inflight`. From then on, no compaction is
+   planned that would treat the write's log files as its own input. A crash leaves a pending write, which nobody sees
+   and whose heartbeat expires.
+3. The table is read again: the write builds on everything that has completed by now. Records get their places, and
+   places their file groups.
+4. Partition marks, then one task per file group on the engine: marker and file. They are not visible, because their
+   instant has not completed.
+5. Tasks read what the metadata table needs of the files. Under the lock: checks that the write is still pending and
+   that nothing that completed since step 3 conflicts; then the completed file, once, last.
+6. Markers and heartbeat are removed.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -66,9 +68,9 @@ class Append:
     ) -> WriteResult:
         """Writes records and completes the write. `extra_metadata` goes into the commit beside the schema.
 
-        Raises InvalidRecordError, ConfigError, UnsupportedTableError and RefusedError before anything is written; BusyError
-        where something pending excludes a write; WriteConflictError if another writer was faster; StorageError and
-        EngineError with what is known about the commit.
+        Raises InvalidRecordError, ConfigError, UnsupportedTableError and RefusedError before anything is written;
+        BusyError where something pending excludes a write; WriteConflictError if another writer was faster;
+        StorageError and EngineError with what is known about the commit.
         """
         return self.complete(self.begin(operation, records, progress, extra_metadata))
 
@@ -84,12 +86,12 @@ class Append:
         if before.config.is_copy_on_write:
             raise UnsupportedTableError(
                 f"{self.files.storage.root}: hoodie.table.type=COPY_ON_WRITE: eventide writes log files, which such a table "
-                "has none of; write to it with Hudi, or write to a MERGE_ON_READ table"
+                "cannot have; write to it with Hudi, or write to a MERGE_ON_READ table"
             )
         if before.config.captures_changes:
             raise UnsupportedTableError(
-                f"{self.files.storage.root}: hoodie.table.cdc.enabled=true: eventide writes new file groups as logs alone, "
-                "from which Hudi can read no changes; write to this table with Hudi"
+                f"{self.files.storage.root}: hoodie.table.cdc.enabled=true: eventide writes new file groups as log files "
+                "alone, from which Hudi can read no changes; write to this table with Hudi"
             )
         self.metadata.check(before.config, RowChange.WRITTEN)
         planned_groups(self.files, before.config, before.timeline)
@@ -148,13 +150,13 @@ class Append:
         kept = self.files.storage.list(BUCKET_INDEX_DIRECTORY)
         if kept:
             raise UnsupportedTableError(
-                f"{self.files.storage.root}: {kept[0].path}: the table's buckets are of consistent hashing "
+                f"{self.files.storage.root}: {kept[0].path}: the table's buckets use consistent hashing "
                 f"({keys.BUCKET_ENGINE}=CONSISTENT_HASHING), or their number differs by partition; Hudi would not find keys "
                 "that eventide writes; write to this table with Hudi"
             )
 
     def complete(self, pending: PendingWrite) -> WriteResult:
-        """Steps 5 and 6. Raises WriteConflictError, and RefusedError if the write was rolled back meanwhile."""
+        """Steps 5 and 6. Raises WriteConflictError, and RefusedError if the write was rolled back in the meantime."""
         dropped: tuple[str, ...] = ()
         try:
             dropped = self._instants.complete(pending)
@@ -237,7 +239,10 @@ class Append:
             for found in state.view.latest_slices()
         ]
         if index.is_global:
-            return records.place_by_global_key(slices, by_bloom=index.is_by_bloom, moves=index.moves_keys)
+            located = self.metadata.record_index(state.config, state.timeline)
+            return records.place_by_global_key(
+                slices, by_bloom=index.is_by_bloom, moves=index.moves_keys, index=located
+            )
         return records.place_by_key(slices, by_bloom=index.is_by_bloom)
 
     @property

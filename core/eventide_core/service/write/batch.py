@@ -1,11 +1,12 @@
 """Writes the micro-batches of a stream, each once, however often it is replayed.
 
-1. A batch that the timeline, or else the archived one, says was written is skipped.
-2. Otherwise, it is written as any other write, and its commit says which batch it is.
-3. Inside the lock, in front of the commit, the timeline is asked again (`Append`): a driver that was considered dead
-   may have written the same batch meanwhile.
+1. A batch that the active or archived timeline records as written is skipped.
+2. Otherwise, it is written like any other write, and its commit records the batch.
+3. Under the lock, before the commit, the timeline is checked again (`Append`): a driver that was considered dead may
+   have written the same batch since.
 
-A crash before the commit leaves a write that nobody sees, and the batch is replayed; after it, the replay is skipped.
+A crash before the commit leaves a write that nobody sees, and the batch is replayed. After the commit, the replay is
+skipped.
 """
 
 from collections.abc import Iterator

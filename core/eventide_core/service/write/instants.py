@@ -1,6 +1,6 @@
 """A write's instant on the timeline: requested, then completed or aborted.
 
-All of it under the table lock, which is not held in between: the heartbeat says that the writer lives.
+Each step runs under the table lock. Between them, the lock is free, and the heartbeat shows that the writer is alive.
 """
 
 from contextlib import suppress
@@ -64,7 +64,8 @@ class WriteInstants:
     def _check_no_dead_single_writer(self, timeline: Timeline, policy: FailedWrites) -> None:
         """Raises RefusedError beside a pending write without a heartbeat, whose writer expects to be the only one.
 
-        Dead or alive: it rolls back what is pending when it starts again, and is stuck where a later commit has completed.
+        This applies whether that writer is dead or alive: when it starts again, it rolls back what is pending, and
+        fails if a later commit has completed.
         """
         if self.options.get(keys.CONCURRENCY_MODE).upper() != keys.SINGLE_WRITER:
             return
@@ -82,14 +83,15 @@ class WriteInstants:
                 )
 
     def complete(self, pending: PendingWrite) -> tuple[str, ...]:
-        """Completes a write that has made its files; returns the dropped indexes. Does nothing if it has completed.
+        """Completes a write whose files exist. Returns the dropped indexes. Does nothing if it has completed.
 
-        Raises WriteConflictError if another writer was faster, RefusedError if the write was rolled back meanwhile.
+        Raises WriteConflictError if another writer was faster, RefusedError if the write was rolled back in the
+        meantime.
         """
         known = self._read_ahead(pending)
         with self.lock.acquire() as lease:
             config, timeline = self._now()
-            # A rollback of this very write may have been begun by one who took its writer for dead.
+            # A process that considered this writer dead may have started a rollback of this write.
             if self.rollback.end_begun(config, timeline, lease):
                 config, timeline = self._now()
             self.rollback.check_not_undone(config, timeline, pending.instant)
@@ -115,10 +117,11 @@ class WriteInstants:
             return update.dropped_indexes
 
     def abort(self, instant: str, failure: BaseException) -> None:
-        """What happens to a write that won't complete: it is rolled back at once where that can be done.
+        """Handles a write that won't complete: rolls it back immediately if possible.
 
-        After a failure of the storage, whose last write may still arrive, and wherever else it cannot: by whoever comes
-        when its process has ended or its heartbeat has expired. A storage that is full has said no for good.
+        That is impossible after a failure of the storage, whose last write may still arrive, and in some other cases.
+        Then the next process rolls it back when this process has ended or its heartbeat has expired. A full storage has
+        definitely refused the write.
         """
         self.heartbeats.stop(instant)
         is_settled = isinstance(failure, StorageFullError) or not isinstance(failure, StorageError | LockError)
@@ -132,9 +135,9 @@ class WriteInstants:
         return config, self.files.timeline(config)
 
     def _read_ahead(self, pending: PendingWrite) -> FileAnswers:
-        """What the metadata table has to know of the write's files, before the lock is taken.
+        """What the metadata table needs of the write's files, before the lock is acquired.
 
-        Nothing if that fails: it is then read under the lock, where the checks say first what is wrong.
+        Returns nothing if that fails. Then it is read under the lock, where the checks report first what is wrong.
         """
         with suppress(EventideError):
             config = self.files.config()

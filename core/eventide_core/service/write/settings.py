@@ -76,7 +76,7 @@ def base_file_sizes(
 ) -> BaseFileSizes:
     """The target size of base files, and the limit below which a file counts as small.
 
-    A record is as large as in the last write which made enough of base files; otherwise, as the option says.
+    The size of a record is that of the last write that made enough of base files; otherwise, the option's value.
     """
     small_bytes = options.get(keys.SMALL_FILE_BYTES)
     fills_up = operation in (WriteOperation.UPSERT, WriteOperation.INSERT) and small_bytes > 0

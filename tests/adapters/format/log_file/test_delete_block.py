@@ -188,5 +188,5 @@ def test_a_long_decimal_is_read_back_as_it_was(kind: pa.Decimal128Type[Any, Any]
 def test_a_decimal_with_more_digits_than_hudis_deletes_have_is_refused(value: str) -> None:
     number = Decimal(value)
     kind = pa.decimal128(38, -int(number.as_tuple().exponent))
-    with pytest.raises(UnsupportedTableError, match="a delete cannot bear its ordering value of type decimal128"):
+    with pytest.raises(UnsupportedTableError, match="a delete cannot store its ordering value of type decimal128"):
         encode_delete_block("20260101000000000", "p", ["a"], pa.array([number], kind))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
@@ -101,6 +102,16 @@ def test_blocks_come_in_the_order_of_logs_and_of_blocks_in_a_log(storage: Storag
         _rows(T3, ("c", 3, False), ("d", None, None)),
     )
     assert _read(storage, logs) == [(T1, ("a", 1)), (T2, ("-a", 2), ("-b", None)), (T3, ("c", 3), ("d", None))]
+
+
+def test_deletes_have_no_ordering_value_in_a_table_that_orders_none(storage: Storage) -> None:
+    logs = _put(storage, _rows(T1, ("a", 1, True)) + delete_block(T2, [("b", ("LongWrapper", 2))]))
+    shape = replace(SHAPE, orders_deletes=False)
+    deletes = list(iter_log_records(storage, logs, shape, ALL, ["id"], is_strict=True))
+    assert [(part.keys.to_pylist(), part.orderings) for part in deletes if isinstance(part, DeleteBlock)] == [
+        (["a"], pa.array([None], pa.int64())),
+        (["b"], pa.array([None], pa.int64())),
+    ]
 
 
 def test_all_columns_stand_behind_the_meta_fields(storage: Storage) -> None:

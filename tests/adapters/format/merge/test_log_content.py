@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import io
+import itertools
 import json
 import pickle
 from collections.abc import Sequence
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
 from eventide_adapters.format.avro.event_time_properties import schema_with_event_times
+from eventide_adapters.format.log_file.ordering_values import ranks
 from eventide_adapters.format.log_file.records import DataBlock, DeleteBlock, iter_log_records
+from eventide_adapters.format.merge.key_versions import LEAST, VersionColumns, histories
 from eventide_adapters.format.merge.log_content import ArrowLogContent
 from eventide_adapters.storage.local import LocalStorage
 from eventide_adapters.storage.memory import MemoryStorage
@@ -238,8 +243,8 @@ class TestKeyHistories:
         histories = ArrowLogContent(storage).key_histories(base, merged, left_overs, SHAPE, ALL, only_deleted=False)
         assert histories == (
             KeyHistory("a", Version(10, False, 0), (Version(20, False, 1),), (Version(40, False, 2),)),
-            KeyHistory("b", None, (Version(21, False, 0), Version(30, True, 1)), (Version(0, False, 2),)),
-            KeyHistory("n", Version(0, False, 0), (Version(None, True, 1),), (Version(41, False, 2),)),
+            KeyHistory("b", None, (Version(21, False, 0), Version(30, True, 1)), (Version(LEAST, False, 2),)),
+            KeyHistory("n", Version(LEAST, False, 0), (Version(None, True, 1),), (Version(41, False, 2),)),
         )
 
     def test_only_keys_with_a_delete_when_asked(self, storage: Storage) -> None:
@@ -269,7 +274,7 @@ class TestKeyHistories:
         shape = RecordShape(SCHEMA_TEXT, MergeRule.COMMIT_TIME_ORDERING, (), None)
         histories = ArrowLogContent(storage).key_histories(None, merged, left_overs, shape, ALL, only_deleted=True)
         assert histories[0] == KeyHistory(
-            "b", None, (Version(0, False, 0), Version(None, True, 1)), (Version(0, False, 2),)
+            "b", None, (Version(LEAST, False, 0), Version(None, True, 1)), (Version(LEAST, False, 2),)
         )
 
     def test_several_ordering_fields_make_tuples(self, storage: Storage) -> None:
@@ -284,11 +289,33 @@ class TestKeyHistories:
             "a", Version((7, "b"), False, 0), (Version((20, "a"), False, 1),), (Version((40, "a"), False, 2),)
         )
 
-    def test_a_base_file_older_than_the_ordering_column_has_hudis_default(self, storage: Storage) -> None:
+    def test_a_base_file_older_than_the_ordering_column_has_the_least_value(self, storage: Storage) -> None:
         _, merged, left_overs = self._slice(storage)
         base = _base(storage, [{"_hoodie_record_key": "a"}], _hoodie_record_key=pa.string())
         histories = ArrowLogContent(storage).key_histories(base, merged, left_overs, SHAPE, ALL, only_deleted=False)
-        assert histories[0].base == Version(0, False, 0)
+        assert histories[0].base == Version(LEAST, False, 0)
+
+    @pytest.mark.parametrize(
+        "values",
+        [
+            pa.array([-5, None, 0, 7, -(2**63) + 1]),
+            pa.array([None, "", "a"]),
+            pa.array([float("-inf"), None, float("nan"), 0.0]),
+            pa.array([Decimal("-1.5"), None, Decimal("0.0")]),
+            pa.array([{"a": 1, "b": None}, {"a": 1, "b": -2}, {"a": None, "b": 9}, {"a": -1, "b": 0}]),
+        ],
+    )
+    def test_versions_compare_as_they_do_in_a_merge(self, values: pa.Array[Any]) -> None:
+        """A plan that took a missing value for 0 found other winners among negative ones than the merge."""
+        keys = pa.array(["k"] * len(values))
+        nothing = VersionColumns.concat([], values.type)
+        merged = VersionColumns.of_keys(keys, values, is_delete=False)
+        (history,) = histories(pc.unique(keys), nothing, merged, nothing)
+        places = range(len(values))
+        by_merge = ranks(values)
+        for one, other in itertools.product(places, places):
+            is_newer = history.merged[one].ordering >= history.merged[other].ordering
+            assert is_newer == (by_merge[one] >= by_merge[other]), (values[one], values[other])
 
     def test_a_base_file_that_is_no_parquet_is_reported(self, storage: Storage) -> None:
         _, merged, left_overs = self._slice(storage)

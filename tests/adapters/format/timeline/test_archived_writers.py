@@ -2,14 +2,17 @@
 
 from pathlib import Path
 
+import fastavro
 import pyarrow.parquet as pq
 import pytest
 
+from eventide.testing.histories import NoLock
 from eventide_adapters.format.timeline.archived_lsm import open_archived_timeline
 from eventide_adapters.format.timeline.codec import HudiMetadataCodec
 from eventide_adapters.storage.local import LocalStorage
 from eventide_core.errors import CorruptTimelineError
 from eventide_core.ports import ArchivedAction, ArchivedFile, ArchivedTimeline
+from eventide_core.table.archived_timeline import MergeLimits
 from eventide_core.table.commit_metadata import CommitMetadata, WriteStat
 from eventide_core.table.instant import Action, Instant, State
 from eventide_core.table.properties import PROPERTIES_PATH
@@ -19,6 +22,17 @@ from support import golden
 NAMES = ("v6_archived", "v9_archived")
 STAT = WriteStat("f-0", "p=1/f-0_0-1-0_20301121000000000.parquet", "p=1", "null", num_writes=3, file_size_bytes=9)
 METADATA = CommitMetadata({"p=1": (STAT,)}, {"schema": '"string"', "hoodie.ro.event.time.cut": "7"}, "UPSERT")
+MERGE_PLAN = fastavro.parse_schema(
+    {
+        "type": "record",
+        "name": "HoodieMergeArchiveFilePlan",
+        "fields": [
+            {"name": "version", "type": ["int", "null"], "default": 1},
+            {"name": "candidate", "type": ["null", {"type": "array", "items": "string"}], "default": None},
+            {"name": "mergedArchiveFileName", "type": ["null", "string"], "default": None},
+        ],
+    }
+)
 
 
 @pytest.fixture(params=NAMES)
@@ -104,3 +118,70 @@ def test_an_archived_plan_stands_beside_its_instant(tmp_path: Path) -> None:
     (row,) = pq.read_table(written).to_pylist()
     assert (row["plan"], row["action"], row["completionTime"]) == (b"the plan", "commit", "20301121000000009")
     assert b"parquet.avro.schema" in (pq.read_metadata(written).metadata or {})
+
+
+LIMITS = MergeLimits(level_files=2, level_bytes_max=2**20, log_files=2, small_log_bytes_max=2**20)
+
+
+def times(archive: ArchivedTimeline) -> list[str]:
+    return [instant.requested_time for instant in archive.writes("", "9" * 20)]
+
+
+def test_files_of_hudi_and_of_eventide_are_merged_and_old_ones_removed(table: Path) -> None:
+    """A reader that has read the manifest, or listed the log files, before finds everything afterwards."""
+    archive, reader, slow = archive_of(table), archive_of(table), archive_of(table)
+    known = times(reader)
+    walk = slow.writes("", "9" * 20)
+    first = next(walk)
+    metadata = {time: reader.commit(time) for time in known}
+    names = {path.name for path in (table / config_of(table).archive_path).iterdir()}
+    for number in range(1, 9):
+        archive.append([write(table, number)])
+        archive.merge(LIMITS, NoLock())
+    left = {path.name for path in (table / config_of(table).archive_path).iterdir() if path.suffix != ".crc"}
+    assert len(left) <= 12
+    assert len(names - left) > 1
+    expected = [write(table, n).completed.requested_time for n in range(8, 0, -1)] + known
+    assert times(archive_of(table)) == times(archive) == expected
+    assert [first.requested_time, *(i.requested_time for i in walk)] == known
+    assert {time: reader.commit(time) for time in known} == metadata
+    assert {time: archive_of(table).commit(time) for time in known} == metadata
+
+
+def test_a_file_that_the_manifest_still_names_is_missed(tmp_path: Path) -> None:
+    table = golden.unpack("v9_archived", tmp_path)
+    next((table / ".hoodie/timeline/history").glob("*.parquet")).unlink()
+    with pytest.raises(CorruptTimelineError, match="the manifest names it"):
+        times(archive_of(table))
+
+
+@pytest.mark.parametrize("gone", range(4))
+def test_a_merge_of_version_6_that_hudi_left_is_ended(gone: int, tmp_path: Path) -> None:
+    """Undone while all its log files exist, which Hudi may have merged in part; else completed."""
+    table = golden.unpack("v6_archived", tmp_path)
+    known = times(archive_of(table))
+    directory = table / ".hoodie/archived"
+    archive_of(table).append([write(table, 1)])
+    logs = sorted(path for path in directory.iterdir() if path.name.startswith(".commits_.archive."))
+    merged = directory / ".commits_.archive.99_1-0-1"
+    content = b"".join(path.read_bytes() for path in logs)
+    merged.write_bytes(content if gone else content[: len(content) // 2])
+    plan = {"version": 1, "candidate": [path.as_uri() for path in logs], "mergedArchiveFileName": merged.name}
+    with (directory / "mergeArchivePlan").open("wb") as file:
+        fastavro.writer(file, MERGE_PLAN, [plan])
+    for path in logs[:gone]:
+        path.unlink()
+    archive_of(table).append([write(table, 2)])
+    assert times(archive_of(table)) == [write(table, n).completed.requested_time for n in (2, 1)] + known
+    assert not (directory / "mergeArchivePlan").exists()
+    assert merged.exists() == bool(gone)
+    assert not any(path.exists() for path in logs) or not gone
+
+
+def test_a_torn_plan_of_a_merge_merged_nothing(tmp_path: Path) -> None:
+    table = golden.unpack("v6_archived", tmp_path)
+    known, plan = times(archive_of(table)), table / ".hoodie/archived/mergeArchivePlan"
+    plan.write_bytes(b"Obj")
+    archive_of(table).append([write(table, 1)])
+    assert not plan.exists()
+    assert times(archive_of(table)) == [write(table, 1).completed.requested_time, *known]

@@ -11,6 +11,10 @@ import pytest
 
 from eventide import Table, metrics
 from eventide_adapters.metrics.prometheus_textfile import PrometheusTextfile
+from eventide_core.action.backlog import Backlog
+from eventide_core.service.facts.compaction_history import KeptBytes
+from eventide_core.service.query.metrics import table_metrics
+from eventide_core.table.metadata_table import MetadataTableStatus
 from eventide_core.table.plans import FallbackReason
 from support import golden
 from support.command_line import run, run_json
@@ -74,6 +78,23 @@ def test_freshness_adds_a_line_each_time(table: Path, tmp_path: Path) -> None:
     assert first["table"] == second["table"]
     assert first["eventide_file_slices_with_log_files"] == 4
     assert "eventide_ro_event_time_watermark_timestamp_seconds" not in first  # there is none yet
+
+
+def test_the_state_of_the_metadata_table_is_reported() -> None:
+    logs = Backlog(file_slices=0, log_files=0, bytes=0, min_event_time_ms=None)
+
+    def told(status: MetadataTableStatus | None) -> dict[str, float]:
+        found = table_metrics(None, logs, KeptBytes(0, 0), (), status, 0)
+        return {metric.name: metric.value for metric in found if metric.name.startswith("metadata_table")}
+
+    assert told(None) == {}
+    assert told(MetadataTableStatus(("files",), 7, None)) == {
+        "metadata_table_partitions": 1,
+        "metadata_table_delta_commits": 7,
+    }
+    suffixed = MetadataTableStatus(("column_stats", "files"), 1, "20260101000000000001")
+    assert told(suffixed)["metadata_table_last_compaction_timestamp_seconds"] == 1_767_225_600
+    assert str(suffixed) == "column_stats, files; 1 delta commit since its last compaction at 20260101000000000001"
 
 
 def test_carried_tombstones_are_counted_as_long_as_a_slice_has_them(tmp_path: Path) -> None:

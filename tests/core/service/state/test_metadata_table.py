@@ -245,6 +245,12 @@ def compactions_of_it(path: Path, state: str) -> int:
     return len(list((path / ".hoodie/metadata/.hoodie").rglob(f"*.{state}")))
 
 
+def overdue(table: Table) -> list[str]:
+    """What `verify` remarks on the compaction of the metadata table."""
+    checks = table.verify().checks
+    return [remark for check in checks if check.name == "metadata-table" for remark in check.remarks]
+
+
 @pytest.mark.parametrize(
     "pattern",
     [r"compaction\.requested$", r"compaction\.inflight$", r"\.hfile$", r"metadata/\.hoodie/.*\.commit$"],
@@ -266,8 +272,12 @@ def test_a_write_that_died_while_it_compacted_it_is_complete(name: str, pattern:
     assert Counter(map(repr, later.to_pylist())) <= shown
     assert compactions_of_it(path, "commit") == 0
     assert table.describe().to_json()["table"]["metadata_delta_commits"] == 11
+    assert "never compacted" in str(table.describe().metadata_table)
+    assert overdue(table) == [] != overdue(Table.open(str(path)))  # the limit is 11 here, and 10 by default
     table.upsert(later.slice(0, 1))
     assert compactions_of_it(path, "commit") == compactions_of_it(path, "compaction.inflight") == 1
     assert table.describe().to_json()["table"]["metadata_delta_commits"] == ("requested" not in pattern)
+    assert table.describe().to_json()["table"]["metadata_last_compaction"] is not None
+    assert overdue(Table.open(str(path))) == []
     assert metadata.read_files() == on_disk(path)
     assert Counter(map(repr, table.snapshot().to_arrow(PLAIN.names).to_pylist())) == shown

@@ -255,7 +255,7 @@ def test_a_key_generator_that_is_named_must_be_what_the_fields_make(tmp_path: Pa
     ):
         with pytest.raises(ConfigError, match=said):
             Table.create(str(tmp_path / "t"), **given, options={generator: wrong})
-    with pytest.raises(ConfigError, match="take version 9"):
+    with pytest.raises(ConfigError, match="use version 9"):
         Table.create(str(tmp_path / "t"), **given, version=6, options={generator: "a.b.ComplexKeyGenerator"})
     with pytest.raises(UnsupportedTableError, match="HBASE"):
         Table.create(str(tmp_path / "t"), **given, options={INDEX_TYPE: "HBASE"})
@@ -278,9 +278,9 @@ def test_a_partition_path_may_be_made_of_a_value_and_a_time(tmp_path: Path) -> N
     }
     with pytest.raises(ConfigError, match="timebased"):
         Table.create(str(tmp_path / "t"), **given, options={BUCKETS: 2})
-    with pytest.raises(ConfigError, match="partition field 'ms': say for each field"):
+    with pytest.raises(ConfigError, match="partition field 'ms': state the kind of each field"):
         Table.create(str(tmp_path / "t"), **{**given, "partition": "part:SIMPLE,ms"}, options={BUCKETS: 2, **times})
-    with pytest.raises(ConfigError, match="take version 9"):
+    with pytest.raises(ConfigError, match="use version 9"):
         Table.create(str(tmp_path / "t"), **given, version=6, options={BUCKETS: 2, **times})
     Table.create(str(tmp_path / "t"), **given, options={BUCKETS: 2, **times})
     table = Table.open(str(tmp_path / "t"))

@@ -28,7 +28,7 @@ def test_two_versions_of_a_key_in_one_upsert_are_refused(tmp_path: Path) -> None
     """To write only the later one would lose the columns that only the earlier one has."""
     table = partially_updated(tmp_path / "t")
     before = files_of(tmp_path)
-    with pytest.raises(InvalidRecordError, match="record key 'a' is twice in one write"):
+    with pytest.raises(InvalidRecordError, match="record key 'a' occurs twice in one write"):
         table.upsert(rows(("a", "p", 2, "two"), ("a", "p", 3, "three")))
     assert files_of(tmp_path) == before
 

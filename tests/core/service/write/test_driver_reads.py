@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, BinaryIO, Self, TypeVar
+from typing import BinaryIO, Self, TypeVar
 
 import pyarrow as pa
 import pytest
@@ -15,28 +14,17 @@ import pytest
 from eventide import Table
 from eventide.bootstrap import Application, assemble
 from eventide.writer import incoming_records
-from eventide_adapters.format.log_file.delete_block import encode_delete_block
 from eventide_adapters.format.metadata_table.reader import MetadataTableReader
 from eventide_adapters.storage.local import LocalStorage
 from eventide_core.errors import EngineError
 from eventide_core.ports import NoProgress
 from eventide_core.table.instant import Action
-from eventide_core.table.properties import PROPERTIES_PATH
 from eventide_core.table.write_shape import WriteOperation
-from support import golden
+from support.indexed_table import INDEXES, OPTIONS, indexed, own_rows, with_ids
 from support.thresholds import dividing_plan
 
 T = TypeVar("T")
 R = TypeVar("R")
-
-COLUMNS = ("_hoodie_record_key", "id", "event_ts", "amount")
-FIRST = "00000000000000000"  # the instant at which Hudi made the metadata table
-INDEXES = {
-    "bloom_filters": "bloom-filters-0000-0",
-    "column_stats": "col-stats-0000-0",
-    "record_index": "record-index-0000-0",
-}
-OPTIONS = {"hoodie.index.type": "RECORD_INDEX", "hoodie.index.bloom.num_entries": "100"}
 
 
 @dataclass
@@ -106,36 +94,8 @@ class WatchedStorage(LocalStorage):
         return super().open_input(path)
 
 
-def indexed(name: str, directory: Path) -> Path:
-    """A table of Hudi whose metadata table has these indexes too, as empty as Hudi begins them."""
-    made = golden.unpack(name, directory)
-    for partition, file_id in INDEXES.items():
-        (made / ".hoodie/metadata" / partition).mkdir()
-        empty = encode_delete_block(FIRST, partition, [], pa.nulls(0))
-        (made / ".hoodie/metadata" / partition / f".{file_id}_{FIRST}.log.1_0-0-0").write_bytes(empty)
-    definition = {"sourceFields": COLUMNS, "version": "V2"}
-    (made / ".hoodie/.index_defs").mkdir()
-    (made / ".hoodie/.index_defs/index.json").write_text(json.dumps({"indexDefinitions": {"column_stats": definition}}))
-    properties = made / PROPERTIES_PATH
-    lines = [x for x in properties.read_text().splitlines() if not x.startswith("hoodie.table.metadata.partitions=")]
-    named = f"hoodie.table.metadata.partitions={','.join(['files', *INDEXES])}"
-    properties.write_text("\n".join([*lines, named, ""]))
-    properties.with_name(".hoodie.properties.crc").unlink(missing_ok=True)
-    return made
-
-
 def watched(path: Path, watch: Watch) -> Application:
     return assemble(str(path), OPTIONS, storage=WatchedStorage(str(path), watch), engine=watch, lock=watch)
-
-
-def own_rows(table: Table) -> pa.Table:
-    rows = table.snapshot().to_arrow()
-    return rows.select([name for name in rows.column_names if not name.startswith("_hoodie_")]).sort_by("id")
-
-
-def with_ids(rows: pa.Table, prefix: str) -> pa.Table:
-    ids: Any = [f"{prefix}{number}" for number in range(len(rows))]
-    return rows.set_column(rows.schema.get_field_index("id"), "id", pa.array(ids))
 
 
 def last_files(table: Table) -> set[str]:

@@ -35,7 +35,7 @@ FILE_GROUPS = {
     "partition_stats": ("partition-stats-0000-0",),
     "record_index": ("record-index-0000-0", "record-index-0001-0"),
 }
-OPTIONS = {"hoodie.index.type": "RECORD_INDEX", "hoodie.index.bloom.num_entries": "100"}
+OPTIONS = {"hoodie.index.type": "SIMPLE", "hoodie.index.bloom.num_entries": "100"}
 
 
 @pytest.fixture

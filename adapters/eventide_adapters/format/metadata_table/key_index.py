@@ -1,0 +1,65 @@
+"""Looks keys up in the record index of the metadata table: `ports.KeyIndex`.
+
+A key's latest version counts: the record of the last log block that has the key, otherwise that of the base file. A DELETE
+block removes the versions before it. Of each HFile, only the blocks are read that may have one of the wanted keys.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, replace
+from typing import Final
+
+from eventide_adapters.format.metadata_table.reader import MetadataTableReader
+from eventide_adapters.format.metadata_table.records import RECORD_INDEX, decode_value, record_index_place
+from eventide_core.errors import RecordDecodeError
+from eventide_core.table.file_slice import FileSlice
+
+_GLOBAL_FILE_ID: Final = re.compile(r"record-index-(\d+)-\d+")
+
+
+@dataclass(frozen=True, slots=True)
+class HudiKeyIndex:
+    """`slices` are those of the record index, by their numbers."""
+
+    reader: MetadataTableReader
+    slices: tuple[FileSlice, ...]
+
+    @classmethod
+    def of(cls, reader: MetadataTableReader) -> HudiKeyIndex | None:
+        """None if the metadata table has no record index, or one that isn't over the whole table."""
+        if RECORD_INDEX not in reader.partitions or RECORD_INDEX in reader.building:
+            return None
+        slices = reader.slices(RECORD_INDEX)
+        numbers = [_GLOBAL_FILE_ID.fullmatch(found.file_id) for found in slices]
+        if not slices or [found and int(found[1]) for found in numbers] != list(range(len(slices))):
+            return None
+        return cls(reader, slices)
+
+    @property
+    def file_groups(self) -> int:
+        return len(self.slices)
+
+    def locate(self, number: int, keys: Collection[str]) -> Mapping[str, tuple[str, str]]:
+        """See `ports.KeyIndex`. Raises CorruptBaseFileError, CorruptLogBlockError, MissingFileError, RecordDecodeError."""
+        reader = replace(self.reader, _small_files={})  # files that were read are not sent to other tasks
+        sources, deleted = reader.sources(self.slices[number], frozenset(key.encode() for key in keys))
+        latest: dict[bytes, tuple[int, bytes]] = {}
+        for age, source in enumerate(sources):
+            for key, value in source.entries:
+                if age >= deleted.get(key, 0):
+                    latest[key] = (age, value)
+        decoded: dict[tuple[int, bytes], tuple[str, str]] = {}  # the keys of a write to a file group share one value
+        for versioned in latest.values():
+            if versioned not in decoded:
+                age, value = versioned
+                found = decode_value(value, sources[age].schema, sources[age].place)
+                try:
+                    decoded[versioned] = record_index_place(found)
+                except (KeyError, TypeError, AttributeError) as error:
+                    raise RecordDecodeError(
+                        f"{sources[age].place}: a record of {RECORD_INDEX} names no file group ({error!r}); drop the "
+                        "metadata table, and Hudi builds it again"
+                    ) from error
+        return {key.decode(): decoded[versioned] for key, versioned in latest.items()}

@@ -1,0 +1,133 @@
+"""Places the records of a write by the record index of Hudi's metadata table, instead of a search in the table's files.
+
+The index names the slice of each key (`global_keys` calls it the key's home), but not the row's ordering value. Where keys
+move between partitions and ordering values decide, the home of each key that may move is read, for these keys alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from eventide_adapters.format.avro.schema import RECORD_KEY
+from eventide_adapters.format.write.global_keys import Homes, homes_of, place_records
+from eventide_adapters.format.write.java_hash import index_groups_of
+from eventide_adapters.format.write.key_lookup import LookupTask
+from eventide_adapters.format.write.keyed_records import IS_DELETE, PARTITION_PATH
+from eventide_core.ports import KeyIndex
+from eventide_core.table.record_order import MergeRule
+from eventide_core.table.slice_read import SliceRead
+from eventide_core.table.write_shape import WriteShape
+
+Numbers = npt.NDArray[np.int64]
+Found: TypeAlias = "tuple[Numbers, pa.Array[Any]]"
+"""The positions of the keys that a lookup in a slice found, and their ordering values."""
+
+
+@dataclass(frozen=True, slots=True)
+class Places:
+    """The home of each key: partition and file ID; null for a key that the table doesn't have."""
+
+    partitions: pa.Array[Any]
+    file_ids: pa.Array[Any]
+
+    def take(self, rows: Numbers) -> Places:
+        chosen: Any = pa.array(rows, pa.int64())
+        return Places(self.partitions.take(chosen), self.file_ids.take(chosen))
+
+    def slices(self) -> set[tuple[str, str]]:
+        """The slices that are the home of a key."""
+        table = pa.table({"partition": self.partitions, "file_id": self.file_ids}).drop_null()
+        return {
+            (row["partition"], row["file_id"]) for row in table.group_by(table.column_names).aggregate([]).to_pylist()
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class IndexLookup:
+    """Looks keys of one file group of the index up. Picklable."""
+
+    index: KeyIndex
+
+    def __call__(self, task: tuple[int, pa.Array[Any]], /) -> Places:
+        number, keys = task
+        texts: list[Any] = keys.to_pylist()
+        found = self.index.locate(number, texts)
+        homes = [found.get(text, (None, None)) for text in texts]
+        partitions, file_ids = ([home[part] for home in homes] for part in (0, 1))
+        return Places(
+            *(pa.array(column, pa.string()).dictionary_encode().cast(pa.string()) for column in (partitions, file_ids))
+        )
+
+
+def by_index_group(keys: pa.Array[Any], index: KeyIndex) -> tuple[list[tuple[int, pa.Array[Any]]], Numbers]:
+    """The lookups of these keys, and the order in which they ask for the keys."""
+    numbers = index_groups_of(keys, index.file_groups)
+    order = np.argsort(numbers, kind="stable")
+    asked, begins = np.unique(numbers[order], return_index=True)
+    ends = [*begins[1:], len(keys)]
+    by_number: Any = pa.array(order, pa.int64())
+    sorted_keys: Any = keys.take(by_number)
+    tasks = [(int(n), sorted_keys.slice(int(b), int(e - b))) for n, b, e in zip(asked, begins, ends, strict=True)]
+    return tasks, order
+
+
+def places_of(found: Sequence[Places], order: Numbers) -> Places:
+    """The results of the lookups of `by_index_group`, in the order of its keys."""
+    none: pa.Array[Any] = pa.array([], pa.string())
+    whole = Places(
+        pa.concat_arrays([none, *(one.partitions for one in found)]),
+        pa.concat_arrays([none, *(one.file_ids for one in found)]),
+    )
+    return whole.take(np.argsort(order, kind="stable"))
+
+
+def is_decided_at_home(keyed: pa.Table, places: Places, shape: WriteShape, *, moves: bool) -> npt.NDArray[np.bool_]:
+    """For each record, if the ordering value of the row at its key's home decides where it is written."""
+    if not moves or shape.records.merge_rule is MergeRule.COMMIT_TIME_ORDERING:
+        return np.zeros(len(keyed), np.bool_)
+    is_elsewhere: Any = pc.not_equal(keyed.column(PARTITION_PATH).combine_chunks(), places.partitions)
+    is_delete: npt.NDArray[np.bool_] = keyed.column(IS_DELETE).to_numpy().astype(np.bool_)
+    moves_away: npt.NDArray[np.bool_] = pc.fill_null(is_elsewhere, False).to_numpy(zero_copy_only=False)
+    return ~is_delete & moves_away
+
+
+def place_located(keyed: pa.Table, places: Places, shape: WriteShape, *, moves: bool) -> pa.Table:
+    """The records with their places, as `place_records` returns them; no ordering value decides."""
+    is_known = places.file_ids.is_valid()
+    rows = np.flatnonzero(is_known.to_numpy(zero_copy_only=False))
+    homes = Homes(rows, places.partitions.filter(is_known), places.file_ids.filter(is_known), pa.nulls(len(rows)))
+    return place_records(keyed, homes, shape, moves=moves)
+
+
+def place_decided(
+    keyed: pa.Table,
+    places: Places,
+    slices: Sequence[SliceRead],
+    shape: WriteShape,
+    look_up: Callable[[Sequence[LookupTask]], Sequence[Found]],
+) -> pa.Table:
+    """The records with their places, of those whose homes decide. `slices` are these homes. Keys move."""
+    coded = keyed.column(RECORD_KEY).combine_chunks().dictionary_encode()
+    codes = coded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
+    first = np.zeros(len(coded.dictionary), np.int64)
+    first[codes[::-1]] = np.arange(len(codes))[::-1]
+    of_key = places.take(first)
+    pairs: list[Any] = list(zip(of_key.partitions.to_pylist(), of_key.file_ids.to_pylist(), strict=True))
+    position_of = {(found.partition, found.file_id): position for position, found in enumerate(slices)}
+    number_of_key = np.array([position_of[pair] for pair in pairs], np.int64)
+    all_keys: Any = coded.dictionary
+    asked = [np.flatnonzero(number_of_key == position) for position in range(len(slices))]
+    tasks = [
+        LookupTask(found, shape.records, all_keys.take(pa.array(keys, pa.int64())), by_bloom=False)
+        for found, keys in zip(slices, asked, strict=True)
+    ]
+    found = [(keys[own], values) for keys, (own, values) in zip(asked, look_up(tasks), strict=True)]
+    homes = homes_of(found, [(one.partition, one.file_id) for one in slices], codes)
+    return place_records(keyed, homes, shape, moves=True)

@@ -1,0 +1,98 @@
+"""A table of Hudi's that eventide compacted in part is damaged and repaired: every reader shows the rows of before, and
+Hudi writes on and compacts as on a twin that was never damaged.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from eventide import Table
+from support import golden
+from support.hudi_continues import snapshots, write_on
+from support.judge import HudiJudge, hudi_rs
+from support.thresholds import dividing_plan
+
+BROAD = pytest.mark.broad
+JUDGES = {"0.15.0": "judge_015", "1.1.1": "judge_111", "1.2.0": "judge_120"}
+
+
+def _timeline(path: Path) -> Path:
+    later = path / ".hoodie" / "timeline"
+    return later if later.is_dir() else path / ".hoodie"
+
+
+def torn_delta_commit(path: Path) -> None:
+    commit = max(_timeline(path).glob("*.deltacommit"))
+    commit.write_bytes(commit.read_bytes()[:80])
+
+
+def torn_compaction(path: Path) -> None:
+    commit = max(_timeline(path).glob("*.commit"))
+    commit.write_bytes(commit.read_bytes()[:80])
+
+
+def lost_base_file(path: Path) -> None:
+    (instant,) = {name.name[:17] for name in _timeline(path).glob("*.compaction.requested")}
+    next(path.rglob(f"*_{instant}.parquet")).unlink()
+
+
+def lost_marks(path: Path) -> None:
+    for mark in path.rglob(".hoodie_partition_metadata*"):
+        mark.unlink()
+
+
+def stray_files(path: Path) -> None:
+    base = next(path.rglob("*.parquet"))
+    group, _, end = base.name.split("_")
+    base.with_name(f"{group}_7-7-7_{end}").write_bytes(base.read_bytes())
+
+
+def all_of_them(path: Path) -> None:
+    for damage in (torn_delta_commit, torn_compaction, lost_base_file, lost_marks, stray_files):
+        damage(path)
+
+
+@pytest.mark.parametrize(
+    ("name", "mode", "bundle", "damage"),
+    [
+        ("v6_no_deletes", "copy", "0.15.0", all_of_them),
+        pytest.param("v9_no_deletes", "prefix", "1.1.1", all_of_them, marks=BROAD),
+        pytest.param("v9_event_bucket", "copy", "1.1.1", torn_compaction, marks=BROAD),
+        pytest.param("v9_120_event", "copy", "1.2.0", all_of_them, marks=BROAD),
+        pytest.param("v8_event_bucket", "copy", "1.1.1", all_of_them, marks=BROAD),
+    ],
+)
+def test_hudi_continues_with_a_repaired_table(
+    name: str,
+    mode: str,
+    bundle: str,
+    damage: Callable[[Path], None],
+    tmp_path: Path,
+    request: pytest.FixtureRequest,
+) -> None:
+    judge: HudiJudge = request.getfixturevalue(JUDGES[bundle])
+    path, twin = (golden.unpack(name, tmp_path / directory) for directory in ("ours", "twin"))
+    options = dict(golden.expected(name).options)
+    for found in (path, twin):
+        index = {"hoodie.index.type": options["hoodie.index.type"]} if "hoodie.index.type" in options else {}
+        table = Table.open(str(found), index)
+        table.compact(dividing_plan(table, "event_ts", mode))
+    before = snapshots(judge, path)
+    damage(path)
+
+    done = Table.open(str(path)).repair(deep=True, apply=True)
+    assert done.verification.ok, done.verification.failed
+    assert done.repairs
+    assert not done.unrepaired
+    assert snapshots(judge, path) == before == snapshots(judge, twin)
+    assert hudi_rs.read(path).num_rows == judge.read(path).num_rows
+
+    for found in (path, twin):
+        write_on(judge, found, options)
+        judge.schedule_compaction(found, options)
+        judge.run_compaction(found, options)
+    assert snapshots(judge, path) == snapshots(judge, twin)
+    assert Table.open(str(path)).verify(deep=True).ok

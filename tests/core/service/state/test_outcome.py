@@ -1,0 +1,87 @@
+"""Which outcomes of compactions are removed: none that anybody asks for."""
+
+from __future__ import annotations
+
+import pytest
+
+from eventide_adapters.storage.memory import MemoryStorage
+from eventide_core.service.state import outcome
+from eventide_core.service.state.outcome import (
+    ROLLED_BACK_KEPT_MS,
+    Outcome,
+    claim_outcome,
+    instants_with_outcome,
+    remove_outcome,
+    settled_outcomes,
+)
+from eventide_core.table.instant import Action, Instant, State
+from eventide_core.table.timeline import Timeline
+
+NOW_MS = 10 * ROLLED_BACK_KEPT_MS
+
+
+def t(number: int) -> str:
+    return f"202611210000000{number:02d}"
+
+
+def timeline(*writes: int) -> Timeline:
+    return Timeline.of(Instant(t(n), Action.DELTA_COMMIT, State.COMPLETED) for n in writes)
+
+
+def storage(*outcomes: tuple[int, int | None], age_ms: int = ROLLED_BACK_KEPT_MS) -> MemoryStorage:
+    """The outcomes (instant, completion) as they were claimed so long ago."""
+    made = MemoryStorage.from_dump("outcomes", {}, now_ms=lambda: NOW_MS - age_ms)
+    for instant, completion in outcomes:
+        claim_outcome(made, Outcome(t(instant), None if completion is None else t(completion)))
+    return made
+
+
+def settled(
+    made: MemoryStorage, active: Timeline, *, borne: tuple[int, ...] = (), published: tuple[int, ...] = ()
+) -> set[int]:
+    found = settled_outcomes(
+        made, active, {t(n) for n in borne}, NOW_MS, lambda instant: int(instant[-2:]) in published
+    )
+    return {int(instant[-2:]) for instant in found}
+
+
+def test_of_archived_compactions_the_last_completed_that_published_a_cut_keeps_its_outcome() -> None:
+    made = storage((10, 31), (20, 21), (30, 32), (40, 41))
+    assert settled(made, timeline(50, 60), published=(10, 20)) == {20, 30, 40}  # 10 was back-dated
+    assert settled(made, timeline(50, 60), published=(10, 20, 30, 40)) == {10, 20, 30}
+
+
+def test_a_single_archived_compaction_keeps_its_outcome_unasked() -> None:
+    made = storage((10, 11))
+    assert settled(made, timeline(50)) == set()
+
+
+def test_where_none_is_known_to_have_published_a_cut_the_first_stays() -> None:
+    assert settled(storage((10, 11), (20, 21)), timeline(50)) == {20}
+
+
+def test_what_is_on_the_active_timeline_or_after_its_start_stays() -> None:
+    made = storage((10, None), (20, 21), (50, 51), (55, None))
+    assert settled(made, timeline(20, 50, 60), published=(20, 50)) == {10}
+    assert settled(made, timeline(), published=(20, 50)) == set()
+
+
+def test_what_was_rolled_back_stays_for_a_day_and_while_a_file_bears_its_instant() -> None:
+    assert settled(storage((10, None)), timeline(50)) == {10}
+    assert settled(storage((10, None)), timeline(50), borne=(10,)) == set()
+    assert settled(storage((10, None), age_ms=ROLLED_BACK_KEPT_MS - 1), timeline(50)) == set()
+
+
+def test_a_removed_outcome_is_gone() -> None:
+    made = storage((10, None), (20, 21))
+    remove_outcome(made, t(10))
+    assert instants_with_outcome(made) == {t(20)}
+
+
+def test_of_very_many_the_earliest_are_judged_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(outcome, "_READ_AT_ONCE", 3)
+    made = storage((10, 11), (20, 21), (30, 31), (40, 41))
+    assert settled(made, timeline(50), published=(10, 20, 30, 40)) == {10, 20}
+    for gone in (10, 20):
+        remove_outcome(made, t(gone))
+    assert settled(made, timeline(50), published=(10, 20, 30, 40)) == {30}

@@ -1,0 +1,57 @@
+"""Tables of Hudi whose metadata table has indexes over their rows, without running Hudi."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from eventide import Table
+from eventide_adapters.format.log_file.delete_block import encode_delete_block
+from eventide_core.table.properties import PROPERTIES_PATH
+from support import golden
+
+COLUMNS = ("_hoodie_record_key", "id", "event_ts", "amount")
+FIRST = "00000000000000000"  # the instant at which Hudi made the metadata table
+INDEXES = {
+    "bloom_filters": "bloom-filters",
+    "column_stats": "col-stats",
+    "record_index": "record-index",
+}
+OPTIONS = {"hoodie.index.type": "SIMPLE", "hoodie.index.bloom.num_entries": "100"}
+
+
+def indexed(name: str, directory: Path, record_index_groups: int = 1) -> Path:
+    """A table of Hudi whose metadata table has these indexes too, as empty as Hudi begins them.
+
+    The record index gets the keys of the table when they are written again. Until then, only an index that isn't global
+    finds them, such as that of OPTIONS.
+    """
+    made = golden.unpack(name, directory)
+    for partition, prefix in INDEXES.items():
+        (made / ".hoodie/metadata" / partition).mkdir()
+        empty = encode_delete_block(FIRST, partition, [], pa.nulls(0))
+        for number in range(record_index_groups if partition == "record_index" else 1):
+            name = f".{prefix}-{number:04}-0_{FIRST}.log.1_0-0-0"
+            (made / ".hoodie/metadata" / partition / name).write_bytes(empty)
+    definition = {"sourceFields": COLUMNS, "version": "V2"}
+    (made / ".hoodie/.index_defs").mkdir()
+    (made / ".hoodie/.index_defs/index.json").write_text(json.dumps({"indexDefinitions": {"column_stats": definition}}))
+    properties = made / PROPERTIES_PATH
+    lines = [x for x in properties.read_text().splitlines() if not x.startswith("hoodie.table.metadata.partitions=")]
+    named = f"hoodie.table.metadata.partitions={','.join(['files', *INDEXES])}"
+    properties.write_text("\n".join([*lines, named, ""]))
+    properties.with_name(".hoodie.properties.crc").unlink(missing_ok=True)
+    return made
+
+
+def own_rows(table: Table) -> pa.Table:
+    rows = table.snapshot().to_arrow()
+    return rows.select([name for name in rows.column_names if not name.startswith("_hoodie_")]).sort_by("id")
+
+
+def with_ids(rows: pa.Table, prefix: str) -> pa.Table:
+    ids: Any = [f"{prefix}{number}" for number in range(len(rows))]
+    return rows.set_column(rows.schema.get_field_index("id"), "id", pa.array(ids))
