@@ -119,5 +119,6 @@ def _take(first: pa.Table, second: pa.Table, places: Numbers) -> pa.Table:
 
 
 def _values(ordered: pa.Table) -> pa.Array[Any]:
-    values: Any = ordered.column(_ORDERING).combine_chunks()
+    column: Any = ordered.column(_ORDERING)
+    values: pa.Array[Any] = column.combine_chunks()
     return values
