@@ -161,7 +161,7 @@ class CorruptTimelineError(EventideError, ValueError):
 class EmptyPlanError(CorruptTimelineError):
     """A compaction was requested, and its plan was never written: the engine died in between.
 
-    Roll the compaction back; nothing was made by it.
+    Roll the compaction back; it has created no file.
     """
 
 

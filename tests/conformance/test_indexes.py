@@ -96,14 +96,8 @@ def check(judge: HudiJudge, path: Path, conditions: Mapping[str, str | None]) ->
             reached(f"files that Hudi {judge.version} skipped by an index of values")
 
 
-@pytest.mark.broad
-@pytest.mark.parametrize(("fixture", "version"), [("judge_102", 8), ("judge_111", 9)])
-def test_hudi_finds_and_skips_by_indexes_of_values(
-    fixture: str, version: int, tmp_path: Path, request: pytest.FixtureRequest
-) -> None:
-    judge: HudiJudge = request.getfixturevalue(fixture)
-    name = f"values_{version}_{judge.version.replace('.', '')}"
-    path = tmp_path / name
+def write_with_indexes(judge: HudiJudge, path: Path, name: str, version: int) -> Mapping[str, str]:
+    """Writes a table with all kinds of indexes over values. Returns the options of its writes."""
     options = {
         **MERGE_ON_READ,
         **AVRO_LOG_BLOCKS,
@@ -121,6 +115,18 @@ def test_hudi_finds_and_skips_by_indexes_of_values(
     for changes in ([row(0, 2, "first"), row(1, 2.5, "first")], [row(1, -1, "late"), row(3, 3, "moved")]):
         judge.write(path, table_of(changes), options=options)
     judge.write(path, table_of([row(2, 5, "newest"), row(5, 5.5, "newest")]), options=options)
+    return options
+
+
+@pytest.mark.broad
+@pytest.mark.parametrize(("fixture", "version"), [("judge_102", 8), ("judge_111", 9)])
+def test_hudi_finds_and_skips_by_indexes_of_values(
+    fixture: str, version: int, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    judge: HudiJudge = request.getfixturevalue(fixture)
+    name = f"values_{version}_{judge.version.replace('.', '')}"
+    path = tmp_path / name
+    options = write_with_indexes(judge, path, name, version)
     metadata = HudiMetadataTable(LocalStorage(path))
     partitions = metadata.partitions()
     indexes = {"secondary_index_by_val", "secondary_index_by_number", "expr_index_by_hour", "partition_stats"}
