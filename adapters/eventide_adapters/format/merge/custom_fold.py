@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
@@ -20,6 +20,8 @@ from eventide_adapters.format.merge.partial_fold import Flags
 from eventide_adapters.format.merge.record_mergers import merge_rows
 from eventide_core.table.custom_merger import CustomMerger
 from eventide_core.table.record_order import MergeRule
+
+_ORDERING: Final = "ordering"
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +60,11 @@ def fold_custom(
     counts = np.bincount(codes, minlength=key_count)
     starts = np.cumsum(counts) - counts
     last = versions[starts]
-    rows, place = row[last], last.copy()  # `place` is that of the ordering value
+    data, ordered = data.combine_chunks(), pa.table({_ORDERING: orderings})
+    rows, place = row[last], last.copy()  # `place` is that of the ordering value; beyond `data`, both are in `made`
+    made, made_ordered = data.slice(0, 0), ordered.slice(0, 0)
+    ended, ended_ordered, ended_count = [data], [ordered], 0
+    final_row, final_place = rows.copy(), place.copy()
     for number in range(1, int(counts.max(initial=0))):
         keys = np.flatnonzero(counts > number)
         newer = versions[starts[keys] + number]
@@ -66,16 +72,53 @@ def fold_custom(
 
         with_delete, later = keys[~are_records], newer[~are_records]
         natural = is_natural_delete[later] | is_natural_delete[last[with_delete]]
-        wins = newer_wins(merger, orderings.take(place[with_delete]), orderings.take(later), natural)
+        older = _values(_take(ordered, made_ordered, place[with_delete]))
+        wins = newer_wins(merger, older, orderings.take(later), natural)
         with_delete, later = with_delete[wins], later[wins]
         rows[with_delete], last[with_delete], place[with_delete] = row[later], later, later
 
         merged, later = keys[are_records], newer[are_records]
         if len(merged):
-            made = merge_rows(merger, data.take(rows[merged]), data.take(row[later])).combine_chunks()
-            rows[merged] = len(data) + np.arange(len(merged))
-            place[merged] = len(orderings) + np.arange(len(merged))
+            fresh = merge_rows(merger, _take(data, made, rows[merged]), data.take(row[later])).combine_chunks()
+            rows[merged] = len(data) + len(made) + np.arange(len(merged))
+            place[merged] = len(ordered) + len(made) + np.arange(len(merged))
             last[merged] = later
-            data = pa.concat_tables([data, made])
-            orderings = pa.concat_arrays([orderings, orderings_of(made.to_batches()[0], fields)])
-    return CustomFold(last, orderings.take(place), rows, data)
+            fresh_ordered = pa.table({_ORDERING: orderings_of(fresh.to_batches()[0], fields)})
+            made = pa.concat_tables([made, fresh]).combine_chunks()
+            made_ordered = pa.concat_tables([made_ordered, fresh_ordered]).combine_chunks()
+
+        # Keep in `made` only what meets a further version. Otherwise, a round would cost as much as all rounds before it.
+        is_made = rows >= len(data)
+        ends = np.flatnonzero(counts == number + 1)
+        final_row[ends], final_place[ends] = rows[ends], place[ends]
+        ends = ends[is_made[ends]]
+        final_row[ends] = len(data) + ended_count + np.arange(len(ends))
+        final_place[ends] = len(ordered) + ended_count + np.arange(len(ends))
+        ended_count += len(ends)
+        if len(ends):
+            ended.append(made.take(rows[ends] - len(data)))
+            ended_ordered.append(made_ordered.take(rows[ends] - len(data)))
+        stays = keys[is_made[keys] & (counts[keys] > number + 1)]
+        at = rows[stays] - len(data)
+        made, made_ordered = made.take(at), made_ordered.take(at)
+        rows[stays] = len(data) + np.arange(len(stays))
+        place[stays] = len(ordered) + np.arange(len(stays))
+    all_ordered = pa.concat_tables(ended_ordered).combine_chunks()
+    return CustomFold(last, _values(all_ordered.take(final_place)), final_row, pa.concat_tables(ended))
+
+
+def _take(first: pa.Table, second: pa.Table, places: Numbers) -> pa.Table:
+    """Rows of both tables, where the places of the second one follow those of the first."""
+    is_second = places >= len(first)
+    if not is_second.any():
+        return first.take(places)
+    if is_second.all():
+        return second.take(places - len(first))
+    both = pa.concat_tables([first.take(places[~is_second]), second.take(places[is_second] - len(first))])
+    return both.combine_chunks().take(np.argsort(np.argsort(is_second, kind="stable")))
+
+
+def _values(ordered: pa.Table) -> pa.Array[Any]:
+    column: Any = ordered.column(_ORDERING)
+    values: pa.Array[Any] = column.combine_chunks()
+    return values
