@@ -26,6 +26,7 @@ from eventide_core.config import FOREIGN_PLANS, PENDING_WRITE_WAIT_MS
 from eventide_core.config import METADATA_TABLE as METADATA_TABLE_OPTION
 from eventide_core.errors import BusyError
 from eventide_core.ports import NoProgress
+from eventide_core.table.checksum import CHECKSUMS_KEY
 from eventide_core.table.file_group_write import heartbeat_path
 from eventide_core.table.instant import Instant
 from support.judge import HudiJudge, JudgeError, hudi_rs
@@ -231,7 +232,8 @@ def without_attempt(commit: Mapping[str, Any], judge: str) -> dict[str, Any]:
         )
         for partition, found in commit["partitionToWriteStats"].items()
     }
-    return {**commit, "partitionToWriteStats": stats, "version": None}
+    extra = {key: text for key, text in commit["extraMetadata"].items() if key != CHECKSUMS_KEY}
+    return {**commit, "partitionToWriteStats": stats, "extraMetadata": extra, "version": None}
 
 
 def bases_of(path: Path, instant: str) -> list[str]:

@@ -321,9 +321,9 @@ def test_a_torn_block_of_a_completed_write_stops_a_compaction_before_anything_is
     replace_log(first, first.read_bytes()[:-20])
     before = sorted(p.as_posix() for p in path.rglob("*"))
     table = Table.open(str(path))
-    assert (
-        seen(table.snapshot().to_arrow()) == seen(judge_111.read(path)) == [("a", 100, "m", "U"), ("b", 210, "m", "U")]
-    )
-    with pytest.raises(CorruptLogBlockError, match="has completed"):
+    assert seen(judge_111.read(path)) == [("a", 100, "m", "U"), ("b", 210, "m", "U")], "Hudi skips the block silently"
+    with pytest.raises(CorruptLogBlockError, match=r"has 0 blocks of .*, but that commit wrote 1"):
+        table.snapshot().to_arrow()
+    with pytest.raises(CorruptLogBlockError, match=r"has 0 blocks of .*, but that commit wrote 1"):
         table.compact(table.plan_compaction(T + 300))
     assert sorted(p.as_posix() for p in path.rglob("*")) == before

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import io
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from eventide.testing.histories import Layout, put
@@ -25,12 +29,28 @@ def table() -> LivingTable:
     return table
 
 
-@pytest.mark.parametrize(("suffix", "word", "other"), [(".log", b"second", b"sneaky"), (".parquet", b"base", b"bass")])
-def test_other_bytes_under_the_same_name_are_seen(table: LivingTable, suffix: str, word: bytes, other: bytes) -> None:
+def _other_log_file(data: bytes) -> bytes:
+    return data.replace(b"second", b"sneaky")
+
+
+def _other_base_file(data: bytes) -> bytes:
+    rows = pq.read_table(io.BytesIO(data))
+    place = rows.column_names.index("word")
+    sink = io.BytesIO()
+    pq.write_table(rows.set_column(place, "word", pa.array(["bass"] * len(rows))), sink)
+    return sink.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("suffix", "word", "other"), [(".log", b"second", _other_log_file), (".parquet", b"base", _other_base_file)]
+)
+def test_other_bytes_under_the_same_name_are_seen(
+    table: LivingTable, suffix: str, word: bytes, other: Callable[[bytes], bytes]
+) -> None:
     storage, instants = table.bench.storage, table.account.oracle.instants
     before = table.observer.look(table.bench.process(), instants)
     (path,) = (p for p, file in table.files.items() if suffix in p and word in file.data and p.startswith("part="))
-    storage.put(path, storage.read(path).replace(word, other))
+    storage.put(path, other(storage.read(path)))
     after = table.observer.look(table.bench.process(), instants)
     assert after != before
     assert after.as_of == Observer().look(table.bench.process(), instants).as_of

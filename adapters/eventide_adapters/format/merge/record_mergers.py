@@ -37,7 +37,7 @@ from eventide_core.table.record_order import MergeRule
 RECORD_MERGERS = Option(
     MERGERS_OPTION,
     NAMES,
-    (),
+    None,
     "Python classes that merge as the Java mergers of the tables' owners do: `STRATEGY_ID=module:Class`, several with "
     "commas between. The strategy ID is the table's `hoodie.record.merge.strategy.id`.",
     otherwise="none",
@@ -56,7 +56,7 @@ class RecordMerger(Protocol):
 def mergers_of(options: Options) -> CustomMergers:
     """The mergers that the options name, by strategy ID. Raises ConfigError for one that cannot be loaded."""
     found: dict[str, CustomMerger] = {}
-    for pair in options.get(RECORD_MERGERS):
+    for pair in options.get(RECORD_MERGERS) or ():
         strategy, _, name = (part.strip() for part in pair.partition("="))
         module, _, class_name = name.partition(":")
         if not strategy or not module or not class_name:
