@@ -163,11 +163,7 @@ class Table(TableQueries, TableTags):
         operations only publishes its cut, and stock Hudi fails on it. So it is put only with `is_for_later=False`, for a
         caller that executes it at once.
         """
-        return self._schedule(plan.request, is_for_later=is_for_later)
-
-    def _schedule(self, request: CompactionRequest, *, is_for_later: bool) -> Plan:
-        draft = self._application.scheduler.schedule(request, is_for_later=is_for_later)
-        return Plan(request, draft, self._application.offending.read)
+        return _schedule(self._application, plan.request, is_for_later=is_for_later)
 
     def compact(
         self,
@@ -196,7 +192,9 @@ class Table(TableQueries, TableTags):
             raise ConfigError("pass either a plan, or its arguments")
         request = compaction_request(self.options, given) if plan is None else plan.request
         ended = self.resume(engine=engine, progress=progress)
-        scheduled = self._schedule(request, is_for_later=False)
+        # On the same engine, which thereby shows that it can merge the table.
+        application = self._application if engine is None else self._on(engine)
+        scheduled = _schedule(application, request, is_for_later=False)
         if scheduled.idle is None:
             result = self.execute(scheduled.instant, engine=engine, progress=progress)
         elif scheduled.is_reached:
@@ -407,6 +405,11 @@ class Table(TableQueries, TableTags):
 
     def _on(self, engine: "SparkSession | Engine") -> Application:
         return assemble(self.uri, self.options, engine=_engine(engine), storage=self._application.storage)
+
+
+def _schedule(application: Application, request: CompactionRequest, *, is_for_later: bool) -> Plan:
+    draft = application.scheduler.schedule(request, is_for_later=is_for_later)
+    return Plan(request, draft, application.offending.read)
 
 
 def _engine(engine: "SparkSession | Engine") -> Engine:

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import TypeVar
 
 import pyarrow as pa
 import pytest
 
 from eventide import Table
+from eventide.engine_local import LocalEngine
 from eventide_adapters.format.merge.record_mergers import RECORD_MERGERS
 from eventide_core.errors import ConfigError, InvalidRecordError, RecordMergerError, UnsupportedTableError
 from support.command_line import content_of, run, run_json
 from support.small_table import HOUR_MS, LATER_MS, SOON, make, rows
 
 STRATEGY = "3f1c5a1e-6d2b-4f58-9a51-0d8f4a3f7c21"
+T = TypeVar("T")
+R = TypeVar("R")
 LOCAL = ("--engine", "local")
 
 
@@ -157,3 +162,25 @@ def test_a_result_that_does_not_fit_ends_a_compaction_without_a_commit(path: Pat
     assert words(good.snapshot().to_arrow()) == {"k0": "abbc", "k1": "abbc"}
     good.compact(good.plan_compaction(before=LATER_MS))
     assert words(good.read_optimized().to_arrow()) == {"k0": "abbc", "k1": "abbc"}
+
+
+class EngineWithoutTheModule(LocalEngine):
+    """As a cluster whose executors cannot import the merger."""
+
+    def map(
+        self,
+        function: Callable[[T], R],  # noqa: ARG002
+        items: Sequence[T],  # noqa: ARG002
+        *,
+        sizes: Sequence[int] | None = None,  # noqa: ARG002
+        on_done: Callable[[], None] | None = None,  # noqa: ARG002
+    ) -> list[R]:
+        raise ConfigError("support.mergers:Longest can't be loaded")
+
+
+def test_an_engine_that_cannot_load_the_merger_gets_no_plan(path: Path) -> None:
+    table = written(path, "Longest")
+    before = content_of(path)
+    with pytest.raises(ConfigError, match="can't be loaded"):
+        table.compact(before=threshold(), engine=EngineWithoutTheModule())
+    assert content_of(path) == before
