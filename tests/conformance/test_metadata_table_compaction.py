@@ -103,12 +103,13 @@ def rows(found: pa.Table) -> Rows:
     return Counter(tuple(repr(row[name]) for name in PLAIN.names) for row in found.to_pylist())
 
 
+@pytest.mark.broad
 @pytest.mark.parametrize(
     ("name", "fixture"),
     [
-        pytest.param("v6_mdt", "judge_015", marks=BROAD),
+        ("v6_mdt", "judge_015"),
         ("v9_mdt", "judge_111"),
-        pytest.param("v9_mdt", "judge_120", marks=BROAD),
+        ("v9_mdt", "judge_120"),
     ],
 )
 def test_hudi_continues_after_the_timeline_of_the_metadata_table_is_archived(

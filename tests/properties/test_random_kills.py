@@ -25,7 +25,7 @@ from support.small_table import OPTIONS, SERVE, make, rows, seen
 pytestmark = pytest.mark.slow
 
 KILLS = tries(test=1, proof=1)  # of each verb on each table version
-KILLS_OF_COMPACT = tries(test=12, proof=25)  # on each of the two table versions
+KILLS_OF_COMPACT = tries(test=6, proof=25)  # on each of the two table versions
 KEYS = 8
 # As long as a dead process of another machine is taken to be alive: one of this machine is known to be dead at once.
 SLOW_HEARTS = ("--option", f"{HEARTBEAT_INTERVAL_MS}=600000")

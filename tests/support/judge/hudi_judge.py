@@ -206,6 +206,10 @@ class HudiJudge:
         assert isinstance(answer, list)
         return answer
 
+    def end_of_log(self) -> str:
+        """The end of what its Hudi logged."""
+        return self._server.end_of_log()
+
     def end_writers(self) -> list[str]:
         """Lets every writer that was started end what it is at. What stopped one before."""
         answer = self._ask("end_writers")

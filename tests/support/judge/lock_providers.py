@@ -71,7 +71,7 @@ def hudi_lock(version: str, provider: str, options: Mapping[str, str], log: Path
     spark_jars = next(judge_python().parent.parent.glob("lib/python3*/site-packages/pyspark/jars"))
     java = Path(environment.get("JAVA_HOME") or find_java_home(), "bin", "java")
     # The AWS libraries read their region only from here.
-    settings = ["-Xmx256m", "-XX:TieredStopAtLevel=1", "-Daws.region=us-east-1"]
+    settings = ["-Xmx256m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Daws.region=us-east-1"]
     with java_process(java, [*map(str, jars), f"{spark_jars}/*"], settings, log) as started:
         try:
             yield HudiLock(started, _provider(started.jvm, provider, {**DEFAULTS, **options}))

@@ -110,7 +110,7 @@ def hdfs(directory: Path) -> Iterator[HdfsServer]:
         raise ServerUnavailableError(str(missing)) from missing
     log = directory / "log"
     classpath = [*map(str, jars), f"{SPARK_JARS}/*"]
-    options = ["-Xmx512m", "--add-opens=java.base/java.lang=ALL-UNNAMED"]
+    options = ["-Xmx512m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "--add-opens=java.base/java.lang=ALL-UNNAMED"]
     with java_process(Path(java_home, "bin", "java"), classpath, options, log) as started:
         try:
             uri, web_address = _started(started.jvm, directory / "data")

@@ -55,7 +55,12 @@ def hive_metastore(directory: Path) -> Iterator[HiveMetastoreServer]:
     warehouse.mkdir()
     settings = {**_SETTINGS, "hive.metastore.warehouse.dir": str(warehouse)}
     # Compiles quickly, because it starts once for a few calls.
-    options = ["-Xmx512m", "-XX:TieredStopAtLevel=1", f"-Dderby.stream.error.file={directory}/derby.log"]
+    options = [
+        "-Xmx512m",
+        "-XX:TieredStopAtLevel=1",
+        "-XX:+UseSerialGC",
+        f"-Dderby.stream.error.file={directory}/derby.log",
+    ]
     log = directory / "log"
     with java_process(java, [f"{SPARK_JARS}/*"], options, log) as started:
         try:

@@ -70,7 +70,7 @@ class NativeHdfs:
             "ARROW_LIBHDFS_DIR": str(self.directory),
             "JAVA_HOME": str(self.java_home),
             "CLASSPATH": os.pathsep.join(map(str, jars)),
-            "LIBHDFS_OPTS": "-Xmx256m",
+            "LIBHDFS_OPTS": "-Xmx256m -XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
         }
 
 

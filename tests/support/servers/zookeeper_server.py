@@ -27,7 +27,7 @@ def zookeeper(directory: Path) -> Iterator[ZookeeperServer]:
     settings = {"dataDir": directory / "data", "clientPort": port, "tickTime": 500, "admin.enableServer": "false"}
     config = directory / "zoo.cfg"
     config.write_text("".join(f"{key}={value}\n" for key, value in settings.items()))
-    command = [str(java), "-Xmx256m", "-XX:TieredStopAtLevel=1", "-cp", f"{SPARK_JARS}/*"]
+    command = [str(java), "-Xmx256m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-cp", f"{SPARK_JARS}/*"]
     command += ["org.apache.zookeeper.server.ZooKeeperServerMain", str(config)]
     with server(command, directory / "log", lambda: answers(port)):
         yield ZookeeperServer(f"127.0.0.1:{port}")
