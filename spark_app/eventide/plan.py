@@ -10,7 +10,7 @@ from eventide.formatting import format_size
 from eventide.notebook import html_facts
 from eventide_core.action.compaction_request import CompactionRequest
 from eventide_core.action.offending_log_files import OffendingLogFile
-from eventide_core.errors import counted, format_timestamp, printable
+from eventide_core.errors import counted, format_moment, format_timestamp, printable
 from eventide_core.service.compaction.draft_plan import DraftPlan, HeldSlice
 from eventide_core.service.query.offending_records import OffendingRecords
 from eventide_core.table.plans import LeftOver, PlannedOperation
@@ -119,7 +119,7 @@ class Plan:
         plan = self.draft.plan
         if self.draft.nothing is not None:
             return _text([f"nothing to do: {self.draft.nothing}"])
-        promised = "no cut" if plan.cut_ms is None else f"everything before {format_timestamp(plan.cut_ms)}"
+        promised = "no cut" if plan.cut_ms is None else f"everything before {format_moment(plan.cut_ms)}"
         field = "" if plan.event_time_field is None else f"event time: {plan.event_time_field}; cut: {plan.cut}; "
         merged = sum(len(op.compacted) for op in plan.operations)
         left = sum(len(op.left_overs) for op in plan.operations)
@@ -151,7 +151,7 @@ class Plan:
         elif self.draft.waits_for is not None:
             lines.append(f"must wait, so its instant is not final: {self.draft.waits_for}")
         lines += _held(self.draft.held)
-        lines.append(f"predicted watermark: {format_timestamp(self.predicted_watermark_ms)}")
+        lines.append(f"predicted watermark: {format_moment(self.predicted_watermark_ms)}")
         return _text(lines)
 
     def summary(self) -> str:

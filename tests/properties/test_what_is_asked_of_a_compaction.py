@@ -20,7 +20,7 @@ from eventide_core.errors import (
     EventideError,
     InvalidThresholdError,
     RefusedError,
-    format_timestamp,
+    format_moment,
 )
 from support.pasts import returns_nothing, rows
 
@@ -95,7 +95,7 @@ def test_a_t_beyond_the_clock_and_all_records_is_refused_and_nothing_is_written(
     assert isinstance(failure, InvalidThresholdError)
     assert written_to(left, start) == set()
     reach_ms = bench.clock.now_ms() + DAY_MS
-    assert f"at most {format_timestamp(reach_ms)}, " in str(failure)
+    assert f"at most {format_moment(reach_ms)}, " in str(failure)
     _, failure = bench.attempt(start, before(reach_ms + 1 - EPOCH_MS))
     assert isinstance(failure, InvalidThresholdError)
     bench.load(start)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pyarrow as pa
@@ -62,6 +63,21 @@ def test_show_of_many_slices_fits_a_screen_and_shows_its_files_on_request(table:
     assert ".log." not in short
     of_one = run("show", table, "--partition", "part=p07").stdout
     assert (of_one.count(".log."), "=p08 " in of_one) == (2, False)
+
+
+def test_verify_of_many_damaged_slices_names_some_and_all_on_request(table: Path, tmp_path: Path) -> None:
+    damaged = tmp_path / "t"
+    shutil.copytree(table, damaged)
+    for number in range(20):
+        for base in (damaged / f"part=p{number:02}").glob("*.parquet"):
+            base.unlink()
+    short, whole = run("verify", damaged), run("verify", damaged, "--verbose", "--output", "json")
+    assert (short.exit_code, whole.exit_code) == (1, 1)
+    (missing,) = [check for check in whole.document["checks"] if len(check["findings"]) == 20]
+    assert sum(one["path"] in short.stdout for one in missing["findings"]) == WORST
+    assert f"{missing['name']}: ... and {20 - WORST} more" in short.stdout
+    of_one = run("verify", damaged, "--partition", "part=p07").stdout
+    assert ("part=p07/" in of_one, "part=p08/" in of_one) == (True, False)
 
 
 def test_a_plan_names_the_first_slices_that_keep_records_before_t_in_log_files(table: Path) -> None:

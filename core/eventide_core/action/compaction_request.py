@@ -6,7 +6,7 @@ from typing import Final
 from eventide_core.action.compaction_strategy import EVENT_TIME_STRATEGY, threshold_of_latency
 from eventide_core.action.threshold_alignment import Alignment
 from eventide_core.config import DATA_LATENCY, STRATEGY, THRESHOLD, LinkChoice
-from eventide_core.errors import ConfigError, InvalidThresholdError, format_timestamp
+from eventide_core.errors import ConfigError, InvalidThresholdError, format_moment
 from eventide_core.table.plans import CutMode
 
 _AHEAD_MS_MAX: Final = 24 * 3_600_000
@@ -51,8 +51,8 @@ class CompactionRequest:
         )
         if threshold_ms > reach_ms:
             raise InvalidThresholdError(
-                f"T {format_timestamp(threshold_ms)} is later than the clock and every record in the log files, "
-                f"and its cut would block every earlier T; use at most {format_timestamp(reach_ms)}, which "
+                f"T {format_moment(threshold_ms)} is later than the clock and every record in the log files, "
+                f"and its cut would block every earlier T; use at most {format_moment(reach_ms)}, which "
                 "compacts the same records"
             )
 

@@ -18,7 +18,7 @@ from eventide.detail import Detail
 from eventide.formatting import format_size
 from eventide.plan import Plan
 from eventide_core.config import EVENT_TIME_FIELD, FOREIGN_PLANS
-from eventide_core.errors import EngineError, StorageError, counted, format_timestamp
+from eventide_core.errors import EngineError, StorageError, counted, format_moment
 from eventide_core.service.compaction.run import CompactionResult, Ended
 from eventide_core.table.event_time import parse_threshold
 
@@ -155,7 +155,7 @@ def _say_idle(console: Console, table: Table, plan: Plan, ended: Ended) -> None:
     reached = (
         "no compaction by event time yet"
         if cut_ms is None
-        else f"watermark {format_timestamp(watermark_ms)}, cut {format_timestamp(cut_ms)}"
+        else f"watermark {format_moment(watermark_ms)}, cut {format_moment(cut_ms)}"
     )
     console.result(document, f"nothing to do: {plan.idle}", reached)
 
@@ -196,7 +196,7 @@ def _summary(result: CompactionResult) -> tuple[str, str]:
         f"{counted(metrics['records_written'], 'record')} and {format_size(metrics['bytes_written'])} written"
     )
     reached = (
-        f"watermark {format_timestamp(fresh.watermark_ms)}, cut {format_timestamp(fresh.cut_ms)}, "
+        f"watermark {format_moment(fresh.watermark_ms)}, cut {format_moment(fresh.cut_ms)}, "
         f"{counted(fresh.late_records, 'late record')}"
     )
     return done, reached

@@ -11,7 +11,7 @@ from eventide.cli.console import table_of
 from eventide.cli.settings import Duration, Settings, common_options, event_time_option
 from eventide_core.action.freshness import Freshness, watermark_text
 from eventide_core.config import EVENT_TIME_FIELD
-from eventide_core.errors import format_timestamp
+from eventide_core.errors import format_moment, format_timestamp
 from eventide_core.table.event_time import parse_threshold
 
 NOT_MET = 1
@@ -57,7 +57,7 @@ def freshness(
         table_of(
             "", ("table", "watermark", "cut", "late records", "unknown event time"), _rows(table, found, by_partition)
         ),
-        *(() if is_met is None else (f"{format_timestamp(required_ms)} is {'met' if is_met else 'not met'}",)),
+        *(() if is_met is None else (f"{format_moment(required_ms)} is {'met' if is_met else 'not met'}",)),
     )
     if is_met is False:
         ctx.exit(NOT_MET)

@@ -162,21 +162,38 @@ def common_options(verb: Callable[..., Any]) -> Callable[..., Any]:
     return run
 
 
-_DETAIL_OPTIONS = (
-    click.option("--verbose", "-v", is_flag=True, help="Shows the files of every file slice."),
-    click.option("--partition", metavar="P", help="Shows the files of the file slices of this partition."),
-    click.option("--limit", type=click.IntRange(min=0), metavar="N", help="Shows the files of at most N file slices."),
-)
-
-
 def detail_options(verb: Callable[..., Any]) -> Callable[..., Any]:
     """Adds the options that select the files in a verb's text output, and passes them to the verb as `detail`."""
+    return _detailed(
+        verb,
+        "Shows the files of every file slice.",
+        "Shows the files of the file slices of this partition.",
+        "Shows the files of at most N file slices.",
+    )
+
+
+def finding_options(verb: Callable[..., Any]) -> Callable[..., Any]:
+    """The same options for a verb whose text has findings instead of files."""
+    return _detailed(
+        verb,
+        "Shows every finding.",
+        "Shows the findings in files of this partition.",
+        "Shows at most N findings of each check.",
+    )
+
+
+def _detailed(verb: Callable[..., Any], whole: str, of_partition: str, at_most: str) -> Callable[..., Any]:
+    options = (
+        click.option("--verbose", "-v", is_flag=True, help=whole),
+        click.option("--partition", metavar="P", help=of_partition),
+        click.option("--limit", type=click.IntRange(min=0), metavar="N", help=at_most),
+    )
 
     @functools.wraps(verb)
     def run(*args: Any, verbose: bool, partition: str | None, limit: int | None, **words: Any) -> Any:
         return verb(*args, detail=Detail(verbose, partition, limit), **words)
 
-    for decorate in reversed(_DETAIL_OPTIONS):
+    for decorate in reversed(options):
         run = decorate(run)
     return run
 

@@ -5,7 +5,8 @@ from typing import Any
 import click
 
 from eventide.cli.console import table_of
-from eventide.cli.settings import Settings, common_options, event_time_option
+from eventide.cli.settings import Settings, common_options, event_time_option, finding_options
+from eventide.detail import WORST, Detail, more
 from eventide_core.action.verification.result import CheckResult, Verification
 from eventide_core.config import EVENT_TIME_FIELD
 from eventide_core.errors import counted
@@ -17,20 +18,24 @@ FAILED = 1
 @click.argument("table")
 @click.option("--deep", is_flag=True, help="Also reads every record of the latest slices.")
 @event_time_option
+@finding_options
 @common_options
 @click.pass_context
-def verify(ctx: click.Context, settings: Settings, table: str, deep: bool, event_time: str | None) -> None:
+def verify(
+    ctx: click.Context, settings: Settings, table: str, deep: bool, event_time: str | None, detail: Detail
+) -> None:
     """Check the invariants of a table.
 
     Checks names, sizes, headers, and footers of TABLE; with --deep, its records too. Writes nothing. Reports what is
-    damaged, how to repair it, and what was not checked. Exits with 1 when a check failed.
+    damaged, how to repair it, and what was not checked: the first findings of each check, or with --verbose, --partition or
+    --limit, those that they select. Exits with 1 when a check failed.
     """
     with settings.having(EVENT_TIME_FIELD, event_time).table(table) as opened, settings.console.progress() as progress:
         found = opened.verify(deep=deep, progress=progress)
     settings.console.result(
         {"ok": found.ok, "deep": found.is_deep, "checks": [_json(check) for check in found.checks]},
         table_of("", ("check", "invariant", "status", "what it says"), [_row(check) for check in found.checks]),
-        *_damage(found),
+        *_damage(found, detail),
         _sum(found),
     )
     if not found.ok:
@@ -52,11 +57,20 @@ def _row(check: CheckResult) -> tuple[object, ...]:
     return (check.name, check.invariant, str(check.status), "; ".join((check.promise, *check.remarks)))
 
 
-def _damage(found: Verification) -> list[str]:
+def _damage(found: Verification, detail: Detail) -> list[str]:
+    return [line for check in found.failed for line in _findings(check, detail)]
+
+
+def _findings(check: CheckResult, detail: Detail) -> list[str]:
+    """The findings to show of a failed check, and a line that counts the others."""
+    partition, limit = detail.partition, detail.limit
+    if not detail.shows_files:
+        limit = WORST
+    chosen = [one for one in check.findings if partition is None or one.path.startswith(f"{partition}/")]
+    shown = chosen if limit is None else chosen[:limit]
     return [
-        f"{check.name}: {finding.path or 'the table'} {finding.problem}\n    cure: {finding.cure}"
-        for check in found.failed
-        for finding in check.findings
+        *(f"{check.name}: {one.path or 'the table'} {one.problem}\n    cure: {one.cure}" for one in shown),
+        *(f"{check.name}:{line[1:]}" for line in more(len(check.findings) - len(shown))),
     ]
 
 

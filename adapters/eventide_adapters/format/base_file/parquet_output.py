@@ -1,4 +1,6 @@
-"""Writes records with meta columns as Parquet. Chooses the compression level and the dictionary columns.
+"""Writes records with meta columns as Parquet. Chooses the compression and the dictionary columns.
+
+Arrow compresses pages, except with gzip (gzip_pages.py).
 
 A column is written without a dictionary if more than half of its values are distinct, or if its dictionary would be too
 large: the writer would look up every value in vain, and store the values in a larger form. Hudi's own writer decides by
@@ -18,12 +20,13 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from eventide_adapters.format.avro.schema import arrow_schema, with_meta_fields
+from eventide_adapters.format.base_file.gzip_pages import GzipPages
 from eventide_core.config import PARQUET_CODEC
 from eventide_core.errors import ConfigError
 from eventide_core.table.schema import META_FIELDS
 
-# gzip: Java's deflate default. zstd: a level beyond 1 takes half as long again and saves a hundredth of the size.
-LEVELS: Final[Mapping[str, int | None]] = {"gzip": 6, "zstd": 1, "snappy": None, "uncompressed": None}
+# The codecs, with Arrow's level. A level of zstd beyond 1 takes half as long again and saves a hundredth of the size.
+LEVELS: Final[Mapping[str, int | None]] = {"gzip": None, "zstd": 1, "snappy": None, "uncompressed": None}
 ROW_GROUP_ROWS_MAX: Final = 1 << 20
 _SAMPLE_ROWS: Final = 1 << 11
 _DISTINCT_SHARE_MAX: Final = 0.5  # beyond it, files were larger and slower to write, with gzip and with zstd
@@ -39,7 +42,8 @@ class ParquetOutput:
         self._codec = codec.lower()
         if self._codec not in LEVELS:
             raise ConfigError(f"option {PARQUET_CODEC}={codec!r} is not one of {', '.join(LEVELS)}")
-        self._sink = sink
+        self._gzip = GzipPages(sink) if self._codec == "gzip" else None
+        self._sink: Any = sink if self._gzip is None else pa.PythonFile(self._gzip, mode="w")
         self._columns = arrow_schema(with_meta_fields(schema))
         self._writer: pq.ParquetWriter | None = None
 
@@ -53,16 +57,23 @@ class ParquetOutput:
         writer = self._opened(self._columns.empty_table())
         pairs: Any = dict(footer)  # Arrow also accepts bytes
         writer.add_key_value_metadata(pairs)
+        if self._gzip is None:
+            writer.close()
+            return
+        self._gzip.begin_footer()
         writer.close()
+        self._gzip.finish()
 
     def abandon(self) -> None:
         """Abandons an unfinished file. Arrow may still write to the sink."""
+        if self._gzip is not None:
+            self._gzip.begin_footer()
         if self._writer is not None:
             self._writer.close()
 
     def _opened(self, records: pa.Table) -> pq.ParquetWriter:
         if self._writer is None:
-            compression: Any = "none" if self._codec == "uncompressed" else self._codec
+            compression: Any = self._codec if self._codec in ("zstd", "snappy") else "none"
             dictionaries: Any = repetitive_columns(records)
             self._writer = pq.ParquetWriter(
                 self._sink,
@@ -71,6 +82,8 @@ class ParquetOutput:
                 compression_level=LEVELS[self._codec],
                 use_dictionary=dictionaries,
                 store_schema=False,
+                data_page_version="1.0",
+                write_page_index=False,
                 write_page_checksum=True,
             )
         return self._writer

@@ -1,0 +1,130 @@
+"""Finds values in Thrift's compact protocol, and replaces integers in it. It knows no schema.
+
+struct := (field header, value)...  0x00
+field header := one byte  (delta of the field's number << 4 | type), or type and a zigzag number
+integer := zigzag varint      binary := varint length, bytes
+list := one byte (count << 4 | type), or 0xF0 | type and a varint count; elements
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+_BOOLEANS: Final = (1, 2)
+_BYTE: Final = 3
+_INTEGERS: Final = (4, 5, 6)
+_DOUBLE: Final = 7
+_BINARY: Final = 8
+_LISTS: Final = (9, 10)
+_STRUCT: Final = 12
+_MORE_IN_COUNT: Final = 15
+
+Span = tuple[int, int]
+"""Where a value begins and ends."""
+
+
+def fields(data: bytes | bytearray, at: int) -> tuple[dict[int, Span], int]:
+    """The values of the struct at this offset, by number of the field, and the struct's end.
+
+    Raises IndexError if the data ends too early.
+    """
+    found: dict[int, Span] = {}
+    number = 0
+    while head := data[at]:
+        at += 1
+        if head >> 4:
+            number += head >> 4
+        else:
+            number, at = integer(data, at)
+        end = _end(data, at, head & 15)
+        found[number] = at, end
+        at = end
+    return found, at + 1
+
+
+def elements(data: bytes | bytearray, at: int) -> list[Span]:
+    """The elements of the list at this offset. Raises IndexError if the data ends too early."""
+    kind, count, at = _list_head(data, at)
+    found: list[Span] = []
+    for _ in range(count):
+        end = _end(data, at, kind, is_element=True)
+        found.append((at, end))
+        at = end
+    return found
+
+
+def integer(data: bytes | bytearray, at: int) -> tuple[int, int]:
+    """The integer at this offset, and its end."""
+    value, at = _varint(data, at)
+    return value >> 1 ^ -(value & 1), at
+
+
+def encoded(value: int) -> bytes:
+    """An integer."""
+    rest = value << 1 if value >= 0 else (-value << 1) - 1
+    found = bytearray()
+    while rest > 0x7F:
+        found.append(rest & 0x7F | 0x80)
+        rest >>= 7
+    found.append(rest)
+    return bytes(found)
+
+
+def with_integers(data: bytes | bytearray, start: int, end: int, new: Mapping[Span, int]) -> bytes:
+    """The bytes from `start` to `end` with other integers in these places."""
+    pieces: list[bytes | bytearray] = []
+    for (begin, after), value in sorted(new.items()):
+        pieces += data[start:begin], encoded(value)
+        start = after
+    return b"".join([*pieces, data[start:end]])
+
+
+def _varint(data: bytes | bytearray, at: int) -> tuple[int, int]:
+    value = data[at]
+    at += 1
+    if value < 0x80:
+        return value, at
+    value &= 0x7F
+    shift = 7
+    while True:
+        byte = data[at]
+        at += 1
+        value |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            return value, at
+        shift += 7
+
+
+def _list_head(data: bytes | bytearray, at: int) -> tuple[int, int, int]:
+    head = data[at]
+    count, at = head >> 4, at + 1
+    if count == _MORE_IN_COUNT:
+        count, at = _varint(data, at)
+    return head & 15, count, at
+
+
+def _end(data: bytes | bytearray, at: int, kind: int, *, is_element: bool = False) -> int:
+    """The end of a value of this type."""
+    if kind in _INTEGERS:
+        while data[at] > 0x7F:
+            at += 1
+        return at + 1
+    if kind == _BINARY:
+        length, at = _varint(data, at)
+        return at + length
+    if kind == _STRUCT:
+        return fields(data, at)[1]
+    if kind in _LISTS:
+        element, count, at = _list_head(data, at)
+        for _ in range(count):
+            at = _end(data, at, element, is_element=True)
+        return at
+    if kind in _BOOLEANS:
+        # A field's type is its value.
+        return at + is_element
+    if kind == _BYTE:
+        return at + 1
+    if kind == _DOUBLE:
+        return at + 8
+    raise ValueError(f"Thrift type {kind} at {at}: Parquet has no such type")
