@@ -44,6 +44,7 @@ from eventide_core.service.facts.freshness import FreshnessReader
 from eventide_core.service.facts.log_facts import LogFactsReader
 from eventide_core.service.maintenance.archive import Archiver
 from eventide_core.service.maintenance.clean import Cleaner
+from eventide_core.service.maintenance.metadata_rebuild import MetadataRebuilder
 from eventide_core.service.maintenance.sync import CatalogSync
 from eventide_core.service.query.offending_records import OffendingRecordsReader
 from eventide_core.service.query.read import QueryService
@@ -105,6 +106,7 @@ class Application:
     repairer: Repairer
     sync: CatalogSync
     metadata: MetadataTableUpkeep
+    metadata_rebuilder: MetadataRebuilder
     reader: ArrowSliceReader
     change_reader: ArrowChangeReader
     bases: BaseContent
@@ -190,6 +192,7 @@ def _application(
         repairer=Repairer(files, verifier, audit, runner, lock, clock),
         sync=CatalogSync(files, freshness, lambda: open_catalog(typed, engine), typed),
         metadata=metadata,
+        metadata_rebuilder=MetadataRebuilder(files, files.metadata_table, lock, clock),
         reader=ArrowSliceReader(storage),
         change_reader=ArrowChangeReader(storage),
         bases=ParquetBaseContent(storage),

@@ -25,6 +25,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final
 
+from eventide_adapters.format.metadata_table.bootstrap import MetadataTableBootstrap
 from eventide_adapters.format.metadata_table.compaction import (
     HudiMetadataCompaction,
     delta_commits_since_compaction,
@@ -60,6 +61,7 @@ from eventide_core.ports import (
     MetadataFiles,
     MetadataTimeline,
     MetadataUpdate,
+    NewMetadataTable,
     RowChange,
     Storage,
 )
@@ -124,6 +126,9 @@ class HudiMetadataTable:
     def prepare(self, instant: str, changes: FileChanges, known: FileAnswers = MappingProxyType({})) -> MetadataUpdate:
         contents = FileContents.beginning_with(self.storage, self.engine, known)
         return HudiMetadataUpdate.of(self._checked(changes.rows), instant, changes, contents)
+
+    def make(self, new: NewMetadataTable) -> None:
+        MetadataTableBootstrap(self.storage, self.engine, new).run()
 
     def reflects(self, changes: FileChanges) -> bool:
         keys = {files_key(partition) for partition in (*changes.removed, *(file.partition for file in changes.added))}
