@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from eventide_core.service.facts.log_facts import LogFactsReader
     from eventide_core.service.maintenance.archive import Archiver
     from eventide_core.service.maintenance.clean import Cleaner
+    from eventide_core.service.maintenance.metadata_rebuild import MetadataRebuilder
     from eventide_core.service.maintenance.sync import CatalogSync
     from eventide_core.service.query.offending_records import OffendingRecordsReader
     from eventide_core.service.query.read import QueryService
@@ -247,6 +248,12 @@ class Application:
         from eventide_core.service.state.metadata_table import MetadataTableUpkeep
 
         return MetadataTableUpkeep(self.storage, self.files.metadata_table, self.options)
+
+    @cached_property
+    def metadata_rebuilder(self) -> MetadataRebuilder:
+        from eventide_core.service.maintenance.metadata_rebuild import MetadataRebuilder
+
+        return MetadataRebuilder(self.files, self.files.metadata_table, self._lock, self.clock)
 
     @cached_property
     def reader(self) -> ArrowSliceReader:

@@ -33,10 +33,12 @@ if TYPE_CHECKING:
     from eventide_core.action.verification.result import Verification
     from eventide_core.service.compaction.run import CompactionResult, Ended
     from eventide_core.service.maintenance.clean import CleanResult
+    from eventide_core.service.maintenance.metadata_rebuild import RebuiltMetadataTable
     from eventide_core.service.maintenance.sync import SyncResult
     from eventide_core.service.repair.repair import RepairResult, UndoneRepair
     from eventide_core.service.state.table import TableState
     from eventide_core.table.event_time import Moment
+    from eventide_core.table.metadata_table import MetadataTableStatus
 
 
 @dataclass(frozen=True, slots=True)
@@ -327,6 +329,22 @@ class Table(TableQueries, TableTags):
         Raises NothingToDoError, and RefusedError if an action has begun since or someone else changed a file.
         """
         return self._application.repairer.undo(instant)
+
+    def metadata_table(self) -> MetadataTableStatus | None:
+        """The state of Hudi's metadata table; None if the table has none."""
+        found = self._application.files.metadata_table.status()
+        return found if found.partitions else None
+
+    def rebuild_metadata_table(
+        self, indexes: Sequence[str] | None = None, *, engine: SparkSession | Engine | None = None
+    ) -> RebuiltMetadataTable:
+        """Makes Hudi's metadata table anew, also where there is none: `files`, and the `indexes`.
+
+        `indexes` are of `bloom_filters` and `record_index`; by default those that the old one has. Every writer has to share
+        the table lock. Raises BusyError if a write is pending, and UnsupportedTableError for another index.
+        """
+        application = self._application if engine is None else self._on(engine)
+        return application.metadata_rebuilder.rebuild(indexes)
 
     def sync(
         self,

@@ -16,6 +16,7 @@ from eventide_core.ports.metadata_table import (
     MetadataTable,
     MetadataTimeline,
     MetadataUpdate,
+    NewMetadataTable,
     RowChange,
     WrittenRows,
 )
@@ -77,6 +78,7 @@ __all__ = [
     "MetadataTimeline",
     "MetadataUpdate",
     "MetricsSink",
+    "NewMetadataTable",
     "NoProgress",
     "OutputFile",
     "Progress",

@@ -12,7 +12,7 @@ from eventide_core.ports.timeline import ArchivedTimeline
 from eventide_core.table.file_name import path_in
 from eventide_core.table.metadata_table import MetadataTableStatus
 from eventide_core.table.record_shape import RecordShape
-from eventide_core.table.slice_read import SliceRead
+from eventide_core.table.slice_read import QueryPlan, SliceRead
 from eventide_core.table.timeline import Timeline
 
 
@@ -68,6 +68,25 @@ class FileChanges:
     added: tuple[AddedFile, ...] = ()
     removed: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
     written: WrittenRows | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class NewMetadataTable:
+    """A metadata table to make from nothing, for a table of that name and version.
+
+    `partitions` are those that the metadata table is to have. `files` are the sizes of the table's base and log files, by
+    partition and name; a partition may have none. `rows` are the current slices. `last_instant` is the last completed
+    instant of the table, "" if there is none; `completion_time` is a time after every time of its timeline.
+    """
+
+    name: str
+    version: int
+    partitions: tuple[str, ...]
+    files: Mapping[str, Mapping[str, int]]
+    rows: QueryPlan
+    last_instant: str
+    completion_time: str
+    has_utc_instants: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,6 +186,13 @@ class MetadataTable(Protocol):
         `known` was read ahead: tasks of the engine read what is not in it.
 
         Raises what `check` does, and UnsupportedTableError for column statistics of an unknown form.
+        """
+        ...
+
+    def make(self, new: NewMetadataTable) -> None:
+        """Writes a new metadata table, which nobody reads before the table's settings name its partitions.
+
+        There must be no file of another one. Raises ConfigError for a partition that eventide cannot make.
         """
         ...
 

@@ -25,6 +25,7 @@ VERBS: Final[dict[str, tuple[str, str]]] = {
     "report": ("report", "Draw the freshness of a table and its causes."),
     "sync": ("sync", "Publish a table and its freshness in a catalog."),
     "verify": ("verify", "Check the invariants of a table."),
+    "metadata": ("metadata", "Show or rebuild Hudi's metadata table."),
     "repair": ("repair", "Repair what `verify` finds."),
     "serve": ("serve", "Serve a table, round after round."),
 }

@@ -89,6 +89,20 @@ class KeysOfSlice:
         return pc.unique(pa.concat_arrays(shown))
 
 
+@dataclass(frozen=True, slots=True)
+class KeysOfRows:
+    """The distinct keys for which a slice shows rows."""
+
+    found: SliceRead
+    shape: RecordShape
+
+    def answer(self, storage: Storage) -> Any:
+        batches = ArrowSliceReader(storage).read(self.found, self.shape, [RECORD_KEY])
+        return pc.unique(
+            pa.concat_arrays([pa.array([], pa.string()), *(batch.column(RECORD_KEY) for batch in batches)])
+        )
+
+
 class Question(Protocol):
     """A question about data files. Hashable and picklable."""
 

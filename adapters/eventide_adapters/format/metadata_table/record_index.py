@@ -52,7 +52,7 @@ def record_index_changes(
     """Keys with their file groups; None for removed keys."""
     gone: set[str] = set()
     living: set[str] = set()
-    instant_ms = _epoch_ms(instant, reader.has_utc_instants)
+    instant_ms = epoch_ms(instant, is_utc=reader.has_utc_instants)
     for question in key_questions(changes):
         found = question.found
         changed, keys = contents[question]
@@ -64,7 +64,7 @@ def record_index_changes(
     yield from ((key, None) for key in sorted(gone - living))
 
 
-def _epoch_ms(instant: str, is_utc: bool) -> int:
+def epoch_ms(instant: str, *, is_utc: bool) -> int:
     """The moment that an instant names, in the time zone of the table's writers."""
     moment = datetime.strptime(instant[:17].ljust(17, "0") + "000", "%Y%m%d%H%M%S%f")  # noqa: DTZ007
     zoned = moment.replace(tzinfo=UTC) if is_utc else moment.astimezone()

@@ -49,6 +49,7 @@ from eventide_core.ports import (
     MetadataFiles,
     MetadataTimeline,
     MetadataUpdate,
+    NewMetadataTable,
     RowChange,
     Storage,
 )
@@ -126,6 +127,11 @@ class HudiMetadataTable:
 
         contents = FileContents.beginning_with(self.storage, self.engine, known)
         return HudiMetadataUpdate.of(self._checked(changes.rows), instant, changes, contents)
+
+    def make(self, new: NewMetadataTable) -> None:
+        from eventide_adapters.format.metadata_table.bootstrap import MetadataTableBootstrap
+
+        MetadataTableBootstrap(self.storage, self.engine, new).run()
 
     def reflects(self, changes: FileChanges) -> bool:
         keys = {files_key(partition) for partition in (*changes.removed, *(file.partition for file in changes.added))}

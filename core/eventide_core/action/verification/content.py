@@ -110,7 +110,7 @@ def check_markers_and_heartbeats(facts: TableFacts) -> Iterator[Observation]:
     yield from (Remark(text) for text in facts.markers_and_heartbeats)
 
 
-_REBUILD = "drop the metadata table (an action with eventide.metadata.table=drop): Hudi's next write builds it again"
+_REBUILD = "rebuild the metadata table (`eventide metadata TABLE --rebuild`), which changes no data"
 
 LOG_BLOCKS = Check(
     "log-blocks",

@@ -1,0 +1,267 @@
+"""Makes a metadata table from nothing, as Hudi does at the first write of a table that has none.
+
+Hudi writes a delta commit for each partition of the metadata table. eventide writes one for all of them:
+
+    version 6      at the last completed instant of the table, followed by "010"
+    8 and later    at 00000000000000000
+
+In this order, all below `.hoodie/metadata`:
+
+1. For each partition: its mark, and for each of its file groups an empty log file, which makes the group exist, and a base
+   file if it has records.
+2. `hoodie.properties`.
+3. The requested, the inflight and the completed file of the delta commit.
+
+No reader looks at any of it until the table's own settings name the partitions, which the caller writes last. A run after a
+crash begins with the removal of the whole directory.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from importlib import resources
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+
+from eventide_adapters.format.log_file.delete_block import encode_delete_block
+from eventide_adapters.format.metadata_table.file_contents import Answering, FilterOfBase, KeysOfRows, Question
+from eventide_adapters.format.metadata_table.hfile_writer import HFileStyle, write_hfile
+from eventide_adapters.format.metadata_table.reader import COMPLETION_TIME_VERSION
+from eventide_adapters.format.metadata_table.record_index import epoch_ms
+from eventide_adapters.format.metadata_table.records import (
+    ALL_PARTITIONS_KEY,
+    BLOOM_FILTERS,
+    FILES,
+    RECORD_INDEX,
+    all_partitions_value,
+    bloom_filter_key,
+    bloom_filter_value,
+    encode_value,
+    file_group_number,
+    files_key,
+    files_value,
+    record_index_value,
+)
+from eventide_adapters.format.timeline.codec import HudiMetadataCodec
+from eventide_core.errors import ConfigError
+from eventide_core.ports import Engine, NewMetadataTable, Storage
+from eventide_core.table.commit_metadata import CommitMetadata, WriteStat
+from eventide_core.table.file_name import BaseFileName, LogFileName, path_in
+from eventide_core.table.instant import Action, Instant, State
+from eventide_core.table.properties import table_checksum
+from eventide_core.table.schema import META_FIELDS
+from eventide_core.table.slice_read import SliceRead
+from eventide_core.table.table_path import METADATA_DIRECTORY
+
+REBUILT: Final = (FILES, BLOOM_FILTERS, RECORD_INDEX)
+"""The partitions that can be made. The next write of Hudi adds the others that it is configured to have."""
+
+_FILE_GROUPS: Final = {FILES: ("files", 1), BLOOM_FILTERS: ("bloom-filters", 4), RECORD_INDEX: ("record-index", 10)}
+"""The prefix of the file ids, and the number of file groups that Hudi makes by default."""
+
+_FIRST_INSTANT: Final = "00000000000000000"
+_BELOW_VERSION_8: Final = "010"
+_NO_INSTANT: Final = "00000000000000"
+_LOG_TOKEN: Final = "0-0-0"
+_BASE_TOKEN: Final = "0-1-0"
+
+Entry = tuple[bytes, bytes]
+
+
+@dataclass(frozen=True)
+class MetadataTableBootstrap:
+    """One metadata table to make. Without an engine, this process reads the data files."""
+
+    storage: Storage
+    engine: Engine | None
+    new: NewMetadataTable
+
+    def run(self) -> None:
+        """Raises ConfigError for a partition that cannot be made, and what reading the data files raises."""
+        unknown = sorted(set(self.new.partitions) - set(REBUILT))
+        if unknown:
+            raise ConfigError(
+                f"eventide cannot make {', '.join(unknown)} of the metadata table, only {', '.join(REBUILT)}: leave it to "
+                "the next write of Hudi"
+            )
+        stats = {partition: tuple(self._write_partition(partition)) for partition in self.new.partitions}
+        self.storage.put(f"{METADATA_DIRECTORY}/.hoodie/hoodie.properties", self._properties().encode())
+        metadata = CommitMetadata(stats, {"schema": json.dumps(self._record_schema)}, "BULK_INSERT")
+        self._put_instant(State.REQUESTED, b"")
+        self._put_instant(State.INFLIGHT, b"")
+        self._put_instant(State.COMPLETED, HudiMetadataCodec().encode_commit(metadata, self.new.version))
+
+    @property
+    def instant(self) -> str:
+        """The requested time of its delta commit."""
+        if self._is_by_completion_time:
+            return _FIRST_INSTANT
+        return f"{self.new.last_instant or _NO_INSTANT}{_BELOW_VERSION_8}"
+
+    @property
+    def _is_by_completion_time(self) -> bool:
+        return self.new.version >= COMPLETION_TIME_VERSION
+
+    @cached_property
+    def _record_schema(self) -> dict[str, Any]:
+        name = f"metadata_record_{8 if self._is_by_completion_time else 6}.avsc"
+        found: dict[str, Any] = json.loads(
+            (resources.files("eventide_adapters.format") / "schemas" / name).read_bytes()
+        )
+        return found
+
+    @cached_property
+    def _schema(self) -> str:
+        """The schema of the values in files, which has Hudi's meta fields."""
+        meta = [{"name": name, "type": ["null", "string"], "doc": "", "default": None} for name in META_FIELDS]
+        return json.dumps({**self._record_schema, "fields": [*meta, *self._record_schema["fields"]]})
+
+    def _answers(self, questions: list[Question]) -> Iterator[Any]:
+        answering = Answering(self.storage)
+        yield from map(answering, questions) if self.engine is None else self.engine.map(answering, questions)
+
+    def _write_partition(self, partition: str) -> Iterator[WriteStat]:
+        directory = f"{METADATA_DIRECTORY}/{partition}"
+        mark = f"#partition metadata\ncommitTime={self.instant}\npartitionDepth=1\n"
+        self.storage.put(f"{directory}/.hoodie_partition_metadata", mark.encode())
+        prefix, count = _FILE_GROUPS[partition]
+        empty = encode_delete_block(self.instant, partition, [], pa.nulls(0))
+        for number, entries in enumerate(self._groups(partition, count)):
+            file_id = f"{prefix}-{number:04d}-0"
+            log = LogFileName(file_id, self.instant, 1, _LOG_TOKEN, "")
+            self.storage.put(f"{directory}/{log}", empty)
+            if entries:
+                yield self._write_base(partition, BaseFileName(file_id, _BASE_TOKEN, self.instant, ".hfile"), entries)
+
+    def _groups(self, partition: str, count: int) -> Iterator[list[Entry]]:
+        """The entries of each file group, in the order of their keys."""
+        match partition:
+            case _ if partition == FILES:
+                yield _sorted(self._files())
+            case _ if partition == BLOOM_FILTERS:
+                groups: list[list[tuple[str, bytes]]] = [[] for _ in range(count)]
+                for key, value in self._bloom_filters():
+                    groups[file_group_number(key, count)].append((key, value))
+                yield from map(_sorted, groups)
+            case _:
+                yield from self._record_index(count)
+
+    def _files(self) -> Iterator[tuple[str, bytes]]:
+        named = {files_key(partition): files for partition, files in self.new.files.items()}
+        for key, files in named.items():
+            if files:
+                yield key, encode_value(files_value(files, ()), self._schema)
+        yield ALL_PARTITIONS_KEY, encode_value(all_partitions_value(sorted(named)), self._schema)
+
+    def _bloom_filters(self) -> Iterator[tuple[str, bytes]]:
+        bases = [
+            (partition, name)
+            for partition, files in self.new.files.items()
+            for name in files
+            if BaseFileName.parse(name) is not None
+        ]
+        answers = self._answers([FilterOfBase(path_in(partition, name)) for partition, name in bases])
+        for (partition, name), known in zip(bases, answers, strict=True):
+            if known is not None:
+                value = bloom_filter_value(known[0], self.instant, known[1].encode())
+                yield bloom_filter_key(partition, name), encode_value(value, self._schema)
+
+    def _record_index(self, count: int) -> Iterator[list[Entry]]:
+        """A key of each row that the table shows. The keys of a slice share a value, which is encoded once."""
+        shape = self.new.rows.shape
+        answers = self._answers([KeysOfRows(found, shape) for found in self.new.rows.slices])
+        slices: list[tuple[Any, Any, bytes]] = []
+        for found, keys in zip(self.new.rows.slices, answers, strict=True):
+            instant_ms = epoch_ms(_instant_of(found), is_utc=self.new.has_utc_instants)
+            value = record_index_value(found.partition, found.file_id, instant_ms)
+            numbers = np.fromiter((file_group_number(key, count) for key in keys.to_pylist()), np.int32, len(keys))
+            slices.append((keys, numbers, encode_value(value, self._schema)))
+        for number in range(count):
+            yield sorted(
+                (key.encode(), value)
+                for keys, numbers, value in slices
+                for key in keys.filter(pa.array(numbers == number)).to_pylist()
+            )
+
+    def _write_base(self, partition: str, name: BaseFileName, entries: Iterable[Entry]) -> WriteStat:
+        path = f"{partition}/{name}"
+        style = HFileStyle.NATIVE if self._is_by_completion_time else HFileStyle.HBASE
+        output = self.storage.open_output(f"{METADATA_DIRECTORY}/{path}")
+        try:
+            count = write_hfile(output.write, entries, self._schema, style, has_key_range=True)
+        except BaseException:
+            output.abort()
+            raise
+        output.commit()
+        written = self.storage.stat(f"{METADATA_DIRECTORY}/{path}")
+        size = 0 if written is None else written.size
+        return WriteStat(
+            file_id=name.file_id,
+            path=path,
+            partition=partition,
+            prev_commit="null",
+            num_writes=count,
+            num_inserts=count,
+            total_write_bytes=size,
+            file_size_bytes=size,
+        )
+
+    def _put_instant(self, state: State, data: bytes) -> None:
+        end = self.new.completion_time if state is State.COMPLETED and self._is_by_completion_time else None
+        directory = f"{METADATA_DIRECTORY}/.hoodie{'/timeline' if self._is_by_completion_time else ''}"
+        self.storage.put(f"{directory}/{Instant(self.instant, Action.DELTA_COMMIT, state, end).file_name}", data)
+
+    def _properties(self) -> str:
+        name = f"{self.new.name}_metadata"
+        pairs = {
+            "hoodie.table.name": name,
+            "hoodie.table.type": "MERGE_ON_READ",
+            "hoodie.table.version": str(self.new.version),
+            "hoodie.table.base.file.format": "HFILE",
+            "hoodie.table.recordkey.fields": "key",
+            "hoodie.table.checksum": table_checksum({"hoodie.table.name": name}),
+            "hoodie.compaction.payload.class": "org.apache.hudi.metadata.HoodieMetadataPayload",
+            "hoodie.populate.meta.fields": "false",
+            "hoodie.datasource.write.drop.partition.columns": "false",
+            **(_of_completion_times(self.new.version) if self._is_by_completion_time else _BELOW_8),
+        }
+        return "".join(f"{key}={value}\n" for key, value in pairs.items())
+
+
+_BELOW_8: Final[Mapping[str, str]] = {
+    "hoodie.timeline.layout.version": "1",
+    "hoodie.archivelog.folder": "archived",
+    "hoodie.table.keygenerator.class": "org.apache.hudi.metadata.HoodieTableMetadataKeyGenerator",
+    "hoodie.compaction.record.merger.strategy": "eeb8d96f-b1e4-49fd-bbf8-28ac514178e5",
+}
+
+
+def _of_completion_times(version: int) -> Mapping[str, str]:
+    return {
+        "hoodie.table.initial.version": str(version),
+        "hoodie.timeline.layout.version": "2",
+        "hoodie.timeline.path": "timeline",
+        "hoodie.timeline.history.path": "history",
+        "hoodie.archivelog.folder": "history",
+        "hoodie.table.keygenerator.type": "HOODIE_TABLE_METADATA",
+        "hoodie.record.merge.mode": "CUSTOM",
+        "hoodie.record.merge.strategy.id": "00000000-0000-0000-0000-000000000000",
+    }
+
+
+def _sorted(records: Iterable[tuple[str, bytes]]) -> list[Entry]:
+    return sorted((key.encode(), value) for key, value in records)
+
+
+def _instant_of(found: SliceRead) -> str:
+    """The instant in the name of the slice's first file."""
+    path = found.base_path or found.log_paths[0][0]
+    name = path.rpartition("/")[2]
+    parsed = BaseFileName.parse(name) or LogFileName.parse(name)
+    assert parsed is not None  # the files of a slice have been recognized by their names
+    return parsed.instant

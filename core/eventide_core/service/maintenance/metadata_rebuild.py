@@ -1,0 +1,153 @@
+"""Makes Hudi's metadata table from nothing, for a table that has none, or whose metadata table is broken.
+
+All of it under the table lock, which every writer has to share:
+
+1. Check: no write, rollback, restore or indexing is pending. As in Hudi, because a writer that began without a metadata
+   table makes one itself.
+2. Drop the old metadata table (service/state/metadata_table.py): its name leaves the table's settings first.
+3. Make the new one. It names the files of all completed actions, and those that nothing has removed yet.
+4. Check that nothing has begun since step 1, by a writer that shares no lock. If so, remove it again (BusyError).
+5. Write the names of its partitions into the table's settings. From then on, it is read.
+
+A crash before step 5 leaves a table without a metadata table, in which Hudi and a second run begin anew.
+"""
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import Final
+
+from eventide_core.action.query_planner import plan_slices
+from eventide_core.errors import BusyError, UnsupportedTableError
+from eventide_core.ports import Clock, Lease, MetadataTable, NewMetadataTable, TableLock, remove_tree
+from eventide_core.service.facts.planning import unused_instant
+from eventide_core.service.state.metadata_table import drop_metadata_table
+from eventide_core.service.state.table import TableState
+from eventide_core.service.state.table_files import TableFiles
+from eventide_core.table.file_name import LogFileName
+from eventide_core.table.file_system_view import DataFile
+from eventide_core.table.instant import Action, State
+from eventide_core.table.properties import PROPERTIES_PATH, settings_text
+from eventide_core.table.slice_read import QueryPlan
+from eventide_core.table.table_config import METADATA_BUILDING_KEY, METADATA_PARTITIONS_KEY
+from eventide_core.table.table_path import METADATA_DIRECTORY
+
+FILES: Final = "files"
+OPTIONAL: Final = ("bloom_filters", "record_index")
+"""The indexes that can be made besides `files`."""
+
+_HARMLESS: Final = frozenset(
+    {Action.COMPACTION, Action.LOG_COMPACTION, Action.CLUSTERING, Action.CLEAN, Action.SAVEPOINT}
+)
+
+
+@dataclass(frozen=True, slots=True)
+class RebuiltMetadataTable:
+    """`partitions` are those of the new metadata table, `dropped` those of the old one that it lacks."""
+
+    partitions: tuple[str, ...]
+    dropped: tuple[str, ...]
+    files: int
+
+
+@dataclass(frozen=True, slots=True)
+class MetadataRebuilder:
+    files: TableFiles
+    table: MetadataTable
+    lock: TableLock
+    clock: Clock
+
+    def rebuild(self, indexes: Collection[str] | None = None) -> RebuiltMetadataTable:
+        """Makes the metadata table anew: `files`, and `indexes`; by default those of OPTIONAL that the old one has.
+
+        Raises BusyError if a write is pending or begins meanwhile, UnsupportedTableError for an index that eventide cannot
+        make or a table whose records have no keys in their files, and what reading the table raises.
+        """
+        with self.lock.acquire() as lease:
+            state = TableState.load(self.files)
+            old = state.config.metadata_partitions
+            wanted = [name for name in OPTIONAL if name in old] if indexes is None else list(indexes)
+            self._check(state, wanted)
+            partitions = (FILES, *(name for name in OPTIONAL if name in wanted))
+            new = self._new(state, partitions)
+            lease.check()
+            drop_metadata_table(self.files.storage)
+            self.table.make(new)
+            self._check_undisturbed(state, lease)
+            self._publish(partitions, lease)
+        count = sum(map(len, new.files.values()))
+        return RebuiltMetadataTable(partitions, tuple(name for name in old if name not in partitions), count)
+
+    def _check(self, state: TableState, wanted: Collection[str]) -> None:
+        root = self.files.storage.root
+        for name in wanted:
+            if name not in (FILES, *OPTIONAL):
+                raise UnsupportedTableError(
+                    f"{root}: eventide cannot make the index {name} of the metadata table, only {', '.join(OPTIONAL)}; the "
+                    "next write of Hudi adds the indexes that it is configured to have"
+                )
+        if wanted and state.config.virtual_key_fields:
+            raise UnsupportedTableError(
+                f"{root}: hoodie.populate.meta.fields=false, and the indexes {', '.join(wanted)} need the record keys in "
+                "the files; rebuild the metadata table without an index"
+            )
+        for found in state.timeline.pending:
+            if found.action not in _HARMLESS:
+                raise BusyError(
+                    f"{root}: a {found.action} is pending at {found.requested_time}, and its writer may make a metadata "
+                    "table itself; try again when it has completed, or roll it back if its writer is dead (`eventide "
+                    f"rollback TABLE {found.requested_time}`)"
+                )
+
+    def _new(self, state: TableState, partitions: tuple[str, ...]) -> NewMetadataTable:
+        files: dict[str, dict[str, int]] = {}
+        for file in state.listing:
+            of_partition = files.setdefault(file.partition, {})
+            if _counts(state, file):
+                of_partition[file.name] = file.size
+        completed = [i.requested_time for i in state.timeline.completed]
+        return NewMetadataTable(
+            name=state.config.name,
+            version=state.config.version,
+            partitions=partitions,
+            files=files,
+            rows=QueryPlan(plan_slices(state.view.latest_slices(), state.blocks_of_slices()), state.shape(None)),
+            last_instant=max(completed, default=""),
+            completion_time=unused_instant(state, self.clock),
+            has_utc_instants=state.config.has_utc_instants,
+        )
+
+    def _check_undisturbed(self, state: TableState, lease: Lease) -> None:
+        config = self.files.config()
+        timeline = self.files.timeline(config)
+        is_taken = bool(config.metadata_partitions or config.properties.get(METADATA_BUILDING_KEY, "").strip())
+        if not is_taken and timeline.instants == state.timeline.instants:
+            return
+        lease.check()
+        if not is_taken:
+            remove_tree(self.files.storage, METADATA_DIRECTORY)
+        raise BusyError(
+            f"{self.files.storage.root}: a writer that does not share the table lock has begun while the metadata table was "
+            "made, so it is not used; try again beside no writer, or let all writers share the lock"
+        )
+
+    def _publish(self, partitions: tuple[str, ...], lease: Lease) -> None:
+        lines = settings_text(self.files.storage.read, self.files.storage.root).splitlines(keepends=True)
+        kept = [line for line in lines if not line.startswith(f"{METADATA_PARTITIONS_KEY}=")]
+        names = f"{METADATA_PARTITIONS_KEY}={','.join(sorted(partitions))}\n"
+        lease.check()
+        self.files.storage.put(PROPERTIES_PATH, "".join((*kept, names)).encode())
+
+
+def _counts(state: TableState, file: DataFile) -> bool:
+    """Whether a file belongs into `files`: not those of a pending action, which names them when it completes.
+
+    On version 6, the name of a log file is of its slice, which may begin with a pending compaction.
+    """
+    match file.parsed:
+        case None:
+            return False
+        case LogFileName() if not state.config.slices_by_completion_time:
+            return True
+        case parsed:
+            found = state.timeline.find(parsed.instant)
+            return found is None or found.state is State.COMPLETED

@@ -1,0 +1,47 @@
+"""`eventide metadata`: Hudi's metadata table of a table."""
+
+from typing import Any
+
+import click
+
+from eventide.cli.settings import Settings, common_options
+from eventide_core.errors import counted
+from eventide_core.service.maintenance.metadata_rebuild import OPTIONAL
+
+
+@click.command()
+@click.argument("table")
+@click.option("--rebuild", is_flag=True, help="Makes it anew, also where there is none.")
+@click.option(
+    "--index",
+    "indexes",
+    type=click.Choice(OPTIONAL),
+    multiple=True,
+    help="With --rebuild: an index to make besides files; can be repeated. Default: those that it has.",
+)
+@common_options
+def metadata(settings: Settings, table: str, rebuild: bool, indexes: tuple[str, ...]) -> None:
+    """Show or rebuild Hudi's metadata table.
+
+    Shows the partitions of the metadata table of TABLE, its last compaction, and the delta commits since. --rebuild makes it
+    anew from the files of the table, under the table lock, which every writer has to share. No write may be pending. An
+    interrupted run leaves the table without a metadata table; run it again.
+    """
+    if indexes and not rebuild:
+        raise click.UsageError("--index needs --rebuild")
+    with settings.table(table) as opened:
+        if rebuild:
+            done = opened.rebuild_metadata_table(indexes or None)
+            settings.console.result(
+                {"partitions": list(done.partitions), "dropped": list(done.dropped), "files": done.files},
+                f"made the metadata table: {', '.join(done.partitions)}, of {counted(done.files, 'file')}",
+                *(f"dropped {name}: the next write of Hudi adds it, if it is configured to" for name in done.dropped),
+            )
+            return
+        status = opened.metadata_table()
+    document: dict[str, Any] = {
+        "partitions": [] if status is None else list(status.partitions),
+        "delta_commits": None if status is None else status.delta_commits,
+        "last_compaction": None if status is None else status.last_compaction,
+    }
+    settings.console.result(document, "no metadata table" if status is None else str(status))
