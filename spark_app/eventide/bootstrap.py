@@ -3,67 +3,62 @@
 The only module that knows both a service and an adapter.
 """
 
+from __future__ import annotations
+
 import socket
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from functools import cached_property
 from os import getpid
+from typing import TYPE_CHECKING
 from uuid import uuid4
 
-from eventide.catalog import open_catalog
 from eventide.compaction_request import tag_schedule
 from eventide.engine_local import LocalEngine
 from eventide.options.queries import DELETE_FIELD, DELETE_MARKER
 from eventide.options.sections import warn_of_unknown_options
-from eventide_adapters.format.base_file.event_times import ParquetBaseContent
-from eventide_adapters.format.merge.change_reader import ArrowChangeReader
-from eventide_adapters.format.merge.content_audit import ArrowContentAudit
-from eventide_adapters.format.merge.log_content import ArrowLogContent
 from eventide_adapters.format.merge.record_mergers import mergers_of
-from eventide_adapters.format.merge.slice_merger import ArrowSliceMerger
-from eventide_adapters.format.merge.slice_reader import ArrowSliceReader
-from eventide_adapters.format.metadata_table.table import HudiMetadataTable
-from eventide_adapters.format.timeline.archived_lsm import open_archived_timeline
-from eventide_adapters.format.timeline.codec import HudiMetadataCodec
 from eventide_adapters.lock.heartbeats import FileHeartbeats
 from eventide_adapters.lock.open import open_lock
 from eventide_adapters.metrics.open import open_sink
 from eventide_adapters.storage.open import open_storage
 from eventide_core.config import LOCK_PROVIDER, Options
 from eventide_core.errors import ConfigError
-from eventide_core.ports import BaseContent, Clock, Engine, Heartbeats, MetricsSink, Storage, TableLock, Unreported
-from eventide_core.service.compaction.compact_slice import SliceCompactor
-from eventide_core.service.compaction.draft import CompactionDrafter
-from eventide_core.service.compaction.pending import PendingCompactions
-from eventide_core.service.compaction.replan import Replanner
-from eventide_core.service.compaction.run import CompactionRunner
-from eventide_core.service.compaction.schedule import CompactionScheduler
-from eventide_core.service.compaction.slice_facts import SliceFactsReader
-from eventide_core.service.compaction.split_judge import SplitJudge
-from eventide_core.service.facts.freshness import FreshnessReader
-from eventide_core.service.facts.log_facts import LogFactsReader
-from eventide_core.service.maintenance.archive import Archiver
-from eventide_core.service.maintenance.clean import Cleaner
-from eventide_core.service.maintenance.metadata_rebuild import MetadataRebuilder
-from eventide_core.service.maintenance.sync import CatalogSync
-from eventide_core.service.query.offending_records import OffendingRecordsReader
-from eventide_core.service.query.read import QueryService
-from eventide_core.service.repair.repair import Repairer
-from eventide_core.service.rollback.instant import Rollback
-from eventide_core.service.rollback.restore import Restorer
-from eventide_core.service.rollback.savepoint import Savepoints
-from eventide_core.service.rollback.watermark_tags import WatermarkTags
-from eventide_core.service.state.liveness import Liveness
-from eventide_core.service.state.metadata_table import MetadataTableUpkeep
-from eventide_core.service.state.ownership import Ownership
+from eventide_core.ports import ArchivedTimeline, Clock, Engine, Heartbeats, Storage, TableLock
 from eventide_core.service.state.table import TableState
 from eventide_core.service.state.table_files import TableFiles
-from eventide_core.service.verification.facts import FactsReader
-from eventide_core.service.verification.records import RecordsReader
-from eventide_core.service.verification.verify import Verifier
-from eventide_core.service.write.append import Append
-from eventide_core.service.write.batch import BatchWriter
 from eventide_core.table.record_shape import DeleteMarker
+from eventide_core.table.table_config import TableConfig
+
+if TYPE_CHECKING:
+    from eventide_adapters.format.merge.change_reader import ArrowChangeReader
+    from eventide_adapters.format.merge.content_audit import ArrowContentAudit
+    from eventide_adapters.format.merge.slice_merger import ArrowSliceMerger
+    from eventide_adapters.format.merge.slice_reader import ArrowSliceReader
+    from eventide_core.ports import BaseContent, LogContent
+    from eventide_core.service.compaction.pending import PendingCompactions
+    from eventide_core.service.compaction.run import CompactionRunner
+    from eventide_core.service.compaction.schedule import CompactionScheduler
+    from eventide_core.service.compaction.slice_facts import SliceFactsReader
+    from eventide_core.service.compaction.split_judge import SplitJudge
+    from eventide_core.service.facts.freshness import FreshnessReader
+    from eventide_core.service.facts.log_facts import LogFactsReader
+    from eventide_core.service.maintenance.archive import Archiver
+    from eventide_core.service.maintenance.clean import Cleaner
+    from eventide_core.service.maintenance.metadata_rebuild import MetadataRebuilder
+    from eventide_core.service.maintenance.sync import CatalogSync
+    from eventide_core.service.query.offending_records import OffendingRecordsReader
+    from eventide_core.service.query.read import QueryService
+    from eventide_core.service.repair.repair import Repairer
+    from eventide_core.service.rollback.instant import Rollback
+    from eventide_core.service.rollback.restore import Restorer
+    from eventide_core.service.rollback.savepoint import Savepoints
+    from eventide_core.service.rollback.watermark_tags import WatermarkTags
+    from eventide_core.service.state.liveness import Liveness
+    from eventide_core.service.state.metadata_table import MetadataTableUpkeep
+    from eventide_core.service.verification.verify import Verifier
+    from eventide_core.service.write.append import Append
+    from eventide_core.service.write.batch import BatchWriter
 
 # Requests to storage, such as listing a directory or reading a commit, take about 20 ms each.
 _QUESTIONS_AT_ONCE = 16
@@ -82,42 +77,243 @@ class SystemClock:
         return time.localtime().tm_gmtoff * 1000
 
 
-@dataclass(frozen=True, slots=True)
 class Application:
-    """The use cases over one table. `engine` runs their tasks."""
+    """The use cases over one table. `engine` runs their tasks.
 
-    storage: Storage
-    files: TableFiles
-    scheduler: CompactionScheduler
-    runner: CompactionRunner
-    pending: PendingCompactions
-    rollback: Rollback
-    cleaner: Cleaner
-    archiver: Archiver
-    savepoints: Savepoints
-    watermark_tags: WatermarkTags
-    restorer: Restorer
-    append: Append
-    batches: BatchWriter
-    queries: QueryService
-    offending: OffendingRecordsReader
-    freshness: FreshnessReader
-    verifier: Verifier
-    repairer: Repairer
-    sync: CatalogSync
-    metadata: MetadataTableUpkeep
-    metadata_rebuilder: MetadataRebuilder
-    reader: ArrowSliceReader
-    change_reader: ArrowChangeReader
-    bases: BaseContent
-    metrics: MetricsSink | Unreported | None
-    engine: Engine
-    clock: Clock
-    options: Options
+    A use case is built when it is first used, and its modules are imported then: a verb needs few of them.
+    """
+
+    def __init__(
+        self,
+        storage: Storage,
+        lock: TableLock,
+        heartbeats: Heartbeats,
+        engine: Engine,
+        clock: Clock,
+        options: Options,
+        new_uuid: Callable[[], str],
+    ) -> None:
+        """Raises ConfigError for an invalid option."""
+        self.storage = storage
+        self.engine = engine
+        self.clock = clock
+        self.options = options
+        self.metrics = open_sink(options)
+        self.files = _table_files(storage, engine, clock, options)
+        self._lock = lock
+        self._heartbeats = heartbeats
+        self._new_uuid = new_uuid
+        self._tag_schedule = tag_schedule(options)
 
     def state(self) -> TableState:
         """The current settings, timeline and file slices."""
         return TableState.load(self.files)
+
+    @cached_property
+    def scheduler(self) -> CompactionScheduler:
+        from eventide_core.service.compaction.draft import CompactionDrafter
+        from eventide_core.service.compaction.schedule import CompactionScheduler
+
+        drafter = CompactionDrafter(
+            self.files, self._splits, self._slice_facts, self.freshness, self.metadata, self.clock, self.options
+        )
+        return CompactionScheduler(self.files, drafter, self._merger, self.engine, self._lock, self.clock, self.options)
+
+    @cached_property
+    def runner(self) -> CompactionRunner:
+        from eventide_core.service.compaction.compact_slice import SliceCompactor
+        from eventide_core.service.compaction.replan import Replanner
+        from eventide_core.service.compaction.run import CompactionRunner
+        from eventide_core.service.state.ownership import Ownership
+
+        return CompactionRunner(
+            self.files,
+            self.scheduler,
+            Replanner(self._slice_facts, self._splits),
+            self.freshness,
+            self.metadata,
+            SliceCompactor(self.storage, self._merger),
+            self.engine,
+            Ownership(self._lock, self._heartbeats, self._liveness),
+            self._lock,
+            self.clock,
+            self.options,
+        )
+
+    @cached_property
+    def pending(self) -> PendingCompactions:
+        from eventide_core.service.compaction.pending import PendingCompactions
+
+        return PendingCompactions(self.files, self.runner, self.rollback, self.clock, self.options)
+
+    @cached_property
+    def rollback(self) -> Rollback:
+        from eventide_core.service.rollback.instant import Rollback
+
+        return Rollback(self.files, self.metadata, self._lock, self._heartbeats, self.clock, self.options)
+
+    @cached_property
+    def cleaner(self) -> Cleaner:
+        from eventide_core.service.maintenance.clean import Cleaner
+
+        return Cleaner(self.files, self.metadata, self.rollback, self._lock, self._heartbeats, self.clock, self.options)
+
+    @cached_property
+    def archiver(self) -> Archiver:
+        from eventide_core.service.maintenance.archive import Archiver
+
+        return Archiver(self.files, self.cleaner, self._lock, self.clock, self.options)
+
+    @cached_property
+    def savepoints(self) -> Savepoints:
+        from eventide_core.service.rollback.savepoint import Savepoints
+
+        return Savepoints(self.files, self._lock, self.clock)
+
+    @cached_property
+    def watermark_tags(self) -> WatermarkTags:
+        from eventide_core.service.rollback.watermark_tags import WatermarkTags
+
+        return WatermarkTags(self.savepoints, self._tag_schedule)
+
+    @cached_property
+    def restorer(self) -> Restorer:
+        from eventide_core.service.rollback.restore import Restorer
+
+        return Restorer(self.files, self.metadata, self._lock, self._heartbeats, self.clock, self.options)
+
+    @cached_property
+    def append(self) -> Append:
+        from eventide_core.service.write.append import Append
+
+        return Append(
+            self.files,
+            self.metadata,
+            self.rollback,
+            self._lock,
+            self._heartbeats,
+            self.clock,
+            self.options,
+            self._new_uuid,
+        )
+
+    @cached_property
+    def batches(self) -> BatchWriter:
+        from eventide_core.service.write.batch import BatchWriter
+
+        return BatchWriter(self.files, self.append)
+
+    @cached_property
+    def queries(self) -> QueryService:
+        from eventide_core.service.query.read import QueryService
+
+        return QueryService(self.files)
+
+    @cached_property
+    def offending(self) -> OffendingRecordsReader:
+        from eventide_core.service.query.offending_records import OffendingRecordsReader
+
+        return OffendingRecordsReader(self.files, self._log_content, self.options)
+
+    @cached_property
+    def freshness(self) -> FreshnessReader:
+        from eventide_core.service.facts.freshness import FreshnessReader
+
+        return FreshnessReader(self._log_content, self._log_facts, self.engine, self.options)
+
+    @cached_property
+    def verifier(self) -> Verifier:
+        from eventide_core.service.verification.facts import FactsReader
+        from eventide_core.service.verification.records import RecordsReader
+        from eventide_core.service.verification.verify import Verifier
+
+        facts = FactsReader(self.files, self.freshness, self._content_audit, self.engine, self._liveness, self.options)
+        return Verifier(self.files, facts, RecordsReader(self._content_audit, self.engine))
+
+    @cached_property
+    def repairer(self) -> Repairer:
+        from eventide_core.service.repair.repair import Repairer
+
+        return Repairer(self.files, self.verifier, self._content_audit, self.runner, self._lock, self.clock)
+
+    @cached_property
+    def sync(self) -> CatalogSync:
+        from eventide.catalog import open_catalog
+        from eventide_core.service.maintenance.sync import CatalogSync
+
+        return CatalogSync(self.files, self.freshness, lambda: open_catalog(self.options, self.engine), self.options)
+
+    @cached_property
+    def metadata(self) -> MetadataTableUpkeep:
+        from eventide_core.service.state.metadata_table import MetadataTableUpkeep
+
+        return MetadataTableUpkeep(self.storage, self.files.metadata_table, self.options)
+
+    @cached_property
+    def metadata_rebuilder(self) -> MetadataRebuilder:
+        from eventide_core.service.maintenance.metadata_rebuild import MetadataRebuilder
+
+        return MetadataRebuilder(self.files, self.files.metadata_table, self._lock, self.clock)
+
+    @cached_property
+    def reader(self) -> ArrowSliceReader:
+        from eventide_adapters.format.merge.slice_reader import ArrowSliceReader
+
+        return ArrowSliceReader(self.storage)
+
+    @cached_property
+    def change_reader(self) -> ArrowChangeReader:
+        from eventide_adapters.format.merge.change_reader import ArrowChangeReader
+
+        return ArrowChangeReader(self.storage)
+
+    @cached_property
+    def bases(self) -> BaseContent:
+        from eventide_adapters.format.base_file.event_times import ParquetBaseContent
+
+        return ParquetBaseContent(self.storage)
+
+    @cached_property
+    def _log_content(self) -> LogContent:
+        from eventide_adapters.format.merge.log_content import ArrowLogContent
+
+        return ArrowLogContent(self.storage)
+
+    @cached_property
+    def _content_audit(self) -> ArrowContentAudit:
+        from eventide_adapters.format.merge.content_audit import ArrowContentAudit
+
+        return ArrowContentAudit(self.storage)
+
+    @cached_property
+    def _log_facts(self) -> LogFactsReader:
+        from eventide_core.service.facts.log_facts import LogFactsReader
+
+        return LogFactsReader(self._log_content, self.engine)
+
+    @cached_property
+    def _slice_facts(self) -> SliceFactsReader:
+        from eventide_core.service.compaction.slice_facts import SliceFactsReader
+
+        return SliceFactsReader(self._log_facts, self.options)
+
+    @cached_property
+    def _splits(self) -> SplitJudge:
+        from eventide_core.service.compaction.split_judge import SplitJudge
+
+        return SplitJudge(self._log_content, self.engine)
+
+    @cached_property
+    def _merger(self) -> ArrowSliceMerger:
+        from eventide_adapters.format.merge.slice_merger import ArrowSliceMerger
+
+        return ArrowSliceMerger(self.storage)
+
+    @cached_property
+    def _liveness(self) -> Liveness:
+        from eventide_core.service.state.liveness import Liveness
+
+        return Liveness(self.storage, self._heartbeats, self.clock, self.options)
 
 
 def assemble(
@@ -143,72 +339,18 @@ def assemble(
     owner = f"eventide {socket.gethostname()} {getpid()} {uuid4()}"
     lock = lock or open_lock(typed.get(LOCK_PROVIDER), storage, typed, clock, owner)
     heartbeats = FileHeartbeats(storage, typed, owner=new_uuid(), host=socket.gethostname(), pid=getpid())
-    return _application(storage, lock, heartbeats, engine, clock, typed, new_uuid)
-
-
-def _application(
-    storage: Storage,
-    lock: TableLock,
-    heartbeats: Heartbeats,
-    engine: Engine,
-    clock: Clock,
-    typed: Options,
-    new_uuid: Callable[[], str],
-) -> Application:
-    files = _table_files(storage, engine, clock, typed)
-    content, audit = ArrowLogContent(storage), ArrowContentAudit(storage)
-    facts = LogFactsReader(content, engine)
-    freshness = FreshnessReader(content, facts, engine, typed)
-    metadata = MetadataTableUpkeep(storage, files.metadata_table, typed)
-    liveness = Liveness(storage, heartbeats, clock, typed)
-    ownership = Ownership(lock, heartbeats, liveness)
-    splits = SplitJudge(content, engine)
-    runner = _compaction_runner(files, SliceFactsReader(facts, typed), splits, freshness, metadata, ownership, engine)
-    rollback = Rollback(files, metadata, lock, heartbeats, clock, typed)
-    cleaner = Cleaner(files, metadata, rollback, lock, heartbeats, clock, typed)
-    append = Append(files, metadata, rollback, lock, heartbeats, clock, typed, new_uuid)
-    savepoints = Savepoints(files, lock, clock)
-    verifier = Verifier(
-        files, FactsReader(files, freshness, audit, engine, liveness, typed), RecordsReader(audit, engine)
-    )
-    return Application(
-        storage=storage,
-        files=files,
-        scheduler=runner.scheduler,
-        runner=runner,
-        pending=PendingCompactions(files, runner, rollback, clock, typed),
-        rollback=rollback,
-        cleaner=cleaner,
-        archiver=Archiver(files, cleaner, lock, clock, typed),
-        savepoints=savepoints,
-        watermark_tags=WatermarkTags(savepoints, tag_schedule(typed)),
-        restorer=Restorer(files, metadata, lock, heartbeats, clock, typed),
-        append=append,
-        batches=BatchWriter(files, append),
-        queries=QueryService(files),
-        offending=OffendingRecordsReader(files, content, typed),
-        freshness=freshness,
-        verifier=verifier,
-        repairer=Repairer(files, verifier, audit, runner, lock, clock),
-        sync=CatalogSync(files, freshness, lambda: open_catalog(typed, engine), typed),
-        metadata=metadata,
-        metadata_rebuilder=MetadataRebuilder(files, files.metadata_table, lock, clock),
-        reader=ArrowSliceReader(storage),
-        change_reader=ArrowChangeReader(storage),
-        bases=ParquetBaseContent(storage),
-        metrics=open_sink(typed),
-        engine=engine,
-        clock=clock,
-        options=typed,
-    )
+    return Application(storage, lock, heartbeats, engine, clock, typed, new_uuid)
 
 
 def _table_files(storage: Storage, engine: Engine, clock: Clock, options: Options) -> TableFiles:
+    from eventide_adapters.format.metadata_table.table import HudiMetadataTable
+    from eventide_adapters.format.timeline.codec import HudiMetadataCodec
+
     return TableFiles(
         storage,
         HudiMetadataCodec(),
         HudiMetadataTable(storage, engine),
-        open_archived_timeline,
+        _archived_timeline,
         LocalEngine(_QUESTIONS_AT_ONCE),
         clock,
         _delete_marker(options),
@@ -216,32 +358,10 @@ def _table_files(storage: Storage, engine: Engine, clock: Clock, options: Option
     )
 
 
-def _compaction_runner(
-    files: TableFiles,
-    slice_facts: SliceFactsReader,
-    splits: SplitJudge,
-    freshness: FreshnessReader,
-    metadata: MetadataTableUpkeep,
-    ownership: Ownership,
-    engine: Engine,
-) -> CompactionRunner:
-    """The services that plan and run compactions."""
-    storage, lock, clock, options = files.storage, ownership.lock, files.clock, metadata.options
-    merger = ArrowSliceMerger(storage)
-    drafter = CompactionDrafter(files, splits, slice_facts, freshness, metadata, clock, options)
-    return CompactionRunner(
-        files,
-        CompactionScheduler(files, drafter, merger, engine, lock, clock, options),
-        Replanner(slice_facts, splits),
-        freshness,
-        metadata,
-        SliceCompactor(storage, merger),
-        engine,
-        ownership,
-        lock,
-        clock,
-        options,
-    )
+def _archived_timeline(storage: Storage, config: TableConfig) -> ArchivedTimeline:
+    from eventide_adapters.format.timeline.archived_lsm import open_archived_timeline
+
+    return open_archived_timeline(storage, config)
 
 
 def _delete_marker(options: Options) -> DeleteMarker | None:

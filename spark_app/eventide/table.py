@@ -1,46 +1,44 @@
 """The public API: one table with its writes, compaction by event time, four queries and freshness."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-import pyarrow as pa
-
 from eventide.bootstrap import Application, assemble
-from eventide.compaction_request import Overrides, compaction_request
 from eventide.formatting import sanitize
-from eventide.history import HistoryEntry, history
-from eventide.metrics import publish_metrics
-from eventide.notebook import html_facts
-from eventide.plan import Plan
-from eventide.report import Report, SliceCoverage, coverage, gather, render, write_page
-from eventide.show import TableDescription, describe
-from eventide.sync import sync_options, update_catalog
 from eventide.table_queries import TableQueries
-from eventide.table_service import TableService
 from eventide.table_tags import TableTags
-from eventide.writer import create_table, incoming_records
-from eventide_core.action.compaction_request import CompactionRequest
-from eventide_core.action.freshness import Freshness
-from eventide_core.action.pending_write import WriteResult
-from eventide_core.action.verification.result import Verification
 from eventide_core.config import SANITIZE_NAMES
 from eventide_core.errors import ConfigError, EventideError, NothingToDoError
 from eventide_core.ports import Engine, NoProgress, Progress
-from eventide_core.service.compaction.run import CompactionResult, Ended
-from eventide_core.service.maintenance.clean import CleanResult
-from eventide_core.service.maintenance.metadata_rebuild import RebuiltMetadataTable
-from eventide_core.service.maintenance.sync import SyncResult
-from eventide_core.service.repair.repair import RepairResult, UndoneRepair
-from eventide_core.service.state.table import TableState
-from eventide_core.table.event_time import Moment
-from eventide_core.table.metadata_table import MetadataTableStatus
 from eventide_core.table.write_shape import WriteOperation
 
+# A method imports what only it needs.
 if TYPE_CHECKING:
+    import pyarrow as pa
     from pyspark.sql import SparkSession
+
+    from eventide.history import HistoryEntry
+    from eventide.plan import Plan
+    from eventide.report import Report, SliceCoverage
+    from eventide.show import TableDescription
+    from eventide.table_service import TableService
+    from eventide_core.action.compaction_request import CompactionRequest
+    from eventide_core.action.freshness import Freshness
+    from eventide_core.action.pending_write import WriteResult
+    from eventide_core.action.verification.result import Verification
+    from eventide_core.service.compaction.run import CompactionResult, Ended
+    from eventide_core.service.maintenance.clean import CleanResult
+    from eventide_core.service.maintenance.metadata_rebuild import RebuiltMetadataTable
+    from eventide_core.service.maintenance.sync import SyncResult
+    from eventide_core.service.repair.repair import RepairResult, UndoneRepair
+    from eventide_core.service.state.table import TableState
+    from eventide_core.table.event_time import Moment
+    from eventide_core.table.metadata_table import MetadataTableStatus
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,8 +55,8 @@ class Table(TableQueries, TableTags):
         uri: str,
         options: Mapping[str, Any] | None = None,
         *,
-        engine: "SparkSession | Engine | None" = None,
-    ) -> "Table":
+        engine: SparkSession | Engine | None = None,
+    ) -> Table:
         """Opens the table at a URI or path. `options` are the keys of Hudi (`hoodie.*`), of eventide and of the storage.
 
         `engine` runs the tasks: a SparkSession, or threads of this process if omitted.
@@ -83,8 +81,8 @@ class Table(TableQueries, TableTags):
         version: int | None = None,
         sanitize: bool = False,
         options: Mapping[str, Any] | None = None,
-        engine: "SparkSession | Engine | None" = None,
-    ) -> "Table":
+        engine: SparkSession | Engine | None = None,
+    ) -> Table:
         """Creates an empty table and opens it. The default version is 9.
 
         `schema` is an Arrow or Spark schema, or an Avro schema as JSON. Of two records of a key, the one with the greater
@@ -99,6 +97,8 @@ class Table(TableQueries, TableTags):
         Raises ConfigError, also if the table exists, InvalidColumnNameError for a name that Avro can't hold, and
         UnsupportedTableError for a column of a type that Hudi doesn't have.
         """
+        from eventide.writer import create_table
+
         texts = {key: _text(value) for key, value in (options or {}).items()}
         if sanitize:
             texts[SANITIZE_NAMES] = "true"
@@ -154,6 +154,9 @@ class Table(TableQueries, TableTags):
         selects what is compacted, and the trigger whether a compaction is due (`plan.idle`). `align`, such as 1d or 1h,
         floors T to the start of a day or an hour in `time_zone` (UTC).
         """
+        from eventide.compaction_request import Overrides, compaction_request
+        from eventide.plan import Plan
+
         given = Overrides(before, data_latency_seconds, cut, link_mode, align, time_zone)
         request = compaction_request(self.options, given)
         return Plan(request, self._application.scheduler.plan(request), self._application.offending.read)
@@ -177,7 +180,7 @@ class Table(TableQueries, TableTags):
         link_mode: str | None = None,
         align: str | None = None,
         time_zone: str | None = None,
-        engine: "SparkSession | Engine | None" = None,
+        engine: SparkSession | Engine | None = None,
         progress: Progress | None = None,
     ) -> CompactionResult:
         """Schedules and runs the compaction of `plan`, or of the other arguments, which are those of `plan_compaction`.
@@ -189,6 +192,8 @@ class Table(TableQueries, TableTags):
         Raises NothingToDoError if the trigger is not due, or if there is nothing to compact; `plan.idle` says so
         beforehand. Raises BusyError while another process runs a compaction.
         """
+        from eventide.compaction_request import Overrides, compaction_request
+
         given = Overrides(before, data_latency_seconds, cut, link_mode, align, time_zone)
         if plan is not None and given != Overrides():
             raise ConfigError("pass either a plan, or its arguments")
@@ -207,7 +212,7 @@ class Table(TableQueries, TableTags):
             raise NothingToDoError(f"{self.uri}: {scheduled.idle}; nothing was written")
         return replace(result, ended=ended)
 
-    def resume(self, *, engine: "SparkSession | Engine | None" = None, progress: Progress | None = None) -> Ended:
+    def resume(self, *, engine: SparkSession | Engine | None = None, progress: Progress | None = None) -> Ended:
         """Completes or rolls back what dead runs of eventide left, as `compact` does first, and returns what it did.
 
         It runs a pending compaction of eventide, also one that was scheduled but not started. It rolls back a compaction
@@ -224,7 +229,7 @@ class Table(TableQueries, TableTags):
         self,
         instant: str,
         *,
-        engine: "SparkSession | Engine | None" = None,
+        engine: SparkSession | Engine | None = None,
         progress: Progress | None = None,
         force: bool = False,
     ) -> CompactionResult:
@@ -233,6 +238,9 @@ class Table(TableQueries, TableTags):
         With `force`, it takes over a plan that another engine has started. Nothing shows whether that engine is alive: use
         it only if you know that its process is dead. Without `force`, such a plan raises BusyError.
         """
+        from eventide.metrics import publish_metrics
+        from eventide.sync import update_catalog
+
         application = self._application if engine is None else self._on(engine)
         result = application.runner.execute(instant, progress or NoProgress(), may_take_over=force)
         publish_metrics(application)
@@ -264,6 +272,9 @@ class Table(TableQueries, TableTags):
 
     def service(self, *, cut: str | None = None, link_mode: str | None = None) -> TableService:
         """The table service. The options set its strategy, its trigger, and T or the data latency."""
+        from eventide.compaction_request import Overrides, compaction_request
+        from eventide.table_service import TableService
+
         return TableService(
             self._application, compaction_request(self.options, Overrides(cut=cut, link_mode=link_mode))
         )
@@ -283,7 +294,7 @@ class Table(TableQueries, TableTags):
         self,
         *,
         deep: bool = False,
-        engine: "SparkSession | Engine | None" = None,
+        engine: SparkSession | Engine | None = None,
         progress: Progress | None = None,
     ) -> Verification:
         """Checks the invariants of the table. The answer lists damage, and what was not checked. Writes nothing.
@@ -299,7 +310,7 @@ class Table(TableQueries, TableTags):
         *checks: str,
         deep: bool = False,
         apply: bool = False,
-        engine: "SparkSession | Engine | None" = None,
+        engine: SparkSession | Engine | None = None,
         progress: Progress | None = None,
     ) -> RepairResult:
         """Lists the repairs of what `verify` finds; with `apply`, makes them under the table lock.
@@ -325,7 +336,7 @@ class Table(TableQueries, TableTags):
         return found if found.partitions else None
 
     def rebuild_metadata_table(
-        self, indexes: Sequence[str] | None = None, *, engine: "SparkSession | Engine | None" = None
+        self, indexes: Sequence[str] | None = None, *, engine: SparkSession | Engine | None = None
     ) -> RebuiltMetadataTable:
         """Makes Hudi's metadata table anew, also where there is none: `files`, and the `indexes`.
 
@@ -341,7 +352,7 @@ class Table(TableQueries, TableTags):
         *,
         database: str | None = None,
         name: str | None = None,
-        engine: "SparkSession | Engine | None" = None,
+        engine: SparkSession | Engine | None = None,
     ) -> SyncResult:
         """Updates a catalog: the `_ro` and `_rt` tables, partitions, schema and freshness. Writes only what has changed.
 
@@ -350,6 +361,8 @@ class Table(TableQueries, TableTags):
         CatalogError if the catalog fails, DatabaseNotFoundError, ConfigError, and RefusedError if another table has the
         name.
         """
+        from eventide.sync import sync_options
+
         options = sync_options(self.options, catalog, database, name)
         asked = self._application.engine if engine is None else _engine(engine)
         return assemble(self.uri, options, engine=asked, storage=self._application.storage).sync.sync()
@@ -358,6 +371,8 @@ class Table(TableQueries, TableTags):
         return f"<Table {self.uri}: {', '.join(value for _, value in self._facts())}>"
 
     def _repr_html_(self) -> str:
+        from eventide.notebook import html_facts
+
         return html_facts(self.uri, self._facts())
 
     def _facts(self) -> tuple[tuple[str, str], ...]:
@@ -390,6 +405,8 @@ class Table(TableQueries, TableTags):
 
     def history(self, limit: int | None = None) -> tuple[HistoryEntry, ...]:
         """The actions of the active timeline, newest first: commits, compactions, cleans, and what is pending."""
+        from eventide.history import history
+
         return history(self.state(), limit)
 
     def state(self) -> TableState:
@@ -398,10 +415,14 @@ class Table(TableQueries, TableTags):
 
     def describe(self) -> TableDescription:
         """Settings, timeline, pending actions, and the files of each slice with the event times of its log files."""
+        from eventide.show import describe
+
         return describe(self._application)
 
     def publish_metrics(self) -> None:
         """Measures the table, and sends the metrics to the sink of `hoodie.metrics.*`. A compaction does so by itself."""
+        from eventide.metrics import publish_metrics
+
         publish_metrics(self._application)
 
     def report(self, path: str | Path) -> Report:
@@ -409,28 +430,36 @@ class Table(TableQueries, TableTags):
 
         Raises ConfigError if the file can't be written.
         """
+        from eventide.report import gather, render, write_page
+
         found = gather(self._application)
         write_page(Path(path), render(found))
         return found
 
     def coverage(self, plan: Plan | None = None) -> tuple[SliceCoverage, ...]:
         """The event times in each file of each slice. Log files that `plan` merges are marked."""
+        from eventide.report import coverage
+
         return coverage(self._application, merged=frozenset() if plan is None else plan.merged_log_files)
 
     def _write(self, operation: WriteOperation, records: Any, progress: Progress | None) -> WriteResult:
+        from eventide.writer import incoming_records
+
         incoming = incoming_records(self._application, operation, records)
         return self._application.append.write(operation, incoming, progress or NoProgress())
 
-    def _on(self, engine: "SparkSession | Engine") -> Application:
+    def _on(self, engine: SparkSession | Engine) -> Application:
         return assemble(self.uri, self.options, engine=_engine(engine), storage=self._application.storage)
 
 
 def _schedule(application: Application, request: CompactionRequest, *, is_for_later: bool) -> Plan:
+    from eventide.plan import Plan
+
     draft = application.scheduler.schedule(request, is_for_later=is_for_later)
     return Plan(request, draft, application.offending.read)
 
 
-def _engine(engine: "SparkSession | Engine") -> Engine:
+def _engine(engine: SparkSession | Engine) -> Engine:
     if isinstance(engine, Engine):
         return engine
     # Imported here: reading and planning work where pyspark is not installed.

@@ -1,16 +1,20 @@
 """The four queries of a table: now, or as of an instant, a watermark or a tag."""
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from functools import partial
+from typing import TYPE_CHECKING
 
 from eventide.bootstrap import Application
 from eventide.options.queries import INCREMENTAL_FORMAT, IncrementalFormat
-from eventide.reader import Rows
-from eventide_core.action.watermark_view import PublishedView
 from eventide_core.errors import ConfigError
-from eventide_core.service.facts.watermark_views import readable_views
 from eventide_core.table.event_time import Moment, parse_threshold
-from eventide_core.table.slice_read import QueryPlan
+
+if TYPE_CHECKING:
+    from eventide.reader import Rows
+    from eventide_core.action.watermark_view import PublishedView
+    from eventide_core.table.slice_read import QueryPlan
 
 
 class TableQueries:
@@ -43,6 +47,8 @@ class TableQueries:
 
     def watermarks(self) -> tuple[PublishedView, ...]:
         """The compactions whose read-optimized view can still be read, earliest first."""
+        from eventide_core.service.facts.watermark_views import readable_views
+
         return readable_views(self._application.state())
 
     def as_of(self, instant: str) -> Rows:
@@ -65,6 +71,8 @@ class TableQueries:
         The columns are Hudi's: `op` (i, u, or d), `ts_ms` (the instant), and `before` and `after`, the row as JSON. Raises
         CleanedHistoryError if the files of that time have been cleaned.
         """
+        from eventide.reader import Rows
+
         application = self._application
         plan = partial(application.queries.changes, begin, end)
         return Rows(plan(), application.change_reader, application.engine, plan)
@@ -77,5 +85,7 @@ class TableQueries:
         return self._application.queries.settled_until()
 
     def _rows(self, plan: Callable[[], QueryPlan]) -> Rows:
+        from eventide.reader import Rows
+
         application = self._application
         return Rows(plan(), application.reader, application.engine, plan, application.files.config)

@@ -1,10 +1,16 @@
 """Savepoints of a table, and their tags."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from eventide.bootstrap import Application
 from eventide_core.errors import ConfigError
-from eventide_core.service.rollback.savepoint import Tag
 from eventide_core.table.event_time import parse_threshold
-from eventide_core.table.savepoint_metadata import SavepointMetadata
+
+if TYPE_CHECKING:
+    from eventide_core.service.rollback.savepoint import Tag
+    from eventide_core.table.savepoint_metadata import SavepointMetadata
 
 
 class TableTags:

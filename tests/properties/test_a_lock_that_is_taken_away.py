@@ -72,10 +72,9 @@ def compact(application: Application) -> None:
 def process(table: LivingTable, numbers: frozenset[int]) -> tuple[Application, TakenAway]:
     application = table.bench.process()
     lock = TakenAway(application.runner.lock, table.bench.storage, numbers)
-    scheduler = replace(application.scheduler, lock=lock)
-    return replace(
-        application, scheduler=scheduler, runner=replace(application.runner, lock=lock, scheduler=scheduler)
-    ), lock
+    application.scheduler = replace(application.scheduler, lock=lock)
+    application.runner = replace(application.runner, lock=lock, scheduler=application.scheduler)
+    return application, lock
 
 
 def written(version: int) -> LivingTable:

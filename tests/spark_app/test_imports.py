@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import click
+import pyarrow as pa
 import pytest
 
 import eventide
@@ -33,12 +34,39 @@ def test_a_start_imports_no_library(words: tuple[str, ...]) -> None:
     assert not _imported(*words) & _HEAVY
 
 
+_USE_CASES = {
+    "eventide.report",
+    "eventide.table_service",
+    "eventide.writer",
+    "eventide_adapters.format.metadata_table.update",
+    "eventide_adapters.format.write.record_writer",
+    "eventide_core.service.compaction.run",
+    "eventide_core.service.maintenance.clean",
+    "eventide_core.service.repair.repair",
+    "eventide_core.service.verification.verify",
+    "eventide_core.service.write.append",
+}
+
+
 @pytest.mark.parametrize("verb", ["show", "freshness"])
 def test_a_look_at_a_table_imports_neither_pandas_nor_spark(verb: str, tmp_path: Path) -> None:
     table = golden.unpack("v9_event_bucket", tmp_path)
     found = _imported("-m", "eventide", verb, str(table), "--output", "json")
     assert "pyarrow" in found
     assert not found & {"pandas.core", "pyspark", "rich.console", "sqlglot", "fsspec"}
+    assert not found & _USE_CASES
+
+
+def test_a_table_whose_headers_answer_needs_no_arrow(tmp_path: Path) -> None:
+    table = tmp_path / "trips"
+    rows = pa.table({"id": ["a"], "at": [1_700_000_000_000]})
+    opened = eventide.Table.create(str(table), schema=rows.schema, record_key="id", event_time="at")
+    for _ in range(2):
+        opened.upsert(rows)
+    found = _imported("-m", "eventide", "show", str(table), "--output", "json")
+    assert "eventide_adapters.format.merge.log_content" in found
+    assert not found & {"numpy", "pyarrow"}
+    assert not found & _USE_CASES
 
 
 def test_pyarrow_still_finds_pandas_after_a_run_that_spared_it() -> None:

@@ -1,4 +1,4 @@
-"""Opens the table lock of a provider, by its name."""
+"""Opens the table lock of a provider, by its name. Imports only that provider."""
 
 from collections.abc import Callable
 from contextlib import suppress
@@ -7,11 +7,7 @@ from typing import Final
 
 import xxhash
 
-from eventide_adapters.lock.dynamodb_based import DynamoDBBasedLock
 from eventide_adapters.lock.file_system_based import FileSystemBasedLock
-from eventide_adapters.lock.hivemetastore_based import HiveMetastoreBasedLock
-from eventide_adapters.lock.storage_based import StorageBasedLock
-from eventide_adapters.lock.zookeeper_based import ZookeeperBasedLock
 from eventide_core.config import (
     DYNAMODB_PARTITION_KEY,
     LOCK_BASE_PATH,
@@ -50,17 +46,29 @@ def open_lock(provider: str | None, storage: Storage, options: Options, clock: C
     if provider in _FILE_SYSTEM_BASED:
         return FileSystemBasedLock(storage, options, clock, owner)
     if provider in _STORAGE_BASED:
+        from eventide_adapters.lock.storage_based import StorageBasedLock
+
         return StorageBasedLock(storage, options, clock, owner)
     if provider in _METASTORE_BASED:
+        from eventide_adapters.lock.hivemetastore_based import HiveMetastoreBasedLock
+
         return HiveMetastoreBasedLock(options, clock, owner)
     if provider in _ZOOKEEPER_BASED:
+        from eventide_adapters.lock.zookeeper_based import ZookeeperBasedLock
+
         return ZookeeperBasedLock(lambda: _zookeeper_path(storage, options), options, owner)
     if provider in _ZOOKEEPER_IMPLICIT:
+        from eventide_adapters.lock.zookeeper_based import ZookeeperBasedLock
+
         hashed = _path_hash(storage, options)
         return ZookeeperBasedLock(lambda: f"/tmp/{hashed}/{_IMPLICIT_ZOOKEEPER_KEY}", options, owner)
     if provider in _DYNAMODB_BASED:
+        from eventide_adapters.lock.dynamodb_based import DynamoDBBasedLock
+
         return DynamoDBBasedLock(lambda: _table_name(DYNAMODB_PARTITION_KEY, storage, options), options, clock, owner)
     if provider in _DYNAMODB_IMPLICIT:
+        from eventide_adapters.lock.dynamodb_based import DynamoDBBasedLock
+
         hashed = _path_hash(storage, options)
         return DynamoDBBasedLock(lambda: hashed, options, clock, owner)
     if ":" in provider:

@@ -17,7 +17,6 @@ import os
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
-from xml.etree import ElementTree
 
 from eventide_adapters.storage.secret_texts import refuse_user_info
 from eventide_core.config.option import TEXT, Option, Options, choice, whole_number
@@ -156,6 +155,8 @@ def _site(directory: str | None) -> dict[str, str]:
     path = Path(directory or "", "hdfs-site.xml")
     if directory is None or not path.exists():
         return {}
+    from xml.etree import ElementTree
+
     try:
         properties = ElementTree.parse(path).iter("property")
         return {p.findtext("name", "").strip(): p.findtext("value", "").strip() for p in properties}

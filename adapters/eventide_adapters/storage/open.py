@@ -7,7 +7,6 @@ import re
 from collections.abc import Mapping
 
 from eventide_adapters.storage.local import LocalStorage
-from eventide_adapters.storage.memory import MemoryStorage
 from eventide_adapters.storage.objects import FSSPEC, UNSAFE_WRITES
 from eventide_adapters.storage.paths import checked_directory, checked_path
 from eventide_adapters.storage.secret_texts import without_secrets
@@ -46,6 +45,8 @@ def open_storage(uri: str, options: Options) -> Storage:
             )
         match scheme[1].lower():
             case "memory" if name:
+                from eventide_adapters.storage.memory import MemoryStorage
+
                 return MemoryStorage(name)
             case "s3" | "s3a" if _BUCKET.fullmatch(authority):
                 return _open_s3(uri, authority, path, options)

@@ -3,7 +3,10 @@
 import sys
 from collections.abc import Sequence
 from importlib.abc import MetaPathFinder
+from importlib.machinery import ModuleSpec
+from importlib.util import find_spec
 from types import ModuleType
+from typing import Any
 
 _claimed: list[bool] = []
 
@@ -17,10 +20,17 @@ def spare_pandas() -> None:
     """Hides pandas while pyarrow looks for it, which it does once, with the first array of Python values.
 
     A run on the local engine creates no DataFrame, and importing pandas takes longer than most verbs. If pyarrow needs
-    pandas later, it looks again.
+    pandas later, it looks again. If pyarrow is not imported yet, this happens when it is.
     """
     if not _claimed or "pandas" in sys.modules:
         return
+    if "pyarrow" in sys.modules:
+        _look_without_pandas()
+    elif not any(isinstance(finder, _FirstLook) for finder in sys.meta_path):
+        sys.meta_path.insert(0, _FirstLook())
+
+
+def _look_without_pandas() -> None:
     import pyarrow
 
     nowhere = _NoPandas()
@@ -29,6 +39,30 @@ def spare_pandas() -> None:
         pyarrow.array([])
     finally:
         sys.meta_path.remove(nowhere)
+
+
+class _FirstLook(MetaPathFinder):
+    """Finds pyarrow as the next finders do, and lets it look for pandas as soon as it is imported."""
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        del path, target
+        if fullname != "pyarrow":
+            return None
+        sys.meta_path.remove(self)
+        spec = find_spec(fullname)
+        if spec is not None and spec.loader is not None:
+            run: Any = spec.loader.exec_module
+
+            def run_and_look(module: ModuleType) -> None:
+                run(module)
+                if "pandas" not in sys.modules:
+                    _look_without_pandas()
+
+            loader: Any = spec.loader
+            loader.exec_module = run_and_look
+        return spec
 
 
 class _NoPandas(MetaPathFinder):

@@ -13,15 +13,18 @@ touch; and a dictionary string that many rows refer to. In these cases the limit
 `spark.executor.pyspark.memory`). If the process exceeds it, the same error is raised.
 """
 
+from __future__ import annotations
+
 import errno
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Final
-
-import pyarrow.parquet as pq
+from typing import TYPE_CHECKING, Final
 
 from eventide_core.errors import EventideError, MachineResourcesError, ResourceLimitError
+
+if TYPE_CHECKING:
+    import pyarrow.parquet as pq
 
 _LACKS: Final = (errno.EAGAIN, errno.ENOMEM, errno.EMFILE, errno.ENFILE)
 _LACK_OF_THREADS: Final = ("can't start new thread", os.strerror(errno.EAGAIN))

@@ -21,18 +21,18 @@ from __future__ import annotations
 
 from functools import lru_cache
 from importlib import import_module
-from typing import Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
-import pyarrow as pa
-import pyarrow.compute as pc
-
-from eventide_adapters.format.avro.schema import RECORD_KEY
 from eventide_core.config import Options
 from eventide_core.config.option import NAMES, Option
 from eventide_core.errors import ConfigError, EventideError, RecordMergerError
 from eventide_core.table.custom_merger import CustomMerger, CustomMergers
 from eventide_core.table.merge_config import MERGERS_OPTION
 from eventide_core.table.record_order import MergeRule
+
+# The option is declared here, and every run reads the options: Arrow is imported with the first record.
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 RECORD_MERGERS = Option(
     MERGERS_OPTION,
@@ -42,6 +42,7 @@ RECORD_MERGERS = Option(
     "commas between. The strategy ID is the table's `hoodie.record.merge.strategy.id`.",
     otherwise="none",
 )
+
 _DELETE_RULES: Final = (MergeRule.COMMIT_TIME_ORDERING, MergeRule.EVENT_TIME_ORDERING)
 
 
@@ -102,6 +103,8 @@ def load(name: str) -> RecordMerger:
 
 def merge_rows(merger: CustomMerger, older: pa.Table, newer: pa.Table) -> pa.Table:
     """The records that these pairs become. Raises RecordMergerError if the merger fails or its result doesn't fit."""
+    import pyarrow as pa
+
     if not len(newer):
         return newer
     try:
@@ -120,6 +123,11 @@ def merge_rows(merger: CustomMerger, older: pa.Table, newer: pa.Table) -> pa.Tab
 
 def _misfit(result: Any, newer: pa.Table) -> str | None:
     """Why a result is none for these records; None if it is."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    from eventide_adapters.format.avro.schema import RECORD_KEY
+
     if not isinstance(result, pa.Table):
         return f"{type(result).__name__}, not a pyarrow.Table"
     if len(result) != len(newer):

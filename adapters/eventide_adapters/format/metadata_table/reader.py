@@ -22,8 +22,6 @@ from eventide_adapters.format.log_file.delete_block import decode_delete_block
 from eventide_adapters.format.metadata_table.hfile import HFile
 from eventide_adapters.format.metadata_table.merged import Source
 from eventide_adapters.format.metadata_table.records import Value, decode_value
-from eventide_adapters.format.timeline.archived_log import LogArchivedTimeline
-from eventide_adapters.format.timeline.archived_lsm import LsmArchivedTimeline
 from eventide_adapters.format.timeline.codec import HudiMetadataCodec
 from eventide_core.errors import (
     CorruptBaseFileError,
@@ -106,6 +104,10 @@ class MetadataTableReader:
     @property
     def archive(self) -> ArchivedTimeline:
         """The archived timeline of the metadata table. Reads nothing yet."""
+        # Only services that follow the archive need its reader.
+        from eventide_adapters.format.timeline.archived_log import LogArchivedTimeline
+        from eventide_adapters.format.timeline.archived_lsm import LsmArchivedTimeline
+
         if self.slices_by_completion_time:
             return LsmArchivedTimeline(self.storage, self.archive_path)
         return LogArchivedTimeline(self.storage, self.archive_path)

@@ -23,19 +23,8 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from eventide_adapters.format.metadata_table.bootstrap import MetadataTableBootstrap
-from eventide_adapters.format.metadata_table.compaction import (
-    HudiMetadataCompaction,
-    delta_commits_since_compaction,
-    last_compaction,
-)
-from eventide_adapters.format.metadata_table.file_contents import FileContents
-from eventide_adapters.format.metadata_table.key_index import HudiKeyIndex
-from eventide_adapters.format.metadata_table.old_slices import earliest_needed, remove_old_slices
-from eventide_adapters.format.metadata_table.reader import MetadataTableReader
-from eventide_adapters.format.metadata_table.record_index import check_record_index
 from eventide_adapters.format.metadata_table.records import (
     ALL_PARTITIONS_KEY,
     BLOOM_FILTERS,
@@ -50,7 +39,6 @@ from eventide_adapters.format.metadata_table.records import (
     merged_files,
     partition_of,
 )
-from eventide_adapters.format.metadata_table.update import HudiMetadataUpdate, read_ahead
 from eventide_core.errors import BusyError, MetadataTableBusyError, RecordDecodeError, UnsupportedTableError
 from eventide_core.ports import (
     Engine,
@@ -69,6 +57,11 @@ from eventide_core.table.file_name import LogFileName
 from eventide_core.table.instant import Action, Instant, State
 from eventide_core.table.metadata_table import MetadataTableStatus
 from eventide_core.table.table_path import METADATA_DIRECTORY
+
+# A method imports what only it needs: most verbs need no metadata table, or its list of files alone.
+if TYPE_CHECKING:
+    from eventide_adapters.format.metadata_table.key_index import HudiKeyIndex
+    from eventide_adapters.format.metadata_table.reader import MetadataTableReader
 
 _BY_FILE: Final = frozenset((FILES, BLOOM_FILTERS))
 _BY_RANGE: Final = frozenset((COLUMN_STATS, PARTITION_STATS))
@@ -98,47 +91,57 @@ class HudiMetadataTable:
     engine: Engine | None = None
 
     def partitions(self) -> tuple[str, ...]:
-        return MetadataTableReader.load(self.storage).partitions
+        return _reader(self.storage).partitions
 
     def check(self, rows: RowChange) -> None:
         self._checked(rows)
 
     def listing(self, instants: Collection[str]) -> Mapping[str, Mapping[str, int]] | None:
-        reader = MetadataTableReader.load(self.storage)
+        reader = _reader(self.storage)
         followed = {i.requested_time for i in reader.timeline.completed}
         if FILES not in reader.partitions or FILES in reader.building or not followed.issuperset(instants):
             return None
         return _read_files(reader)
 
     def record_index(self, instants: Collection[str]) -> HudiKeyIndex | None:
-        reader = MetadataTableReader.load(self.storage)
+        from eventide_adapters.format.metadata_table.key_index import HudiKeyIndex
+
+        reader = _reader(self.storage)
         return HudiKeyIndex.of(reader) if all(map(reader.timeline.is_completed, instants)) else None
 
     def read_files(self) -> Mapping[str, Mapping[str, int]]:
         """The committed files of each partition with their sizes, even if the metadata table lacks later commits."""
-        return _read_files(MetadataTableReader.load(self.storage))
+        return _read_files(_reader(self.storage))
 
     def read_ahead(self, changes: FileChanges) -> FileAnswers:
+        from eventide_adapters.format.metadata_table.file_contents import FileContents
+        from eventide_adapters.format.metadata_table.update import read_ahead
+
         contents = FileContents(self.storage, self.engine)
         read_ahead(self._checked(changes.rows), changes, contents)
         return contents.known
 
     def prepare(self, instant: str, changes: FileChanges, known: FileAnswers = MappingProxyType({})) -> MetadataUpdate:
+        from eventide_adapters.format.metadata_table.file_contents import FileContents
+        from eventide_adapters.format.metadata_table.update import HudiMetadataUpdate
+
         contents = FileContents.beginning_with(self.storage, self.engine, known)
         return HudiMetadataUpdate.of(self._checked(changes.rows), instant, changes, contents)
 
     def make(self, new: NewMetadataTable) -> None:
+        from eventide_adapters.format.metadata_table.bootstrap import MetadataTableBootstrap
+
         MetadataTableBootstrap(self.storage, self.engine, new).run()
 
     def reflects(self, changes: FileChanges) -> bool:
         keys = {files_key(partition) for partition in (*changes.removed, *(file.partition for file in changes.added))}
-        listed = _read_files(MetadataTableReader.load(self.storage), keys)
+        listed = _read_files(_reader(self.storage), keys)
         return all(listed.get(file.partition, {}).get(file.name) == file.size for file in changes.added) and not any(
             name in listed.get(partition, {}) for partition, names in changes.removed.items() for name in names
         )
 
     def files_of(self, instant: str) -> MetadataFiles | None:
-        reader = MetadataTableReader.load(self.storage)
+        reader = _reader(self.storage)
         found = reader.timeline.find(instant)
         if found is None:
             return None
@@ -150,29 +153,42 @@ class HudiMetadataTable:
         )
 
     def status(self) -> MetadataTableStatus:
-        reader = MetadataTableReader.load(self.storage)
+        from eventide_adapters.format.metadata_table.compaction import delta_commits_since_compaction, last_compaction
+
+        reader = _reader(self.storage)
         return MetadataTableStatus(
             reader.partitions, delta_commits_since_compaction(reader), last_compaction(reader) or None
         )
 
     def begun_compaction(self) -> MetadataCompaction | None:
-        return HudiMetadataCompaction.pending(MetadataTableReader.load(self.storage))
+        from eventide_adapters.format.metadata_table.compaction import HudiMetadataCompaction
+
+        return HudiMetadataCompaction.pending(_reader(self.storage))
 
     def due_compaction(self, delta_commits_max: int, moment: str) -> MetadataCompaction | None:
-        return HudiMetadataCompaction.due(MetadataTableReader.load(self.storage), delta_commits_max, moment)
+        from eventide_adapters.format.metadata_table.compaction import HudiMetadataCompaction
+
+        return HudiMetadataCompaction.due(_reader(self.storage), delta_commits_max, moment)
 
     def remove_old_slices(self, lease: Lease) -> None:
-        remove_old_slices(MetadataTableReader.load(self.storage), lease)
+        from eventide_adapters.format.metadata_table.old_slices import remove_old_slices
+
+        remove_old_slices(_reader(self.storage), lease)
 
     def own_timeline(self) -> MetadataTimeline:
-        reader = MetadataTableReader.load(self.storage)
+        reader = _reader(self.storage)
         return MetadataTimeline(reader.timeline, reader.timeline_path, reader.archive)
 
     def earliest_needed(self) -> str:
-        return earliest_needed(MetadataTableReader.load(self.storage))
+        from eventide_adapters.format.metadata_table.old_slices import earliest_needed
+
+        return earliest_needed(_reader(self.storage))
 
     def _checked(self, rows: RowChange) -> MetadataTableReader:
-        reader = MetadataTableReader.load(self.storage)
+        from eventide_adapters.format.metadata_table.compaction import HudiMetadataCompaction
+        from eventide_adapters.format.metadata_table.record_index import check_record_index
+
+        reader = _reader(self.storage)
         unkept = [partition for partition in reader.partitions if not _is_kept(partition, rows)]
         if unkept or FILES not in reader.partitions:
             raise UnsupportedTableError(
@@ -211,6 +227,12 @@ class HudiMetadataTable:
                     "metadata table (eventide.metadata.table=drop): the next write of Hudi builds it again"
                 )
         return found
+
+
+def _reader(storage: Storage) -> MetadataTableReader:
+    from eventide_adapters.format.metadata_table.reader import MetadataTableReader
+
+    return MetadataTableReader.load(storage)
 
 
 def _read_files(reader: MetadataTableReader, keys: Collection[str] | None = None) -> dict[str, dict[str, int]]:

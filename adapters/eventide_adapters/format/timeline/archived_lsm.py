@@ -12,24 +12,15 @@
 4. Texts are read as dictionaries, so that a text in many rows uses memory once. A text that is too long is refused.
 """
 
+from __future__ import annotations
+
 import io
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any, Final
-
-import pyarrow as pa
-import pyarrow.parquet as pq
+from typing import TYPE_CHECKING, Any, Final
 
 from eventide_adapters.format.avro.reading_limits import INSTANTS_A_BYTE_MAX, check_parquet, within_memory
-from eventide_adapters.format.timeline.archived_log import LogArchivedTimeline
-from eventide_adapters.format.timeline.archived_lsm_writer import (
-    SCHEMA,
-    append_actions,
-    encode_rows,
-    publish,
-    remove_old,
-)
 from eventide_adapters.format.timeline.codec import HudiMetadataCodec, read_json
 from eventide_adapters.format.timeline.document import corrupt
 from eventide_core.errors import EventideError, MissingFileError
@@ -46,6 +37,11 @@ from eventide_core.table.archived_timeline import (
 from eventide_core.table.commit_metadata import CommitMetadata
 from eventide_core.table.instant import WRITE_ACTIONS, Action, Instant, State
 from eventide_core.table.table_config import TableConfig
+
+# Most tables have no archived instants, and most verbs don't read them: Arrow is imported with the first file.
+if TYPE_CHECKING:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
 
 _FIRST_LSM_VERSION: Final = 8
 _TIMES: Final = ("instantTime", "completionTime", "action")
@@ -129,6 +125,8 @@ class LsmArchivedTimeline:
             raise corrupt(f"below {self.directory}", f"is missing, but the manifest names it ({error})") from None
 
     def append(self, actions: Sequence[ArchivedAction]) -> None:
+        from eventide_adapters.format.timeline.archived_lsm_writer import append_actions
+
         self.refresh()
         files = self._manifest()
         times = [action.completed.requested_time for action in actions]
@@ -145,6 +143,8 @@ class LsmArchivedTimeline:
             self.refresh()
 
     def merge(self, limits: MergeLimits, lease: Lease) -> None:
+        from eventide_adapters.format.timeline.archived_lsm_writer import encode_rows, publish, remove_old
+
         level = 0
         self.refresh()
         while chosen := files_to_merge([(file, self._size(file)) for file in self._manifest()], level, limits):
@@ -172,6 +172,8 @@ class LsmArchivedTimeline:
 
     def _rows(self, path: str) -> Iterator[pa.Table]:
         """All columns of a file, by row group."""
+        from eventide_adapters.format.timeline.archived_lsm_writer import SCHEMA
+
         with _open(self.storage, path) as file:
             names = file.schema_arrow.names
             absent = [name for name in SCHEMA.names if name not in names]
@@ -252,6 +254,9 @@ class LsmArchivedTimeline:
 @contextmanager
 def _open(storage: Storage, path: str) -> Iterator[pq.ParquetFile]:
     """Opens the file, and converts Arrow's errors into CorruptTimelineError. Raises ResourceLimitError."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
     place = f"timeline file {path}"
     try:
         with storage.open_input(path) as stream, within_memory(place):
@@ -277,6 +282,8 @@ def _times(file: pq.ParquetFile, group: int, path: str) -> list[dict[str, Any]]:
 
 
 def _read(file: pq.ParquetFile, group: int, columns: tuple[str, ...], path: str) -> pa.Table:
+    import pyarrow as pa
+
     found: Mapping[str, pa.DataType] = dict(zip(file.schema_arrow.names, file.schema_arrow.types, strict=True))
     for name in columns:
         wanted = pa.dictionary(pa.int32(), pa.binary() if name == _METADATA else pa.string())
@@ -302,4 +309,6 @@ def open_archived_timeline(storage: Storage, config: TableConfig) -> ArchivedTim
     """
     if config.version >= _FIRST_LSM_VERSION:
         return LsmArchivedTimeline(storage, config.archive_path)
+    from eventide_adapters.format.timeline.archived_log import LogArchivedTimeline
+
     return LogArchivedTimeline(storage, config.archive_path)

@@ -14,7 +14,7 @@
 """
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Final
 
 from eventide_core.action.slice_selection import LogFacts
@@ -46,11 +46,13 @@ def from_stats(
                 said[stat.path] = None if teller is None or stat.path in said else (teller, stat)
     found: dict[str, LogFacts] = {}
     for log, paths in places.values():
-        tellers = (pair for path in paths if (pair := said.get(path)) is not None)
-        chain = tuple(tellers)
-        facts = next((facts for teller, stat in chain if (facts := teller.facts(stat, log)) is not None), None)
-        if facts is not None:
-            found[log.path] = replace(facts, needs_check=not any(teller.is_writer for teller, _ in chain))
+        chain = [pair for path in paths if (pair := said.get(path)) is not None]
+        needs_check = not any(teller.is_writer for teller, _ in chain)
+        for teller, stat in chain:
+            facts = teller.facts(stat, log, needs_check=needs_check)
+            if facts is not None:
+                found[log.path] = facts
+                break
     return found
 
 
@@ -78,7 +80,7 @@ class _Teller:
         deletes: Mapping[str, int] = {} if published is None else published.deletes
         return cls(frozenset({time}), named is not None, WRITER_KEY in commit.extra_metadata, deletes)
 
-    def facts(self, stat: WriteStat, log: LogFile) -> LogFacts | None:
+    def facts(self, stat: WriteStat, log: LogFile, *, needs_check: bool) -> LogFacts | None:
         event_times = stat.event_time_range
         if event_times is None or stat.file_size_bytes != log.size:
             return None
@@ -90,7 +92,7 @@ class _Teller:
             self.instants,
             stat.num_deletes or self.deletes.get(stat.path, 0),
             rolled_back=_NOTHING,
-            needs_check=True,
+            needs_check=needs_check,
             has_merged_block=False,
             uncompacted=event_times,
         )
