@@ -283,7 +283,12 @@ def test_hudi_continues_with_an_updated_metadata_table(case: Case, tmp_path: Pat
         pytest.param(
             CASES[0], "metadata/.*{instant}.deltacommit$", id="version 6, before its delta commit", marks=BROAD
         ),
-        pytest.param(CASES[1], r"metadata/.*{instant}_[0-9]+\.deltacommit$", id="version 9, before its delta commit"),
+        pytest.param(
+            CASES[1],
+            r"metadata/.*{instant}_[0-9]+\.deltacommit$",
+            id="version 9, before its delta commit",
+            marks=BROAD,
+        ),
     ],
 )
 def test_hudi_continues_after_an_update_that_died(case: Case, pattern: str, tmp_path: Path, judge: HudiJudge) -> None:

@@ -130,7 +130,7 @@ def fallbacks(plan: Plan) -> dict[str, FallbackReason | None]:
 @pytest.mark.parametrize(
     ("payload", "version"),
     [
-        (PARTIAL, 8),
+        pytest.param(PARTIAL, 8, marks=pytest.mark.broad),
         pytest.param(NON_DEFAULTS, 8, marks=pytest.mark.broad),
         pytest.param(DMS, 8, marks=pytest.mark.broad),
         pytest.param(PARTIAL, 6, marks=pytest.mark.broad),

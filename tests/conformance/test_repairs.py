@@ -58,7 +58,7 @@ def all_of_them(path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "mode", "bundle", "damage"),
     [
-        ("v6_no_deletes", "copy", "0.15.0", all_of_them),
+        pytest.param("v6_no_deletes", "copy", "0.15.0", all_of_them, marks=BROAD),
         pytest.param("v9_no_deletes", "prefix", "1.1.1", all_of_them, marks=BROAD),
         pytest.param("v9_event_bucket", "copy", "1.1.1", torn_compaction, marks=BROAD),
         pytest.param("v9_120_event", "copy", "1.2.0", all_of_them, marks=BROAD),

@@ -27,9 +27,8 @@ JUDGES = {"0.15.0": "judge_015", "1.0.2": "judge_102", "1.1.1": "judge_111", "1.
 VERSIONS = {"0.15.0": 6, "1.0.2": 8, "1.1.1": 9, "1.2.0": 9}
 
 
-@pytest.mark.parametrize(
-    "hudi", [pytest.param(hudi, marks=[] if hudi == "1.1.1" else [pytest.mark.broad]) for hudi in JUDGES]
-)
+@pytest.mark.broad
+@pytest.mark.parametrize("hudi", JUDGES)
 def test_a_stock_writer_that_died_continues_after_a_compaction(
     hudi: str, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:

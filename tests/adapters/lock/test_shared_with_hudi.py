@@ -133,7 +133,13 @@ def test_it_excludes_and_is_excluded_by_hudi(shared: Shared, start_hudi: Callabl
 
 @pytest.mark.campaign
 @pytest.mark.parametrize(
-    "shared", ["zookeeper", "dynamodb", pytest.param("hivemetastore", marks=pytest.mark.broad)], indirect=True
+    "shared",
+    [
+        "zookeeper",
+        pytest.param("dynamodb", marks=pytest.mark.broad),
+        pytest.param("hivemetastore", marks=pytest.mark.broad),
+    ],
+    indirect=True,
 )
 def test_of_contenders_of_both_kinds_one_holds_it_at_a_time(
     shared: Shared, start_hudi: Callable[[], HudiLock], tmp_path: Path
