@@ -20,8 +20,8 @@ from eventide_adapters.storage.memory import MemoryFile
 from eventide_core.config import LinkChoice
 from eventide_core.errors import ConfigError, EventideError, NothingToDoError, RefusedError
 from eventide_core.ports import NoProgress
-from eventide_core.service.repair.backup import BACKUP_DIRECTORY
 from eventide_core.service.repair.repair import RepairResult
+from eventide_core.table.repair import BACKUP_DIRECTORY
 from support import damages
 from support.campaign import CAMPAIGN
 from support.damages import CELLS, DAMAGES, Damaged, table_to_damage
@@ -101,6 +101,24 @@ def _of_table(files: Mapping[str, MemoryFile]) -> dict[str, tuple[bytes, str | N
     """The files without the backups, which stay."""
     kept = {path: f for path, f in files.items() if not path.startswith((BACKUP_DIRECTORY, ".hoodie/lock"))}
     return {path: (f.data, f.link_target) for path, f in kept.items()}
+
+
+def test_a_log_file_whose_content_is_there_twice_is_cut(written: tuple[Bench, Moment, Damaged]) -> None:
+    bench, sound, table = written
+    bench.load(_damaged(written, damages.doubled_log))
+    assert _repair(bench.process()).verification.ok
+    assert bench.moment().files[table.late_log].data == sound.files[table.late_log].data
+
+
+def test_a_log_file_is_not_cut_if_what_follows_is_something_else(written: tuple[Bench, Moment, Damaged]) -> None:
+    bench, sound, table = written
+    data = table.data(table.late_log)
+    longer = data + data.replace(b"later", b"l4ter")
+    assert len(longer) == 2 * len(data)
+    bench.load(Moment({**sound.files, table.late_log: MemoryFile(longer, 1)}, sound.time_ms))
+    done = _repair(bench.process())
+    assert any("a person has to compare" in one.cure for one in done.unrepaired)
+    assert bench.moment().files[table.late_log].data == longer
 
 
 @pytest.mark.parametrize("damage", DAMAGES, ids=[damage.__name__ for damage in DAMAGES])

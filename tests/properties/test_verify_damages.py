@@ -17,7 +17,7 @@ from eventide_core.action.compaction_request import CompactionRequest
 from eventide_core.action.verification.result import Verification
 from eventide_core.config import EVENT_TIME_FIELD, LinkChoice
 from eventide_core.ports import NoProgress
-from support.damages import CELLS, CODEC, DAMAGES, LAYOUTS, Damaged, table_to_damage
+from support.damages import CELLS, CODEC, DAMAGES, LAYOUTS, Damaged, doubled_log, table_to_damage
 
 
 @pytest.fixture(scope="module", params=CELLS, ids=[f"v{version}-{link}" for version, link in CELLS])
@@ -42,6 +42,16 @@ def test_each_damage_is_found_by_just_the_checks_that_should(
     found = verified(bench, Moment(table.files, moment.time_ms))
     assert {check.name for check in found.failed} == DAMAGES[damage], told(found)
     assert all(finding.cure and finding.problem for check in found.failed for finding in check.findings)
+
+
+def test_a_log_file_whose_content_is_there_twice_is_found(written: tuple[Bench, Moment, Damaged]) -> None:
+    """A shared log file of version 6 may grow, so only its blocks tell."""
+    bench, moment, table = written
+    table = replace(table, files=dict(moment.files))
+    doubled_log(table)
+    found = verified(bench, Moment(table.files, moment.time_ms))
+    by_size = {"committed-files"} if table.version >= 8 else set[str]()
+    assert {check.name for check in found.failed} == {"log-blocks"} | by_size, told(found)
 
 
 @pytest.mark.parametrize("version", LAYOUTS)
@@ -102,6 +112,21 @@ def test_a_file_that_the_metadata_table_does_not_list_is_found(version: int) -> 
     files = {path: file for path, file in moment.files.items() if path != max(logs)}
     found = verified(bench, Moment(files, moment.time_ms))
     assert {check.name for check in found.failed} == {"metadata-table"}, told(found)
+
+
+@pytest.mark.parametrize("version", LAYOUTS)
+def test_a_listing_of_the_metadata_table_that_differs_from_the_directories_is_found(version: int) -> None:
+    bench, moment, table = table_to_damage(version, LinkChoice.COPY, has_metadata_table=True)
+    assert verified(bench, moment).ok
+    for change, problem in ((None, "but not in its directory"), (b"another size", "bytes, but")):
+        files = dict(moment.files)
+        del files[table.late_log]
+        if change is not None:
+            files[table.late_log] = MemoryFile(table.data(table.late_log) + change, 1)
+        found = verified(bench, Moment(files, moment.time_ms), is_deep=False)
+        (check,) = (check for check in found.failed if check.name == "metadata-table")
+        assert [f.path for f in check.findings] == [table.late_log]
+        assert problem in check.findings[0].problem
 
 
 def test_what_dead_writers_left_is_reported_and_is_no_damage() -> None:

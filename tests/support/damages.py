@@ -149,8 +149,44 @@ def missing_log(table: Damaged) -> None:
     del table.files[table.late_log]
 
 
+def missing_base_of_an_old_slice(table: Damaged) -> None:
+    """No query of now needs it, and no clean has removed it."""
+    path = table.plan.operations[0].base_path
+    assert path is not None
+    del table.files[path]
+
+
 def missing_log_of_an_old_slice(table: Damaged) -> None:
     del table.files[table.plan.operations[0].compacted[0].path]
+
+
+def log_with_fewer_records_than_its_commit_says(table: Damaged) -> None:
+    def change(commit: CommitMetadata) -> CommitMetadata:
+        stats = {
+            partition: tuple(stat._replace(num_writes=stat.num_writes + 1) for stat in of_partition)
+            for partition, of_partition in commit.write_stats.items()
+        }
+        return replace(commit, write_stats=stats)
+
+    table.set_commit(table.late, change)
+
+
+def doubled_log(table: Damaged) -> None:
+    table.put(table.late_log, 2 * table.data(table.late_log))
+
+
+def text_that_is_not_utf_8(table: Damaged) -> None:
+    def change(rows: pa.Table) -> pa.Table:
+        texts = pa.array([b"\xff\xfe"] * len(rows), pa.binary()).view(pa.string())
+        return rows.set_column(rows.column_names.index("word"), "word", texts)
+
+    table.rewrite_base(table.old_base, change)
+
+
+def timeline_file_without_an_instant(table: Damaged) -> None:
+    path, _ = table.commit(table.late)
+    directory, _, name = path.rpartition("/")
+    table.put(f"{directory}/copy-of-{name}", table.files[path].data)
 
 
 def doubled_record(table: Damaged) -> None:
@@ -301,7 +337,11 @@ DAMAGES: Mapping[Callable[[Damaged], None], set[str]] = {
     bit_flip_in_a_compacted_base_file: {"records-readable", "checksums"},
     cut_off_compacted_base_file: {"committed-files", "base-files"},
     missing_log: {"committed-files"},
+    missing_base_of_an_old_slice: {"committed-files"},
     missing_log_of_an_old_slice: {"committed-files"},
+    log_with_fewer_records_than_its_commit_says: {"record-counts"},
+    text_that_is_not_utf_8: {"records-readable"},
+    timeline_file_without_an_instant: {"timeline"},
     doubled_record: {"record-versions"},
     record_of_a_write_that_never_completed: {"record-versions"},
     keys_that_the_footer_hides: {"key-indexes"},

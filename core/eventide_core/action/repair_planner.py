@@ -22,7 +22,16 @@ from eventide_core.table.file_name import BaseFileName, LogFileName
 from eventide_core.table.file_system_view import DataFile
 from eventide_core.table.instant import Action, Instant, State
 from eventide_core.table.plans import CompactionPlan
-from eventide_core.table.repair import Copying, Rebuilding, Removal, Repair, RepairPlan, Replacement, Unrepaired
+from eventide_core.table.repair import (
+    Copying,
+    Rebuilding,
+    Removal,
+    Repair,
+    RepairPlan,
+    Replacement,
+    Truncation,
+    Unrepaired,
+)
 
 _OPERATION: Final = "UPSERT"  # Hudi's name for a write that may hold anything
 _MARK: Final = ".hoodie_partition_metadata"
@@ -42,12 +51,9 @@ def plan_repairs(facts: TableFacts, found: Verification, checks: frozenset[str],
         if checks and check.name not in checks:
             continue
         for finding in check.findings:
-            if check.name in _OF_LEFT_OVERS:
-                repair = _repair_left_over(damage, check.name, finding)
-            elif check.name in _REPAIRERS:
+            repair = _repair_left_over(damage, check.name, finding) if check.name in _OF_LEFT_OVERS else None
+            if repair is None and check.name in _REPAIRERS:
                 repair = _REPAIRERS[check.name](facts, check.name, finding)
-            else:
-                repair = None
             if repair is None and check.name in _OF_COMPACTIONS:
                 repair = _repair_by_rerun(facts, check.name, finding, claimed)
             if repair is not None:
@@ -195,6 +201,15 @@ def _repair_orphan(facts: TableFacts, check: str, finding: Finding) -> Repair | 
     return _removal(check, finding, action, "the rows that readers find in the file today")
 
 
+def _repair_doubled(facts: TableFacts, check: str, finding: Finding) -> Repair | None:
+    """A log file of version 6 to which its own content was appended once more."""
+    size = facts.doubled.get(finding.path)
+    if size is None:
+        return None
+    action = f"cuts the file to {size} bytes: what follows repeats them"
+    return Repair(check, finding.path, finding.problem, action, (Truncation(finding.path, size),))
+
+
 def _is_of_itself(facts: TableFacts, time: str) -> bool:
     """Whether there is no such write, or its commit names files of this instant, and no others: it is not another's."""
     if facts.timeline.find(time) is None:
@@ -305,6 +320,7 @@ _REPAIRERS: Mapping[str, _Repairer] = {
     "timeline": _repair_timeline,
     "file-slices": _repair_slices,
     "orphan-files": _repair_orphan,
+    "log-blocks": _repair_doubled,
 }
 _OF_COMPACTIONS: Final = frozenset(
     ("timeline", "committed-files", "base-files", "records-readable", "compactions", "freshness")

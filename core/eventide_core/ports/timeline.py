@@ -1,6 +1,6 @@
 """The ports for the files of a timeline, active and archived."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -94,6 +94,10 @@ class ArchivedTimeline(Protocol):
         Version 6 does not archive everything: of a log file's write stat, its version and its slice's files are
         missing.
         """
+        ...
+
+    def lost_files(self) -> Mapping[str, str]:
+        """The files of the archived timeline that are missing, and how that shows, by path."""
         ...
 
     def append(self, actions: Sequence[ArchivedAction]) -> None:

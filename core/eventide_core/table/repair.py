@@ -1,8 +1,12 @@
 """The values of a repair: what is wrong, and which files change to mend it. Paths are relative to the table's root."""
 
 from dataclasses import dataclass
+from typing import Final
 
 from eventide_core.table.commit_metadata import CommitMetadata
+
+BACKUP_DIRECTORY: Final = ".hoodie/.backup"
+"""A directory for each repair, by instant, with the files that it changed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +40,14 @@ class Rebuilding:
     metadata: CommitMetadata
 
 
+@dataclass(frozen=True, slots=True)
+class Truncation:
+    """The file is cut to `size` bytes, if it repeats behind them what is before them."""
+
+    path: str
+    size: int
+
+
 Change = Removal | Replacement | Copying
 
 
@@ -50,7 +62,7 @@ class Repair:
     path: str
     problem: str
     action: str
-    changes: tuple[Change | Rebuilding, ...]
+    changes: tuple[Change | Rebuilding | Truncation, ...]
     loses: str | None = None
     rerun: str | None = None
 

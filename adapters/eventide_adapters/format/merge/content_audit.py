@@ -33,9 +33,10 @@ from eventide_adapters.format.log_file.ordering_values import ordering_of_fields
 from eventide_adapters.format.log_file.records import BlockReader, DataBlock, DeleteBlock
 from eventide_adapters.format.merge.base_merge import merge_columns
 from eventide_adapters.format.merge.slice_reader import ArrowSliceReader
-from eventide_core.errors import EventideError, StorageError, UnsupportedTableError
+from eventide_core.errors import EventideError, RecordDecodeError, StorageError, UnsupportedTableError
 from eventide_core.ports import Storage, checksum_of_file
 from eventide_core.table.content_audit import RepeatedKey, RowDifference, SliceAudit, StrayKeys
+from eventide_core.table.log_block import BlockType
 from eventide_core.table.record_shape import RecordShape
 from eventide_core.table.schema import FILE_NAME
 from eventide_core.table.slice_read import SliceRead
@@ -82,7 +83,7 @@ class ArrowContentAudit:
                 hidden = self._hidden_keys(slice_read.base_path, base.column(RECORD_KEY))
             except EventideError as error:
                 unreadable[slice_read.base_path] = _damage(error)
-        least = self._least_event_times(slice_read, shape, unreadable)
+        least, records = self._logs(slice_read, shape, unreadable)
         can_compare = shape.event_time_field is not None and shape.merger is None  # a merger may make a row of any time
         if not unreadable and watermark_ms is not None and can_compare:
             late = self._late_rows(slice_read, shape, watermark_ms, base)
@@ -95,6 +96,7 @@ class ArrowContentAudit:
             late_rows=late,
             least_event_time_ms=least,
             repeated=_repeated(_at(slice_read, base)),
+            log_records=records,
         )
 
     def repeated_keys(self, slices: Sequence[SliceRead], shape: RecordShape) -> tuple[RepeatedKey, ...]:
@@ -114,7 +116,8 @@ class ArrowContentAudit:
     def _base(self, path: str, shape: RecordShape) -> pa.Table:
         """The columns that identify the versions in a base file. Decodes every column."""
         fields = table_fields(shape.schema)
-        parts = [_version(batch, shape) for batch in read_keyed_base(self.storage, path, fields, shape)]
+        batches = (_valid(batch, path) for batch in read_keyed_base(self.storage, path, fields, shape))
+        parts = [_version(batch, shape) for batch in batches]
         return pa.concat_tables(parts) if parts else _NO_VERSIONS.empty_table()
 
     def _hidden_keys(self, path: str, keys: pa.ChunkedArray[Any]) -> StrayKeys | None:
@@ -131,28 +134,35 @@ class ArrowContentAudit:
                 hidden += [key for key in ends if not java_order(low) <= java_order(key) <= java_order(high)]
         return StrayKeys(len(set(hidden)), str(min(hidden))) if hidden else None
 
-    def _least_event_times(
+    def _logs(
         self, slice_read: SliceRead, shape: RecordShape, unreadable: dict[str, str]
-    ) -> dict[str, int | None]:
-        """The earliest event time in each log file. Decodes every column."""
+    ) -> tuple[dict[str, int | None], dict[str, dict[str, int]]]:
+        """The earliest event time in each log file, and its numbers of records by instant. Decodes every column."""
         reader = BlockReader(self.storage, shape, None)
         least: dict[str, int | None] = {}
+        records: dict[str, dict[str, int]] = {}
         try:
             placed_blocks = counting_blocks(self.storage, slice_read.log_paths, slice_read.blocks, is_strict=True)
         except EventideError as error:
             unreadable[f"{slice_read.partition}/{slice_read.file_id}"] = _damage(error)
-            return {}
+            return {}, {}
         for placed in placed_blocks:
             if placed.path in unreadable:
                 continue
             try:
+                of_path = records.setdefault(placed.path, {})
                 for part in reader.read(placed):
+                    if isinstance(part, DataBlock):
+                        _valid(part.records, placed.place)
+                    if placed.block.block_type is not BlockType.DELETE:
+                        rows = len(part.records) if isinstance(part, DataBlock) else len(part.keys)
+                        of_path[placed.instant] = of_path.get(placed.instant, 0) + rows
                     found = _least(part, shape)
                     known = least.get(placed.path)
                     least[placed.path] = found if known is None else known if found is None else min(found, known)
             except EventideError as error:
                 unreadable[placed.path] = _damage(error)
-        return least
+        return least, records
 
     def _late_rows(
         self, slice_read: SliceRead, shape: RecordShape, watermark_ms: int, base: pa.Table
@@ -184,6 +194,15 @@ def _damage(error: EventideError) -> str:
     if error.exit_code == StorageError.exit_code or isinstance(error, UnsupportedTableError):
         raise error
     return str(error)
+
+
+def _valid(records: pa.RecordBatch, place: str) -> pa.RecordBatch:
+    """The records. Raises RecordDecodeError for a text that is not UTF-8, which Arrow doesn't notice when it reads."""
+    try:
+        records.validate(full=True)
+    except pa.ArrowInvalid as error:
+        raise RecordDecodeError(f"{place}: {error}") from None
+    return records
 
 
 def _version(batch: pa.RecordBatch, shape: RecordShape) -> pa.Table:

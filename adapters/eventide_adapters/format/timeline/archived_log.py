@@ -16,8 +16,9 @@ A merge of small log files, in the order of Hudi's, and what a crash after each 
 """
 
 import io
+import itertools
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -131,6 +132,16 @@ class LogArchivedTimeline:
         if record.values.get(name) is None:
             raise corrupt(entry.path, f"has no metadata of the {entry.instant.action} at {requested_time}")
         return commit_of(record.document(name))
+
+    def lost_files(self) -> Mapping[str, str]:
+        """A merge takes two files or more. So one file alone that is missing between two numbers was not merged."""
+        numbers = [number for number, _ in self._logs()]
+        is_merging = self.storage.stat(f"{self.directory}/{_MERGE_PLAN}") is not None
+        if is_merging or numbers != [number for number, _ in self._logs()]:
+            return {}  # a merge may have removed some of its files
+        lost = [low + 1 for low, high in itertools.pairwise(numbers) if high == low + 2]
+        problem = "is missing: the archived files before and after it exist, and no merge takes one file alone"
+        return {f"{self.directory}/{archive_log_name(number)}": problem for number in lost}
 
     def append(self, actions: Sequence[ArchivedAction]) -> None:
         self.refresh()

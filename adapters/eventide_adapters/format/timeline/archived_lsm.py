@@ -124,6 +124,15 @@ class LsmArchivedTimeline:
         if self._manifest() == files:
             raise corrupt(f"below {self.directory}", f"is missing, but the manifest names it ({error})") from None
 
+    def lost_files(self) -> Mapping[str, str]:
+        while True:
+            files = self._manifest()
+            there = {entry.path for entry in self.storage.list(self.directory)}
+            lost = [path for file in files if (path := f"{self.directory}/{file.name}") not in there]
+            self.refresh()
+            if not lost or self._manifest() == files:  # else merged in between
+                return dict.fromkeys(lost, "is missing, but the manifest of the archived timeline names it")
+
     def append(self, actions: Sequence[ArchivedAction]) -> None:
         from eventide_adapters.format.timeline.archived_lsm_writer import append_actions
 

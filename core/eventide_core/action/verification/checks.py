@@ -12,6 +12,7 @@ from eventide_core.action.verification.records import (
     INDEXES,
     READ_OPTIMIZED,
     READABLE,
+    RECORD_COUNTS,
     VERSIONS,
 )
 from eventide_core.action.verification.result import Check, Verification, result_of
@@ -36,6 +37,7 @@ CHECKS: tuple[Check, ...] = (
     COPIED_BYTES,
     READABLE,
     CHECKSUMS,
+    RECORD_COUNTS,
     VERSIONS,
     INDEXES,
     READ_OPTIMIZED,

@@ -45,6 +45,15 @@ def _wrong_instants(facts: TableFacts, log: LogFile, scan: LogScan) -> Iterator[
     is_of_one_write = facts.slices_by_completion_time and of_name in writers
     is_of_slice = not facts.slices_by_completion_time and log.name.version > 0 and not _may_be_left_over(facts, log)
     group = (log.path.rpartition("/")[0], log.name.file_id)
+    if log.path in facts.doubled:
+        size = facts.doubled[log.path]
+        problem = (
+            f"has blocks of completed writes behind the {size} bytes that these left: its content may be there twice"
+        )
+        cure = (
+            f"cut the file to {size} bytes if what follows repeats them, as `eventide repair` does; this loses nothing"
+        )
+        yield Finding(log.path, problem, cure)
     for block in scan.blocks:
         instant = block.instant
         if block.is_torn or block.is_command or instant is None or (group, instant) in facts.rolled_back:
@@ -91,7 +100,8 @@ def check_metadata_table(facts: TableFacts) -> Iterator[Observation]:
     if facts.indexed_files is None:
         yield Unchecked("the metadata table has not followed every action, so readers list the directories instead")
         return
-    there = {f.path: f.size for f in facts.data_files if f.path in facts.committed or f.path in facts.indexed_files}
+    known = facts.committed.keys() | facts.archived | facts.indexed_files.keys()
+    there = {f.path: f.size for f in facts.data_files if f.path in known}
     for path in sorted(there.keys() - facts.indexed_files.keys()):
         yield Finding(
             path, "is not in the listing of Hudi's metadata table: readers that use it don't see the file", _REBUILD

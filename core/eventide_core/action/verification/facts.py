@@ -75,10 +75,11 @@ class TableFacts:
     decoded. `listing` are the files of all directories but `.hoodie`; `unmarked` those of directories without Hudi's mark
     of a partition. `view` is absent if `view_problem` says why. `plans` are those of pending and completed compactions,
     where they are still there, `unplanned` the instants of those whose file is empty.
-    `left_overs` says of which log file each is the copy or link. `going` are files that
-    something pending is taking away, `saved` those that savepoints keep, `archived` those that archived writes say they
-    wrote, `archived_left_overs` those of them that are left-overs; `untold` are writes that are older than the archived
-    timeline.
+    `left_overs` says of which log file each is the copy or link. `going` are files that something pending is taking away,
+    `saved` those that savepoints keep, `cleans` those that each completed clean of the active timeline removed. No other
+    clean ran since `cleans_known_since` (None: others may have, at any time). `archived` are the files that archived
+    writes say they wrote, `archived_left_overs` those of them that are left-overs; `untold` are writes that are older than
+    the archived timeline.
     `row_counts` are by base file, as its footer has them. `event_times` are those of the log files of the latest
     slices, as the planner gets them, `uncompacted` those of their records that are said to be in no base file.
     `indexed_files` are those that Hudi's metadata table lists, with their sizes. `late_index_compaction` describes the
@@ -102,6 +103,8 @@ class TableFacts:
     left_overs: Mapping[str, str]
     going: frozenset[str]
     saved: Mapping[str, frozenset[str]]
+    cleans: Mapping[str, frozenset[str]]
+    cleans_known_since: str | None
     archived: frozenset[str]
     archived_left_overs: frozenset[str]
     untold: frozenset[str]
@@ -204,6 +207,24 @@ class TableFacts:
         names = ((file.partition, file.parsed) for file in self.data_files)
         return frozenset((part, name.file_id, name.instant) for part, name in names if isinstance(name, BaseFileName))
 
+    @cached_property
+    def doubled(self) -> Mapping[str, int]:
+        """The log files with blocks of a completed write behind the size that this write left, and the greatest size
+        that a write left.
+        """
+        found: dict[str, int] = {}
+        for path, stats in self.committed.items():
+            scan = self.log_scans.get(path)
+            if scan is None:
+                continue
+            ends: dict[str, int] = {}
+            for time, stat in stats:
+                ends[time] = max(stat.file_size_bytes, ends.get(time, 0))
+            records = [block for block in scan.blocks if block.instant is not None and not block.is_command]
+            if any(block.instant in ends and block.offset >= ends[block.instant] > 0 for block in records):
+                found[path] = max(ends.values())
+        return found
+
     def slice_at(self, group: FileGroup, instant: str) -> FileSlice | None:
         """The slice of that base instant."""
         slices = () if self.view is None else self.view.slices.get(group, ())
@@ -241,6 +262,28 @@ class TableFacts:
                 base = bases[group].get(at)
                 if base is not None and base in self.sizes and base not in kept:
                     lost[path] = (time, stat)
+        return lost
+
+    @cached_property
+    def missing_history(self) -> Mapping[str, tuple[str, WriteStat]]:
+        """The missing base files of older slices that no clean has removed, and the commit of each.
+
+        Only where all cleans are known that can have removed the file: those after the next base file of its file group.
+        """
+        since = self.cleans_known_since
+        if self.view is None or self.unreadable or since is None:
+            return {}
+        removed = {path for paths in self.cleans.values() for path in paths}
+        lost: dict[str, tuple[str, WriteStat]] = {}
+        for path, stats in self.committed.items():
+            base = BaseFileName.parse(path.rpartition("/")[2])
+            time, stat = stats[-1]
+            group = (stat.partition, stat.file_id)
+            if base is None or path in self.sizes or path in self.missing or path in self.going or path in removed:
+                continue
+            after = [instant for instant in self._known_bases.get(group, {}) if instant > base.instant]
+            if after and since <= min(after) and not self.view.is_replaced(group):
+                lost[path] = (time, stat)
         return lost
 
     @cached_property

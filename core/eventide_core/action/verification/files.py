@@ -10,6 +10,8 @@ from eventide_core.table.plans import CompactionPlan
 
 _RESTORE = "restore the file from a copy, or the table to a savepoint before that write"
 
+_RESTORE_HISTORY = "restore the file from a copy; without it, only queries of earlier states lose rows, and none of now"
+
 
 def check_file_slices(facts: TableFacts) -> Iterator[Observation]:
     """Base and log files make up file slices, in directories that are marked as partitions."""
@@ -51,6 +53,9 @@ def check_committed_files(facts: TableFacts) -> Iterator[Observation]:
         return
     for path, (time, _) in sorted(facts.missing.items()):
         yield Finding(path, f"is missing: the commit {time} wrote it, and its file slice is still in use", _RESTORE)
+    for path, (time, _) in sorted(facts.missing_history.items()):
+        problem = f"is missing: the commit {time} wrote it, and no clean has removed it"
+        yield Finding(path, problem, _RESTORE_HISTORY)
     for file in facts.data_files:
         stats = facts.committed.get(file.path)
         if not stats or file.path in facts.unmarked or file.link_target is not None:

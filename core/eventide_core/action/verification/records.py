@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from eventide_core.action.verification.facts import RecordFacts, TableFacts
 from eventide_core.action.verification.result import Check, Finding, Observation, Remark, Unchecked
 from eventide_core.errors import counted, format_timestamp
+from eventide_core.table.commit_metadata import LOG_COMPACT
 from eventide_core.table.content_audit import RepeatedKey, StrayKeys
 from eventide_core.table.file_name import path_in
 
@@ -46,6 +47,20 @@ def check_checksums(facts: TableFacts) -> Iterator[Observation]:
         yield Remark(f"{without} files have no checksum in their commit: other engines wrote them")
     if not facts.recorded_checksums:
         yield Unchecked("no commit on the active timeline records checksums")
+
+
+def check_record_counts(facts: TableFacts) -> Iterator[Observation]:
+    """A log file has as many records of each write as its commit says."""
+    for audit in _records(facts).audits:
+        for path, of_writes in sorted(audit.log_records.items()):
+            stats = [(time, stat) for time, stat in facts.committed.get(path, ()) if time in of_writes]
+            for time in sorted({time for time, _ in stats}):
+                if facts.commits[time].operation_type.upper() == LOG_COMPACT:
+                    continue  # its block repeats the records of others
+                said = sum(stat.num_writes for of, stat in stats if of == time)
+                if of_writes[time] < said:
+                    problem = f"has {of_writes[time]} records of {time}, but {said} by that commit"
+                    yield Finding(path, problem, _RESTORE)
 
 
 def check_versions(facts: TableFacts) -> Iterator[Observation]:
@@ -129,7 +144,7 @@ def check_compacted_rows(facts: TableFacts) -> Iterator[Observation]:
     compared = sum(len(plan.operations) for plan in facts.compactions.values())
     if compared > len(differences):
         yield Remark(
-            f"{compared - len(differences)} compacted slices could not be compared, because old files were cleaned"
+            f"{compared - len(differences)} compacted slices could not be compared, because files of the old slices are gone"
         )
     if not compared:
         yield Unchecked("no compaction of eventide is on the active timeline with its plan")
@@ -153,6 +168,14 @@ CHECKSUMS = Check(
     "each file that eventide wrote, linked or copied has the bytes that it was written with",
     "a bit flips in a value: it can be decoded, and nothing else shows that it changed",
     check_checksums,
+    is_deep=True,
+)
+RECORD_COUNTS = Check(
+    "record-counts",
+    "I10",
+    "a log file has as many records of a write as its commit says",
+    "the count in a block's header changes: readers stop before its last records",
+    check_record_counts,
     is_deep=True,
 )
 VERSIONS = Check(

@@ -13,6 +13,7 @@ from eventide_core.table.plans import CompactionPlan, ForeignPlan
 
 _RESTORE = "restore the file from a copy; it states what an instant did"
 _LIKE_AN_INSTANT = re.compile(r"\d{14}", re.ASCII)
+_LIKE_AN_ACTION = re.compile(r"\.(?:" + "|".join(Action) + r")(?:\.(?:requested|inflight))?\Z")
 _TEMPORARY = re.compile(r"(.+)\.[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.ASCII)
 """The name under which Hudi writes a timeline file before it renames it. A writer that dies in between leaves it behind."""
 
@@ -33,6 +34,9 @@ def check_timeline(facts: TableFacts) -> Iterator[Observation]:
             yield Finding(
                 f"{facts.timeline_path}/{name}", "is not an instant that Hudi knows", "remove it if it is unknown"
             )
+        elif _LIKE_AN_ACTION.search(name):
+            cure = "give the file its instant back if you know it; otherwise move it elsewhere, as Hudi can't open the table"
+            yield Finding(f"{facts.timeline_path}/{name}", "is of an action, but its name has no instant", cure)
     for (time, _), states in sorted(by_time.items()):
         yield from _one_instant(facts, time, states)
     for time in sorted(facts.unplanned):

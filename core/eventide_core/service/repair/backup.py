@@ -21,9 +21,7 @@ from typing import Any, Final
 
 from eventide_core.errors import CorruptTimelineError, MissingFileError, RefusedError, UnsafePathError
 from eventide_core.ports import Lease, Storage
-from eventide_core.table.repair import Change, Copying, Removal, Replacement
-
-BACKUP_DIRECTORY: Final = ".hoodie/.backup"
+from eventide_core.table.repair import BACKUP_DIRECTORY, Change, Copying, Removal, Replacement
 
 _PLAN, _APPLIED, _UNDOING, _UNDONE = "repair.json", "applied", "undoing", "undone"
 _PIECE_BYTES: Final = 8 * 1024 * 1024

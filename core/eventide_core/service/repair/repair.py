@@ -26,14 +26,23 @@ from eventide_core.errors import (
 from eventide_core.ports import Clock, ContentAudit, Lease, Progress, TableLock
 from eventide_core.service.compaction.run import CompactionRunner
 from eventide_core.service.facts.planning import instant_beyond
-from eventide_core.service.repair.backup import BACKUP_DIRECTORY, RepairBackup
+from eventide_core.service.repair.backup import RepairBackup
 from eventide_core.service.state.outcome import instants_with_outcome
 from eventide_core.service.state.table_files import TableFiles
 from eventide_core.service.verification.verify import Verifier
 from eventide_core.table.commit_metadata import WriteStat
 from eventide_core.table.file_name import BaseFileName
 from eventide_core.table.log_block import BlockType, read_blocks
-from eventide_core.table.repair import Change, Rebuilding, Repair, RepairPlan, Replacement, Unrepaired
+from eventide_core.table.repair import (
+    BACKUP_DIRECTORY,
+    Change,
+    Rebuilding,
+    Repair,
+    RepairPlan,
+    Replacement,
+    Truncation,
+    Unrepaired,
+)
 
 _PASSES_MAX: Final = 4
 _COUNT_OFFSET: Final = 4  # an Avro block's content begins with its version, then the number of records
@@ -153,7 +162,7 @@ class Repairer:
         unrepaired = list(plan.unrepaired)
         for repair in plan.repairs:
             try:
-                repairs.append(replace(repair, changes=tuple(map(self._with_counts, repair.changes))))
+                repairs.append(replace(repair, changes=tuple(map(self._with_bytes, repair.changes))))
             except (CorruptTimelineError, CorruptBaseFileError, CorruptLogBlockError) as error:
                 unrepaired.append(Unrepaired(repair.check, repair.path, repair.problem, str(error)))
         return RepairPlan(tuple(repairs), tuple(unrepaired)), found
@@ -177,8 +186,16 @@ class Repairer:
         taken = {*instants_with_outcome(self.files.storage), *(b.instant for b in self._backups())}
         return instant_beyond(self.files.timeline(config), taken, config, self.clock)
 
-    def _with_counts(self, change: Change | Rebuilding) -> Change:
-        """The change; of a commit that is written again the bytes, with the numbers of records in its files."""
+    def _with_bytes(self, change: Change | Rebuilding | Truncation) -> Change:
+        """The change, with the bytes of a file that is cut, or of a commit that is written again."""
+        if isinstance(change, Truncation):
+            data = self.files.storage.read(change.path)
+            if data[change.size :] not in data[: change.size]:
+                raise CorruptLogBlockError(
+                    f"{change.path}: what follows byte {change.size} does not repeat what precedes it, so it may hold "
+                    "other records; a person has to compare them"
+                )
+            return Replacement(change.path, data[: change.size])
         if not isinstance(change, Rebuilding):
             return change
         time = change.path.rpartition("/")[2].partition(".")[0].partition("_")[0]
@@ -226,7 +243,7 @@ def _changes(repairs: Sequence[Repair]) -> list[Change]:
     changes: dict[str, Change] = {}
     for repair in repairs:
         for change in repair.changes:
-            assert not isinstance(change, Rebuilding)
+            assert not isinstance(change, (Rebuilding, Truncation))
             changes.setdefault(change.path, change)
     return list(changes.values())
 

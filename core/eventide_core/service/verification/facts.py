@@ -25,6 +25,7 @@ from eventide_core.service.verification.timeline import TimelineReader, timeline
 from eventide_core.table.file_name import path_in
 from eventide_core.table.instant import Action
 from eventide_core.table.record_shape import RecordShape
+from eventide_core.table.repair import BACKUP_DIRECTORY
 from eventide_core.table.slice_read import BlockFilter
 from eventide_core.table.table_config import TableConfig
 from eventide_core.table.timeline import Timeline
@@ -78,7 +79,7 @@ class FactsReader:
         logs = scan_logs(self.files.storage, self.engine, listing, blocks)
         going = reader.going()
         saved = reader.saved()
-        reader.check_readable()
+        cleans = reader.cleans()
         left_overs = reader.left_overs(commits)
         archived, archived_left_overs, untold = reader.archived(commits, listing, logs)
         bases, base_problems = self._row_counts(state)
@@ -102,6 +103,8 @@ class FactsReader:
             left_overs=left_overs,
             going=going,
             saved=saved,
+            cleans=cleans,
+            cleans_known_since=self._cleans_known_since(config, cleans),
             archived=archived,
             archived_left_overs=archived_left_overs,
             untold=untold,
@@ -119,6 +122,12 @@ class FactsReader:
             markers_and_heartbeats=tuple(self._markers_and_heartbeats(timeline)),
         )
         return Gathered(facts, state, shape)
+
+    def _cleans_known_since(self, config: TableConfig, cleans: Iterable[str]) -> str | None:
+        """The instant from which on the active timeline has all cleans; None if it may lack any of them."""
+        if self.files.storage.list(BACKUP_DIRECTORY):
+            return None  # a repair may have taken a clean away
+        return min(cleans, default=None) if self.files.storage.list(config.archive_path) else ""
 
     def _state(self) -> tuple[TableState | None, str | None]:
         try:

@@ -10,6 +10,7 @@ from eventide_core.service.state.table_files import TableFiles
 from eventide_core.service.verification.attempt import Noting
 from eventide_core.table.commit_metadata import CommitMetadata
 from eventide_core.table.compaction_extra_metadata import CompactionExtraMetadata
+from eventide_core.table.file_name import path_in
 from eventide_core.table.file_system_view import DataFile
 from eventide_core.table.instant import Action, Instant
 from eventide_core.table.plans import CompactionPlan, ForeignPlan
@@ -76,15 +77,19 @@ class TimelineReader:
                     found[instant.requested_time] = self.files.savepoint(self.config, instant).paths
         return found
 
-    def check_readable(self) -> None:
-        """What completed cleans and rollbacks say can be read."""
+    def cleans(self) -> Mapping[str, frozenset[str]]:
+        """What each completed clean removed, by its requested time. What completed rollbacks say can be read, too."""
+        found: dict[str, frozenset[str]] = {}
         for instant in self.timeline.completed:
             path = f"{self.config.timeline_path}/{instant.file_name}"
             with Noting(self.unreadable, path):
                 if instant.action is Action.CLEAN:
-                    self.files.clean(self.config, instant)
+                    done = self.files.clean(self.config, instant)
+                    removed = {path_in(part, name) for part, names in done.deleted.items() for name in names}
+                    found[instant.requested_time] = frozenset(removed)
                 elif instant.action is Action.ROLLBACK:
                     self.files.codec.decode_rollback(self.files.storage.read(path), path)
+        return found
 
     def archived(
         self, commits: Mapping[str, CommitMetadata], listing: Iterable[DataFile], logs: Mapping[str, LogScan]
@@ -110,6 +115,7 @@ class TimelineReader:
         was_downgraded = not self.config.slices_by_completion_time and bool(self.files.storage.list(_LATER_TIMELINE))
         with Noting(self.unreadable, self.config.archive_path):
             archive = self.files.archive(self.config)
+            self.unreadable.update(archive.lost_files())
             for time in sorted(filter(self.timeline.is_archived, times)):
                 if archive.find(time) is None:
                     if was_downgraded or next(archive.writes("0", time), None) is None:

@@ -66,6 +66,9 @@ class Archive:
                 self.asked.append(instant.requested_time)
                 yield instant
 
+    def lost_files(self) -> Mapping[str, str]:
+        raise AssertionError("only a verification asks for lost files")
+
     def append(self, actions: Sequence[ArchivedAction]) -> None:
         raise AssertionError(f"a state stays as it is, without {actions}")
 
