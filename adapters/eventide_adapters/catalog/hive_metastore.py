@@ -41,6 +41,10 @@ class HiveMetastore:
                 self._thrift.Database(name=name, description="created by eventide", parameters={})
             )
 
+    def table_names(self, database: str) -> tuple[str, ...]:
+        """The names of a database's tables and views."""
+        return tuple(self._found(lambda: self._client.get_all_tables(database)) or ())
+
     def table(self, database: str, name: str) -> CatalogTable | None:
         raw = self._raw(database, name)
         return None if raw is None else _table_of(raw)

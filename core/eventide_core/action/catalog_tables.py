@@ -127,3 +127,9 @@ def _for_spark(columns: TableColumns, options: SyncOptions) -> Mapping[str, str]
         **({f"{SCHEMA_PREFIX}numPartCols": str(len(fields))} if fields else {}),
         **{f"{SCHEMA_PREFIX}partCol.{number}": field for number, field in enumerate(fields)},
     }
+
+
+def is_hudi_table(table: CatalogTable) -> bool:
+    """Whether a catalog's table is one of Hudi, as its sync or Spark registers it."""
+    formats = (READ_OPTIMIZED_FORMAT, SNAPSHOT_FORMAT)
+    return table.properties.get(PROVIDER_KEY, "").lower() == "hudi" or table.input_format in formats

@@ -27,7 +27,8 @@ VERBS: Final[dict[str, tuple[str, str]]] = {
     "verify": ("verify", "Check the invariants of a table."),
     "metadata": ("metadata", "Show or rebuild Hudi's metadata table."),
     "repair": ("repair", "Repair what `verify` finds."),
-    "serve": ("serve", "Serve a table, round after round."),
+    "serve": ("serve", "Serve a table or a fleet, round after round."),
+    "status": ("status", "Show the lag of tables against their targets."),
 }
 
 

@@ -1,35 +1,48 @@
-"""`eventide serve`: the table service, with one line for each round."""
+"""`eventide serve`: the service of a table or of a fleet, with one line for each round."""
 
 import signal
 import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
 from types import FrameType
 
 import click
 
+from eventide.cli.fleet import fleet_of, fleet_options
 from eventide.cli.plan import chosen, compaction_options, foreign_plans_option
 from eventide.cli.settings import Duration, Settings, common_options
+from eventide.compaction_request import Overrides
+from eventide.detail import WORST
+from eventide.fleet.service import FleetRound, FleetService
+from eventide.fleet.settings import FleetSettings
+from eventide.formatting import format_duration
 from eventide.table_service import Round
 from eventide_core.action.freshness import watermark_text
 from eventide_core.config import ALIGN, ALIGN_ZONE, DATA_LATENCY, EVENT_TIME_FIELD, FOREIGN_PLANS
 from eventide_core.errors import counted, format_timestamp
+from eventide_core.ports import Engine
 
 _SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
 
 @click.command()
-@click.argument("table")
+@click.argument("table", required=False)
+@fleet_options
 @click.option(
     "--every",
     type=Duration(),
     metavar="DURATION",
     default="10m",
     show_default=True,
-    help="The time from round to round.",
+    help="The time from round to round of a single table.",
 )
-@click.option("--rounds", type=click.IntRange(min=1), help="Ends after this many rounds, with the last exit code.")
+@click.option(
+    "--rounds",
+    type=click.IntRange(min=1),
+    help="Ends after this many rounds, of all tables together, with the last exit code.",
+)
 @compaction_options
 @foreign_plans_option
 @common_options
@@ -37,7 +50,11 @@ _SIGNALS = (signal.SIGTERM, signal.SIGINT)
 def serve(
     ctx: click.Context,
     settings: Settings,
-    table: str,
+    table: str | None,
+    fleet: Path | None,
+    catalog: str | None,
+    database: str | None,
+    target_lag: int | None,
     every: int,
     rounds: int | None,
     data_latency: int | None,
@@ -48,17 +65,25 @@ def serve(
     event_time: str | None,
     foreign_plans: bool | None,
 ) -> None:
-    """Serve a table, round after round.
+    """Serve a table or a fleet, round after round.
 
     Each round completes interrupted work on TABLE, runs what Hudi has planned but not started, compacts what is due, cleans,
     archives, and reports the freshness in one line. It reports a step that is busy or refused, and retries it in the next
     round.
+    With --fleet or --catalog, one process serves many tables. The next table is the one that would miss its target lag
+    soonest, by what its compactions cost so far. A table that fails is retried later, and never stops the others.
+
     SIGTERM ends the service after the current step. The next process completes whatever a killed one leaves.
     """
     settings = settings.having(EVENT_TIME_FIELD, event_time)
     settings = settings.having(DATA_LATENCY, None if data_latency is None else str(data_latency))
     settings = settings.having(FOREIGN_PLANS, chosen(foreign_plans))
     settings = settings.having(ALIGN, align).having(ALIGN_ZONE, time_zone)
+    if (table is None) == (fleet is None and catalog is None):
+        raise click.UsageError("give either TABLE, --fleet or --catalog")
+    if table is None:
+        tables = fleet_of(settings, fleet, catalog, database, target_lag)
+        ctx.exit(_serve_fleet(settings, tables, Overrides(cut=cut, link_mode=link_mode), rounds))
     with settings.table(table, on_spark_by_default=True) as opened, _stop_on_signal() as ending:
         service = opened.service(cut=cut, link_mode=link_mode)
         opened.publish_metrics()  # a scraper finds its endpoint before the first round ends
@@ -74,6 +99,59 @@ def serve(
             if number != rounds:
                 ending.wait(max(0.0, due - time.monotonic()))
     ctx.exit(0 if ending.is_set() else exit_code)
+
+
+def _serve_fleet(settings: Settings, fleet: FleetSettings, overrides: Overrides, rounds: int | None) -> int:
+    """Serves a fleet. Returns the exit code: 0 after a signal, otherwise that of the last round."""
+    with ExitStack() as running, _stop_on_signal() as ending:
+        service = FleetService(fleet, overrides, _shared_engine(settings, running))
+        exit_code, said = 0, _say_unmet(settings, service, ())
+        for done in service.run(ending, rounds=rounds):
+            settings.console.result(done.to_json(), _fleet_line(done))
+            said = _say_unmet(settings, service, said)
+            exit_code = done.exit_code
+        return 0 if ending.is_set() else exit_code
+
+
+def _shared_engine(settings: Settings, running: ExitStack) -> Callable[[], Engine | None]:
+    """The engine of all large tables, which starts with the first of them; None on the local engine."""
+    lock, started = threading.Lock(), list[Engine | None]()
+
+    def engine() -> Engine | None:
+        with lock:
+            if not started:
+                spark = running.enter_context(settings.session(by_default=True))
+                if spark is None:
+                    started.append(None)
+                else:
+                    # Imported here: the local engine works without PySpark.
+                    from eventide.spark.engine import SparkEngine
+
+                    started.append(SparkEngine(spark))
+            return started[0]
+
+    return engine
+
+
+def _say_unmet(settings: Settings, service: FleetService, said: tuple[str, ...]) -> tuple[str, ...]:
+    """Warns of tables that can't meet their targets when these change. Returns them."""
+    found = service.forecast()
+    if found.unmet and found.unmet != said:
+        more = (
+            f"{counted(found.more_workers, 'more worker')} would do" if found.more_workers else "no more workers help"
+        )
+        left_out = len(found.unmet) - WORST
+        names = ", ".join(found.unmet[:WORST]) + (f" and {left_out:,} more" if left_out > 0 else "")
+        settings.console.say(f"warning: {counted(len(found.unmet), 'table')} will miss the target lag: {names}; {more}")
+    return found.unmet
+
+
+def _fleet_line(found: FleetRound) -> str:
+    at = format_timestamp(found.at_ms // 1000 * 1000)
+    lag = f"lag {format_duration(found.lag_ms, 'unknown')} of {format_duration(found.table.target.lag_ms)}"
+    retry = "" if found.retry_at_ms is None else f"; next try {format_timestamp(found.retry_at_ms // 1000 * 1000)}"
+    done = found.error or "failed" if found.done is None else _line(found.done)
+    return f"{at} {found.table.name}: {lag}, took {format_duration(found.took_ms)}; {done}{retry}"
 
 
 @contextmanager

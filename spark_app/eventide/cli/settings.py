@@ -1,7 +1,6 @@
 """The options that all verbs share, and how they combine."""
 
 import functools
-import tomllib
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
@@ -19,6 +18,7 @@ from eventide.cli.redaction import Redaction
 from eventide.detail import Detail
 from eventide.engine_local import LocalEngine
 from eventide.options.sections import UnknownOptionWarning, unknown_options
+from eventide.options.toml_options import flat_options, toml_document
 from eventide.spark.session import EngineOnDemand, quiet_session
 from eventide_core.config import EVENT_TIME_FIELD, Option, duration_seconds
 from eventide_core.errors import ConfigError
@@ -210,30 +210,11 @@ def _of_words(words: Sequence[str]) -> dict[str, str]:
 
 
 def _of_file(path: Path) -> dict[str, str]:
-    try:
-        document = tomllib.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise ConfigError(f"config file {path} cannot be read: {error.strerror}") from None
-    except ValueError as error:
-        raise ConfigError(f"config file {path} is not TOML: {error}") from None
+    document = toml_document(path, "config file")
     options = document.get("options", document)
     if not isinstance(options, dict):
         raise ConfigError(f"config file {path}: options is not a table")
-    return dict(_flat(options, "", path))
-
-
-def _flat(table: Mapping[str, Any], prefix: str, path: Path) -> Iterator[tuple[str, str]]:
-    """Joins nested TOML tables to option keys: TOML parses the key a.b.c as tables in tables."""
-    for key, value in table.items():
-        match value:
-            case dict():
-                yield from _flat(value, f"{prefix}{key}.", path)
-            case bool():
-                yield prefix + key, str(value).lower()
-            case str() | int() | float():
-                yield prefix + key, str(value)
-            case _:
-                raise ConfigError(f"config file {path}: option {prefix}{key} is not a string, a number, or a boolean")
+    return dict(flat_options(options, f"config file {path}"))
 
 
 if TYPE_CHECKING:

@@ -1,0 +1,47 @@
+"""What a fleet service remembers from run to run: the costs of each table, and its last error.
+
+The file can be deleted at any time: the service measures again.
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from eventide.report import write_page
+from eventide_core.action.fleet_scheduler import Learned
+
+
+@dataclass(frozen=True, slots=True)
+class Remembered:
+    """A table as the service last saw it. `last_error_ms` is when the error occurred; None without one."""
+
+    learned: Learned | None = None
+    last_error: str | None = None
+    last_error_ms: int | None = None
+
+
+def read_memory(path: Path | None) -> dict[str, Remembered]:
+    """The tables by name; empty without a file, and for a file that this version can't read."""
+    if path is None:
+        return {}
+    try:
+        document: Any = json.loads(path.read_text(encoding="utf-8"))
+        return {name: _remembered(found) for name, found in document["tables"].items()}
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return {}
+
+
+def write_memory(path: Path, tables: Mapping[str, Remembered]) -> None:
+    """Replaces the file atomically. Raises ConfigError if it can't be written."""
+    write_page(path, json.dumps({"tables": {name: asdict(one) for name, one in tables.items()}}, indent=1) + "\n")
+
+
+def _remembered(found: Mapping[str, Any]) -> Remembered:
+    learned = found["learned"]
+    return Remembered(
+        None if learned is None else Learned(**{name: float(value) for name, value in learned.items()}),
+        None if found["last_error"] is None else str(found["last_error"]),
+        None if found["last_error_ms"] is None else int(found["last_error_ms"]),
+    )

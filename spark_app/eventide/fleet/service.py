@@ -1,0 +1,188 @@
+"""The service of a fleet: one table after the other, or several at a time, as the scheduler chooses them.
+
+1. The scheduler chooses a table for each free worker (`core/eventide_core/action/fleet_scheduler.py`).
+2. A worker opens the table, measures it, and runs one round of the table service on it, on threads of this process. If its
+   log files are large and Spark is used, the round runs on Spark. All tables share one session.
+3. The scheduler takes what the round cost, and the lag after it. If the compaction failed, or the table can't be opened, the
+   table backs off. No error of a table ends the service.
+4. Once the service is to end, no table is chosen, and the running rounds end after their current step.
+"""
+
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from typing import Any, Final
+
+from eventide.bootstrap import SystemClock
+from eventide.compaction_request import Overrides
+from eventide.fleet.memory import Remembered, read_memory, write_memory
+from eventide.fleet.settings import FleetSettings, FleetTable
+from eventide.formatting import sanitize
+from eventide.table import Table
+from eventide.table_service import Round
+from eventide_core.action.backlog import Backlog, backlog
+from eventide_core.action.fleet_scheduler import FleetScheduler, Forecast, Measured
+from eventide_core.action.freshness import Freshness
+from eventide_core.errors import ConfigError, EventideError
+from eventide_core.ports import Clock, Engine, NoProgress
+
+_LOOK_SECONDS: Final = 0.5
+"""How soon an idle service sees that it is to end."""
+_DECISIVE: Final = ("resume", "compact", "freshness")
+"""The steps without which a table doesn't reach its target."""
+_FAILED: Final = 5
+
+
+@dataclass(frozen=True, slots=True)
+class FleetRound:
+    """One round of one table. `error` states why it failed; `done` is None if the table couldn't be opened.
+
+    `lag_ms` is the lag after it; None without a watermark. `retry_at_ms` is set if the table backs off.
+    """
+
+    table: FleetTable
+    at_ms: int
+    took_ms: int
+    done: Round | None
+    lag_ms: int | None
+    error: str | None
+    exit_code: int
+    retry_at_ms: int | None = None
+
+    @property
+    def is_met(self) -> bool | None:
+        """Whether the lag is within the target; None without a lag."""
+        return None if self.lag_ms is None else self.lag_ms <= self.table.target.lag_ms
+
+    def to_json(self) -> dict[str, Any]:
+        """The round as plain values."""
+        about = {"state": "failed", "troubles": []} if self.done is None else self.done.to_json()
+        return {
+            "table": self.table.name,
+            "uri": self.table.uri,
+            "at_ms": self.at_ms,
+            "took_ms": self.took_ms,
+            "lag_ms": self.lag_ms,
+            "target_lag_ms": self.table.target.lag_ms,
+            "met": self.is_met,
+            "error": self.error,
+            "retry_at_ms": self.retry_at_ms,
+            **about,
+        }
+
+
+@dataclass(slots=True)
+class FleetService:
+    """Serves the tables of a fleet. `large_engine` returns the engine for large tables; None runs all of them on threads."""
+
+    settings: FleetSettings
+    overrides: Overrides = field(default_factory=Overrides)
+    large_engine: Callable[[], Engine | None] = lambda: None
+    clock: Clock = field(default_factory=SystemClock)
+    scheduler: FleetScheduler = field(init=False)
+    _tables: Mapping[str, FleetTable] = field(init=False)
+    _remembered: dict[str, Remembered] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.scheduler = FleetScheduler(self.settings.workers)
+        self._tables = {table.name: table for table in self.settings.tables}
+        remembered = read_memory(self.settings.state)
+        self._remembered = {name: remembered.get(name, Remembered()) for name in self._tables}
+        for name, table in self._tables.items():
+            self.scheduler.add(table.target, self.clock.now_ms(), self._remembered[name].learned)
+
+    def forecast(self) -> Forecast:
+        """Which tables can't meet their targets, as far as their costs are known."""
+        return self.scheduler.forecast()
+
+    def run(self, ending: threading.Event, *, rounds: int | None = None) -> Iterator[FleetRound]:
+        """Each round as it completes, until `ending` is set, or after that many rounds of all tables together."""
+        started, running = 0, set[Future[_Ended]]()
+        # Not the executor's own block: that waits for the rounds even if this one is interrupted for the second time.
+        pool = ThreadPoolExecutor(self.settings.workers, "fleet")
+        try:
+            while running or not (ending.is_set() or started == rounds):
+                while not ending.is_set() and len(running) < self.settings.workers and started != rounds:
+                    name = self.scheduler.start(self.clock.now_ms())
+                    if name is None:
+                        break
+                    started += 1
+                    running.add(pool.submit(self._round, self._tables[name], ending.is_set))
+                done, running = wait(running, self._patience(), FIRST_COMPLETED) if running else (set(), running)
+                for future in done:
+                    yield self._taken(future.result())
+                if not running and not done:
+                    ending.wait(self._patience())
+        finally:
+            pool.shutdown(wait=False, cancel_futures=True)
+
+    def _patience(self) -> float:
+        """Seconds until a table can be chosen, but no more than until the service looks whether it is to end."""
+        wakes = self.scheduler.wakes_at(self.clock.now_ms())
+        left = _LOOK_SECONDS if wakes is None else (wakes - self.clock.now_ms()) / 1000
+        return min(_LOOK_SECONDS, max(0.001, left))
+
+    def _taken(self, ended: "_Ended") -> FleetRound:
+        """Hands a round's result to the scheduler, and remembers it."""
+        found, name = ended.round, ended.round.table.name
+        if ended.before is not None:
+            self.scheduler.measured(name, ended.before)
+        if ended.after is not None:
+            self.scheduler.succeeded(name, found.took_ms, ended.after)
+        else:
+            found = replace(found, retry_at_ms=self.scheduler.failed(name, found.at_ms + found.took_ms))
+        old = self._remembered[name]
+        error, at_ms = (old.last_error, old.last_error_ms) if found.error is None else (found.error, found.at_ms)
+        self._remembered[name] = Remembered(self.scheduler.learned(name), error, at_ms)
+        if self.settings.state is not None:
+            with suppress(ConfigError):  # it only saves measuring again
+                write_memory(self.settings.state, self._remembered)
+        return found
+
+    def _round(self, table: FleetTable, is_leaving: Callable[[], bool]) -> "_Ended":
+        """Runs on a thread. Takes every error: none of them is the next table's."""
+        begun_ms = self.clock.now_ms()
+        try:
+            return self._served(table, begun_ms, is_leaving)
+        except Exception as error:  # also one of a library: the other tables go on
+            exit_code = error.exit_code if isinstance(error, EventideError) else _FAILED
+            took_ms = self.clock.now_ms() - begun_ms
+            return _Ended(FleetRound(table, begun_ms, took_ms, None, None, sanitize(error), exit_code))
+
+    def _served(self, table: FleetTable, begun_ms: int, is_leaving: Callable[[], bool]) -> "_Ended":
+        opened = Table.open(table.uri, table.options)
+        lag_ms, logs = lag_of(opened.freshness(), begun_ms), _logs(opened)
+        before = Measured(begun_ms, lag_ms, logs.log_files, logs.bytes)
+        if logs.bytes >= self.settings.spark_from_bytes and (engine := self.large_engine()) is not None:
+            opened = Table.open(table.uri, table.options, engine=engine)
+        service = opened.service(cut=self.overrides.cut, link_mode=self.overrides.link_mode)
+        done = service.round(NoProgress(), is_leaving=is_leaving)
+        now_ms, logs = self.clock.now_ms(), _logs(opened)
+        lag_ms = None if done.freshness is None else lag_of(done.freshness, now_ms)
+        error = "; ".join(map(str, done.troubles)) or None
+        found = FleetRound(table, begun_ms, now_ms - begun_ms, done, lag_ms, error, done.exit_code)
+        if done.freshness is None or any(one.step in _DECISIVE for one in done.troubles):
+            return _Ended(found, before)
+        return _Ended(found, before, Measured(now_ms, lag_ms, logs.log_files, logs.bytes))
+
+
+@dataclass(frozen=True, slots=True)
+class _Ended:
+    """A round, with the table before and after it. `after` is None if it failed or was interrupted."""
+
+    round: FleetRound
+    before: Measured | None = None
+    after: Measured | None = None
+
+
+def lag_of(found: Freshness, now_ms: int) -> int | None:
+    """The clock minus the watermark; None without a watermark, and 0 for a copy-on-write table."""
+    if found.is_complete:
+        return 0
+    return None if found.watermark_ms is None else max(0, now_ms - found.watermark_ms)
+
+
+def _logs(table: Table) -> Backlog:
+    return backlog(table.state().view.latest_slices(), {})

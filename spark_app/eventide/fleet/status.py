@@ -1,0 +1,160 @@
+"""The status of a fleet: the lag of each table against its target, its backlog, its last error, and what holds it back."""
+
+from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+from urllib.parse import quote
+
+from eventide.bootstrap import assemble
+from eventide.fleet.memory import Remembered, read_memory
+from eventide.fleet.service import lag_of
+from eventide.fleet.settings import FleetSettings, FleetTable
+from eventide.formatting import format_duration, format_size, sanitize
+from eventide.report import Report, gather, render, write_page
+from eventide.report.style import page
+from eventide.report.tables import wide
+from eventide.report.words import shown
+from eventide_core.action.backlog import Backlog
+from eventide_core.errors import ConfigError, counted, format_timestamp
+
+_TABLES_AT_ONCE: Final = 8
+COLUMNS: Final = ("table", "state", "lag", "target", "watermark", "log files", "held back by", "last error")
+
+
+@dataclass(frozen=True, slots=True)
+class TableStatus:
+    """A table at a moment. `problem` states why it can't be measured; then the lag and the backlog are unknown.
+
+    `last_error` is that of the service, if it remembers one. `held_by` states in words what keeps the watermark back.
+    """
+
+    table: FleetTable
+    lag_ms: int | None
+    watermark_ms: int | None
+    backlog: Backlog | None
+    held_by: str | None
+    problem: str | None
+    remembered: Remembered
+
+    @property
+    def is_met(self) -> bool:
+        return self.lag_ms is not None and self.lag_ms <= self.table.target.lag_ms
+
+    @property
+    def state(self) -> str:
+        """met, missed, or unknown."""
+        if self.lag_ms is None:
+            return "unknown"
+        return "met" if self.is_met else "missed"
+
+    @property
+    def last_error(self) -> str | None:
+        return self.problem or self.remembered.last_error
+
+    def to_json(self) -> dict[str, Any]:
+        """The status as plain values."""
+        logs = self.backlog
+        return {
+            "table": self.table.name,
+            "uri": self.table.uri,
+            "state": self.state,
+            "lag_ms": self.lag_ms,
+            "target_lag_ms": self.table.target.lag_ms,
+            "watermark_ms": self.watermark_ms,
+            "file_slices_with_log_files": None if logs is None else logs.file_slices,
+            "log_files": None if logs is None else logs.log_files,
+            "log_files_size_bytes": None if logs is None else logs.bytes,
+            "held_by": self.held_by,
+            "problem": self.problem,
+            "last_error": self.last_error,
+            "last_error_ms": self.remembered.last_error_ms,
+        }
+
+
+def fleet_status(fleet: FleetSettings, reports: Path | None = None) -> tuple[TableStatus, ...]:
+    """The tables, the latest against its target first. With `reports`, writes each table's report to that directory.
+
+    Raises ConfigError if the directory can't be written.
+    """
+    remembered = read_memory(fleet.state)
+    if reports is not None:
+        try:
+            reports.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise ConfigError(f"directory {str(reports)!r} cannot be made: {error.strerror}") from None
+    with ThreadPoolExecutor(_TABLES_AT_ONCE) as pool:
+        found = list(
+            pool.map(lambda table: _status(table, remembered.get(table.name, Remembered()), reports), fleet.tables)
+        )
+    return tuple(sorted(found, key=_urgency))
+
+
+def write_fleet_page(path: Path, tables: Iterable[TableStatus], reports: str) -> None:
+    """Writes the page. `reports` is the directory of the tables' reports, relative to the page. Raises ConfigError."""
+    found = tuple(tables)
+    met = sum(one.is_met for one in found)
+    lead = f"{met:,} of {counted(len(found), 'table')} within the target"
+    rows = "".join(_row(one, reports) for one in found)
+    heads = "".join(f'<th scope="col">{name}</th>' for name in COLUMNS)
+    table = f"<table><thead><tr>{heads}</tr></thead><tbody>{rows}</tbody></table>"
+    kind = "lead" if met == len(found) else "lead late"
+    body = f'<header><h1>Fleet</h1></header><main><p class="{kind}">{lead}.</p>{wide("tables", table)}</main>'
+    write_page(path, page("Fleet: lag against target", body))
+
+
+def cells_of(one: TableStatus) -> tuple[str, ...]:
+    """The status in words, one for each column of `COLUMNS`."""
+    logs = one.backlog
+    return (
+        one.table.name,
+        one.state,
+        format_duration(one.lag_ms, "unknown"),
+        format_duration(one.table.target.lag_ms),
+        format_timestamp(one.watermark_ms),
+        "unknown" if logs is None else f"{logs.log_files:,}, {format_size(logs.bytes)}",
+        one.held_by or "",
+        one.last_error or "",
+    )
+
+
+def _status(table: FleetTable, remembered: Remembered, reports: Path | None) -> TableStatus:
+    """Runs on a thread. An error of a table is its status; that of a page ends the run."""
+    try:
+        report = gather(assemble(table.uri, table.options))
+    except Exception as error:  # also one of a library
+        return TableStatus(table, None, None, None, None, sanitize(error), remembered)
+    if reports is not None:
+        write_page(reports / f"{table.name}.html", render(report))
+    fresh = report.freshness
+    lag_ms = None if fresh is None else lag_of(fresh, report.now_ms)
+    watermark_ms = None if fresh is None else fresh.watermark_ms
+    return TableStatus(table, lag_ms, watermark_ms, report.backlog, _held_by(report), None, remembered)
+
+
+def _held_by(report: Report) -> str | None:
+    """What keeps the watermark from following the clock, the first reason that holds."""
+    if report.table.problems:
+        return f"unknown event times of {counted(len(report.table.problems), 'log file')}"
+    pending = report.table.state.timeline.pending
+    if report.late:
+        first = report.late[0]
+        return f"late records in {counted(len(report.late), 'slice')}, first {first.partition or '.'} {first.file_id}"
+    if pending:
+        return f"pending {pending[0].action} {pending[0].requested_time}"
+    return None if report.freshness is not None and report.freshness.cut_ms is not None else "no compaction yet"
+
+
+def _urgency(one: TableStatus) -> tuple[int, float, str]:
+    share = 0.0 if one.lag_ms is None else one.lag_ms / one.table.target.lag_ms
+    return (0 if one.problem is not None else 1, -share, one.table.name)
+
+
+def _row(one: TableStatus, reports: str) -> str:
+    name, *others = cells_of(one)
+    link = shown(name)
+    if one.problem is None:
+        link = f'<a href="{quote(reports)}/{quote(name)}.html">{link}</a>'
+    cells = "".join(f"<td>{shown(cell)}</td>" for cell in others)
+    return f'<tr><th scope="row">{link}</th>{cells}</tr>'
