@@ -146,7 +146,7 @@ def test_each_damage_is_repaired_or_named(
         assert all(one.cure for one in done.unrepaired)
 
 
-@pytest.mark.parametrize("damage", WHOLE, ids=[damage.__name__ for damage in WHOLE])
+@pytest.mark.parametrize("damage", [damage for damage in DAMAGES if damage in WHOLE])  # in one order
 def test_an_undo_brings_every_byte_back(
     damage: Callable[[Damaged], None], written: tuple[Bench, Moment, Damaged]
 ) -> None:
