@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import io
-import json
 import random
 from collections.abc import Callable
 from pathlib import Path
@@ -16,7 +15,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from eventide_adapters.format.timeline import compaction_plan as plan_avro
-from eventide_adapters.format.timeline.codec import HudiMetadataCodec
 from eventide_core.errors import (
     CorruptTimelineError,
     EventideError,
@@ -36,12 +34,10 @@ from eventide_core.table.plans import (
     PlannedLog,
     PlannedOperation,
 )
+from support.compaction_plans import CODEC, REQUESTED, C, changed_plan, plan_record, sample_plan
 from support.edited_bytes import edited
 
 DATA = Path(__file__).parent / "data"
-CODEC = HudiMetadataCodec()
-C = "20261121120000000"
-REQUESTED = f".hoodie/{C}.compaction.requested"
 
 sizes = st.integers(0, 2**40)
 moments = st.none() | st.integers(-(10**15), 10**15)
@@ -106,47 +102,6 @@ def plans(draw: st.DrawFn) -> CompactionPlan:
     )
 
 
-def _log(file_id: str, number: int) -> PlannedLog:
-    name = LogFileName(file_id, "20261121000000000", number, "1-2-3")
-    return PlannedLog(f"part=a/{name}", 1000 * number, EventTimeRange(number, number + 10))
-
-
-def _plan(link_mode: LinkMode = LinkMode.COPY) -> CompactionPlan:
-    """A plan of one slice with a base of 3 MB: logs 1 and 2 are merged, 3 is left over."""
-    linked = None if link_mode is LinkMode.PREFIX else str(LogFileName("f-1", C, 0, "00001-0-1"))
-    operation = PlannedOperation(
-        partition="part=a",
-        file_id="f-1",
-        base_instant="20261121000000000",
-        base_path="part=a/f-1_0-1-0_20261121000000000.parquet",
-        base_size=3 * 1024 * 1024,
-        compacted=(_log("f-1", 1), _log("f-1", 2)),
-        left_overs=(LeftOver(_log("f-1", 3), linked),),
-        new_base_name=f"f-1_7-7-7_{C}.parquet",
-        carried_name=None,
-        fallback=None,
-        reason="two logs hold records before T",
-    )
-    return CompactionPlan(C, 1000, CutMode.FILE, link_mode, "asked for", "ts", (operation,), "{}", ("part=a",))
-
-
-def _record(data: bytes) -> tuple[Any, Any]:
-    reader = fastavro.reader(io.BytesIO(data))
-    return reader.writer_schema, next(iter(reader))
-
-
-def _changed(change: Callable[[Any, list[Any]], None]) -> bytes:
-    """The plan above, with `change` made to its record and to the details of its operations."""
-    schema, record = _record(CODEC.encode_plan(_plan()))
-    details = json.loads(record["extraMetadata"]["eventide.operations"])
-    change(record, details)
-    if "eventide.operations" in record["extraMetadata"]:
-        record["extraMetadata"]["eventide.operations"] = json.dumps(details)
-    stream = io.BytesIO()
-    fastavro.writer(stream, schema, [record])
-    return stream.getvalue()
-
-
 @given(plans())
 @settings(deadline=None)
 def test_a_plan_reads_back_as_it_was_written(plan: CompactionPlan) -> None:
@@ -154,8 +109,8 @@ def test_a_plan_reads_back_as_it_was_written(plan: CompactionPlan) -> None:
 
 
 @pytest.mark.parametrize("link_mode", [LinkMode.COPY, LinkMode.HARDLINK, LinkMode.SYMLINK])
-def test_an_ignorant_engine_is_reported_to_merge_all_logs_where_left_overs_get_names(link_mode: LinkMode) -> None:
-    _, record = _record(CODEC.encode_plan(_plan(link_mode)))
+def test_a_stock_engine_is_reported_to_merge_all_logs_where_left_overs_get_names(link_mode: LinkMode) -> None:
+    _, record = plan_record(CODEC.encode_plan(sample_plan(link_mode)))
     (operation,) = record["operations"]
     assert operation["deltaFilePaths"] == [f".f-1_20261121000000000.log.{n}_1-2-3" for n in (1, 2, 3)]
     assert operation["symlinkOperations"] == [
@@ -170,8 +125,8 @@ def test_an_ignorant_engine_is_reported_to_merge_all_logs_where_left_overs_get_n
     }
 
 
-def test_an_ignorant_engine_is_reported_to_merge_only_what_a_back_dated_plan_merges() -> None:
-    _, record = _record(CODEC.encode_plan(_plan(LinkMode.PREFIX)))
+def test_a_stock_engine_is_reported_to_merge_only_what_a_back_dated_plan_merges() -> None:
+    _, record = plan_record(CODEC.encode_plan(sample_plan(LinkMode.PREFIX)))
     (operation,) = record["operations"]
     assert operation["deltaFilePaths"] == [f".f-1_20261121000000000.log.{n}_1-2-3" for n in (1, 2)]
     assert operation["symlinkOperations"] is None
@@ -181,8 +136,8 @@ def test_an_ignorant_engine_is_reported_to_merge_only_what_a_back_dated_plan_mer
 
 @pytest.mark.parametrize("version", [6, 9])
 def test_a_plan_has_hudis_fields_and_one_of_its_own(version: int) -> None:
-    theirs, _ = _record((DATA / f"v{version}.compaction.requested").read_bytes())
-    ours, record = _record(CODEC.encode_plan(_plan()))
+    theirs, _ = plan_record((DATA / f"v{version}.compaction.requested").read_bytes())
+    ours, record = plan_record(CODEC.encode_plan(sample_plan()))
 
     def fields(schema: Any) -> dict[str, Any]:
         return {field["name"]: field for field in schema["fields"]}
@@ -208,16 +163,16 @@ def test_a_plan_of_hudi_is_a_foreign_one_with_its_file_groups(version: int) -> N
 
 
 def test_a_plan_whose_commit_might_be_too_large_to_read_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    data = CODEC.encode_plan(_plan())
+    data = CODEC.encode_plan(sample_plan())
     monkeypatch.setattr(plan_avro, "PLAN_BYTES_MAX", len(data))
-    assert len(CODEC.encode_plan(_plan())) == len(data)
+    assert len(CODEC.encode_plan(sample_plan())) == len(data)
     monkeypatch.setattr(plan_avro, "PLAN_BYTES_MAX", len(data) - 1)
     with pytest.raises(RefusedError, match="BoundedIOCompactionStrategy"):
-        CODEC.encode_plan(_plan())
+        CODEC.encode_plan(sample_plan())
 
 
 def test_a_plan_of_a_later_eventide_is_refused() -> None:
-    data = _changed(lambda record, _: record["extraMetadata"].update({"eventide.format": "2"}))
+    data = changed_plan(lambda record, _: record["extraMetadata"].update({"eventide.format": "2"}))
     with pytest.raises(UnsupportedTableError, match="'2'"):
         CODEC.decode_plan(data, REQUESTED, C)
 
@@ -276,7 +231,7 @@ def _set_carried(_: Any, details: Any, name: str) -> None:
 @pytest.mark.parametrize("name", OUTSIDE)
 @pytest.mark.parametrize("place", [_set_base, _set_log, _set_left_over, _set_linked, _set_new_base, _set_carried])
 def test_a_name_that_is_no_file_of_the_file_group_is_refused(name: str, place: Callable[[Any, Any, str], None]) -> None:
-    data = _changed(lambda record, details: place(record, details, name))
+    data = changed_plan(lambda record, details: place(record, details, name))
     with pytest.raises(UnsafePathError, match=r"compaction\.requested"):
         CODEC.decode_plan(data, REQUESTED, C)
 
@@ -287,7 +242,7 @@ def test_a_planned_file_has_the_instant_of_its_plan(place: Callable[[Any, Any, s
     is_base = place is _set_new_base
     name = f"f-1_7-7-7_{other}.parquet" if is_base else f".f-1_{other}.log.0_00001-0-1"
     with pytest.raises(UnsafePathError, match=C):
-        CODEC.decode_plan(_changed(lambda record, details: place(record, details, name)), REQUESTED, C)
+        CODEC.decode_plan(changed_plan(lambda record, details: place(record, details, name)), REQUESTED, C)
 
 
 @pytest.mark.parametrize(
@@ -301,7 +256,7 @@ def test_a_partition_outside_the_table_is_refused(partition: str, is_ours: bool)
             record["extraMetadata"].clear()
 
     with pytest.raises(UnsafePathError, match="outside the table"):
-        CODEC.decode_plan(_changed(change), REQUESTED, C)
+        CODEC.decode_plan(changed_plan(change), REQUESTED, C)
 
 
 def _swap(record: Any, _: Any) -> None:
@@ -374,12 +329,12 @@ def test_a_plan_that_contradicts_itself_or_lacks_something_is_corrupt(
     change: Callable[[Any, Any], None],
 ) -> None:
     with pytest.raises(CorruptTimelineError, match=r"compaction\.requested"):
-        CODEC.decode_plan(_changed(change), REQUESTED, C)
+        CODEC.decode_plan(changed_plan(change), REQUESTED, C)
 
 
 @pytest.mark.parametrize("details", ["[", "{}", "1", "[1]", "[" * 100_000])
 def test_details_that_are_no_list_of_operations_are_corrupt(details: str) -> None:
-    schema, record = _record(CODEC.encode_plan(_plan()))
+    schema, record = plan_record(CODEC.encode_plan(sample_plan()))
     record["extraMetadata"]["eventide.operations"] = details
     stream = io.BytesIO()
     fastavro.writer(stream, schema, [record])
@@ -388,21 +343,21 @@ def test_details_that_are_no_list_of_operations_are_corrupt(details: str) -> Non
 
 
 def test_a_torn_plan_is_corrupt() -> None:
-    whole = CODEC.encode_plan(_plan())
+    whole = CODEC.encode_plan(sample_plan())
     for length in range(len(whole)):
         with pytest.raises(CorruptTimelineError):
             CODEC.decode_plan(whole[:length], REQUESTED, C)
 
 
 def test_a_left_over_without_a_name_is_our_own_bug_unless_names_are_not_needed() -> None:
-    plan = dataclasses.replace(_plan(LinkMode.PREFIX), link_mode=LinkMode.COPY)
+    plan = dataclasses.replace(sample_plan(LinkMode.PREFIX), link_mode=LinkMode.COPY)
     with pytest.raises(AssertionError):
         CODEC.encode_plan(plan)
 
 
 def test_bytes_gone_wrong_anywhere_bring_a_typed_error_or_a_plan() -> None:
     random_bytes = random.Random(74)
-    wholes = [CODEC.encode_plan(_plan(mode)) for mode in LinkMode]
+    wholes = [CODEC.encode_plan(sample_plan(mode)) for mode in LinkMode]
     wholes.append((DATA / "v6.compaction.requested").read_bytes())
     errors: list[str] = []
     for _ in range(2000):
