@@ -28,8 +28,18 @@ def short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def storage(moto: S3Server, proxy: FaultyProxy) -> Storage:
+    return _opened(moto, proxy, timeout_seconds=1)
+
+
+@pytest.fixture
+def patient(moto: S3Server, proxy: FaultyProxy) -> Storage:
+    """A storage for large requests, which take longer on a busy machine."""
+    return _opened(moto, proxy, timeout_seconds=60)
+
+
+def _opened(moto: S3Server, proxy: FaultyProxy, *, timeout_seconds: int) -> Storage:
     proxy.choose = lambda _method, _path, _number: None
-    options = {**moto.options, "fs.s3a.endpoint": f"http://{proxy.address}", "s3.request-timeout": "1"}
+    options = {**moto.options, "fs.s3a.endpoint": f"http://{proxy.address}", "s3.request-timeout": str(timeout_seconds)}
     found = open_storage(f"s3://{BUCKET}/{uuid.uuid4().hex}", Options(options))
     found.put("source", DATA)
     assert Capability.PUT_IF_ABSENT in found.capabilities
@@ -91,6 +101,44 @@ def test_a_store_that_stays_away_is_an_error_and_leaves_no_file(
     proxy.choose = lambda _method, _path, _number: None
     assert storage.stat("new") is None
     assert CREATES[create](storage)
+
+
+@pytest.fixture
+def large(monkeypatch: pytest.MonkeyPatch) -> bytes:
+    """The content of a file of six parts, more than are uploaded at once."""
+    monkeypatch.setattr("eventide_adapters.storage.s3_objects.UPLOAD_PART_BYTES", 5 << 20)
+    monkeypatch.setattr("eventide_adapters.storage.object_storage.PART_BYTES", 5 << 20)
+    return b"".join(number.to_bytes(8) for number in range((26 << 20) // 8))
+
+
+def _write(storage: Storage, data: bytes) -> bool:
+    output = storage.open_output("new")
+    output.write(data)
+    return output.commit()
+
+
+@pytest.mark.parametrize("fault", [None, Fault.REPLY_LOST, Fault.UNAVAILABLE])
+def test_parts_that_are_uploaded_side_by_side_are_in_order(
+    patient: Storage, proxy: FaultyProxy, large: bytes, fault: Fault | None
+) -> None:
+    if fault is not None:
+        proxy.strike_once(fault, "PUT", "partNumber=2")
+    assert _write(patient, large)
+    assert proxy.struck == ({} if fault is None else {fault: 1})
+    assert patient.read("new") == large
+    assert not _write(patient, large)
+
+
+@pytest.mark.parametrize("number", [1, 6])
+def test_a_part_that_stays_away_is_an_error_and_leaves_no_file(
+    moto: S3Server, patient: Storage, proxy: FaultyProxy, large: bytes, number: int
+) -> None:
+    proxy.choose = lambda _method, path, _number: Fault.UNAVAILABLE if f"partNumber={number}" in path else None
+    with pytest.raises(StorageError, match="new"):
+        _write(patient, large)
+    assert patient.stat("new") is None
+    uploads = moto.client().list_multipart_uploads(Bucket=BUCKET).get("Uploads", [])
+    assert not [found["Key"] for found in uploads if patient.root.endswith(found["Key"].removesuffix("/new"))]
 
 
 @pytest.mark.parametrize("fault", [*WRITE_FAULTS, Fault.HALF])
