@@ -9,17 +9,26 @@ handles their write stats.
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
+from functools import lru_cache
 from importlib import resources
 from typing import Any
+
+import fastavro
+from fastavro.schema import SchemaParseException, UnknownType
+from fastavro.types import Schema
 
 from eventide_adapters.format.timeline.clean import decode_clean, decode_clean_plan, encode_clean, encode_clean_plan
 from eventide_adapters.format.timeline.compaction_plan import decode_plan, encode_plan
 from eventide_adapters.format.timeline.container import (
     MAGIC,
+    SCHEMA_REMEMBERED_MAX,
     ContainerSchema,
+    Record,
     check_size,
-    read_container,
     read_datum,
+    read_record,
+    unwrapped,
     write_container,
 )
 from eventide_adapters.format.timeline.document import Document, corrupt
@@ -36,7 +45,7 @@ from eventide_adapters.format.timeline.savepoint import (
     encode_restore_plan,
     encode_savepoint,
 )
-from eventide_adapters.format.timeline.write_stats import avro_stat, json_stat, stats_of
+from eventide_adapters.format.timeline.write_stats import STATS_FIELD, avro_stat, json_stat, stats_of
 from eventide_core.table.clean_metadata import CleanMetadata, CleanPlan
 from eventide_core.table.commit_metadata import CommitMetadata, WriteStat
 from eventide_core.table.plans import CompactionPlan, ForeignPlan
@@ -52,6 +61,7 @@ _REPLACE_COMMIT_SCHEMA = ContainerSchema.of(
 )
 
 _FIRST_AVRO_VERSION = 8
+_COLUMNS_BYTES_MIN = 64 * 1024  # a smaller commit, of about 200 stats, is read sooner than numpy is imported
 
 
 class HudiMetadataCodec:
@@ -64,8 +74,7 @@ class HudiMetadataCodec:
         """
         if not data:
             raise corrupt(path, "is empty, though its instant has completed")
-        document = read_container(data, path) if data.startswith(MAGIC) else read_json(data, path)
-        return commit_of(document)
+        return avro_commit(data, path) if data.startswith(MAGIC) else commit_of(read_json(data, path))
 
     def decode_archived_commit(self, data: bytes, path: str) -> CommitMetadata:
         """The metadata of an archived commit. If Hudi 1.0 upgraded the table, it is a bare record without its schema."""
@@ -142,9 +151,34 @@ def read_json(data: bytes, path: str) -> Document:
         raise corrupt(path, f"is not a whole JSON document ({error})") from error
 
 
+def avro_commit(data: bytes, path: str, columns_bytes_min: int = _COLUMNS_BYTES_MIN) -> CommitMetadata:
+    """The metadata in a container. The stats of a record of at least so many bytes are read column by column."""
+    record = unwrapped(data, path)
+    if len(record.content) >= columns_bytes_min and len(record.schema_text) <= SCHEMA_REMEMBERED_MAX:
+        # Not needed for a small table: it imports pyarrow.
+        from eventide_adapters.format.timeline.stat_columns import read_stat_columns
+
+        found = read_stat_columns(record.content, record.schema_text)
+        rest = None if found is None else _without_stats(record.schema_text)
+        if found is not None and rest is not None:
+            after = read_record(Record(record.content[found.end :], rest, record.schema_text), path)
+            return replace(commit_of(after), write_stats=found.write_stats)
+    return commit_of(read_record(record, path))
+
+
+@lru_cache(maxsize=32)
+def _without_stats(schema: bytes) -> Schema | None:
+    """The schema of what follows the stats; None if it needs a type that the stats define."""
+    definition = json.loads(schema)
+    try:
+        return fastavro.parse_schema(definition | {"fields": definition["fields"][1:]})
+    except (SchemaParseException, UnknownType):
+        return None
+
+
 def commit_of(document: Document) -> CommitMetadata:
     """The values of a HoodieCommitMetadata or HoodieReplaceCommitMetadata, from JSON or Avro."""
-    by_partition = document.document("partitionToWriteStats")
+    by_partition = document.document(STATS_FIELD)
     replaced = document.document("partitionToReplaceFileIds")
     extra = document.document("extraMetadata")
     texts = {key: extra.text(key) for key in extra.values}

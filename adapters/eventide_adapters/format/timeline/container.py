@@ -23,13 +23,13 @@ from fastavro.types import Schema
 
 from eventide_adapters.format.avro.reading_limits import inflated_bytes_max
 from eventide_adapters.format.timeline.document import Document, corrupt
-from eventide_core.errors import ResourceLimitError, UnsupportedTableError
+from eventide_core.errors import CorruptTimelineError, ResourceLimitError, UnsupportedTableError
 from eventide_core.ports import WHOLE_FILE_BYTES_MAX
 
 MAGIC = b"Obj\x01"
 TIMELINE_FILE_BYTES_MAX = WHOLE_FILE_BYTES_MAX
 _SCHEMA_DEPTH_MAX = 32  # Hudi's schemas nest 7 deep
-_SCHEMA_REMEMBERED_MAX = 64 * 1024  # Hudi's take 3 to 12 kilobytes, and are the same in every file of a timeline
+SCHEMA_REMEMBERED_MAX = 64 * 1024  # Hudi's take 3 to 12 kilobytes, and are the same in every file of a timeline
 _SYNC_LENGTH = 16
 _METADATA_SCHEMA: Schema = {"type": "map", "values": "bytes"}
 _COMPLEX = ("array", "map", "record", "fixed", "enum")
@@ -44,13 +44,28 @@ def check_size(size: int, path: str) -> None:
         )
 
 
+@dataclass(frozen=True, slots=True)
+class Record:
+    """The bytes of a container's record, and the schema that they are written with."""
+
+    content: bytes
+    schema: Schema
+    schema_text: bytes
+
+
 def read_container(data: bytes, path: str) -> Document:
     """The one record of a container. Raises CorruptTimelineError; ResourceLimitError above the cap."""
+    return read_record(unwrapped(data, path), path)
+
+
+def unwrapped(data: bytes, path: str) -> Record:
+    """The same, not decoded yet."""
     check_size(len(data), path)
     stream = io.BytesIO(data[len(MAGIC) :])
     try:
         header = _read(stream, _METADATA_SCHEMA)
-        schema, codec = checked_schema(header["avro.schema"]), header.get("avro.codec", b"null")
+        text, codec = header["avro.schema"], header.get("avro.codec", b"null")
+        schema = checked_schema(text)
         sync = stream.read(_SYNC_LENGTH)
         count, size = _read(stream, "long"), _read(stream, "long")
         if count != 1 or size < 0:
@@ -58,15 +73,27 @@ def read_container(data: bytes, path: str) -> Document:
         block = stream.read(size)
         if len(block) != size or len(sync) != _SYNC_LENGTH or stream.read() != sync:
             raise ValueError("its block does not end where it states")
-        content = io.BytesIO(_inflate(block, codec, path))
-        record = _read(content, schema)
-        if content.read(1):
-            raise ValueError("bytes after its record")
+        return Record(_inflate(block, codec, path), schema, text)
     except (UnsupportedTableError, ResourceLimitError):
         raise
     except Exception as error:  # torn bytes can make the decoder raise any exception
-        raise corrupt(path, f"is not a whole Avro container ({type(error).__name__}: {error})") from error
-    return Document.of(record, path, "a record")
+        raise _torn(path, error) from error
+
+
+def read_record(record: Record, path: str) -> Document:
+    """The values of a container's record. Raises CorruptTimelineError."""
+    content = io.BytesIO(record.content)
+    try:
+        values = _read(content, record.schema)
+        if content.read(1):
+            raise ValueError("bytes after its record")
+    except Exception as error:  # torn bytes can make the decoder raise any exception
+        raise _torn(path, error) from error
+    return Document.of(values, path, "a record")
+
+
+def _torn(path: str, error: Exception) -> CorruptTimelineError:
+    return corrupt(path, f"is not a whole Avro container ({type(error).__name__}: {error})")
 
 
 def read_datum(schema: ContainerSchema, data: bytes, path: str) -> Document:
@@ -139,7 +166,7 @@ def _inflate(block: bytes, codec: bytes, path: str) -> bytes:
 
 def checked_schema(text: str | bytes) -> Schema:
     """The schema to read records with. Raises ValueError, or what fastavro raises, for one that Hudi never writes."""
-    return _checked(text) if len(text) > _SCHEMA_REMEMBERED_MAX else _remembered(text)
+    return _checked(text) if len(text) > SCHEMA_REMEMBERED_MAX else _remembered(text)
 
 
 def _checked(text: str | bytes) -> Schema:

@@ -2,19 +2,22 @@
 
 The fields have the same names in both. In the stat of a base file, JSON omits the fields of log files.
 
-A commit can have a hundred thousand stats, so the types of a stat are checked together. An invalid stat is read again field
-by field, so that the error names the first wrong field.
+A commit can have a hundred thousand stats, so those of a partition are read together, field by field. If one of them is
+unusual, each is read singly, so that the error names the first wrong field.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain, repeat
 from sys import intern
+from types import NoneType
 from typing import Any, Final
 
 from eventide_adapters.format.timeline.document import LONG, Document
 from eventide_core.table.commit_metadata import WriteStat
 
-_TEXTS: Final = ("fileId", "path", "prevCommit", "baseFile", "prevBaseFile")
-_COUNTS: Final = (
+STATS_FIELD: Final = "partitionToWriteStats"
+TEXTS: Final = ("fileId", "path", "prevCommit", "baseFile", "prevBaseFile")
+COUNTS: Final = (
     "numWrites",
     "numDeletes",
     "numUpdateWrites",
@@ -27,60 +30,76 @@ _COUNTS: Final = (
     "totalUpdatedRecordsCompacted",
     "totalLogBlocks",
 )
-_NUMBERS: Final = ("minEventTime", "maxEventTime", "logVersion")
-_TIMES: Final = ("totalScanTime", "totalUpsertTime")
-_TEXT_TYPES: Final = frozenset((str, type(None)))
-_NUMBER_TYPES: Final = frozenset((int, type(None)))
+NUMBERS: Final = ("minEventTime", "maxEventTime", "logVersion")
+TIMES: Final = ("totalScanTime", "totalUpsertTime")
 
 
-def stats_of(by_partition: Document, partition: str) -> Iterator[WriteStat]:
+def stats_of(by_partition: Document, partition: str) -> Iterable[WriteStat]:
     """The write stats of a partition. If a task had nothing to write, Hudi omits the path: then there is no stat."""
     partition = intern(partition)
-    for values in by_partition.items(partition):
-        stat = _read_at_once(values, partition)
-        if stat is None:
-            document = Document.of(values, by_partition.path, f"an item of {partition}")
-            if document.text("path") is not None:
-                yield _read(document, partition)
-        else:
-            yield stat
+    found = by_partition.items(partition)
+    stats = _read_together(found, partition)
+    return _read_each(found, by_partition.path, partition) if stats is None else stats
 
 
-def _read_at_once(values: Any, partition: str) -> WriteStat | None:
-    """The stat, if all its fields are valid."""
-    if type(values) is not dict:
+def _read_together(found: list[Any], partition: str) -> list[WriteStat] | None:
+    """The stats, if all their fields are valid."""
+    if not {*map(type, found)} <= {dict}:
         return None
-    get = values.get
-    runtime = {} if get("runtimeStats") is None else get("runtimeStats")
-    logs = get("logFiles")
-    if type(runtime) is not dict or not (logs is None or type(logs) is list):
+    runtime = [{} if times is None else times for times in _values(found, "runtimeStats")]
+    logs = _values(found, "logFiles")
+    if not ({*map(type, runtime)} <= {dict} and {*map(type, logs)} <= {list, NoneType}):
         return None
-    texts = tuple(map(get, _TEXTS))
-    counts = (*map(get, _COUNTS), *map(runtime.get, _TIMES))
-    numbers = tuple(map(get, _NUMBERS))
-    if not (_TEXT_TYPES.issuperset(map(type, texts)) and _NUMBER_TYPES.issuperset(map(type, (*counts, *numbers)))):
-        return None
-    file_id, path, prev_commit, base_file, prev_base_file = texts
-    known = [count or 0 for count in counts]
-    ends = [number or 0 for number in numbers]
-    if file_id is None or path is None or min(known) < 0 or max(*known, *ends) not in LONG or min(ends) not in LONG:
-        return None
-    if logs is not None and not {*map(type, logs)} <= {str}:
-        return None
-    fields: Any = (
-        intern(file_id),
-        path,
-        partition,
-        _interned(prev_commit),
-        *known[: len(_COUNTS)],
-        *numbers,
-        _interned(base_file),
-        None if logs is None else tuple(map(intern, logs)),
-        prev_base_file,
-        *known[len(_COUNTS) :],
-        None,
+    names = {*map(type, chain.from_iterable(names for names in logs if names))}
+    texts = [_values(found, name) for name in TEXTS]
+    numbers = [_values(found, name) for name in NUMBERS]
+    counts = [[0 if count is None else count for count in _values(found, name)] for name in COUNTS]
+    times = [[0 if count is None else count for count in _values(runtime, name)] for name in TIMES]
+    file_ids, paths, prev_commits, base_files, prev_base_files = texts
+    are_valid = (
+        names <= {str}
+        and {*map(type, chain(file_ids, paths))} <= {str}
+        and {*map(type, chain(prev_commits, base_files, prev_base_files))} <= {str, NoneType}
+        and all(_are_longs(column, LONG.start, {int, NoneType}) for column in numbers)
+        and all(_are_longs(column, 0, {int}) for column in (*counts, *times))
     )
-    return WriteStat._make(fields)
+    if not are_valid:
+        return None
+    shared_logs = [None if names is None else tuple(map(intern, names)) for names in logs]
+    return made_stats(repeat(partition, len(found)), texts, counts, numbers, shared_logs, times)
+
+
+def _values(found: list[Any], name: str) -> list[Any]:
+    return [stat.get(name) for stat in found]
+
+
+def _are_longs(column: list[Any], least: int, types: set[type]) -> bool:
+    if not {*map(type, column)} <= types:
+        return False
+    known = [number for number in column if number is not None] if NoneType in types else column
+    return not known or (min(known) >= least and max(known) < LONG.stop)
+
+
+def _read_each(found: list[Any], path: str, partition: str) -> Iterator[WriteStat]:
+    for values in found:
+        document = Document.of(values, path, f"an item of {partition}")
+        if document.text("path") is not None:
+            yield _read(document, partition)
+
+
+def made_stats(
+    partitions: Iterable[str],
+    texts: Sequence[Iterable[Any]],
+    counts: Iterable[Iterable[int]],
+    numbers: Iterable[Iterable[int | None]],
+    logs: Iterable[tuple[str, ...] | None],
+    times: Iterable[Iterable[int]],
+) -> list[WriteStat]:
+    """The stats whose fields are these columns, in the order of TEXTS, COUNTS, NUMBERS and TIMES."""
+    file_ids, paths, prev_commits, base_files, prev_base_files = texts
+    columns: list[Iterable[Any]] = [map(intern, file_ids), paths, partitions, map(_interned, prev_commits)]
+    columns += [*counts, *numbers, map(_interned, base_files), logs, prev_base_files, *times]
+    return list(map(WriteStat._make, zip(*columns, repeat(None), strict=False)))
 
 
 def _interned(text: str | None) -> str | None:

@@ -176,6 +176,19 @@ def test_a_write_stat_without_a_path_stands_for_no_file() -> None:
     assert [stat.file_id for stat in CODEC.decode_commit(data, "t.commit").stats] == ["g"]
 
 
+@pytest.mark.parametrize("name", ["numWrites", "logVersion", "prevCommit", "runtimeStats", "logFiles"])
+@pytest.mark.parametrize("value", ["", [], {}, False, 0, 2**63, [1]], ids=repr)
+def test_a_field_of_a_wrong_type_is_named_also_among_many(name: str, value: Any) -> None:
+    expected = {"numWrites": 0, "logVersion": 0, "prevCommit": "", "runtimeStats": {}, "logFiles": []}
+    stats = [{"fileId": "f", "path": "p/f"}, {"fileId": "g", "path": "p/g", name: value}]
+    data = json.dumps({"partitionToWriteStats": {"p": stats}}).encode()
+    if repr(value) == repr(expected[name]):
+        assert len(CODEC.decode_commit(data, "t.commit").stats) == 2
+    else:
+        with pytest.raises(CorruptTimelineError, match=name):
+            CODEC.decode_commit(data, "t.commit")
+
+
 def test_an_extra_value_of_null_is_as_good_as_none() -> None:
     data = b'{"extraMetadata": {"schema": null, "a": "b"}}'
     assert CODEC.decode_commit(data, "t.commit").extra_metadata == {"a": "b"}
