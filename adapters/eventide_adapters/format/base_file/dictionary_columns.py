@@ -22,6 +22,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from eventide_adapters.format.avro.schema import RECORD_KEY, AvroField
+from eventide_adapters.format.base_file.footer_columns import Footer, require_sound_columns
 from eventide_core.errors import CorruptBaseFileError
 from eventide_core.table.record_shape import RecordShape
 
@@ -39,13 +40,14 @@ def dictionary_fields(fields: Iterable[AvroField], shape: RecordShape) -> frozen
     return frozenset(field.name for field in fields if field.type.arrow == pa.string()) - looked_into
 
 
-def small_dictionary_columns(file: pq.ParquetFile, names: Collection[str]) -> list[str]:
-    """The string columns for which every row group of the file has a small dictionary."""
+def small_dictionary_columns(file: pq.ParquetFile, footer: Footer, names: Collection[str], place: str) -> list[str]:
+    """The string columns for which every row group of the file has a small dictionary. Raises CorruptBaseFileError."""
     metadata, written = file.metadata, file.schema_arrow
     if not names or metadata.num_rows < _ROWS_MIN:
         return []
-    groups = [metadata.row_group(place) for place in range(metadata.num_row_groups)]
-    places = {groups[0].column(place).path_in_schema: place for place in range(metadata.num_columns)}
+    require_sound_columns(metadata, footer, place)
+    groups = [metadata.row_group(number) for number in range(metadata.num_row_groups)]
+    places = {groups[0].column(number).path_in_schema: number for number in range(metadata.num_columns)}
     return [
         name
         for name in written.names

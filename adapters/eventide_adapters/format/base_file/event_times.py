@@ -10,6 +10,7 @@ import pyarrow.parquet as pq
 
 from eventide_adapters.format.avro.field_path import type_at
 from eventide_adapters.format.base_file.event_time_column import event_times_ms
+from eventide_adapters.format.base_file.footer_columns import require_sound_columns
 from eventide_adapters.format.base_file.parquet import open_base
 from eventide_core.ports import Storage
 from eventide_core.table.event_time import EventTimeRange
@@ -26,6 +27,7 @@ class ParquetBaseContent:
             kind = type_at(field, {column.name: column.type for column in file.schema_arrow})
             if kind is None:
                 return None
+            require_sound_columns(file.metadata, file.footer, f"base file {base_path}")
             rows = [file.metadata.row_group(n) for n in range(file.metadata.num_row_groups)]
             groups = [_statistics(group, field) for group in rows if group.num_rows]
         if not groups:

@@ -41,6 +41,7 @@ from eventide_adapters.format.base_file.dictionary_columns import (
     check_numbers,
     small_dictionary_columns,
 )
+from eventide_adapters.format.base_file.footer_columns import Footer, codec_of
 from eventide_adapters.format.base_file.parquet_output import LEVELS, ROW_GROUP_ROWS_MAX, ParquetOutput, avro_footer
 from eventide_adapters.format.base_file.prefetch import prefetch
 from eventide_core.errors import CorruptBaseFileError, EventideError, RecordDecodeError
@@ -91,7 +92,7 @@ def _footer_then_batches(
     storage: Storage, path: str, target: Sequence[AvroField], dictionary_candidates: Collection[str]
 ) -> Iterator[BaseFooter | pa.RecordBatch]:
     with open_base(storage, path, dictionary_candidates) as file:
-        yield BaseFooter.of(file.metadata)
+        yield BaseFooter.of(file)
         yield from prefetch(_batches(file, target, dictionary_candidates, f"base file {path}"), file.metadata.num_rows)
 
 
@@ -148,15 +149,14 @@ class BaseFooter:
     def read(cls, storage: Storage, path: str) -> BaseFooter:
         """Raises MissingFileError, CorruptBaseFileError."""
         with open_base(storage, path) as file:
-            return cls.of(file.metadata)
+            return cls.of(file)
 
     @classmethod
-    def of(cls, metadata: pq.FileMetaData) -> BaseFooter:
-        codec = "gzip"
-        if metadata.num_row_groups:
-            written = str(metadata.row_group(0).column(0).compression).lower()
-            codec = written if written in LEVELS else codec
-        return cls(metadata.metadata or {}, metadata.num_rows, codec)
+    def of(cls, file: BaseFile) -> BaseFooter:
+        metadata, written = file.metadata, codec_of(file.footer)
+        return cls(
+            metadata.metadata or {}, metadata.num_rows, written if written is not None and written in LEVELS else "gzip"
+        )
 
 
 def earlier_bloom(footer: BaseFooter, path: str) -> BloomFilter | None:
@@ -265,8 +265,14 @@ class _Sink(io.RawIOBase):
         return self._size
 
 
+class BaseFile(pq.ParquetFile):
+    """An open base file, with the bytes of its footer."""
+
+    footer: Footer
+
+
 @contextmanager
-def open_base(storage: Storage, path: str, dictionary_candidates: Collection[str] = ()) -> Iterator[pq.ParquetFile]:
+def open_base(storage: Storage, path: str, dictionary_candidates: Collection[str] = ()) -> Iterator[BaseFile]:
     """The open file. Arrow's errors become CorruptBaseFileError; the storage's errors pass through.
 
     Reads columns of `dictionary_candidates` that have few distinct values as dictionaries. Raises ResourceLimitError
@@ -282,17 +288,19 @@ def open_base(storage: Storage, path: str, dictionary_candidates: Collection[str
             elif size <= _AT_ONCE_BYTES_MAX:
                 stream.seek(0)
                 source = pa.BufferReader(stream.read())
-            file = pq.ParquetFile(source, coerce_int96_timestamp_unit="us", page_checksum_verification=True)
+            file = BaseFile(source, coerce_int96_timestamp_unit="us", page_checksum_verification=True)
+            file.footer = footer = Footer(source, size)
             check_parquet(file.metadata, size, place)
-            few = small_dictionary_columns(file, dictionary_candidates)
+            few = small_dictionary_columns(file, footer, dictionary_candidates, place)
             if few:
-                file = pq.ParquetFile(
+                file = BaseFile(
                     source,
                     metadata=file.metadata,
                     read_dictionary=few,
                     coerce_int96_timestamp_unit="us",
                     page_checksum_verification=True,
                 )
+                file.footer = footer
             yield file
         except (EventideError, MemoryError):
             raise
