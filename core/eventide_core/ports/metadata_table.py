@@ -147,7 +147,7 @@ class MetadataTable(Protocol):
     """Hudi's metadata table of one table, which readers and writers of Hudi list and prune by.
 
     Written under the table lock. Corrupt files of it raise CorruptBaseFileError, CorruptLogBlockError or RecordDecodeError.
-    Dropping it is the cure for whatever makes a call fail: Hudi builds it again.
+    A rebuild (`make`) is the cure for whatever makes a call fail.
     """
 
     def partitions(self) -> tuple[str, ...]:
@@ -169,12 +169,18 @@ class MetadataTable(Protocol):
         """
         ...
 
+    def made_with(self) -> frozenset[str]:
+        """The requested times of the table's actions that had completed when it was made from nothing, so that it needs no
+        commit of them. None if that is no longer known.
+        """
+        ...
+
     def record_index(self, instants: Collection[str]) -> KeyIndex | None:
         """The record index over the whole table; None if there is none, or if it lacks one of `instants`."""
         ...
 
     def read_ahead(self, changes: FileChanges) -> FileAnswers:
-        """What `prepare` will have to know of the content of the added files of a write, read by tasks of the engine.
+        """What `prepare` will have to know of the content of the added files, read by tasks of the engine.
 
         It takes no lock. Raises what `prepare` does.
         """

@@ -1,6 +1,23 @@
 """The state of Hudi's metadata table, for people and for monitoring."""
 
 from dataclasses import dataclass
+from typing import Final
+
+from eventide_core.table.instant import Action
+
+FILES: Final = "files"
+COLUMN_STATS: Final = "column_stats"
+PARTITION_STATS: Final = "partition_stats"
+RECORD_INDEX: Final = "record_index"
+REBUILT_INDEXES: Final = ("bloom_filters", COLUMN_STATS, RECORD_INDEX)
+"""The indexes that a rebuild can make besides `files`. `partition_stats` come with `column_stats`."""
+
+REBUILD_CURE: Final = "rebuild the metadata table (`eventide metadata TABLE --rebuild`), which changes no data"
+
+BESIDE_REBUILD: Final = frozenset(
+    {Action.COMPACTION, Action.LOG_COMPACTION, Action.CLUSTERING, Action.CLEAN, Action.SAVEPOINT}
+)
+"""The actions that may be pending while the metadata table is made anew: none of them makes one itself."""
 
 
 @dataclass(frozen=True, slots=True)

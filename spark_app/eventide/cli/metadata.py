@@ -6,7 +6,7 @@ import click
 
 from eventide.cli.settings import Settings, common_options
 from eventide_core.errors import counted
-from eventide_core.service.maintenance.metadata_rebuild import OPTIONAL
+from eventide_core.table.metadata_table import FILES, REBUILT_INDEXES
 
 
 @click.command()
@@ -15,9 +15,9 @@ from eventide_core.service.maintenance.metadata_rebuild import OPTIONAL
 @click.option(
     "--index",
     "indexes",
-    type=click.Choice(OPTIONAL),
+    type=click.Choice((FILES, *REBUILT_INDEXES)),
     multiple=True,
-    help="With --rebuild: an index to make besides files; can be repeated. Default: those that it has.",
+    help="With --rebuild: an index to make besides files; can be repeated. files: none. Default: those that it has.",
 )
 @common_options
 def metadata(settings: Settings, table: str, rebuild: bool, indexes: tuple[str, ...]) -> None:

@@ -5,12 +5,13 @@ Hudi writes a delta commit for each partition of the metadata table. eventide wr
     version 6      at the last completed instant of the table, followed by "010"
     8 and later    at 00000000000000000
 
-In this order, all below `.hoodie/metadata`:
+In this order, below `.hoodie/metadata` except for the second step:
 
 1. For each partition: its mark, and for each of its file groups an empty log file, which makes the group exist, and a base
    file if it has records.
-2. `hoodie.properties`.
-3. The requested, the inflight and the completed file of the delta commit.
+2. The definition of `column_stats`, beside the table's other definitions (8 and later).
+3. `hoodie.properties`.
+4. The requested, the inflight and the completed file of the delta commit.
 
 No reader looks at any of it until the table's own settings name the partitions, which the caller writes last. A run after a
 crash begins with the removal of the whole directory.
@@ -31,13 +32,18 @@ import pyarrow as pa
 from eventide_adapters.format.log_file.delete_block import encode_delete_block
 from eventide_adapters.format.metadata_table.file_contents import Answering, FilterOfBase, KeysOfRows, Question
 from eventide_adapters.format.metadata_table.hfile_writer import HFileStyle, write_hfile
-from eventide_adapters.format.metadata_table.reader import COMPLETION_TIME_VERSION
+from eventide_adapters.format.metadata_table.index_definitions import define_index
+from eventide_adapters.format.metadata_table.reader import COMPLETION_TIME_VERSION, MetadataTableReader
+from eventide_adapters.format.metadata_table.rebuilt_stats import RebuiltStatistics
 from eventide_adapters.format.metadata_table.record_index import epoch_ms
 from eventide_adapters.format.metadata_table.records import (
     ALL_PARTITIONS_KEY,
     BLOOM_FILTERS,
+    COLUMN_STATS,
     FILES,
+    PARTITION_STATS,
     RECORD_INDEX,
+    Value,
     all_partitions_value,
     bloom_filter_key,
     bloom_filter_value,
@@ -58,10 +64,16 @@ from eventide_core.table.schema import META_FIELDS
 from eventide_core.table.slice_read import SliceRead
 from eventide_core.table.table_path import METADATA_DIRECTORY
 
-REBUILT: Final = (FILES, BLOOM_FILTERS, RECORD_INDEX)
+REBUILT: Final = (FILES, BLOOM_FILTERS, COLUMN_STATS, PARTITION_STATS, RECORD_INDEX)
 """The partitions that can be made. The next write of Hudi adds the others that it is configured to have."""
 
-_FILE_GROUPS: Final = {FILES: ("files", 1), BLOOM_FILTERS: ("bloom-filters", 4), RECORD_INDEX: ("record-index", 10)}
+_FILE_GROUPS: Final = {
+    FILES: ("files", 1),
+    BLOOM_FILTERS: ("bloom-filters", 4),
+    COLUMN_STATS: ("col-stats", 2),
+    PARTITION_STATS: ("partition-stats", 1),
+    RECORD_INDEX: ("record-index", 10),
+}
 """The prefix of the file ids, and the number of file groups that Hudi makes by default."""
 
 _FIRST_INSTANT: Final = "00000000000000000"
@@ -90,6 +102,8 @@ class MetadataTableBootstrap:
                 "the next write of Hudi"
             )
         stats = {partition: tuple(self._write_partition(partition)) for partition in self.new.partitions}
+        if COLUMN_STATS in self.new.partitions and self._statistics.has_definition:
+            define_index(self.storage, COLUMN_STATS, self._statistics.definition)
         self.storage.put(f"{METADATA_DIRECTORY}/.hoodie/hoodie.properties", self._properties().encode())
         metadata = CommitMetadata(stats, {"schema": json.dumps(self._record_schema)}, "BULK_INSERT")
         self._put_instant(State.REQUESTED, b"")
@@ -144,10 +158,11 @@ class MetadataTableBootstrap:
             case _ if partition == FILES:
                 yield _sorted(self._files())
             case _ if partition == BLOOM_FILTERS:
-                groups: list[list[tuple[str, bytes]]] = [[] for _ in range(count)]
-                for key, value in self._bloom_filters():
-                    groups[file_group_number(key, count)].append((key, value))
-                yield from map(_sorted, groups)
+                yield from _divided(self._bloom_filters(), count)
+            case _ if partition == COLUMN_STATS:
+                yield from _divided(self._encoded(self._statistics.column_stats()), count)
+            case _ if partition == PARTITION_STATS:
+                yield from _divided(self._encoded(self._statistics.partition_stats()), count)
             case _:
                 yield from self._record_index(count)
 
@@ -170,6 +185,14 @@ class MetadataTableBootstrap:
             if known is not None:
                 value = bloom_filter_value(known[0], self.instant, known[1].encode())
                 yield bloom_filter_key(partition, name), encode_value(value, self._schema)
+
+    @cached_property
+    def _statistics(self) -> RebuiltStatistics:
+        return RebuiltStatistics(self.storage, self.new, self._answers)
+
+    def _encoded(self, records: Iterable[tuple[str, Value]]) -> Iterator[tuple[str, bytes]]:
+        for key, value in records:
+            yield key, encode_value(value, self._schema)
 
     def _record_index(self, count: int) -> Iterator[list[Entry]]:
         """A key of each row that the table shows. The keys of a slice share a value, which is encoded once."""
@@ -252,6 +275,37 @@ def _of_completion_times(version: int) -> Mapping[str, str]:
         "hoodie.record.merge.mode": "CUSTOM",
         "hoodie.record.merge.strategy.id": "00000000-0000-0000-0000-000000000000",
     }
+
+
+def actions_before_bootstrap(reader: MetadataTableReader) -> frozenset[str]:
+    """The requested times of the actions whose files Hudi or eventide listed when it made the metadata table.
+
+    Version 8 and later: those that completed before the first delta commit did. Version 6: those up to the instant that the
+    first delta commit names. None if that commit has been archived.
+    """
+    first = min(reader.timeline.completed, key=lambda i: i.requested_time, default=None)
+    if first is None:
+        return frozenset()
+    completed = reader.data_timeline.completed
+    if reader.slices_by_completion_time:
+        if first.requested_time != _FIRST_INSTANT or first.completion_time is None:
+            return frozenset()
+        return frozenset(i.requested_time for i in completed if (i.completion_time or "9") <= first.completion_time)
+    path = f"{reader.timeline_path}/{first.file_name}"
+    if not first.requested_time.endswith(_BELOW_VERSION_8) or len(first.requested_time) <= len(_FIRST_INSTANT):
+        return frozenset()
+    if FILES not in HudiMetadataCodec().decode_commit(reader.storage.read(path), path).write_stats:
+        return frozenset()  # an index that was added later
+    last = first.requested_time.removesuffix(_BELOW_VERSION_8)
+    return frozenset(i.requested_time for i in completed if i.requested_time <= last)
+
+
+def _divided(records: Iterable[tuple[str, bytes]], count: int) -> Iterator[list[Entry]]:
+    """The entries of each file group."""
+    groups: list[list[tuple[str, bytes]]] = [[] for _ in range(count)]
+    for key, value in records:
+        groups[file_group_number(key, count)].append((key, value))
+    yield from map(_sorted, groups)
 
 
 def _sorted(records: Iterable[tuple[str, bytes]]) -> list[Entry]:

@@ -18,7 +18,8 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from eventide_adapters.format.avro.schema import ArrowType, table_fields
-from eventide_adapters.format.base_file.parquet import open_base
+from eventide_adapters.format.base_file.footer_columns import require_sound_columns
+from eventide_adapters.format.base_file.parquet import open_base, read_base
 from eventide_adapters.format.log_file.records import DataBlock, iter_log_records
 from eventide_core.errors import UnsupportedTableError
 from eventide_core.ports import Storage
@@ -53,13 +54,67 @@ def base_columns(storage: Storage, path: str) -> tuple[str, ...]:
 
 
 def column_ranges(storage: Storage, path: str, columns: Collection[str]) -> dict[str, ColumnRange]:
-    """The ranges of the `columns` that the file has. Raises MissingFileError, CorruptBaseFileError."""
+    """The ranges of the `columns` that the file has: from its footer; from the values if the footer states none.
+
+    Raises MissingFileError, CorruptBaseFileError.
+    """
     with open_base(storage, path) as file:
+        require_sound_columns(file.metadata, file.footer, f"base file {path}")
         ranges = _without_values(file.schema_arrow, columns)
-        for batch in _batches(file, list(ranges)):
-            for name, known in ranges.items():
-                ranges[name] = _with_values(known, _column(batch, name))
-    return ranges
+        stated = {name: range_of_footer(file.metadata, name, known.arrow) for name, known in ranges.items()}
+        read = {name: known for name, known in ranges.items() if stated[name] is None}
+        for batch in _batches(file, list(read)):
+            for name, known in read.items():
+                read[name] = _with_values(known, _column(batch, name))
+    return {name: stated[name] or read[name] for name in ranges}
+
+
+def table_ranges(storage: Storage, path: str, shape: RecordShape, columns: Collection[str]) -> dict[str, ColumnRange]:
+    """The ranges of those of the table's `columns` that a base file has, in the types of the table, of no nested column.
+
+    From the footer; from the values if the footer states none, or the column has changed its type since. Raises
+    MissingFileError, CorruptBaseFileError.
+    """
+    with open_base(storage, path) as file:
+        require_sound_columns(file.metadata, file.footer, f"base file {path}")
+        written = file.schema_arrow
+        fields = [f.arrow for f in table_fields(shape.schema, columns) if f.arrow.name in written.names]
+        ranges = {
+            field.name: range_of_footer(file.metadata, field.name, field.type)
+            if written.field(field.name).type == field.type
+            else None
+            for field in fields
+        }
+    missing = [field for field in fields if ranges[field.name] is None]
+    if missing:
+        read = {field.name: ColumnRange(field.type, None, None, 0, 0) for field in missing}
+        for batch in read_base(storage, path, table_fields(shape.schema, list(read))):
+            read = {name: _with_values(known, batch.column(name)) for name, known in read.items()}
+        return {name: read[name] if found is None else found for name, found in ranges.items()}
+    return {name: found for name, found in ranges.items() if found is not None}
+
+
+def range_of_footer(footer: pq.FileMetaData, column: str, arrow: ArrowType) -> ColumnRange | None:
+    """The range of a column as the statistics of its row groups state it; None if one of them does not."""
+    numbers = [n for n in range(footer.num_columns) if footer.schema.column(n).path == column]
+    if not numbers or (pa.types.is_floating(arrow) and not _knows_nan(footer)):
+        return None
+    found = ColumnRange(arrow, None, None, 0, 0)
+    for group in range(footer.num_row_groups):
+        chunk = footer.row_group(group).column(numbers[0])
+        stated = chunk.statistics
+        nulls = None if stated is None else stated.null_count
+        if stated is None or nulls is None:
+            return None
+        least = greatest = None
+        if nulls < chunk.num_values:
+            if not stated.has_min_max:
+                return None
+            least, greatest = _stated(stated.min_raw, arrow), _stated(stated.max_raw, arrow)
+            if least is None or greatest is None:
+                return None
+        found = widened(found, ColumnRange(arrow, least, greatest, chunk.num_values, nulls))
+    return found
 
 
 def log_ranges(
@@ -135,6 +190,34 @@ def _ends(column: Any, arrow: ArrowType) -> list[Any]:
     if pa.types.is_floating(arrow) and pc.any(pc.is_nan(column)).as_py():
         found.append(math.nan)  # Arrow's min_max skips it
     return found
+
+
+def _knows_nan(footer: pq.FileMetaData) -> bool:
+    """Whether the writer states no range of floats that include NaN. Arrow states that of the other ones."""
+    return (footer.created_by or "").startswith("parquet-mr")
+
+
+def _stated(end: Any, arrow: ArrowType) -> Any:
+    """A value of a footer's statistics as that of its column; None if it is of another form, as that of INT96."""
+    match end:
+        case bytes() if pa.types.is_string(arrow):
+            try:
+                return end.decode()
+            except UnicodeDecodeError:
+                return None
+        case bytes() | int() if isinstance(arrow, pa.Decimal128Type):
+            unscaled = end if isinstance(end, int) else int.from_bytes(end, "big", signed=True)
+            return Decimal((int(unscaled < 0), tuple(map(int, str(abs(unscaled)))), -arrow.scale))
+        case bytes() if pa.types.is_binary(arrow):
+            return end
+        case bool() if pa.types.is_boolean(arrow):
+            return end
+        case int() if pa.types.is_signed_integer(arrow) or pa.types.is_date32(arrow) or pa.types.is_timestamp(arrow):
+            return end
+        case float() if pa.types.is_floating(arrow):
+            return end
+        case _:
+            return None
 
 
 def _order(value: Any) -> tuple[bool, Any]:

@@ -18,7 +18,7 @@ from eventide_adapters.format.base_file.bloom_filter import FOOTER_KEY, SIMPLE, 
 from eventide_adapters.format.base_file.parquet import read_base, read_footer
 from eventide_adapters.format.log_file.records import DataBlock, iter_log_records
 from eventide_adapters.format.merge.slice_reader import ArrowSliceReader
-from eventide_adapters.format.metadata_table.column_ranges import base_columns, column_ranges, log_ranges
+from eventide_adapters.format.metadata_table.column_ranges import base_columns, column_ranges, log_ranges, table_ranges
 from eventide_core.ports import Engine, FileAnswers, Storage
 from eventide_core.table.record_shape import RecordShape
 from eventide_core.table.slice_read import BlockFilter, SliceRead
@@ -43,6 +43,18 @@ class RangesOfBase:
 
     def answer(self, storage: Storage) -> Any:
         return column_ranges(storage, self.path, self.columns)
+
+
+@dataclass(frozen=True, slots=True)
+class RangesInTable:
+    """The ranges of those `columns` that a base file has, in the table's types. The answer is a ColumnRange by name."""
+
+    path: str
+    columns: frozenset[str]
+    shape: RecordShape
+
+    def answer(self, storage: Storage) -> Any:
+        return table_ranges(storage, self.path, self.shape, self.columns)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""Reads Hudi's definitions of a table's indexes in `.hoodie/.index_defs/index.json`, and drops an index.
+"""Reads and writes Hudi's definitions of a table's indexes in `.hoodie/.index_defs/index.json`, and drops an index.
 
     partition of the metadata table     type             fields               function
     column_stats                        column_stats     all its columns
@@ -15,7 +15,7 @@ from __future__ import annotations
 import json
 from collections.abc import Collection
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 from eventide_adapters.format.metadata_table.records import BLOOM_FILTERS
 from eventide_adapters.format.timeline.codec import read_json
@@ -23,9 +23,8 @@ from eventide_core.errors import MissingFileError
 from eventide_core.ports import Storage, remove_tree
 from eventide_core.table.properties import PROPERTIES_PATH, settings_text
 from eventide_core.table.table_config import METADATA_PARTITIONS_KEY
-from eventide_core.table.table_path import METADATA_DIRECTORY
+from eventide_core.table.table_path import INDEX_DEFINITIONS, METADATA_DIRECTORY
 
-DEFINITIONS: Final = ".hoodie/.index_defs/index.json"
 _ALL: Final = "indexDefinitions"
 
 
@@ -45,12 +44,28 @@ class IndexDefinition:
 def index_definition(storage: Storage, partition: str) -> IndexDefinition:
     """The definition of an index by its partition of the metadata table; an empty one if there is none."""
     try:
-        found = read_json(storage.read(DEFINITIONS), DEFINITIONS).document(_ALL).document(partition)
+        found = read_json(storage.read(INDEX_DEFINITIONS), INDEX_DEFINITIONS).document(_ALL).document(partition)
     except MissingFileError:
         return IndexDefinition("", (), is_of_second_version=False)
     return IndexDefinition(
         found.text("indexType") or "", tuple(found.texts("sourceFields")), found.text("version") == "V2"
     )
+
+
+def define_index(storage: Storage, partition: str, definition: IndexDefinition) -> None:
+    """Writes the definition of an index, as Hudi does, beside those of the other indexes."""
+    document = _document(storage)
+    found: dict[str, object] = {
+        "indexName": partition,
+        "indexType": definition.type,
+        "indexFunction": definition.type,
+        "sourceFields": definition.fields,
+        "indexOptions": {},
+    }
+    if definition.is_of_second_version:
+        found["version"] = "V2"
+    document[_ALL] = {**document.get(_ALL, {}), partition: found}
+    storage.put(INDEX_DEFINITIONS, json.dumps(document, indent=2).encode())
 
 
 def drop_indexes(storage: Storage, partitions: Collection[str]) -> None:
@@ -62,16 +77,21 @@ def drop_indexes(storage: Storage, partitions: Collection[str]) -> None:
     kept = [_without(line, partitions) if line.startswith(prefix) else line for line in lines]
     if kept != lines:
         storage.put(PROPERTIES_PATH, "".join(kept).encode())
-    try:
-        document = json.loads(storage.read(DEFINITIONS))
-    except MissingFileError:
-        document = {}
+    document = _document(storage)
     defined = document.get(_ALL, {})
     if not defined.keys().isdisjoint(partitions):
         document[_ALL] = {name: found for name, found in defined.items() if name not in partitions}
-        storage.put(DEFINITIONS, json.dumps(document, indent=2).encode())
+        storage.put(INDEX_DEFINITIONS, json.dumps(document, indent=2).encode())
     for partition in partitions:
         remove_tree(storage, f"{METADATA_DIRECTORY}/{partition}")
+
+
+def _document(storage: Storage) -> dict[str, Any]:
+    try:
+        found: dict[str, Any] = json.loads(storage.read(INDEX_DEFINITIONS))
+    except MissingFileError:
+        return {}
+    return found
 
 
 def _without(line: str, partitions: Collection[str]) -> str:

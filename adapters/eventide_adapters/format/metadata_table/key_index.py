@@ -15,6 +15,7 @@ from eventide_adapters.format.metadata_table.reader import MetadataTableReader
 from eventide_adapters.format.metadata_table.records import RECORD_INDEX, decode_value, record_index_place
 from eventide_core.errors import RecordDecodeError
 from eventide_core.table.file_slice import FileSlice
+from eventide_core.table.metadata_table import REBUILD_CURE
 
 _GLOBAL_FILE_ID: Final = re.compile(r"record-index-(\d+)-\d+")
 
@@ -59,7 +60,7 @@ class HudiKeyIndex:
                     decoded[versioned] = record_index_place(found)
                 except (KeyError, TypeError, AttributeError) as error:
                     raise RecordDecodeError(
-                        f"{sources[age].place}: a record of {RECORD_INDEX} names no file group ({error!r}); drop the "
-                        "metadata table, and Hudi builds it again"
+                        f"{sources[age].place}: a record of {RECORD_INDEX} names no file group ({error!r}); "
+                        f"{REBUILD_CURE}"
                     ) from error
         return {key.decode(): decoded[versioned] for key, versioned in latest.items()}

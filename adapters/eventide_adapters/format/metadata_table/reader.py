@@ -36,6 +36,7 @@ from eventide_core.table.file_name import BaseFileName, LogFileName
 from eventide_core.table.file_slice import FileSlice
 from eventide_core.table.file_system_view import DataFile, FileSystemView
 from eventide_core.table.log_block import ROLLBACK_COMMAND, BlockType, HeaderKey
+from eventide_core.table.metadata_table import REBUILD_CURE
 from eventide_core.table.properties import PROPERTIES_PATH, names, parse_properties, settings_text
 from eventide_core.table.read_ahead import ReadRange
 from eventide_core.table.slice_read import BlockFilter
@@ -238,7 +239,7 @@ class MetadataTableReader:
                     if not is_known or HeaderKey.COMPACTED_BLOCK_TIMES in header:
                         raise UnsupportedTableError(
                             f"{placed.place}: {block.block_type.name} blocks and log compactions are not supported in the "
-                            "metadata table; drop it, and Hudi builds it again"
+                            f"metadata table; {REBUILD_CURE}"
                         )
                     counting.append(placed)
         return counting
@@ -256,9 +257,7 @@ class MetadataTableReader:
 
     def _base(self, path: str, size: int) -> HFile:
         def torn(what: str) -> CorruptBaseFileError:
-            return CorruptBaseFileError(
-                f"HFile {path} is torn: {what}; drop the metadata table, and Hudi builds it again"
-            )
+            return CorruptBaseFileError(f"HFile {path} is torn: {what}; {REBUILD_CURE}")
 
         return HFile(self._ranges(path, size), size, torn)
 
@@ -269,9 +268,7 @@ class MetadataTableReader:
             return ranges(placed.block.content_offset + offset, length)
 
         def torn(what: str) -> CorruptLogBlockError:
-            return CorruptLogBlockError(
-                f"{placed.place} is torn: {what}; drop the metadata table, and Hudi builds it again"
-            )
+            return CorruptLogBlockError(f"{placed.place} is torn: {what}; {REBUILD_CURE}")
 
         return HFile(read, placed.block.content_length, torn)
 

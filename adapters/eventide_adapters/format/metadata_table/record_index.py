@@ -30,8 +30,8 @@ def check_record_index(reader: MetadataTableReader) -> None:
         if not _GLOBAL_FILE_ID.fullmatch(found.file_id):
             raise UnsupportedTableError(
                 f"{METADATA_DIRECTORY}/{RECORD_INDEX} has the file group {found.file_id}: a record index by "
-                "partition is not supported; drop that index with Hudi, or let eventide drop the metadata table "
-                "(eventide.metadata.table=drop): the next write of Hudi builds it again"
+                "partition is not supported; drop that index with Hudi, or rebuild the metadata table "
+                "(`eventide metadata TABLE --rebuild`), which leaves it out"
             )
 
 

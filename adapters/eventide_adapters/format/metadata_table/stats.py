@@ -17,7 +17,7 @@ from typing import Final
 
 from eventide_adapters.format.avro.schema import table_fields
 from eventide_adapters.format.metadata_table.column_ranges import ColumnRange
-from eventide_adapters.format.metadata_table.file_contents import ColumnsOfBase, FileContents, RangesOfBase
+from eventide_adapters.format.metadata_table.file_contents import ColumnsOfBase, FileContents, Question, RangesOfBase
 from eventide_adapters.format.metadata_table.index_definitions import index_definition
 from eventide_adapters.format.metadata_table.merged import merged_statistics
 from eventide_adapters.format.metadata_table.reader import MetadataTableReader
@@ -31,6 +31,7 @@ from eventide_adapters.format.metadata_table.records import (
 from eventide_core.errors import UnsupportedTableError
 from eventide_core.ports import AddedFile
 from eventide_core.table.file_name import BaseFileName
+from eventide_core.table.metadata_table import REBUILD_CURE
 
 _NO_VALUE: Final = 1  # Hudi's value type of a column without values
 _COUNTS: Final = ("valueCount", "nullCount", "totalSize", "totalUncompressedSize")
@@ -56,12 +57,8 @@ class ColumnStatistics:
 
     def records(self) -> Iterator[tuple[str, Value]]:
         """Keys and values. Raises UnsupportedTableError if a column has statistics of an unknown form."""
-        bases = [file for file in self.added if BaseFileName.parse(file.name) is not None]
-        self.contents.ask(ColumnsOfBase(base.path) for base in bases)
-        names = {name for base in bases for name in self.contents[ColumnsOfBase(base.path)]}
-        self._known = known_statistics(self.reader, self._sources(), sorted(names))
+        wanted = self._questions()
         models = column_models(self._known)
-        wanted = {base: RangesOfBase(base.path, frozenset(models)) for base in bases}
         self.contents.ask(wanted.values())
         for file in self.added:
             if file in wanted:
@@ -72,6 +69,18 @@ class ColumnStatistics:
             for column, stats in found.items():
                 key = column_stats_key(column, file.partition, file.name)
                 yield key, column_stats_value(stats | {"fileName": file.name})
+
+    def questions(self) -> list[Question]:
+        """The questions about the new base files, after the first one, which is about their columns, has been asked."""
+        return [*self._questions().values()]
+
+    def _questions(self) -> dict[AddedFile, RangesOfBase]:
+        bases = [file for file in self.added if BaseFileName.parse(file.name) is not None]
+        self.contents.ask(ColumnsOfBase(base.path) for base in bases)
+        names = {name for base in bases for name in self.contents[ColumnsOfBase(base.path)]}
+        self._known = known_statistics(self.reader, self._sources(), sorted(names))
+        columns = frozenset(column_models(self._known))
+        return {base: RangesOfBase(base.path, columns) for base in bases}
 
     def _sources(self) -> list[SourceFile]:
         return [SourceFile(file.partition, source) for file in self.added for source in file.sources]
@@ -156,8 +165,8 @@ def range_record(file_name: str, column: str, found: ColumnRange, model: Value) 
     if found.least is not None:
         if model["minValue"] is None:
             raise UnsupportedTableError(
-                f"{file_name}: column {column} has values, but no statistics of its files state their kind; drop "
-                "the metadata table, and Hudi builds it again"
+                f"{file_name}: column {column} has values, but no statistics of its files state their kind; "
+                f"{REBUILD_CURE}"
             )
         wrapper = str(model["minValue"][0]).rpartition(".")[2]
         least, greatest = found.wrapped(wrapper, column)

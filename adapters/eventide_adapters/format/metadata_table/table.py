@@ -55,7 +55,7 @@ from eventide_core.ports import (
 )
 from eventide_core.table.file_name import LogFileName
 from eventide_core.table.instant import Action, Instant, State
-from eventide_core.table.metadata_table import MetadataTableStatus
+from eventide_core.table.metadata_table import REBUILD_CURE, MetadataTableStatus
 from eventide_core.table.table_path import METADATA_DIRECTORY
 
 # A method imports what only it needs: most verbs need no metadata table, or its list of files alone.
@@ -102,6 +102,11 @@ class HudiMetadataTable:
         if FILES not in reader.partitions or FILES in reader.building or not followed.issuperset(instants):
             return None
         return _read_files(reader)
+
+    def made_with(self) -> frozenset[str]:
+        from eventide_adapters.format.metadata_table.bootstrap import actions_before_bootstrap
+
+        return actions_before_bootstrap(_reader(self.storage))
 
     def record_index(self, instants: Collection[str]) -> HudiKeyIndex | None:
         from eventide_adapters.format.metadata_table.key_index import HudiKeyIndex
@@ -193,8 +198,8 @@ class HudiMetadataTable:
         if unkept or FILES not in reader.partitions:
             raise UnsupportedTableError(
                 f"{self.storage.root}: the metadata table has {', '.join(unkept) or f'no partition {FILES}'}, which "
-                f"eventide cannot keep up to date{_WHEN[rows]}; drop that index with Hudi, or let eventide drop the "
-                "metadata table (eventide.metadata.table=drop): the next write of Hudi builds it again"
+                f"eventide cannot keep up to date{_WHEN[rows]}; drop that index with Hudi, or rebuild the metadata "
+                "table without it (`eventide metadata TABLE --rebuild --index files`, or with the indexes to keep)"
             )
         if rows in (RowChange.WRITTEN, RowChange.WIDENED) and RECORD_INDEX in reader.partitions:
             check_record_index(reader)
@@ -224,7 +229,7 @@ class HudiMetadataTable:
             elif instant in instants:
                 raise UnsupportedTableError(
                     f"{entry.path} has records of {instant} together with those of others; let eventide drop the "
-                    "metadata table (eventide.metadata.table=drop): the next write of Hudi builds it again"
+                    "metadata table (eventide.metadata.table=drop), then rebuild it (`eventide metadata TABLE --rebuild`)"
                 )
         return found
 
@@ -244,8 +249,8 @@ def _read_files(reader: MetadataTableReader, keys: Collection[str] | None = None
                     listed[partition_of(key)] = merged_files(versions)
                 except (KeyError, TypeError, AttributeError) as error:
                     raise RecordDecodeError(
-                        f"{reader.storage.root}: the metadata table's record {key!r} names no files ({error!r}); drop "
-                        "the metadata table, and Hudi builds it again"
+                        f"{reader.storage.root}: the metadata table's record {key!r} names no files ({error!r}); "
+                        f"{REBUILD_CURE}"
                     ) from error
     return listed
 

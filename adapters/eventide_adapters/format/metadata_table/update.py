@@ -64,6 +64,7 @@ from eventide_core.table.file_name import BaseFileName, LogFileName
 from eventide_core.table.file_slice import FileSlice
 from eventide_core.table.instant import Action, Instant, State, instant_epoch_ms, instant_time
 from eventide_core.table.log_block import BlockType, HeaderKey, encode_block
+from eventide_core.table.metadata_table import REBUILD_CURE
 from eventide_core.table.table_path import METADATA_DIRECTORY
 
 _OPERATION: Final = "UPSERT_PREPPED"  # Hudi's name for its writes to the metadata table
@@ -196,13 +197,15 @@ class HudiMetadataUpdate:
 
 
 def read_ahead(reader: MetadataTableReader, changes: FileChanges, contents: FileContents) -> None:
-    """Reads all files of a write at once, through `contents`.
+    """Reads all files of an action at once, through `contents`.
 
     Raises UnsupportedTableError for column statistics of an unknown form.
     """
     questions: list[Question] = []
     if COLUMN_STATS in reader.partitions and changes.written is not None:
         questions += WrittenStatistics(reader, changes, changes.written, contents).questions()
+    elif COLUMN_STATS in reader.partitions:
+        questions += ColumnStatistics(reader, changes.added, contents).questions()
     if RECORD_INDEX in reader.partitions:
         questions += key_questions(changes)
     if BLOOM_FILTERS in reader.partitions:
@@ -251,8 +254,7 @@ def _logs(reader: MetadataTableReader, instant: str, partition: str, records: Re
     slices = reader.slices(partition)
     if not slices:
         raise UnsupportedTableError(
-            f"{METADATA_DIRECTORY}/{partition} has no files, although the table names it; drop the metadata "
-            "table, and Hudi builds it again"
+            f"{METADATA_DIRECTORY}/{partition} has no files, although the table names it; {REBUILD_CURE}"
         )
     placing = _placing(reader, partition)
     of_group: dict[int, Records] = {}
@@ -287,7 +289,7 @@ def _schema(reader: MetadataTableReader, file_slice: FileSlice) -> str:
         if schema is not None:
             return schema
     raise UnsupportedTableError(
-        f"{reader.storage.root}: no file of the metadata table contains its schema; drop it, and Hudi builds it again"
+        f"{reader.storage.root}: no file of the metadata table contains its schema; {REBUILD_CURE}"
     )
 
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Final
 
 import pyarrow as pa
 
@@ -41,28 +41,12 @@ from eventide_adapters.format.metadata_table.stats import (
     known_statistics,
     range_record,
 )
+from eventide_adapters.format.metadata_table.value_forms import ValueForm
 from eventide_core.errors import UnsupportedTableError
 from eventide_core.ports import AddedFile, FileChanges, WrittenRows
 from eventide_core.table.file_name import BaseFileName
 
 _EXAMPLES_MAX: Final = 64  # the most files whose statistics are looked up; each write covers all columns
-
-_PLAIN: Final[Mapping[Any, tuple[str, int]]] = {
-    pa.bool_(): ("BooleanWrapper", 2),
-    pa.int32(): ("IntWrapper", 3),
-    pa.int64(): ("LongWrapper", 4),
-    pa.float32(): ("FloatWrapper", 5),
-    pa.float64(): ("DoubleWrapper", 6),
-    pa.string(): ("StringWrapper", 7),
-    pa.binary(): ("BytesWrapper", 8),
-}
-"""The wrapper of a type, and its number as a Hudi value type, which only the second version of the index has."""
-
-_OF_SECOND_VERSION: Final[Mapping[Any, tuple[str, int]]] = {
-    pa.date32(): ("IntWrapper", 12),
-    pa.timestamp("us", "UTC"): ("LongWrapper", 16),
-}
-_DECIMAL: Final = 10
 
 
 @dataclass(slots=True)
@@ -119,8 +103,8 @@ class WrittenStatistics:
         if not models and not wanted:
             raise UnsupportedTableError(
                 f"{self.reader.storage.root}: no file of the last writes has column statistics, so eventide "
-                "cannot determine which columns have; write to the table once with Hudi, or let eventide drop "
-                "the metadata table (eventide.metadata.table=drop)"
+                "cannot determine which columns have; rebuild the metadata table with them "
+                "(`eventide metadata TABLE --rebuild --index column_stats`)"
             )
         return {name: empty_statistics(name, has_value_types=has_value_types) for name in wanted} | models
 
@@ -132,18 +116,11 @@ def _all_columns(written: WrittenRows) -> Iterator[str]:
 
 def _first_form(name: str, column: str, found: ColumnRange, model: Value) -> Value:
     """The form of a column's statistics after its first values."""
-    has_value_types = model.get("valueType") is not None
-    known = {**_PLAIN, **_OF_SECOND_VERSION} if has_value_types else _PLAIN
-    more = None
-    if isinstance(found.arrow, pa.Decimal128Type) and has_value_types:
-        wrapper, number, more = "BytesWrapper", _DECIMAL, f"{found.arrow.precision},{found.arrow.scale}"
-    elif found.arrow in known:
-        wrapper, number = known[found.arrow]
-    else:
+    form = ValueForm.of(found.arrow, has_value_types=model.get("valueType") is not None)
+    if form is None:
         raise UnsupportedTableError(
             f"{name}: column {column} of type {found.arrow} has values, but no statistics of the last writes "
-            "state their kind; write to the table once with Hudi, or let eventide drop the metadata table "
-            "(eventide.metadata.table=drop)"
+            "state their kind; write to the table once with Hudi, or rebuild the metadata table "
+            "(`eventide metadata TABLE --rebuild`)"
         )
-    form: Value = {"minValue": (f".{wrapper}", {})}
-    return form | ({"valueType": {"typeOrdinal": number, "additionalInfo": more}} if has_value_types else {})
+    return form.statistics()

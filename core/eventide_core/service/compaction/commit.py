@@ -22,10 +22,13 @@ def commit_metadata(
     fresh: Freshness,
     internal_schema: str | None = None,
     checksums: Mapping[str, str] = _NO_CHECKSUMS,
+    *,
+    settings: Mapping[str, str],
 ) -> CommitMetadata:
     """The commit of a compaction: a write stat for each base file, and for each left-over's link.
 
-    `checksums` are those of existing log files, by path; a link or copy has that of its log file.
+    `checksums` are those of existing log files, by path; a link or copy has that of its log file. `settings` are those that
+    the commit records (`Checksums`).
 
     Readers build the incremental view from write stats alone, so it would miss a link without one. The
     `internal_schema` continues from commit to commit: Hudi uses that of the last commit, if any.
@@ -59,11 +62,11 @@ def commit_metadata(
         extra[EVENT_TIMES_KEY] = plan.event_time_field
     if internal_schema is not None:
         extra[LATEST_SCHEMA_KEY] = internal_schema
-    return _compaction(stats, extra)
+    return _compaction(stats, extra, settings)
 
 
 def whole_slices_metadata(
-    plan: CompactionPlan, results: Sequence[MergeResult], internal_schema: str | None
+    plan: CompactionPlan, results: Sequence[MergeResult], internal_schema: str | None, settings: Mapping[str, str]
 ) -> CommitMetadata:
     """The commit of a plan that another engine scheduled, as Hudi writes it, with nothing of eventide's but checksums.
 
@@ -74,7 +77,7 @@ def whole_slices_metadata(
     for op in plan.operations:
         stats.setdefault(op.partition, []).append(_base_stat(op, by_base[op.path_of(op.new_base_name)]))
     extra = {"schema": plan.schema} | ({} if internal_schema is None else {LATEST_SCHEMA_KEY: internal_schema})
-    return _compaction(stats, extra)
+    return _compaction(stats, extra, settings)
 
 
 def added_files(plan: CompactionPlan, results: Sequence[MergeResult]) -> tuple[AddedFile, ...]:
@@ -139,9 +142,11 @@ def _base_stat(op: PlannedOperation, result: MergeResult) -> WriteStat:
     )
 
 
-def _compaction(stats: Mapping[str, Sequence[WriteStat]], extra: Mapping[str, str]) -> CommitMetadata:
+def _compaction(
+    stats: Mapping[str, Sequence[WriteStat]], extra: Mapping[str, str], settings: Mapping[str, str]
+) -> CommitMetadata:
     by_partition = {partition: tuple(found) for partition, found in stats.items()}
-    extra = with_checksums(extra, (stat for found in stats.values() for stat in found))
+    extra = with_checksums(extra, (stat for found in stats.values() for stat in found), settings)
     return CommitMetadata(by_partition, extra, "COMPACT", is_compacted=True)
 
 

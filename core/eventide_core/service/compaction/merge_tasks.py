@@ -9,13 +9,11 @@ from eventide_core.ports import Engine, MergeResult, MergeTask, Progress
 from eventide_core.service.compaction.compact_slice import SliceCompactor
 from eventide_core.service.rollback.compaction_files import marker_path
 from eventide_core.service.state.table import TableState
-from eventide_core.service.state.table_files import TableFiles
 from eventide_core.table.plans import CompactionPlan
 
 
-def merge_tasks(files: TableFiles, options: Options, plan: CompactionPlan) -> tuple[MergeTask, ...]:
-    """One task for each slice, in the order of the operations."""
-    state = TableState.load(files)
+def merge_tasks(state: TableState, options: Options, plan: CompactionPlan) -> tuple[MergeTask, ...]:
+    """One task for each slice, in the order of the operations. The slices must be as planned in `state`."""
     # The plan's schema, which the commit records; a later write may have changed the table's.
     shape = replace(state.shape(plan.event_time_field), schema=plan.schema)
     blocks = state.blocks_to_merge()

@@ -38,6 +38,7 @@ from eventide_core.ports import (
     FileChanges,
     Lease,
     MergeResult,
+    MergeTask,
     Progress,
     RowChange,
     TableLock,
@@ -182,10 +183,9 @@ class CompactionRunner:
     def _run(self, plan: CompactionPlan, found: Instant, progress: Progress) -> "_RolledBack | None":
         """Steps 2 to 8. None if the compaction has completed, even if another process was faster."""
         started = self._start(plan, found)
-        if not isinstance(started, CompactionPlan):
+        if not isinstance(started, tuple):
             return started
-        plan = started
-        tasks = merge_tasks(self.files, self.options, plan)
+        plan, tasks = started
         try:
             results = run_tasks(self.engine, self.compact_slice, plan, tasks, progress)
         except EventideError as failure:
@@ -226,8 +226,13 @@ class CompactionRunner:
         remove_orphaned_inflight(self.files, plan.instant)
         return True
 
-    def _start(self, plan: CompactionPlan, found: Instant) -> "CompactionPlan | _RolledBack | None":
-        """Steps 2 and 3. Returns the valid plan, which may be a new one, or None if another process was faster."""
+    def _start(
+        self, plan: CompactionPlan, found: Instant
+    ) -> "tuple[CompactionPlan, tuple[MergeTask, ...]] | _RolledBack | None":
+        """Steps 2 and 3. Returns the valid plan, which may be a new one, and its tasks.
+
+        Returns None if another process was faster.
+        """
         if found.state is State.REQUESTED or not self.files.config().slices_by_completion_time:
             self.clock.sleep(self.options.get(keys.CLOCK_SKEW_MS))
         self._wait_for_unaware_writes(plan)
@@ -261,7 +266,8 @@ class CompactionRunner:
             inflight = Instant(plan.instant, Action.COMPACTION, State.INFLIGHT)
             lease.check()
             self.files.storage.put_if_absent(f"{state.config.timeline_path}/{inflight.file_name}", b"")
-        return plan
+        # The slices were checked in this state; what has come since is in none of them.
+        return plan, merge_tasks(state, self.options, plan)
 
     def _roll_back(self, state: TableState, plan: CompactionPlan, why: str, lease: Lease) -> "_RolledBack":
         """Rolls back the plan: no log file depends on it."""
@@ -311,6 +317,8 @@ class CompactionRunner:
         storage = self.files.storage
         state = TableState.load(self.files)
         self.freshness.after(state, plan)  # warms the facts before the lock is held
+        changes = FileChanges(RowChange.NONE, added_files(plan, results))
+        known = self.metadata.known_ahead(state.config, changes)
         with CommitLock(self.files, self.lock, self.clock).held(state.config) as (lease, state):
             if self._pending(state.timeline, plan.instant) is None:
                 remove_markers(storage, plan)  # this process's own markers; another process was faster
@@ -325,11 +333,11 @@ class CompactionRunner:
                         f"{op.partition}/{op.file_id} changed while the plan at {plan.instant} ran; nothing was committed"
                     )
             fresh = self.freshness.after(state, plan)
-            changes = FileChanges(RowChange.NONE, added_files(plan, results))
-            update = self.metadata.prepare(state.config, lease, plan.instant, changes)
+            update = self.metadata.prepare(state.config, lease, plan.instant, changes, known)
             lease.check()
             completion = Completion.claim(self.files, self.clock, state, plan.instant)
-            metadata = commit_metadata(plan, results, fresh, state.internal_schema, state.checksums)
+            settings = state.config.identity_settings
+            metadata = commit_metadata(plan, results, fresh, state.internal_schema, state.checksums, settings=settings)
             completion.put(self.files, state, metadata, update, lease)
             update.check_after_commit(lease)
             update.compact(lease, completion.time, self.options)

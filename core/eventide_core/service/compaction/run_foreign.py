@@ -87,7 +87,7 @@ class ForeignCompactionRunner:
         if begun is None:
             return
         attempt, executed = begun
-        tasks = merge_tasks(self.files, self.options, executed)
+        tasks = merge_tasks(TableState.load(self.files), self.options, executed)
         try:
             results = run_tasks(self.engine, self.compact_slice, executed, tasks, progress)
         except EventideError:
@@ -141,6 +141,8 @@ class ForeignCompactionRunner:
     ) -> None:
         """Step 3."""
         storage = self.files.storage
+        changes = FileChanges(RowChange.NONE, added_files(executed, results))
+        known = self.metadata.known_ahead(self.files.config(), changes)
         with self.lock.acquire() as lease:
             if self._is_ended(plan, executed, lease):
                 return
@@ -154,8 +156,7 @@ class ForeignCompactionRunner:
                 raise BusyError(_is_taken(plan.instant))
             self._check_made(plan, results)
             self.metadata.revert(state.config, lease, plan.instant)
-            changes = FileChanges(RowChange.NONE, added_files(executed, results))
-            update = self.metadata.prepare(state.config, lease, plan.instant, changes)
+            update = self.metadata.prepare(state.config, lease, plan.instant, changes, known)
             lease.check()
             completion = Completion.claim(self.files, self.clock, state, plan.instant)
             for path in other_bases(state.listing, plan.instant, plan.file_groups, made_files(executed)):
@@ -164,7 +165,7 @@ class ForeignCompactionRunner:
             if attempt.is_taken_over and state.config.slices_by_completion_time:
                 lease.check()
                 storage.delete(inflight)
-            metadata = whole_slices_metadata(executed, results, state.internal_schema)
+            metadata = whole_slices_metadata(executed, results, state.internal_schema, state.config.identity_settings)
             is_put = completion.put(self.files, state, metadata, update, lease)
             if not is_put and not self._is_ours(state.config, completion.instant, executed):
                 self._lose(executed, update, lease)

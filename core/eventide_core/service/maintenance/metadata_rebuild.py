@@ -12,32 +12,24 @@ All of it under the table lock, which every writer has to share:
 A crash before step 5 leaves a table without a metadata table, in which Hudi and a second run begin anew.
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
-from typing import Final
 
 from eventide_core.action.query_planner import plan_slices
 from eventide_core.errors import BusyError, UnsupportedTableError
 from eventide_core.ports import Clock, Lease, MetadataTable, NewMetadataTable, TableLock, remove_tree
 from eventide_core.service.facts.planning import unused_instant
-from eventide_core.service.state.metadata_table import drop_metadata_table
+from eventide_core.service.state.metadata_table import drop_metadata_table, rebuilt_indexes
 from eventide_core.service.state.table import TableState
 from eventide_core.service.state.table_files import TableFiles
 from eventide_core.table.file_name import LogFileName
 from eventide_core.table.file_system_view import DataFile
-from eventide_core.table.instant import Action, State
+from eventide_core.table.instant import State
+from eventide_core.table.metadata_table import BESIDE_REBUILD, COLUMN_STATS, FILES, PARTITION_STATS, REBUILT_INDEXES
 from eventide_core.table.properties import PROPERTIES_PATH, settings_text
 from eventide_core.table.slice_read import QueryPlan
-from eventide_core.table.table_config import METADATA_BUILDING_KEY, METADATA_PARTITIONS_KEY
-from eventide_core.table.table_path import METADATA_DIRECTORY
-
-FILES: Final = "files"
-OPTIONAL: Final = ("bloom_filters", "record_index")
-"""The indexes that can be made besides `files`."""
-
-_HARMLESS: Final = frozenset(
-    {Action.COMPACTION, Action.LOG_COMPACTION, Action.CLUSTERING, Action.CLEAN, Action.SAVEPOINT}
-)
+from eventide_core.table.table_config import INDEX_DEFINITIONS_KEY, METADATA_BUILDING_KEY, METADATA_PARTITIONS_KEY
+from eventide_core.table.table_path import INDEX_DEFINITIONS, METADATA_DIRECTORY
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +49,7 @@ class MetadataRebuilder:
     clock: Clock
 
     def rebuild(self, indexes: Collection[str] | None = None) -> RebuiltMetadataTable:
-        """Makes the metadata table anew: `files`, and `indexes`; by default those of OPTIONAL that the old one has.
+        """Makes the metadata table anew: `files`, and `indexes`; by default those of the old one that can be made.
 
         Raises BusyError if a write is pending or begins meanwhile, UnsupportedTableError for an index that eventide cannot
         make or a table whose records have no keys in their files, and what reading the table raises.
@@ -65,9 +57,9 @@ class MetadataRebuilder:
         with self.lock.acquire() as lease:
             state = TableState.load(self.files)
             old = state.config.metadata_partitions
-            wanted = [name for name in OPTIONAL if name in old] if indexes is None else list(indexes)
+            wanted = rebuilt_indexes(self.files.storage, state.config) if indexes is None else tuple(indexes)
             self._check(state, wanted)
-            partitions = (FILES, *(name for name in OPTIONAL if name in wanted))
+            partitions = (FILES, *_indexes(state, wanted))
             new = self._new(state, partitions)
             lease.check()
             drop_metadata_table(self.files.storage)
@@ -80,18 +72,19 @@ class MetadataRebuilder:
     def _check(self, state: TableState, wanted: Collection[str]) -> None:
         root = self.files.storage.root
         for name in wanted:
-            if name not in (FILES, *OPTIONAL):
+            if name not in (FILES, *REBUILT_INDEXES):
                 raise UnsupportedTableError(
-                    f"{root}: eventide cannot make the index {name} of the metadata table, only {', '.join(OPTIONAL)}; the "
-                    "next write of Hudi adds the indexes that it is configured to have"
+                    f"{root}: eventide cannot make the index {name} of the metadata table, only "
+                    f"{', '.join(REBUILT_INDEXES)}; the next write of Hudi adds the indexes that it is configured to have"
                 )
-        if wanted and state.config.virtual_key_fields:
+        by_key = [name for name in wanted if name not in (FILES, COLUMN_STATS)]
+        if by_key and state.config.virtual_key_fields:
             raise UnsupportedTableError(
-                f"{root}: hoodie.populate.meta.fields=false, and the indexes {', '.join(wanted)} need the record keys in "
-                "the files; rebuild the metadata table without an index"
+                f"{root}: hoodie.populate.meta.fields=false, and the indexes {', '.join(by_key)} need the record keys in "
+                "the files; rebuild the metadata table without them"
             )
         for found in state.timeline.pending:
-            if found.action not in _HARMLESS:
+            if found.action not in BESIDE_REBUILD:
                 raise BusyError(
                     f"{root}: a {found.action} is pending at {found.requested_time}, and its writer may make a metadata "
                     "table itself; try again when it has completed, or roll it back if its writer is dead (`eventide "
@@ -134,8 +127,21 @@ class MetadataRebuilder:
         lines = settings_text(self.files.storage.read, self.files.storage.root).splitlines(keepends=True)
         kept = [line for line in lines if not line.startswith(f"{METADATA_PARTITIONS_KEY}=")]
         names = f"{METADATA_PARTITIONS_KEY}={','.join(sorted(partitions))}\n"
+        if self.files.storage.stat(INDEX_DEFINITIONS) is not None and not any(
+            line.startswith(f"{INDEX_DEFINITIONS_KEY}=") for line in kept
+        ):
+            names += f"{INDEX_DEFINITIONS_KEY}={INDEX_DEFINITIONS}\n"
         lease.check()
         self.files.storage.put(PROPERTIES_PATH, "".join((*kept, names)).encode())
+
+
+def _indexes(state: TableState, wanted: Collection[str]) -> Iterator[str]:
+    """The indexes to make. Hudi has statistics of partitions from version 8 on, of a table that is partitioned."""
+    for name in REBUILT_INDEXES:
+        if name in wanted:
+            yield name
+            if name == COLUMN_STATS and state.config.slices_by_completion_time and state.config.partition_fields:
+                yield PARTITION_STATS
 
 
 def _counts(state: TableState, file: DataFile) -> bool:

@@ -21,10 +21,12 @@ and finally its inflight and requested files, by which a second run finds the re
 metadata table from `hoodie.properties` first. From then on nobody reads it, and a crash leaves files that nobody reads.
 """
 
+import re
 from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from types import MappingProxyType
+from typing import Final
 
 from eventide_core.config import METADATA_COMPACT_AFTER as COMPACT_AFTER
 from eventide_core.config import METADATA_TABLE as OPTION
@@ -33,6 +35,7 @@ from eventide_core.config import Options
 from eventide_core.errors import (
     CorruptBaseFileError,
     CorruptLogBlockError,
+    EventideError,
     MissingFileError,
     RecordDecodeError,
     RefusedError,
@@ -51,16 +54,17 @@ from eventide_core.ports import (
     remove_tree,
 )
 from eventide_core.table.commit_metadata import DROPPED_INDEXES_KEY, CommitMetadata
-from eventide_core.table.file_name import is_data_file
+from eventide_core.table.file_name import BaseFileName, LogFileName, is_data_file
 from eventide_core.table.file_system_view import DataFile
 from eventide_core.table.instant import Action
+from eventide_core.table.metadata_table import REBUILT_INDEXES, RECORD_INDEX
 from eventide_core.table.properties import PROPERTIES_PATH, settings_text
 from eventide_core.table.table_config import METADATA_BUILDING_KEY, METADATA_PARTITIONS_KEY, TableConfig
 from eventide_core.table.table_path import METADATA_DIRECTORY
 from eventide_core.table.timeline import Timeline
 
+_GLOBAL_FILE_ID: Final = re.compile(r"record-index-\d+-\d+")
 _DAMAGE = (CorruptBaseFileError, CorruptLogBlockError, MissingFileError, RecordDecodeError)
-RECORD_INDEX = "record_index"
 _BY_FILE = frozenset(("files", "bloom_filters"))
 
 
@@ -153,11 +157,11 @@ class MetadataTableUpkeep:
                 self.table.check(rows)
                 return (f"Hudi's metadata table ({partitions}) will be updated",)
             case Choice.DROP:
-                return ("Hudi's metadata table will be dropped; the next Hudi write builds it again",)
+                return ("Hudi's metadata table will be dropped; `eventide metadata TABLE --rebuild` makes it again",)
             case Choice.REFUSE:
                 raise RefusedError(
                     f"{config.name} has Hudi's metadata table ({partitions}), which would go stale: {OPTION}=update keeps "
-                    f"it up to date, {OPTION}=drop lets the next Hudi write build it again"
+                    f"it up to date, {OPTION}=drop drops it, and `eventide metadata TABLE --rebuild` makes it again"
                 )
 
     def follows_rows(self, config: TableConfig) -> bool:
@@ -176,9 +180,15 @@ class MetadataTableUpkeep:
             {i.requested_time for i in timeline.completed if i.action is not Action.SAVEPOINT}
         )
 
-    def read_ahead(self, changes: FileChanges) -> FileAnswers:
-        """What `prepare` has to know of the content of files. Takes no lock; raises what `check` raises."""
-        return self.table.read_ahead(changes)
+    def known_ahead(self, config: TableConfig, changes: FileChanges) -> FileAnswers:
+        """What `prepare` has to know of the content of files, before the lock is acquired.
+
+        Nothing if that fails. Then it is read under the lock, where the checks report first what is wrong.
+        """
+        with suppress(EventideError):
+            if self.reads_files(config):
+                return self.table.read_ahead(changes)
+        return {}
 
     def prepare(
         self,
@@ -252,8 +262,23 @@ def revert_update(storage: Storage, table: MetadataTable, instant: str) -> None:
         storage.delete(path)
 
 
+def rebuilt_indexes(storage: Storage, config: TableConfig) -> tuple[str, ...]:
+    """The indexes of the table's metadata table that a rebuild makes again.
+
+    A record index with file groups of its own for each partition is not one of them: eventide makes one of the whole table.
+    """
+    known = [name for name in REBUILT_INDEXES if name in config.metadata_partitions]
+    return tuple(name for name in known if name != RECORD_INDEX or _is_of_whole_table(storage))
+
+
+def _is_of_whole_table(storage: Storage) -> bool:
+    names = [entry.path.rpartition("/")[2] for entry in storage.list(f"{METADATA_DIRECTORY}/{RECORD_INDEX}")]
+    parsed = (BaseFileName.parse(name) or LogFileName.parse(name) for name in names)
+    return all(_GLOBAL_FILE_ID.fullmatch(name.file_id) for name in parsed if name is not None)
+
+
 def drop_metadata_table(storage: Storage) -> None:
-    """Removes the metadata table: readers list the directories again, and the next write of Hudi builds it again."""
+    """Removes the metadata table: readers list the directories, until a rebuild or the next write of Hudi makes it again."""
     keys = tuple(f"{key}=" for key in (METADATA_PARTITIONS_KEY, METADATA_BUILDING_KEY))
     lines = settings_text(storage.read, storage.root).splitlines(keepends=True)
     storage.put(PROPERTIES_PATH, "".join(line for line in lines if not line.startswith(keys)).encode())

@@ -26,6 +26,8 @@ from eventide_core.service.compaction.draft_plan import DraftPlan
 from eventide_core.table.plans import CutMode
 from support.counting_storage import CountingStorage
 
+pytestmark = pytest.mark.slow
+
 COLUMNS: list[pa.Field[Any]] = [
     pa.field("id", pa.string()),
     pa.field("part", pa.string()),

@@ -15,6 +15,8 @@ from golden.histories import PLAIN
 from support import golden
 from support.command_line import content_of, run_json
 
+pytestmark = pytest.mark.slow
+
 T = "2023-11-14T22:50Z"
 T_MS = 1_700_002_200_000
 STRATEGY = "hoodie.compaction.strategy"

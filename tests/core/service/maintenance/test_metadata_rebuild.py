@@ -14,7 +14,6 @@ import pytest
 from eventide import Table
 from eventide.bootstrap import Application, assemble
 from eventide.testing.histories import NoLock
-from eventide_adapters.format.metadata_table.bootstrap import REBUILT
 from eventide_adapters.format.metadata_table.reader import MetadataTableReader
 from eventide_adapters.format.metadata_table.records import BLOOM_FILTERS, bloom_filter_key, file_group_number
 from eventide_adapters.format.metadata_table.table import HudiMetadataTable
@@ -27,7 +26,9 @@ from golden.histories import PLAIN
 from support import golden
 from support.command_line import content_of, run, run_json
 
-INDEXES = ("bloom_filters", "record_index")
+pytestmark = pytest.mark.slow
+
+INDEXES = ("bloom_filters", "column_stats", "record_index")
 OPTIONS = {"hoodie.bucket.index.num.buckets": "2"}
 Rows = list[dict[str, Any]]
 
@@ -56,6 +57,12 @@ def partitions(path: Path) -> tuple[str, ...]:
     return MetadataTableReader.load(LocalStorage(path)).partitions
 
 
+def made_of(path: Path) -> tuple[str, ...]:
+    """The partitions that a rebuild with all INDEXES makes."""
+    has_partition_stats = Table.open(str(path)).version > 6
+    return tuple(sorted(("files", *INDEXES, *(["partition_stats"] if has_partition_stats else []))))
+
+
 def application(path: Path, storage: Storage) -> Application:
     return assemble(str(path), OPTIONS, storage=storage, lock=NoLock())
 
@@ -65,10 +72,9 @@ def test_it_names_every_file_and_finds_every_key(name: str, tmp_path: Path) -> N
     path = golden.unpack(name, tmp_path)
     before = rows(path)
 
-    made = run_json("metadata", path, "--rebuild", "--index", "record_index", "--index", "bloom_filters")
+    made = run_json("metadata", path, "--rebuild", *(word for name in INDEXES for word in ("--index", name)))
 
-    assert made["partitions"] == list(REBUILT)
-    assert partitions(path) == tuple(sorted(REBUILT))
+    assert tuple(sorted(made["partitions"])) == partitions(path) == made_of(path)
     assert listed(path) == on_disk(path)
     assert rows(path) == before
     index = HudiMetadataTable(LocalStorage(path)).record_index(())
@@ -84,7 +90,9 @@ def test_it_names_every_file_and_finds_every_key(name: str, tmp_path: Path) -> N
     }
     of_groups = {(found.partition, found.file_id) for found in Table.open(str(path)).state().view.latest_slices()}
     assert set(places.values()) == of_groups
-    assert run_json("verify", path, "--deep")["ok"]
+    verified = run_json("verify", path, "--deep")
+    assert verified["ok"]
+    assert {c["name"]: c["status"] for c in verified["checks"]}["metadata-table"] == "passed"
 
 
 def test_a_bloom_filter_is_that_of_the_footer(tmp_path: Path) -> None:
@@ -152,7 +160,7 @@ def test_whatever_write_a_crash_precedes_all_readers_are_right_and_a_second_run_
                 assert listed(copy) == files
             assert rows(copy) == before
             application(copy, LocalStorage(copy)).metadata_rebuilder.rebuild(INDEXES)
-            assert partitions(copy) == tuple(sorted(REBUILT))
+            assert partitions(copy) == made_of(copy)
             assert listed(copy) == files
             assert rows(copy) == before
             shutil.rmtree(copy)
@@ -229,8 +237,8 @@ def test_what_it_cannot_make_is_refused_before_anything_is_written(tmp_path: Pat
     path = golden.unpack("v9_mdt", tmp_path)
     virtual = golden.unpack("v9_virtual_keys", tmp_path)
     before = content_of(path), content_of(virtual)
-    with pytest.raises(UnsupportedTableError, match="cannot make the index column_stats"):
-        Table.open(str(path)).rebuild_metadata_table(["column_stats"])
+    with pytest.raises(UnsupportedTableError, match="cannot make the index expr_index_by_hour"):
+        Table.open(str(path)).rebuild_metadata_table(["expr_index_by_hour"])
     with pytest.raises(UnsupportedTableError, match=r"hoodie\.populate\.meta\.fields=false"):
         Table.open(str(virtual)).rebuild_metadata_table(["record_index"])
     assert (content_of(path), content_of(virtual)) == before
@@ -241,3 +249,35 @@ def test_its_state_is_shown(tmp_path: Path) -> None:
     assert run_json("metadata", with_one)["partitions"] == ["files"]
     assert run_json("metadata", without) == {"partitions": [], "delta_commits": None, "last_compaction": None}
     assert Table.open(str(without)).metadata_table() is None
+
+
+def test_a_record_index_by_partition_is_left_out_because_it_is_not_made_again(tmp_path: Path) -> None:
+    path = golden.unpack("v9_mdt", tmp_path)
+    Table.open(str(path)).rebuild_metadata_table(INDEXES)
+    for file in (path / ".hoodie/metadata/record_index").iterdir():
+        file.rename(file.with_name(file.name.replace("record-index-", "record-index-part%3Da-")))
+    done = Table.open(str(path)).rebuild_metadata_table()
+    assert set(done.partitions) == {"files", "bloom_filters", "column_stats", "partition_stats"}
+    assert done.dropped == ("record_index",)
+
+
+def test_a_repair_makes_a_broken_one_anew_with_its_indexes(tmp_path: Path) -> None:
+    path = golden.unpack("v9_mdt", tmp_path)
+    Table.open(str(path)).rebuild_metadata_table(["column_stats"])
+    before, made = rows(path), partitions(path)
+    (broken,) = (path / ".hoodie/metadata/files").glob("*.hfile")
+    broken.write_bytes(broken.read_bytes()[:100])
+    broken.with_name(f".{broken.name}.crc").unlink(missing_ok=True)
+    found = run("verify", path)
+    assert found.exit_code == 1
+    assert "eventide metadata TABLE --rebuild" in found.stdout
+
+    done = run_json("repair", path, "--apply")
+
+    assert [repair["check"] for repair in done["repairs"]] == ["metadata-table"]
+    assert done["ok"]
+    assert partitions(path) == made
+    assert listed(path) == on_disk(path)
+    assert rows(path) == before
+    again = run_json("repair", path, "--apply")
+    assert not again["repairs"]

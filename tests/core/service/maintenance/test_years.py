@@ -1,6 +1,6 @@
 """A table with its services for a long time: nothing below `.hoodie` grows with its age, and archiving loses nothing.
 
-EVENTIDE_CAMPAIGN=1 makes 2,000 commits; `python -m benchmarks.years` draws the curve.
+`./run proof` (EVENTIDE_CAMPAIGN=1) makes 2,000 commits; `python -m benchmarks.years` draws the curve.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections import Counter
 
 import pytest
 
-from benchmarks.years import SERVICES_EVERY, Life, kinds_of
+from benchmarks.years import SERVICES_EVERY, Life, kinds_of, most_metadata_logs
 from eventide.testing.histories import NoLock
 from eventide.testing.metadata_listing import begin_metadata_table
 from eventide_adapters.format.timeline.archived_lsm import open_archived_timeline
@@ -23,6 +23,7 @@ pytestmark = pytest.mark.slow
 
 HOUR_MS = 60 * 60 * 1000
 COMMITS = tries(test=100, proof=2000)
+METADATA_LOGS_MAX = 10  # of a file group
 OPTIONS = {
     "hoodie.keep.min.commits": "11",
     "hoodie.keep.max.commits": "13",
@@ -56,6 +57,7 @@ def grow(life: Life, commits: int) -> None:
         life.commit()
 
 
+@pytest.mark.campaign
 @pytest.mark.parametrize("version", [6, 9])
 def test_nothing_below_hoodie_grows_with_the_age_of_a_table(version: int) -> None:
     life = begun(version, has_metadata_table=True)
@@ -63,6 +65,7 @@ def test_nothing_below_hoodie_grows_with_the_age_of_a_table(version: int) -> Non
     for _ in range(COMMITS // SERVICES_EVERY):
         grow(life, SERVICES_EVERY)
         counts.append(kinds_of(files_of(life)))
+        assert most_metadata_logs(life.storage) <= METADATA_LOGS_MAX
     levels = 0 if version == 6 else tries(test=4, proof=8)  # the archived timeline grows with its logarithm
     early, late = counts[2 : len(counts) // 2], counts[len(counts) // 2 :]
     for kind in counts[0]:

@@ -30,6 +30,8 @@ from support import golden
 from support.metadata_updates import INSTANT, TABLES, begin, metadata_files, opened, write
 from support.thresholds import dividing_plan
 
+pytestmark = pytest.mark.slow
+
 DROP = {"eventide.metadata.table": "drop"}
 REFUSE = {"eventide.metadata.table": "refuse"}
 T = TypeVar("T")
@@ -139,7 +141,7 @@ def test_an_index_of_an_unknown_kind_is_refused_before_anything_is_written(name:
     assert unknown != known
     properties.write_text(unknown)
     before = files(path)
-    with pytest.raises(UnsupportedTableError, match=r"unheard_of.*eventide\.metadata\.table=drop"):
+    with pytest.raises(UnsupportedTableError, match=r"unheard_of.*eventide metadata TABLE --rebuild"):
         table.execute(scheduled.instant)
     assert files(path) == before
     properties.write_text(known)

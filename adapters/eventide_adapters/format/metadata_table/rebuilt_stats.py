@@ -1,0 +1,125 @@
+"""Column statistics of all files of a table, for a metadata table that is made from nothing.
+
+1. The columns are those in the table's index definition. If it names none, they are Hudi's default: on version 6 all columns
+   with an order; from version 8 on three meta fields, and the first 32 of them.
+2. A base file has the ranges in its footer, in the types of the table. A column that it lacks gets none: Hudi takes it
+   for null, as it is in a file from before the column was added.
+3. A log file of a current slice has the ranges of its records; none if it has only deletes. A file without statistics is
+   never skipped.
+4. A partition has the ranges over all files of its current slices.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Final
+
+from eventide_adapters.format.avro.schema import ArrowType, table_fields
+from eventide_adapters.format.metadata_table.column_ranges import ColumnRange, widened
+from eventide_adapters.format.metadata_table.file_contents import Question, RangesInTable, RangesOfLog
+from eventide_adapters.format.metadata_table.index_definitions import IndexDefinition, index_definition
+from eventide_adapters.format.metadata_table.records import (
+    COLUMN_STATS,
+    Value,
+    column_stats_key,
+    column_stats_value,
+    partition_stats_key,
+    partition_stats_value,
+)
+from eventide_adapters.format.metadata_table.stats import empty_statistics, range_record
+from eventide_adapters.format.metadata_table.value_forms import ValueForm
+from eventide_core.ports import NewMetadataTable, Storage
+from eventide_core.table.file_name import BaseFileName, path_in
+from eventide_core.table.schema import META_FIELDS
+
+_META_FIELDS: Final = ("_hoodie_commit_time", "_hoodie_partition_path", "_hoodie_record_key")
+_COLUMNS_MAX: Final = 32  # hoodie.metadata.index.column.stats.max.columns.to.index
+_VERSION_WITH_DEFINITIONS: Final = 8
+_VERSION_WITH_VALUE_TYPES: Final = 9
+
+
+@dataclass(frozen=True)
+class RebuiltStatistics:
+    """`answers` are to a list of questions, in its order."""
+
+    storage: Storage
+    new: NewMetadataTable
+    answers: Callable[[list[Question]], Iterable[Any]]
+
+    def column_stats(self) -> Iterator[tuple[str, Value]]:
+        """Keys and values."""
+        for (partition, path), ranges in self._ranges.items():
+            name = path.rpartition("/")[2]
+            for column, found in ranges.items():
+                yield column_stats_key(column, partition, name), column_stats_value(self._record(name, column, found))
+
+    def partition_stats(self) -> Iterator[tuple[str, Value]]:
+        """Keys and values."""
+        spans: dict[tuple[str, str], ColumnRange] = {}
+        for read in self.new.rows.slices:
+            for path in (read.base_path, *(path for path, _ in read.log_paths)):
+                for column, found in self._ranges.get((read.partition, path or ""), {}).items():
+                    known = spans.get((read.partition, column))
+                    spans[read.partition, column] = found if known is None else widened(known, found)
+        for (partition, column), found in spans.items():
+            record = self._record(partition, column, found) | {"isTightBound": True}
+            yield partition_stats_key(column, partition), partition_stats_value(record)
+
+    @cached_property
+    def definition(self) -> IndexDefinition:
+        """The table's definition of the index, or the one that Hudi would write. Version 6 has none."""
+        known = index_definition(self.storage, COLUMN_STATS)
+        if known.fields:
+            return known
+        return IndexDefinition(COLUMN_STATS, self._default, self.new.version >= _VERSION_WITH_VALUE_TYPES)
+
+    @property
+    def has_definition(self) -> bool:
+        return self.new.version >= _VERSION_WITH_DEFINITIONS
+
+    @property
+    def _default(self) -> tuple[str, ...]:
+        has_value_types = self.new.version >= _VERSION_WITH_VALUE_TYPES
+        fields = (field.arrow for field in table_fields(self.new.rows.shape.schema))
+        ordered = [f.name for f in fields if ValueForm.of(f.type, has_value_types=has_value_types) is not None]
+        if not self.has_definition:
+            return tuple(ordered)
+        return (*_META_FIELDS, *[name for name in ordered if name not in META_FIELDS][:_COLUMNS_MAX])
+
+    @cached_property
+    def _types(self) -> Mapping[str, ArrowType]:
+        """The types of the indexed columns that have an order."""
+        known = {field.arrow.name: field.arrow.type for field in table_fields(self.new.rows.shape.schema)}
+        types = {name: known[name] for name in self.definition.fields if name in known}
+        return {name: arrow for name, arrow in types.items() if self._form(arrow) is not None}
+
+    def _form(self, arrow: ArrowType) -> ValueForm | None:
+        return ValueForm.of(arrow, has_value_types=self.definition.is_of_second_version)
+
+    @cached_property
+    def _ranges(self) -> Mapping[tuple[str, str], Mapping[str, ColumnRange]]:
+        """The ranges of each file by its partition and path."""
+        questions = dict(self._questions())
+        answers = zip(questions, self.answers([*questions.values()]), strict=True)
+        return {place: ranges for place, ranges in answers if any(one.value_count for one in ranges.values())}
+
+    def _questions(self) -> Iterator[tuple[tuple[str, str], Question]]:
+        columns, shape = frozenset(self._types), self.new.rows.shape
+        for partition, files in self.new.files.items():
+            for name in files:
+                if BaseFileName.parse(name) is not None:
+                    path = path_in(partition, name)
+                    yield (partition, path), RangesInTable(path, columns, shape)
+        for read in self.new.rows.slices:
+            for path, size in read.log_paths:
+                yield (read.partition, path), RangesOfLog((path, size), columns, shape, read.blocks.of_logs([path]))
+
+    def _record(self, name: str, column: str, found: ColumnRange) -> Value:
+        model = empty_statistics(column, has_value_types=self.definition.is_of_second_version)
+        if found.least is not None:
+            form = self._form(self._types[column])
+            assert form is not None  # of _types
+            model |= form.statistics()
+        return range_record(name, column, found, model)
