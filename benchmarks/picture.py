@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from xml.sax.saxutils import escape
 
 _WIDTH, _HEIGHT, _LEFT, _TOP, _INNER = 420, 240, 46, 34, 150
-_COLORS = ("#1f6f8b", "#c8553d")
+_COLORS = ("#1f6f8b", "#c8553d", "#6a7b3f")
 
 
 @dataclass(frozen=True, slots=True)

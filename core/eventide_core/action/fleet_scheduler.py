@@ -131,6 +131,7 @@ class _Table:
     ready_at_ms: float = 0.0
     retry_at_ms: int = 0
     failures: int = 0
+    failed_after_ms: float = 0.0  # what the last attempt took, if it failed
     is_running: bool = False
 
     def measure(self, seen: Measured) -> None:
@@ -164,7 +165,8 @@ class _Table:
 
     def cost_ms(self, now_ms: float, otherwise: float) -> float:
         work = self.work + self.work_growth * max(0.0, now_ms - self.since_ms)
-        return work * (otherwise if self.cost_per_byte_ms is None else self.cost_per_byte_ms)
+        expected = work * (otherwise if self.cost_per_byte_ms is None else self.cost_per_byte_ms)
+        return max(expected, self.failed_after_ms)
 
     def starts_from_ms(self, now_ms: int) -> float:
         """The earliest moment from `now_ms` at which the table can be chosen."""
@@ -226,11 +228,12 @@ class FleetScheduler:
         table.cost_per_byte_ms = per_byte if known is None else known + _WEIGHT * (per_byte - known)
         self._cost_per_byte_ms += _WEIGHT * (per_byte - self._cost_per_byte_ms) / len(self._tables)
         table.reached(seen)
-        table.failures, table.retry_at_ms, table.is_running = 0, 0, False
+        table.failures, table.failed_after_ms, table.retry_at_ms, table.is_running = 0, 0.0, 0, False
 
-    def failed(self, name: str, now_ms: int) -> int:
-        """Takes a failure. Returns when the table is tried again."""
+    def failed(self, name: str, took_ms: int, now_ms: int) -> int:
+        """Takes a failure after `took_ms`, which the next attempt is expected to take. Returns when the table is retried."""
         table = self._tables[name]
+        table.failed_after_ms = took_ms
         table.is_running = False
         table.retry_at_ms = now_ms + min(_RETRY_MAX_MS, _RETRY_MS << min(table.failures, 20))
         table.failures += 1

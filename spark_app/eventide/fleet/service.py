@@ -132,7 +132,7 @@ class FleetService:
         if ended.after is not None:
             self.scheduler.succeeded(name, found.took_ms, ended.after)
         else:
-            found = replace(found, retry_at_ms=self.scheduler.failed(name, found.at_ms + found.took_ms))
+            found = replace(found, retry_at_ms=self.scheduler.failed(name, found.took_ms, found.at_ms + found.took_ms))
         old = self._remembered[name]
         error, at_ms = (old.last_error, old.last_error_ms) if found.error is None else (found.error, found.at_ms)
         self._remembered[name] = Remembered(self.scheduler.learned(name), error, at_ms)

@@ -1,0 +1,76 @@
+"""The alert rules and the dashboard of `deploy/` load, and use metrics that eventide has."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from eventide_core.action.backlog import Backlog
+from eventide_core.action.freshness import Freshness
+from eventide_core.service.facts.compaction_history import KeptBytes, PastCompaction
+from eventide_core.service.query.metrics import table_metrics
+from eventide_core.table.metadata_table import MetadataTableStatus
+
+DEPLOY = Path(__file__).parents[2] / "deploy"
+NAME = re.compile(r"\beventide_(\w+)")
+LABELS = {"table", "reason"}
+
+
+def exported() -> set[str]:
+    """The names of all metrics, without the prefix."""
+    compaction = PastCompaction(
+        instant="20260101000000000",
+        completed_ms=2,
+        duration_ms=1,
+        link_mode="copy",
+        cut_ms=1,
+        watermark_ms=1,
+        late_records=0,
+        slices=1,
+        fallbacks={},
+        linked_bytes={},
+        carried_tombstones=0,
+        carried_bytes={},
+    )
+    fresh = Freshness(1, 1, 0, 0, 1)
+    logs = Backlog(file_slices=1, log_files=1, bytes=1, min_event_time_ms=1)
+    status = MetadataTableStatus(("files",), 1, "20260101000000000")
+    return {metric.name for metric in table_metrics(fresh, logs, KeptBytes(0, 0), (compaction,), status, 3)}
+
+
+def check_expression(text: str) -> None:
+    names = NAME.findall(text)
+    assert names, text
+    assert set(names) <= exported(), text
+    assert text.count("(") == text.count(")"), text
+    assert set(re.findall(r"(\w+)=~?\"", text)) <= LABELS, text
+
+
+def test_the_alert_rules_use_metrics_that_exist() -> None:
+    content: dict[str, Any] = yaml.safe_load((DEPLOY / "prometheus" / "eventide.rules.yml").read_text())
+    rules = [rule for group in content["groups"] for rule in group["rules"]]
+    assert len({rule["alert"] for rule in rules}) == len(rules) >= 3
+    for rule in rules:
+        check_expression(rule["expr"])
+        assert set(rule) == {"alert", "expr", "for", "labels", "annotations"}
+        assert set(rule["annotations"]) == {"summary", "description"}
+        used = re.findall(r"\$labels\.(\w+)", " ".join(rule["annotations"].values()))
+        assert set(used) <= LABELS
+
+
+def test_the_dashboard_uses_metrics_that_exist() -> None:
+    content: dict[str, Any] = json.loads((DEPLOY / "grafana" / "eventide.json").read_text())
+    assert len({panel["id"] for panel in content["panels"]}) == len(content["panels"]) >= 6
+    places: set[tuple[int, int]] = set()
+    for panel in content["panels"]:
+        assert panel["datasource"]["uid"] == "${datasource}"
+        places.add((panel["gridPos"]["x"], panel["gridPos"]["y"]))
+        for target in panel["targets"]:
+            check_expression(target["expr"])
+            assert set(re.findall(r"{{(\w+)}}", target["legendFormat"])) <= LABELS
+    assert len(places) == len(content["panels"]), "two panels in one place"
+    assert {variable["name"] for variable in content["templating"]["list"]} == {"datasource", "table"}
