@@ -1,7 +1,7 @@
 """Runs what is measured in processes of their own, and says what each request cost.
 
-The processor's time is that of the whole process tree, children that have ended included, as the kernel counts it; the
-memory is the most that one process of the tree held at once. Linux only.
+The CPU time is that of the whole process tree, processes that have ended included; the memory is the most that one process
+of the tree held at once. Linux only.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import json
 import os
 import signal
 import subprocess
+import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -18,6 +19,7 @@ from pathlib import Path
 from typing import Any, Final, Self
 
 _TICKS: Final = os.sysconf("SC_CLK_TCK")
+_LOOK_SECONDS: Final = 0.1
 _RESET_PEAK: Final = "5"  # see clear_refs in proc(5)
 
 
@@ -52,6 +54,7 @@ class Server:
                 start_new_session=True,
             )
         self._is_cold = True
+        self._meter = CpuMeter(self._process.pid)
         self._answer()
 
     def __enter__(self) -> Self:
@@ -60,6 +63,7 @@ class Server:
     def __exit__(self, *_: object) -> None:
         assert self._process.stdin is not None
         assert self._process.stdout is not None
+        self._meter.close()
         self._process.stdin.close()
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self._process.pid, signal.SIGKILL)
@@ -78,10 +82,10 @@ class Server:
         for pid in _tree(self._process.pid):
             with contextlib.suppress(OSError):
                 Path(f"/proc/{pid}/clear_refs").write_text(_RESET_PEAK)
-        cpu, wall = (0.0, self._started) if self._is_cold else (_cpu_seconds(self._process.pid), time.monotonic())
+        cpu, wall = (0.0, self._started) if self._is_cold else (self._meter.seconds(), time.monotonic())
         answer = self.ask(method, **arguments)
         pid, is_cold, self._is_cold = self._process.pid, self._is_cold, False
-        return Cost(_cpu_seconds(pid) - cpu, time.monotonic() - wall, _peak_mb(pid), is_cold), answer
+        return Cost(self._meter.seconds() - cpu, time.monotonic() - wall, _peak_mb(pid), is_cold), answer
 
     def _answer(self) -> Any:
         assert self._process.stdout is not None
@@ -102,13 +106,38 @@ def _tree(root: int) -> Iterator[int]:
                 yield from _tree(int(child))
 
 
-def _cpu_seconds(root: int) -> float:
-    ticks = 0
-    for pid in _tree(root):
-        with contextlib.suppress(OSError):
-            fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-            ticks += sum(int(field) for field in fields[11:15])  # its own and those of the children it waited for
-    return ticks / _TICKS
+class CpuMeter:
+    """The CPU time of a process and all of its descendants, those that have ended included.
+
+    The kernel adds the time of a child that ended to that of a parent that waits for it. Spark's Python daemon ignores its
+    workers' end (SIGCHLD), so their time would be missing. So each process is looked at ten times a second, and counts with
+    what it had at the last look. What a process takes after that is missing.
+    """
+
+    def __init__(self, root: int) -> None:
+        self._root = root
+        self._ticks: dict[tuple[int, str], int] = {}
+        self._lock = threading.Lock()
+        self._is_over = threading.Event()
+        self._thread = threading.Thread(target=self._watch, daemon=True)
+        self._thread.start()
+
+    def seconds(self) -> float:
+        """The CPU time until now, user and system."""
+        with self._lock:
+            for pid in _tree(self._root):
+                with contextlib.suppress(OSError):
+                    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+                    self._ticks[pid, fields[19]] = int(fields[11]) + int(fields[12])  # by its start: numbers return
+            return sum(self._ticks.values()) / _TICKS
+
+    def close(self) -> None:
+        self._is_over.set()
+        self._thread.join()
+
+    def _watch(self) -> None:
+        while not self._is_over.wait(_LOOK_SECONDS):
+            self.seconds()
 
 
 def _peak_mb(root: int) -> int:

@@ -1,8 +1,11 @@
 """`python -m benchmarks.years`: what a commit costs, and which files there are, over the life of a table with its services.
 
-A small table in a directory, written by eventide alone: each commit is an upsert of a few rows. Every tenth is followed by a
-compaction, a clean and an archival. Prints a row for each tenth of the life: the storage operations and the CPU seconds of a
-commit with its share of the services, and the files below `.hoodie` by kind. Draws two pictures below `--to`.
+A small table in a directory, with a metadata table, written by eventide alone: each commit is an upsert of a few rows. Every
+tenth is followed by a compaction, a clean and an archival. Prints a row for the first hundred commits and for each tenth of
+the life: the storage operations and the CPU time of a commit with its share of the services, the files below `.hoodie` by
+kind, and the most log files of a file group of the metadata table. Other work on the machine changes the CPU time. So the
+last commits of each stretch take turns with as many on a copy of the table after its first hundred: their ratio is what age
+costs. Draws two pictures below `--to`.
 """
 
 from __future__ import annotations
@@ -23,8 +26,10 @@ from benchmarks.picture import Curve, picture
 from eventide import Table
 from eventide.bootstrap import assemble
 from eventide.writer import create, new_table
+from eventide_adapters.format.metadata_table.reader import MetadataTableReader
 from eventide_adapters.storage.local import LocalStorage
 from eventide_core.ports import Storage, TableLock
+from eventide_core.table.metadata_table import REBUILT_INDEXES
 
 SERVICES_EVERY = 10
 COLUMNS: list[pa.Field[Any]] = [
@@ -36,6 +41,8 @@ COLUMNS: list[pa.Field[Any]] = [
 _KEYS = 40
 _COMMIT_MS = 10 * 60 * 1000  # from commit to commit: a day has 144
 _START_MS = 1_795_000_000_000
+_FIRST = 100  # commits: what later ones are compared with
+_COMPARED = 10 * SERVICES_EVERY  # commits at the end of a stretch
 _KINDS = (
     ("outcomes", re.compile(r"\.hoodie/\.aux/eventide/.*")),
     ("markers", re.compile(r"\.hoodie/\.temp/.*")),
@@ -149,26 +156,80 @@ class Life:
 
 @dataclass(frozen=True, slots=True)
 class Stretch:
-    """Some commits of a life: what one cost on average, and the files below `.hoodie` at their end."""
+    """Some commits of a life: what one cost on average, and the files below `.hoodie` at their end.
+
+    `cpu_ratio` is the CPU time of its last commits, divided by that of as many on the young table.
+    """
 
     until: int
     cpu_ms: float
     calls: float
     files: Mapping[str, int]
+    metadata_logs: int
+    cpu_ratio: float
+
+
+def most_metadata_logs(storage: Storage) -> int:
+    """The most log files in the latest slice of a file group of the metadata table."""
+    reader = MetadataTableReader.load(storage)
+    slices = [found for partition in reader.partitions for found in reader.slices(partition)]
+    return max((len(found.log_files) for found in slices), default=0)
+
+
+@dataclass(frozen=True, slots=True)
+class _Young:
+    """A copy of a table at an early commit."""
+
+    root: Path
+    time_ms: int
+    commits: int
+
+    @classmethod
+    def copied(cls, life: Life, root: Path) -> _Young:
+        copy = root.with_name(f"{root.name}_young")
+        shutil.rmtree(copy, ignore_errors=True)
+        shutil.copytree(root, copy)
+        return cls(copy, life.clock.time_ms, life.commits)
+
+    def beside(self, life: Life, commits: int) -> tuple[float, float]:
+        """The CPU times of that many commits of `life`, and of as many on a copy of this table, in turns."""
+        copy = self.root.with_name(f"{self.root.name}_copy")
+        shutil.copytree(self.root, copy)
+        clock = PassingClock()
+        clock.time_ms = self.time_ms
+        young = Life(str(copy), cast(Storage, CountedStorage(LocalStorage(copy))), life.options, clock)
+        young.commits = self.commits
+        spent = [(_cpu_ms(life), _cpu_ms(young)) for _ in range(commits)]
+        shutil.rmtree(copy)
+        return sum(old for old, _ in spent), sum(new for _, new in spent)
+
+
+def _cpu_ms(life: Life) -> float:
+    """What a commit takes."""
+    begun = time.process_time()
+    life.commit()
+    return (time.process_time() - begun) * 1000
 
 
 def live(life: Life, counted: CountedStorage, root: Path, commits: int, parts: int = 10) -> list[Stretch]:
-    """Lives that many commits; a stretch for each part."""
+    """Lives that many commits; a stretch for each part, and one for the first hundred of a long life."""
     found: list[Stretch] = []
-    for part in range(parts):
-        until = commits * (part + 1) // parts
-        begun, calls, first = time.process_time(), counted.calls, life.commits
-        while life.commits < until:
-            life.commit()
-        count = max(1, until - first)
+    young: _Young | None = None
+    for until in sorted({min(commits, _FIRST), *(commits * (part + 1) // parts for part in range(parts))}):
+        calls, first = counted.calls, life.commits
+        spent_ms, metadata_logs, cpu_ratio = 0.0, 0, 1.0
+        compared = 0 if young is None else min(_COMPARED, (until - first) // 2 // SERVICES_EVERY * SERVICES_EVERY)
+        while life.commits < until - compared:
+            spent_ms += _cpu_ms(life)
+            metadata_logs = max(metadata_logs, most_metadata_logs(LocalStorage(root)))
+        if young is None:
+            young = _Young.copied(life, root)
+        elif compared:
+            old_ms, young_ms = young.beside(life, compared)
+            spent_ms, cpu_ratio = spent_ms + old_ms, old_ms / young_ms
+        count, calls = max(1, until - first), counted.calls - calls
         paths = (str(path.relative_to(root)) for path in root.rglob("*") if path.is_file())
-        spent_ms = (time.process_time() - begun) * 1000
-        found.append(Stretch(until, spent_ms / count, (counted.calls - calls) / count, kinds_of(paths)))
+        found.append(Stretch(until, spent_ms / count, calls / count, kinds_of(paths), metadata_logs, cpu_ratio))
         print(_line(found[-1]), flush=True)
     return found
 
@@ -177,6 +238,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.years", description=__doc__)
     parser.add_argument("--commits", type=int, default=10_000)
     parser.add_argument("--version", type=int, default=9, choices=(6, 8, 9), help="of the table")
+    parser.add_argument("--index", action="append", default=[], choices=REBUILT_INDEXES, help="of the metadata table")
     parser.add_argument("--place", type=Path, default=Path("build/benchmarks"), help="where the table lies")
     parser.add_argument("--to", type=Path, default=Path("build/benchmarks"), help="where the pictures go")
     chosen = parser.parse_args()
@@ -185,10 +247,13 @@ def main() -> None:
     counted = CountedStorage(LocalStorage(root))
     life = Life(str(root), cast(Storage, counted))
     life.create(chosen.version)
-    print(f"| commits | CPU, ms | storage calls | {' | '.join(kind for kind, _ in _KINDS)} |")
-    print("|" + "---|" * (len(_KINDS) + 3))
+    life.table().rebuild_metadata_table(chosen.index)
+    kinds = " | ".join(kind for kind, _ in _KINDS)
+    print(f"| commits | CPU, ms | CPU of commit 100 | storage calls | metadata logs of a file group | {kinds} |")
+    print("|" + "---|" * (len(_KINDS) + 5))
     stretches = live(life, counted, root, chosen.commits)
-    shutil.rmtree(root)
+    for made in (root, root.with_name(f"{root.name}_young")):
+        shutil.rmtree(made)
     for name, title, curves in _curves(stretches):
         drawn = picture(title, [found.until for found in stretches], curves, bottom=1)
         (chosen.to / f"years_{name}.svg").write_text(drawn, encoding="utf-8")
@@ -196,7 +261,8 @@ def main() -> None:
 
 def _line(found: Stretch) -> str:
     counts = " | ".join(str(found.files[kind]) for kind, _ in _KINDS)
-    return f"| {found.until:,} | {found.cpu_ms:.0f} | {found.calls:.0f} | {counts} |"
+    cost = f"{found.cpu_ms:.0f} | {found.cpu_ratio:.2f} | {found.calls:.0f}"
+    return f"| {found.until:,} | {cost} | {found.metadata_logs} | {counts} |"
 
 
 def _curves(stretches: list[Stretch]) -> list[tuple[str, str, list[Curve]]]:

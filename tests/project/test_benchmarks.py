@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import cast
@@ -12,7 +14,7 @@ import pyarrow as pa
 from benchmarks.growth import Point, grow
 from benchmarks.peers import ONE_CORE, Place, contestant, peers_of
 from benchmarks.picture import Curve, picture
-from benchmarks.processes import Cost
+from benchmarks.processes import Cost, CpuMeter
 from benchmarks.report import Sample, table_of
 from benchmarks.results import BEGIN, END, with_results
 from benchmarks.workloads import workloads
@@ -115,3 +117,38 @@ def test_a_life_is_measured_in_stretches(tmp_path: Path) -> None:
     assert (first.until, second.until) == (6, 12)
     assert 0 < first.calls < second.calls  # the tenth commit has a compaction
     assert second.files["outcomes"] == 1
+
+
+_PARENT_THAT_IGNORES_ITS_CHILD = """
+import os, signal, sys, time
+signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+end, of_child = os.pipe()
+if not os.fork():
+    while time.process_time() < 0.3:
+        pass
+    print("done", flush=True)
+    sys.stdin.readline()
+    os._exit(0)
+os.close(of_child)
+os.read(end, 1)  # until the child has ended
+print("ended", flush=True)
+sys.stdin.readline()
+"""
+
+
+def test_a_process_that_ended_unnoticed_by_its_parent_counts() -> None:
+    """As a Python worker of Spark."""
+    command = [sys.executable, "-c", _PARENT_THAT_IGNORES_ITS_CHILD]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as parent:
+        assert parent.stdin is not None
+        assert parent.stdout is not None
+        meter = CpuMeter(parent.pid)
+        answers = [parent.stdout.readline()]
+        before = meter.seconds()
+        print(file=parent.stdin, flush=True)
+        answers.append(parent.stdout.readline())
+        after = meter.seconds()
+        print(file=parent.stdin, flush=True)
+        meter.close()
+    assert answers == ["done\n", "ended\n"]
+    assert after >= before >= 0.2  # of 0.3: the kernel cuts both kinds of time to its ticks

@@ -1,0 +1,153 @@
+"""Upserts of a DataFrame into a table with a record index: eventide beside stock Hudi 1.1.1, in one Spark session.
+
+    PYTHONPATH=tests python -m benchmarks.record_index --rows 200000
+
+Stock Hudi builds a table of that many rows, with a record index in its metadata table, and the table is copied. Each engine
+makes the same upserts into its own: a fifth of the rows, of which four in five are changed and one is new, spread over all
+keys. The first upsert is cold, the others are warm. Both read the rows from the same Parquet files. Afterwards, stock Hudi
+reads the same rows from both tables.
+
+Wall time, CPU of the whole process tree, and the peak memory of the Python driver are printed as JSON. eventide's driver and
+workers are Python, Hudi's are the JVM, which both share.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+ROUNDS = 3
+PARTITIONS = 8
+OPTIONS = {
+    "hoodie.table.name": "indexed",
+    "hoodie.datasource.write.table.type": "MERGE_ON_READ",
+    "hoodie.datasource.write.recordkey.field": "id",
+    "hoodie.datasource.write.partitionpath.field": "part",
+    "hoodie.table.ordering.fields": "event_ts",
+    "hoodie.datasource.write.precombine.field": "event_ts",
+    "hoodie.write.record.merge.mode": "EVENT_TIME_ORDERING",
+    "hoodie.write.table.version": "9",
+    "hoodie.index.type": "RECORD_INDEX",
+    "hoodie.metadata.enable": "true",
+    "hoodie.metadata.record.index.enable": "true",
+    "hoodie.metadata.global.record.level.index.enable": "true",
+    "hoodie.metadata.index.column.stats.enable": "false",
+    "hoodie.metadata.index.partition.stats.enable": "false",
+    "hoodie.compact.inline": "false",
+    "hoodie.clean.automatic": "false",
+    "hoodie.archive.automatic": "false",
+    "hoodie.parquet.small.file.limit": "0",
+    "hoodie.upsert.shuffle.parallelism": "4",
+    "hoodie.bulkinsert.shuffle.parallelism": "4",
+    "hoodie.embed.timeline.server": "false",
+}
+
+
+def measured(jar: str, scratch: str, rows: int) -> dict[str, Any]:
+    """Runs in the environment of PySpark 3.5."""
+    from pyspark.sql import DataFrame, functions
+
+    from benchmarks.peer_spark import spark_with
+    from benchmarks.processes import CpuMeter
+    from benchmarks.stock import SETTINGS
+    from eventide import Table
+
+    meter = CpuMeter(os.getpid())
+    spark = spark_with(jar, scratch, SETTINGS)
+
+    def made(numbers: DataFrame, event_ts: int) -> DataFrame:
+        key = functions.format_string("key-%012d", functions.col("id"))
+        return numbers.select(
+            key.alias("id"),
+            functions.format_string("p%d", functions.col("id") % PARTITIONS).alias("part"),
+            functions.lit(event_ts).cast("long").alias("event_ts"),
+            functions.sha2(functions.concat(key, functions.lit(event_ts)), 256).alias("word"),
+            (functions.col("id") * 1.5 + event_ts).alias("amount"),
+        )
+
+    place = Path(scratch) / "tables"
+    shutil.rmtree(place, ignore_errors=True)
+    paths = {name: str(place / name) for name in ("stock", "eventide")}
+    bulk = OPTIONS | {"hoodie.datasource.write.operation": "bulk_insert"}
+    made(spark.range(rows), 1).write.format("hudi").options(**bulk).mode("overwrite").save(paths["stock"])
+    shutil.copytree(paths["stock"], paths["eventide"])
+    table = Table.open(
+        paths["eventide"], {key: value for key, value in OPTIONS.items() if key.startswith("hoodie.index")}
+    )
+    samples: list[dict[str, Any]] = []
+    for number in range(1, ROUNDS + 1):
+        changed = spark.range(rows // 5).select((functions.col("id") * 5 + functions.lit(number)) % rows)
+        numbers = changed.toDF("id").limit(rows * 4 // 25)
+        first = rows + (number - 1) * (rows // 25)
+        source = str(place / f"source-{number}")
+        made(numbers.union(spark.range(first, first + rows // 25).toDF("id")), number + 1).write.parquet(source)
+        frame = spark.read.parquet(source)
+        upsert = OPTIONS | {"hoodie.datasource.write.operation": "upsert"}
+        for name in sorted(paths, reverse=bool(number % 2)):
+            count = frame.count()
+            began, cpu = time.monotonic(), meter.seconds()
+            if name == "stock":
+                frame.write.format("hudi").options(**upsert).mode("append").save(paths["stock"])
+            else:
+                table.upsert(frame)
+            wall_s, cpu_s = time.monotonic() - began, meter.seconds() - cpu
+            samples.append(
+                {
+                    "engine": name,
+                    "round": number,
+                    "rows": count,
+                    "wall_s": round(wall_s, 2),
+                    "cpu_s": round(cpu_s, 2),
+                    "python_driver_peak_mib": _peak_mib(),
+                }
+            )
+    sums = [
+        spark.read.format("hudi")
+        .load(path)
+        .agg(functions.count("*"), functions.count_distinct("id"), functions.sum("event_ts"), functions.sum("amount"))
+        .first()
+        for path in paths.values()
+    ]
+    assert sums[0] == sums[1], sums
+    return {"rows": rows, "samples": samples}
+
+
+def _peak_mib() -> int:
+    status = Path("/proc/self/status").read_text()
+    return next(int(line.split()[1]) // 1024 for line in status.splitlines() if line.startswith("VmHWM:"))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rows", type=int, default=10_000_000)
+    parser.add_argument("--place", default="build/benchmarks/record_index")
+    parser.add_argument("--jar", help=argparse.SUPPRESS)
+    said = parser.parse_args()
+    place = Path(said.place).absolute()
+    if said.jar is not None:
+        print(json.dumps(measured(said.jar, str(place), said.rows)))
+        return
+    from support.judge.hudi_judge import judge_environment, judge_python
+    from support.judge.jars import BUNDLES
+    from support.maven import maven_jar
+
+    place.mkdir(parents=True, exist_ok=True)
+    inside = ["-m", "benchmarks.record_index", "--rows", str(said.rows), "--place", str(place)]
+    environment = judge_environment()
+    inside += ["--jar", str(maven_jar(BUNDLES["1.1.1"], python=judge_python(), environment=environment))]
+    root = Path(__file__).parents[1]
+    sources = [str(root), *(str(root / part) for part in ("core", "adapters", "spark_app"))]
+    environment |= {"PYTHONPATH": os.pathsep.join(sources)}
+    done = subprocess.run([str(judge_python()), *inside], env=environment, cwd=root, check=False)
+    sys.exit(done.returncode)
+
+
+if __name__ == "__main__":
+    main()
