@@ -234,7 +234,9 @@ class Application:
     def repairer(self) -> Repairer:
         from eventide_core.service.repair.repair import Repairer
 
-        return Repairer(self.files, self.verifier, self._content_audit, self.runner, self._lock, self.clock)
+        return Repairer(
+            self.files, self.verifier, self._content_audit, self.runner, self.metadata_rebuilder, self._lock, self.clock
+        )
 
     @cached_property
     def sync(self) -> CatalogSync:

@@ -25,6 +25,8 @@ from eventide_core.service.state.table import TableState
 from eventide_core.table.plans import CompactionPlan, CutMode, FallbackReason
 from support.reach import reached
 
+pytestmark = pytest.mark.slow
+
 IN_EVENT_TIME = [layout for layout in layouts() if layout.order.name == "EVENT_TIME"]
 BY_ONE_RULE = [*IN_EVENT_TIME, *(layout for layout in layouts() if layout.order.name == "COMMIT_TIME")]
 

@@ -4,12 +4,14 @@
     harmless   every check passes, and the queries return the same rows
     silent     every check passes, and a query returns other rows
 
-No flip is silent. In a file with a checksum, each is found.
+No flip in a table of eventide's is silent. In a file with a checksum, each is found. In a table of Hudi's, the records in
+log files and the settings have no checksum, and nothing but a flip there is silent.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 
 import pytest
 
@@ -24,12 +26,16 @@ from eventide_core.errors import EventideError
 from eventide_core.ports import NoProgress
 from eventide_core.table.file_name import is_data_file
 from eventide_core.table.slice_read import QueryPlan
+from support import golden
 from support.campaign import tries
 from support.reach import reached
 
 VERSIONS = (6, 9)
+WITHOUT_CHECKSUM = ("log files", "hoodie.properties")
+"""Where Hudi's own tables say a thing once: a record's value, or a setting such as the payload."""
 WITH_CHECKSUM = ("base files", "log files")
 FLIPS_OF_A_FILE = tries(3, 200)
+FLIPS_OF_A_FILE_OF_HUDI = 30
 """Evenly spaced."""
 
 pytestmark = pytest.mark.campaign
@@ -49,9 +55,9 @@ def written(version: int) -> tuple[Bench, Moment]:
     return bench, bench.moment()
 
 
-def flips(files: Mapping[str, MemoryFile]) -> Iterator[tuple[str, int, MemoryFile]]:
+def flips(files: Mapping[str, MemoryFile], of_a_file: int = FLIPS_OF_A_FILE) -> Iterator[tuple[str, int, MemoryFile]]:
     for path, file in sorted(files.items()):
-        step = max(1, len(file.data) // FLIPS_OF_A_FILE)
+        step = max(1, len(file.data) // of_a_file)
         for offset in range(0, len(file.data), step):
             data = bytearray(file.data)
             data[offset] ^= 1 << offset % 8
@@ -69,6 +75,25 @@ def test_no_flipped_bit_changes_rows_without_being_found(version: int) -> None:
         reached(f"flips, version {version}, {place}: {outcome}")
         assert outcome != "silent", f"{path}, byte {offset}"
         assert outcome == "found" or place not in WITH_CHECKSUM, f"{path}, byte {offset}"
+
+
+@pytest.mark.proof
+@pytest.mark.parametrize("name", ["v6_no_deletes", "v9_no_deletes"])
+def test_in_a_table_of_hudi_flips_are_silent_only_in_log_files_and_settings(name: str, tmp_path: Path) -> None:
+    root = golden.unpack(name, tmp_path)
+    paths = [path for path in sorted(root.rglob("*")) if path.is_file() and path.suffix != ".crc"]
+    files = {str(path.relative_to(root)): MemoryFile(path.read_bytes(), 1) for path in paths}
+    bench = Bench("flipped-bytes-of-hudi", {"hoodie.payload.event.time.field": "event_ts"})
+    bench.load(Moment(files, EPOCH_MS))
+    rows = shown(bench.process())
+    outcomes: set[str] = set()
+    for path, offset, file in flips(files, FLIPS_OF_A_FILE_OF_HUDI):
+        bench.load(Moment({**files, path: file}, EPOCH_MS))
+        outcome, place = outcome_of(bench, rows), place_of(path)
+        reached(f"flips in a table of Hudi's, {name}, {place}: {outcome}")
+        assert outcome != "silent" or place in WITHOUT_CHECKSUM, f"{path}, byte {offset}"
+        outcomes.add(outcome)
+    assert {"found", "harmless"} <= outcomes
 
 
 def outcome_of(bench: Bench, rows: object) -> str:
@@ -103,4 +128,4 @@ def shown(application: Application) -> list[list[tuple[object, ...]]]:
 
 def rows_of(application: Application, plan: QueryPlan) -> list[tuple[object, ...]]:
     batches = (batch for found in plan.slices for batch in application.reader.read(found, plan.shape, None))
-    return sorted(tuple(row.values()) for batch in batches for row in batch.to_pylist())
+    return sorted((tuple(row.values()) for batch in batches for row in batch.to_pylist()), key=repr)

@@ -41,6 +41,7 @@ from eventide_core.config import LinkChoice
 from eventide_core.errors import LockError, WriteConflictError
 from eventide_core.ports import NoProgress
 from eventide_core.table.write_shape import WriteOperation
+from support.lost_completions import check_no_lost_completion
 
 pytestmark = pytest.mark.slow
 
@@ -126,6 +127,7 @@ def test_a_write_that_dies_at_any_step_is_never_visible_and_the_next_one_continu
     for number, left in crash_states(case.bench, case.start, ingest(WRITTEN)):
         TALLY.add("crash states")
         seen = case.check(left, WRITTEN)
+        check_no_lost_completion(case.bench, left)
         later = left.after_the_lock_expired().later(HEARTBEAT_EXPIRY_MS)
 
         again, failure = case.bench.attempt(later, ingest(WRITTEN))

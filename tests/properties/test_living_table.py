@@ -18,6 +18,8 @@ from eventide_core.table.plans import CutMode
 from eventide_core.table.stream_batch import StreamBatch
 from eventide_core.table.write_shape import WriteOperation
 
+pytestmark = pytest.mark.slow
+
 BASE = (put("k0", 1, "base"), put("k1", 1, "base"))
 
 

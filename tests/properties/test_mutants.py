@@ -17,6 +17,8 @@ from support.mutants import MUTANTS
 from support.mutants.mutant import BASE, BEFORE_T, Mutant, living
 from support.reach import reached
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: f"{mutant.number} {mutant.name}")
 def test_a_known_way_to_be_wrong_is_found(mutant: Mutant, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -16,9 +16,10 @@ import pytest
 from eventide.bootstrap import Application
 from eventide.reader import Rows
 from eventide.testing.crash_enumeration import Bench, Moment, crash_states
+from eventide_adapters.format.metadata_table.table import HudiMetadataTable
 from eventide_adapters.storage.memory import MemoryFile
 from eventide_core.config import LinkChoice
-from eventide_core.errors import ConfigError, EventideError, NothingToDoError, RefusedError
+from eventide_core.errors import ConfigError, CorruptTimelineError, EventideError, NothingToDoError, RefusedError
 from eventide_core.ports import NoProgress
 from eventide_core.service.repair.repair import RepairResult
 from eventide_core.table.repair import BACKUP_DIRECTORY
@@ -26,6 +27,8 @@ from support import damages
 from support.campaign import CAMPAIGN
 from support.damages import CELLS, DAMAGES, Damaged, table_to_damage
 from support.reach import reached
+
+pytestmark = pytest.mark.slow
 
 WHOLE: set[Callable[[Damaged], None]] = {
     damages.dangling_link,
@@ -47,6 +50,12 @@ WHOLE: set[Callable[[Damaged], None]] = {
     damages.partition_without_its_mark,
     damages.unreadable_commit,
     damages.compaction_without_a_plan,
+    damages.lost_completed_file,
+    damages.other_record_key,
+    damages.other_ordering_field,
+    damages.torn_settings,
+    damages.missing_settings,
+    damages.copy_of_something_else,
 }
 """The damages that a repair mends whole."""
 RERUNS = {
@@ -121,6 +130,58 @@ def test_a_log_file_is_not_cut_if_what_follows_is_something_else(written: tuple[
     assert bench.moment().files[table.late_log].data == longer
 
 
+def test_a_lost_completed_file_of_logs_is_written_again(written: tuple[Bench, Moment, Damaged]) -> None:
+    """Under another completion time from version 8 on, which keeps each log file in its slice."""
+    bench, sound, table = written
+    bench.load(sound)
+    rows = rows_of(bench.process())
+    bench.load(_damaged(written, damages.lost_completed_file_of_logs))
+    done = _repair(bench.process())
+    assert done.verification.ok
+    assert done.unrepaired == ()
+    assert rows_of(bench.process()) == rows
+    repaired = replace(table, files=dict(bench.moment().files))
+    before, after = table.commit(table.times[1])[1], repaired.commit(table.times[1])[1]
+    assert [(s.path, s.num_writes) for s in after.stats] == [(s.path, s.num_writes) for s in before.stats]
+
+
+def test_a_lost_commit_is_not_written_again_if_two_files_may_be_its_base_file(
+    written: tuple[Bench, Moment, Damaged],
+) -> None:
+    bench, moment, table = written
+    files = dict(moment.files)
+    group, _, end = table.old_base.rpartition("/")[2].split("_")
+    files[f"part=b/{group}_9-9-9_{end}"] = files[table.old_base]
+    path, _ = table.commit(table.first)
+    files[path] = MemoryFile(files[path].data[:80], 1)
+    bench.load(Moment(files, moment.time_ms))
+    done = _repair(bench.process())
+    assert path in {one.path for one in done.unrepaired}
+    assert bench.moment().files[path].data == files[path].data
+
+
+def test_no_rollback_removes_a_write_that_others_built_on(written: tuple[Bench, Moment, Damaged]) -> None:
+    bench, _, table = written
+    damaged = _damaged(written, damages.lost_completed_file)
+    bench.load(damaged)
+    with pytest.raises(CorruptTimelineError, match="so it had completed"):
+        bench.process().rollback.undo(table.first, force=True)
+    assert _of_table(bench.moment().files) == _of_table(damaged.files)
+
+
+@pytest.mark.parametrize(
+    "damage", [damages.lost_completed_file_of_the_last_write, damages.lost_timeline_files_of_a_write]
+)
+def test_a_write_that_may_not_have_completed_is_not_completed(
+    damage: Callable[[Damaged], None], written: tuple[Bench, Moment, Damaged]
+) -> None:
+    bench, _, _ = written
+    damaged = _damaged(written, damage)
+    bench.load(damaged)
+    assert _repair(bench.process()).repairs == ()
+    assert _of_table(bench.moment().files) == _of_table(damaged.files)
+
+
 @pytest.mark.parametrize("damage", DAMAGES, ids=[damage.__name__ for damage in DAMAGES])
 def test_each_damage_is_repaired_or_named(
     damage: Callable[[Damaged], None], written: tuple[Bench, Moment, Damaged]
@@ -175,7 +236,15 @@ def test_an_undo_brings_every_byte_back(
 
 @pytest.mark.parametrize(
     "damage",
-    [damages.cut_off_copy, damages.orphaned_log, damages.unreadable_commit, damages.partition_without_its_mark],
+    [
+        damages.cut_off_copy,
+        damages.orphaned_log,
+        damages.unreadable_commit,
+        damages.partition_without_its_mark,
+        damages.lost_completed_file,
+        damages.other_record_key,
+        damages.torn_settings,
+    ],
 )
 def test_a_repair_and_an_undo_are_completed_after_a_crash_anywhere(
     damage: Callable[[Damaged], None], written: tuple[Bench, Moment, Damaged]
@@ -215,6 +284,69 @@ def test_the_metadata_table_agrees_with_a_repaired_table(version: int, damage: C
     assert done.verification.ok
     assert "metadata-table" not in {check.name for check in done.verification.not_checked}
     assert rows_of(bench.process()) == rows
+
+
+def _torn_metadata_table(damaged: Damaged) -> None:
+    path = max(path for path in damaged.files if path.startswith(".hoodie/metadata/files/") and ".log." in path)
+    damaged.put(path, damaged.files[path].data[:-20])
+
+
+def _listed(bench: Bench) -> Mapping[str, Mapping[str, int]]:
+    return HudiMetadataTable(bench.storage).read_files()
+
+
+@pytest.mark.parametrize("version", damages.LAYOUTS)
+def test_a_broken_metadata_table_is_made_anew(version: int) -> None:
+    bench, sound, table = table_to_damage(version, LinkChoice.COPY, has_metadata_table=True)
+    bench.load(sound)
+    rows, listing = rows_of(bench.process()), _listed(bench)
+    damaged = _damaged((bench, sound, table), _torn_metadata_table)
+    bench.load(damaged)
+    planned = bench.process().repairer.plan((), is_deep=False, progress=NoProgress())
+    assert [repair.check for repair in planned.repairs] == ["metadata-table"]
+    assert bench.moment().files == damaged.files
+    done = _repair(bench.process())
+    assert [repair.check for repair in done.repairs] == ["metadata-table"]
+    assert done.verification.ok
+    assert _listed(bench) == listing
+    assert rows_of(bench.process()) == rows
+    with pytest.raises(NothingToDoError, match="no repair to undo"):
+        _undo(bench.process())
+    crashes = 0
+    for _, crashed in crash_states(bench, damaged, _apply):
+        bench.load(crashed.after_the_lock_expired())
+        assert rows_of(bench.process()) == rows
+        again = _repair(bench.process())
+        assert again.verification.ok
+        assert bench.process().files.config().metadata_partitions == ("files",)
+        assert _listed(bench) == listing
+        crashes += 1
+    assert crashes > 8
+
+
+def test_beside_a_pending_write_the_metadata_table_is_left_as_it_is() -> None:
+    bench, sound, table = table_to_damage(9, LinkChoice.COPY, has_metadata_table=True)
+    damaged = _damaged((bench, sound, table), _torn_metadata_table)
+    bench.load(damaged)
+    bench.storage.put(".hoodie/timeline/20991231235959999.deltacommit.requested", b"")
+    before = bench.moment().files
+    done = _repair(bench.process())
+    assert not done.repairs
+    assert [left.check for left in done.unrepaired] == ["metadata-table"]
+    assert "eventide metadata TABLE --rebuild" in done.unrepaired[0].cure
+    assert _of_table(bench.moment().files) == _of_table(before)
+
+
+def test_the_metadata_table_of_a_damaged_table_is_left_as_it_is() -> None:
+    """It may be all that still names a file."""
+    bench, sound, table = table_to_damage(9, LinkChoice.COPY, has_metadata_table=True)
+    damaged = _damaged((bench, sound, table), _torn_metadata_table)
+    base = max(path for path in damaged.files if path.endswith(".parquet") and not path.startswith(".hoodie/"))
+    files = {path: file for path, file in damaged.files.items() if path != base}
+    bench.load(Moment(files, damaged.time_ms))
+    chosen = bench.process().repairer.apply(("metadata-table",), is_deep=False, progress=NoProgress())
+    assert not chosen.repairs
+    assert "metadata-table" in {left.check for left in chosen.unrepaired}
 
 
 def test_a_file_that_someone_changed_meanwhile_stops_an_undo(written: tuple[Bench, Moment, Damaged]) -> None:

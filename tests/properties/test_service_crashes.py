@@ -28,6 +28,7 @@ from eventide.testing.observation import OUTCOMES_PREFIX, BlockInstants, Observe
 from eventide.testing.oracle import Oracle, Rows
 from eventide_adapters.storage.faulty import FaultyStorage, Operation
 from eventide_core.errors import EventideError, RefusedError
+from support.lost_completions import check_no_lost_completion
 from support.pasts import EARLY, LAYOUTS, SEAMLESS, SERVICES, Service, begin_and_die, begin_past, returns_nothing, rows
 
 pytestmark = pytest.mark.slow
@@ -89,6 +90,7 @@ def test_a_service_that_dies_at_any_write_is_ended_by_the_same_again(past: Past)
     count = 0
     for number, left in crash_states(past.bench, past.start, past.run):
         count += 1
+        check_no_lost_completion(past.bench, left)
         if past.is_seamless:
             check_rows(past, left, past.after.snapshot())
         again, operations, failure = go_on(past, left)

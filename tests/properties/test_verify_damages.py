@@ -10,14 +10,19 @@ from typing import Any
 
 import pytest
 
-from eventide.testing.crash_enumeration import OPTIONS, Bench, Moment, pending_plan
-from eventide.testing.histories import EPOCH_MS, Story, put
+from eventide.bootstrap import Application
+from eventide.testing.crash_enumeration import OPTIONS, Bench, Moment, crash_states, pending_plan
+from eventide.testing.histories import EPOCH_MS, Story, put, records
+from eventide.writer import arrow_records
 from eventide_adapters.storage.memory import MemoryFile
 from eventide_core.action.compaction_request import CompactionRequest
 from eventide_core.action.verification.result import Verification
 from eventide_core.config import EVENT_TIME_FIELD, LinkChoice
 from eventide_core.ports import NoProgress
+from eventide_core.table.write_shape import WriteOperation
+from support import damages
 from support.damages import CELLS, CODEC, DAMAGES, LAYOUTS, Damaged, doubled_log, table_to_damage
+from support.lost_completions import check_no_lost_completion
 
 
 @pytest.fixture(scope="module", params=CELLS, ids=[f"v{version}-{link}" for version, link in CELLS])
@@ -42,6 +47,52 @@ def test_each_damage_is_found_by_just_the_checks_that_should(
     found = verified(bench, Moment(table.files, moment.time_ms))
     assert {check.name for check in found.failed} == DAMAGES[damage], told(found)
     assert all(finding.cure and finding.problem for check in found.failed for finding in check.findings)
+
+
+LOST: list[tuple[Callable[[Damaged], None], set[str], set[str]]] = [
+    (damages.lost_completed_file_of_logs, {"timeline"}, {"timeline"}),
+    (damages.lost_completed_file_of_the_last_write, set(), {"timeline"}),
+    (damages.lost_timeline_files_of_a_write, {"timeline"}, {"timeline"}),
+]
+
+
+@pytest.mark.parametrize(("damage", "on_6", "on_9"), LOST, ids=[damage.__name__ for damage, _, _ in LOST])
+def test_a_lost_completed_file_is_found_where_other_files_show_it(
+    damage: Callable[[Damaged], None], on_6: set[str], on_9: set[str], written: tuple[Bench, Moment, Damaged]
+) -> None:
+    """A log file of version 6 doesn't show whether its write has completed: a plan names those of dead writers, too."""
+    bench, moment, table = written
+    table = replace(table, files=dict(moment.files))
+    damage(table)
+    found = verified(bench, Moment(table.files, moment.time_ms))
+    assert {check.name for check in found.failed} == (on_6 if table.version < 8 else on_9), told(found)
+
+
+@pytest.mark.parametrize("version", LAYOUTS)
+def test_the_metadata_table_shows_a_lost_completed_file(version: int) -> None:
+    bench, moment, table = table_to_damage(version, LinkChoice.COPY, has_metadata_table=True)
+    assert verified(bench, moment).ok
+    for damage in (damages.lost_completed_file_of_the_last_write, damages.lost_timeline_files_of_a_write):
+        damaged = replace(table, files=dict(moment.files))
+        damage(damaged)
+        found = verified(bench, Moment(damaged.files, moment.time_ms))
+        timeline = next(check for check in found.checks if check.name == "timeline")
+        assert any("completed" in finding.problem for finding in timeline.findings), told(found)
+
+
+@pytest.mark.parametrize("version", LAYOUTS)
+def test_a_dead_writer_is_not_taken_for_one_that_completed(version: int) -> None:
+    """The metadata table has its commit before the table has it."""
+    bench, moment, _ = table_to_damage(version, LinkChoice.COPY, has_metadata_table=True)
+
+    def ingest(application: Application) -> None:
+        incoming = arrow_records(application, *records((put("k0", 30, "dead"), put("k9", 30, "new", partition="c"))))
+        application.append.write(WriteOperation.UPSERT, incoming, NoProgress())
+
+    states = [left for _, left in crash_states(bench, moment, ingest)]
+    assert len(states) > 10
+    for left in states:
+        check_no_lost_completion(bench, left)
 
 
 def test_a_log_file_whose_content_is_there_twice_is_found(written: tuple[Bench, Moment, Damaged]) -> None:

@@ -72,16 +72,16 @@ def path(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     table = Table.create(
         str(path), schema=json.dumps(AVRO), record_key="id", event_time="at", version=request.param, options=options
     )
-    table.upsert(rows(0, late=100, newer=100, equal=100))
-    table.upsert(rows(1, late=50, newer=200, equal=100, log=200))
-    table.upsert(rows(2, log=150, only=250))
-    table.upsert(rows(3, newer=300, new=350))
     properties = path / ".hoodie" / "hoodie.properties"
     text = properties.read_text()
     for key in ("hoodie.table.ordering.fields", "hoodie.table.precombine.field", "hoodie.payload.event.time.field"):
         text = text.replace(f"{key}=at\n", f"{key}=a.b\n")
     assert "=at\n" not in text
     properties.write_text(text)
+    table.upsert(rows(0, late=100, newer=100, equal=100))
+    table.upsert(rows(1, late=50, newer=200, equal=100, log=200))
+    table.upsert(rows(2, log=150, only=250))
+    table.upsert(rows(3, newer=300, new=350))
     return path
 
 

@@ -22,6 +22,7 @@ from eventide_core.ports import NoProgress
 from eventide_core.table.checksum import CHECKSUMS_KEY
 from eventide_core.table.commit_metadata import CommitMetadata
 from eventide_core.table.plans import CompactionPlan
+from eventide_core.table.properties import BACKUP_PATH, PROPERTIES_PATH
 
 CODEC = HudiMetadataCodec()
 LAYOUTS = {version: Layout(version, Order.EVENT_TIME) for version in (6, 9)}
@@ -59,6 +60,12 @@ class Damaged:
     def late_log(self) -> str:
         """The log of the write after the compaction."""
         return next(stat.path for stat in self.commit(self.late)[1].stats)
+
+    @property
+    def times(self) -> list[str]:
+        """The requested times of the completed writes, in order."""
+        names = [path.rpartition("/")[2] for path in self.files if path.rpartition("/")[0] == self.directory]
+        return sorted(name[:17] for name in names if name.endswith(".deltacommit"))
 
     def put(self, path: str, data: bytes) -> None:
         self.files[path] = MemoryFile(data, 1)
@@ -313,6 +320,53 @@ def unreadable_commit(table: Damaged) -> None:
     table.put(path, b"{ this is no commit")
 
 
+def lost_completed_file(table: Damaged) -> None:
+    """Of the first write, whose base files a compaction and a later write build on."""
+    del table.files[table.commit(table.first)[0]]
+
+
+def lost_completed_file_of_logs(table: Damaged) -> None:
+    """Of a write that only added log files, which the compaction merged."""
+    del table.files[table.commit(table.times[1])[0]]
+
+
+def lost_completed_file_of_the_last_write(table: Damaged) -> None:
+    """No other file names it. Its writer removed its markers and its heartbeat after it had completed."""
+    del table.files[table.commit(table.late)[0]]
+
+
+def lost_timeline_files_of_a_write(table: Damaged) -> None:
+    for path in [p for p in table.files if p.startswith(f"{table.directory}/{table.times[1]}")]:
+        del table.files[path]
+
+
+def _set_property(table: Damaged, key: str, value: str) -> None:
+    lines = table.data(PROPERTIES_PATH).decode().splitlines()
+    assert any(line.startswith(f"{key}=") for line in lines)
+    changed = [f"{key}={value}" if line.startswith(f"{key}=") else line for line in lines]
+    table.put(PROPERTIES_PATH, "\n".join(changed).encode())
+
+
+def other_record_key(table: Damaged) -> None:
+    _set_property(table, "hoodie.table.recordkey.fields", "word")
+
+
+def other_ordering_field(table: Damaged) -> None:
+    key = "hoodie.table.ordering.fields" if table.version == 9 else "hoodie.table.precombine.field"
+    _set_property(table, key, "word")
+
+
+def torn_settings(table: Damaged) -> None:
+    """As a writer of Hudi leaves them that dies while it changes them."""
+    table.put(BACKUP_PATH, table.data(PROPERTIES_PATH))
+    table.put(PROPERTIES_PATH, table.data(PROPERTIES_PATH)[:40])
+
+
+def missing_settings(table: Damaged) -> None:
+    table.put(BACKUP_PATH, table.data(PROPERTIES_PATH))
+    del table.files[PROPERTIES_PATH]
+
+
 def instant_that_completed_twice(table: Damaged) -> None:
     path, _ = table.commit(table.late)
     if table.version < 8:
@@ -344,7 +398,7 @@ DAMAGES: Mapping[Callable[[Damaged], None], set[str]] = {
     timeline_file_without_an_instant: {"timeline"},
     doubled_record: {"record-versions"},
     record_of_a_write_that_never_completed: {"record-versions"},
-    keys_that_the_footer_hides: {"key-indexes"},
+    keys_that_the_footer_hides: {"key-indexes", "record-keys"},
     watermark_beyond_the_cut: {"freshness", "timeline"},
     cut_beyond_the_left_overs: {"freshness", "compactions", "timeline"},
     torn_block: {"log-blocks", "checksums"},
@@ -364,6 +418,11 @@ DAMAGES: Mapping[Callable[[Damaged], None], set[str]] = {
     unreadable_commit: {"timeline"},
     instant_that_completed_twice: {"timeline"},
     compaction_without_a_plan: {"timeline"},
+    lost_completed_file: {"timeline"},
+    other_record_key: {"settings", "record-keys"},
+    other_ordering_field: {"settings"},
+    torn_settings: {"settings"},
+    missing_settings: {"settings"},
 }
 
 

@@ -71,6 +71,7 @@ class FileSystemBasedLock:
 
     def acquire(self) -> "FileSystemBasedLease":
         if Capability.PUT_IF_ABSENT not in self._storage.capabilities:
+            self._check_writable()
             raise ConfigError(
                 f"{self._storage.root} cannot create a file exclusively, which this lock needs: set "
                 "hoodie.write.lock.provider to storage-based, or to a plug-in, MODULE:FACTORY"
@@ -96,6 +97,12 @@ class FileSystemBasedLock:
             if remaining_ms <= 0:
                 raise LockError(self._why_not_taken(found))
             self._clock.sleep(min(_POLL_MS, remaining_ms))
+
+    def _check_writable(self) -> None:
+        """Raises StorageError where nothing can be written, as on a read-only mount, which has no capabilities either."""
+        probe = f"{self._path}.{uuid.uuid4().hex}"
+        self._storage.put(probe, b"probe")
+        self._storage.delete(probe)
 
     def check(self, content: bytes) -> None:
         found = self._look()

@@ -1,9 +1,10 @@
 """The requirements of a table with change data capture (`hoodie.table.cdc.enabled`) on a compaction.
 
-Hudi derives the changes of a write from its files: those of a new base file are inserts, those of a log file are told by the
-slice that its write stat names. A compaction changes no row, so it adds nothing to them, and leaves them as they are.
+Hudi derives the changes of a write from its files: those of a new base file are inserts, and those of a log file follow from
+the slice that its write stat names. A compaction changes no row, so it adds no change, and leaves the change logs as they
+are.
 
-Not so under an index that writes inserts as log files (BUCKET, FLINK_STATE): there Flink may read changes from
+This does not hold for an index that writes inserts as log files (BUCKET, FLINK_STATE): there Flink may read changes from
 compactions alone, from the change logs (`.cdc`) that Hudi writes beside the new base files. eventide doesn't write
 these, and refuses. Compactions of Hudi 1.1 write them under every index, but nobody reads those.
 """

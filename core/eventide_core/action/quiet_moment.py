@@ -81,7 +81,7 @@ def quiet_moment(facts: BackdatingFacts) -> QuietMoment:
     """The latest quiet moment for a compaction."""
     timeline = facts.timeline
     if not timeline.pending_writes:
-        return QuietMoment(_in_nobodys_way(facts), is_now=True)
+        return QuietMoment(_away_from_writers(facts), is_now=True)
     bound = min(write.requested_time for write in timeline.pending_writes)
     while True:
         across = [w.requested_time for w in open_at(timeline, bound) if w.requested_time < bound]
@@ -98,7 +98,7 @@ def quiet_moment(facts: BackdatingFacts) -> QuietMoment:
     return QuietMoment(None if why_not else instant, why_not=why_not, beside=beside)
 
 
-def _in_nobodys_way(facts: BackdatingFacts) -> str:
+def _away_from_writers(facts: BackdatingFacts) -> str:
     """An unused instant above every time of the timeline that no writer chooses at this moment."""
     earlier = instant_time(max(0, instant_epoch_ms(facts.now) - AWAY_FROM_WRITERS_MS))
     latest = max(facts.used_times, default=None)
@@ -140,7 +140,7 @@ def gap_now(facts: BackdatingFacts) -> QuietMoment:
     """Version 6, where a log file's name states its slice: only the present moment, and only if no write is pending."""
     pending = facts.timeline.pending_writes
     if not pending:
-        return QuietMoment(_in_nobodys_way(facts), is_now=True)
+        return QuietMoment(_away_from_writers(facts), is_now=True)
     return QuietMoment(None, why_not=_NO_GAP, beside=pending)
 
 

@@ -5,7 +5,8 @@
    its left-over, the damaged one from the one that is whole; a commit from the files that it wrote.
 3. A compaction of eventide whose commit or base file is damaged is made pending again and run again, as long as all of
    its inputs exist: it makes the same files under the same names, and completes at the time that it has claimed.
-4. What that cannot mend stays, with the cure that `verify` gives.
+4. The metadata table is made anew, which changes no data, once nothing else is damaged: it names what it finds.
+5. What that cannot mend stays, with the cure that `verify` gives.
 """
 
 from collections.abc import Callable, Mapping
@@ -13,15 +14,20 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Final
 
+from eventide_core.action.verification.content import METADATA_TABLE
 from eventide_core.action.verification.facts import TableFacts
-from eventide_core.action.verification.result import Finding, Verification
+from eventide_core.action.verification.lost_completions import LostCompletion, lost_completions
+from eventide_core.action.verification.result import CheckResult, Finding, Verification
+from eventide_core.action.verification.settings import changed_settings
 from eventide_core.action.verification.timeline import inputs_of
 from eventide_core.errors import counted
 from eventide_core.table.commit_metadata import CommitMetadata, WriteStat
 from eventide_core.table.file_name import BaseFileName, LogFileName
 from eventide_core.table.file_system_view import DataFile
 from eventide_core.table.instant import Action, Instant, State
+from eventide_core.table.metadata_table import BESIDE_REBUILD, FILES, PARTITION_STATS
 from eventide_core.table.plans import CompactionPlan
+from eventide_core.table.properties import BACKUP_PATH
 from eventide_core.table.repair import (
     Copying,
     Rebuilding,
@@ -29,11 +35,19 @@ from eventide_core.table.repair import (
     Repair,
     RepairPlan,
     Replacement,
+    SettingsChange,
     Truncation,
     Unrepaired,
 )
+from eventide_core.table.table_path import METADATA_DIRECTORY
 
 _OPERATION: Final = "UPSERT"  # Hudi's name for a write that may hold anything
+_LOST_METADATA: Final = (
+    "the commit's extra metadata, such as a stream's checkpoint, and the event times in its write stats"
+)
+_ORDERING: Final = "hoodie.table.ordering.fields"
+_ORDERING_0X: Final = "hoodie.table.precombine.field"
+_WITH_ORDERING_FIELDS: Final = 9
 _MARK: Final = ".hoodie_partition_metadata"
 
 _Repairer = Callable[[TableFacts, str, Finding], Repair | None]
@@ -48,7 +62,7 @@ def plan_repairs(facts: TableFacts, found: Verification, checks: frozenset[str],
     repairs: dict[str, Repair] = {}
     unrepaired: list[Unrepaired] = []
     for check in found.failed:
-        if checks and check.name not in checks:
+        if (checks and check.name not in checks) or check.name == METADATA_TABLE.name:
             continue
         for finding in check.findings:
             repair = _repair_left_over(damage, check.name, finding) if check.name in _OF_LEFT_OVERS else None
@@ -60,8 +74,31 @@ def plan_repairs(facts: TableFacts, found: Verification, checks: frozenset[str],
                 repairs.setdefault(repair.path, repair)
             elif finding.path not in repairs:
                 unrepaired.append(Unrepaired(check.name, finding.path, finding.problem, finding.cure))
-    mended = repairs.keys()
-    return RepairPlan(tuple(repairs.values()), tuple(one for one in unrepaired if one.path not in mended))
+    unrepaired = [one for one in unrepaired if one.path not in repairs]
+    for check in found.failed:
+        if check.name == METADATA_TABLE.name and (not checks or check.name in checks):
+            is_left = bool(unrepaired) or any(other.name not in checks for other in found.failed if checks)
+            rebuild = None if is_left else _rebuild(facts, check)
+            if rebuild is None:
+                unrepaired += (Unrepaired(check.name, one.path, one.problem, one.cure) for one in check.findings)
+            else:
+                repairs[rebuild.path] = rebuild
+    return RepairPlan(tuple(repairs.values()), tuple(unrepaired))
+
+
+def _rebuild(facts: TableFacts, check: CheckResult) -> Repair | None:
+    """The rebuild of the metadata table; None beside a pending write, which may make one itself."""
+    if any(found.action not in BESIDE_REBUILD for found in facts.timeline.pending):
+        return None
+    first, *others = check.findings
+    problem = f"disagrees with the files: {first.path} {first.problem}"
+    if others:
+        problem += f", and {counted(len(others), 'more finding')}"
+    made = (FILES, PARTITION_STATS, *facts.rebuilt_indexes)
+    lost = [name for name in facts.metadata_partitions if name not in made]
+    loses = f"{', '.join(lost)}, until Hudi makes them again" if lost else None
+    action = "makes the metadata table anew, from the files of the table"
+    return Repair(check.name, METADATA_DIRECTORY, problem, action, (), loses, rebuilt_indexes=facts.rebuilt_indexes)
 
 
 def _repair_timeline(facts: TableFacts, check: str, finding: Finding) -> Repair | None:
@@ -71,6 +108,8 @@ def _repair_timeline(facts: TableFacts, check: str, finding: Finding) -> Repair 
         return _repair_unreadable(facts, check, finding, instant)
     if instant is not None and (instant.action, instant.state) == (Action.COMPACTION, State.INFLIGHT):
         return _removal(check, finding, "moves the inflight file to the backup: it has no plan")
+    if instant is not None and (lost := lost_completions(facts).get(instant.requested_time)) is not None:
+        return _repair_lost_completion(facts, check, finding, lost)
     return _repair_second_completion(facts, check, finding)
 
 
@@ -78,7 +117,7 @@ def _repair_unreadable(facts: TableFacts, check: str, finding: Finding, instant:
     if instant is None or not instant.is_completed:
         return None
     if instant.action is Action.CLEAN:
-        if facts.has_metadata_table:
+        if facts.metadata_partitions:
             return None  # its readers ignore what it records of an instant that is not on the timeline
         names = [n for n in facts.timeline_names if n.startswith(f"{instant.requested_time}.clean")]
         names += [n for n in facts.timeline_names if n.startswith(f"{instant.requested_time}_") and "clean" in n]
@@ -93,19 +132,37 @@ def _repair_unreadable(facts: TableFacts, check: str, finding: Finding, instant:
         return None
     files = counted(len(metadata.stats), "file")
     action = f"writes the commit again, from the {files} that it wrote"
-    loses = "the commit's extra metadata, such as a stream's checkpoint, and the event times in its write stats"
-    return Repair(check, finding.path, finding.problem, action, (Rebuilding(finding.path, metadata),), loses)
+    return Repair(check, finding.path, finding.problem, action, (Rebuilding(finding.path, metadata),), _LOST_METADATA)
+
+
+def _repair_lost_completion(facts: TableFacts, check: str, finding: Finding, lost: LostCompletion) -> Repair | None:
+    """A delta commit that others built on gets its completed file back, from its files."""
+    if lost.completed_as is None or lost.pending is None or lost.pending.action is not Action.DELTA_COMMIT:
+        return None
+    metadata = _rebuilt_commit(facts, lost.instant)
+    if metadata is None:
+        return None
+    path = f"{facts.timeline_path}/{lost.completed_as}"
+    action = f"writes the completed file again, from the {counted(len(metadata.stats), 'file')} of the write"
+    loses = _LOST_METADATA
+    if facts.slices_by_completion_time:
+        loses += ", and its completion time: an incremental query may see the write again or miss it"
+    return Repair(check, path, finding.problem, action, (Rebuilding(path, metadata),), loses)
 
 
 def _rebuilt_commit(facts: TableFacts, time: str) -> CommitMetadata | None:
-    """The commit of the files that hold its records; None if there are none, or no other commit states the schema."""
+    """The commit of the files that hold its records.
+
+    None if there are none, or two base files of one file group, or no other commit states the schema.
+    """
     schemas = [(other, metadata.schema) for other, metadata in facts.commits.items() if metadata.schema]
     stats: dict[str, list[WriteStat]] = {}
     for file in facts.data_files:
         stat = _stat(facts, file, time)
         if stat is not None:
             stats.setdefault(file.partition, []).append(stat)
-    if not schemas or not stats:
+    bases = [(s.partition, s.file_id) for of in stats.values() for s in of if s.log_version is None]
+    if not schemas or not stats or len(set(bases)) < len(bases):
         return None
     earlier = [schema for other, schema in sorted(schemas) if other < time]
     schema = earlier[-1] if earlier else min(schemas)[1]
@@ -121,7 +178,7 @@ def _stat(facts: TableFacts, file: DataFile, time: str) -> WriteStat | None:
         if name.instant != time:
             return None
         return WriteStat(name.file_id, file.path, file.partition, "null", file_size_bytes=file.size)
-    if name is None or name.suffix or time not in _instants(facts, file):
+    if name is None or name.suffix or file.path in facts.left_overs or time not in _instants(facts, file):
         return None
     base = _base_below(facts, file, name, time)
     return WriteStat(
@@ -262,6 +319,13 @@ class _Damage:
         ]
         return {path: pair for pair in pairs for path in pair[:2]}
 
+    def _has_its_checksum(self, path: str) -> bool:
+        """Also where none is known."""
+        recorded = self.facts.recorded_checksums.get(path)
+        if recorded is None or self.facts.records is None or path not in self.facts.records.checksums:
+            return True
+        return self.facts.records.checksums[path] == recorded[2]
+
     @cached_property
     def _blamed(self) -> frozenset[str]:
         """The files of which a check says that they cannot be read, or not to their end."""
@@ -269,8 +333,11 @@ class _Damage:
         return frozenset(f.path for check in self.found.failed if check.name in checks for f in check.findings)
 
     def is_whole(self, path: str, size: int) -> bool:
-        """Whether the log file has its size, is no link, and nothing is found wrong with it."""
-        if self.facts.sizes.get(path) != size or path in self._blamed:
+        """Whether the log file has its size, is no link, and nothing is found wrong with it.
+
+        If a commit records its checksum, and records were read, that decides.
+        """
+        if self.facts.sizes.get(path) != size or path in self._blamed or not self._has_its_checksum(path):
             return False
         scan = self.facts.log_scans.get(path)
         if scan is None or scan.problem is not None or any(block.is_torn for block in scan.blocks):
@@ -298,8 +365,8 @@ def _repair_by_rerun(facts: TableFacts, check: str, finding: Finding, claimed: f
 
 
 def _can_run_again(facts: TableFacts, plan: CompactionPlan) -> bool:
-    """Whether all inputs are as planned, and nothing was compacted on top of it."""
-    if facts.timeline.pending_plans:
+    """Whether all inputs are as planned, all writes are known, and nothing was compacted on top of it."""
+    if facts.timeline.pending_plans or lost_completions(facts):
         return False
     for path, size in inputs_of(plan):
         if path not in facts.sizes or size not in (None, facts.sizes[path]) or path in facts.base_problems:
@@ -316,7 +383,26 @@ def _removal(check: str, finding: Finding, action: str, loses: str | None = None
     return Repair(check, finding.path, finding.problem, action, (Removal(finding.path),), loses)
 
 
+def _repair_settings(facts: TableFacts, check: str, finding: Finding) -> Repair | None:
+    """The backup of the settings is copied, or the values that a commit of eventide records are written again."""
+    path = finding.path
+    if facts.settings_problem is not None:
+        action = "copies hoodie.properties.backup, which readers use already"
+        return Repair(check, path, finding.problem, action, (Copying(path, BACKUP_PATH),))
+    values = changed_settings(facts)
+    if not values:
+        return None
+    if int(facts.settings["hoodie.table.version"]) < _WITH_ORDERING_FIELDS and _ORDERING in values:
+        values = {_ORDERING_0X if key == _ORDERING else key: value for key, value in values.items()}
+    stated = ", ".join(f"{key}={value or ''}" for key, value in sorted(values.items()))
+    action = f"sets {stated}, as a commit of eventide records it"
+    loses = "a change of these settings that someone made on purpose"
+    return Repair(check, path, finding.problem, action, (SettingsChange(path, values),), loses)
+
+
 _REPAIRERS: Mapping[str, _Repairer] = {
+    "settings": _repair_settings,
+    "record-keys": _repair_settings,
     "timeline": _repair_timeline,
     "file-slices": _repair_slices,
     "orphan-files": _repair_orphan,
@@ -333,6 +419,7 @@ _OF_LEFT_OVERS: Final = frozenset(
         "links",
         "left-over-copies",
         "left-over-bytes",
+        "checksums",
         "log-blocks",
         "records-readable",
     )

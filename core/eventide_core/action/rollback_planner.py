@@ -9,7 +9,8 @@ Plan, for an instant t that never completed or is undone:
    removed, because it contains no records. After an upgrade, a log file of version 6 is removed with t if all its
    blocks are t's.
 
-A completed write is undone only if nothing builds on it, or is about to (`check_nothing_is_lost`).
+A pending write on whose base file a completed write built had completed: its completed file is lost, and it is not
+undone (`built_on`). A completed write is undone only if nothing builds on it, or is about to (`check_nothing_is_lost`).
 """
 
 from collections.abc import Collection, Iterable, Mapping
@@ -120,6 +121,20 @@ def check_nothing_is_lost(write: UndoneWrite) -> None:
             f"a {writing.action} is pending at {writing.requested_time} and may build on what {time} wrote; "
             "try again when it has completed, or roll it back first if its writer is dead"
         )
+
+
+def built_on(commits: Mapping[str, CommitMetadata], candidates: Collection[str]) -> dict[str, str]:
+    """Which completed write built on a base file of each of these instants, as text, by instant."""
+    found: dict[str, str] = {}
+    for time, commit in commits.items():
+        for stat in commit.stats:
+            below = BaseFileName.parse(stat.base_file) if stat.base_file else None
+            is_base = BaseFileName.parse(stat.path.rpartition("/")[2]) is not None
+            instant = below.instant if below is not None else stat.prev_commit if is_base else None
+            if instant is not None and instant in candidates and instant != time:
+                place = stat.partition or "."
+                found.setdefault(instant, f"the completed write {time} built on its base file in {place}")
+    return found
 
 
 def _check_no_later_write(write: UndoneWrite, groups: set[FileGroup]) -> None:

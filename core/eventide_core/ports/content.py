@@ -7,6 +7,7 @@ from typing import Protocol
 from eventide_core.table.content_audit import RepeatedKey, RowDifference, SliceAudit
 from eventide_core.table.event_time import EventTimeRange
 from eventide_core.table.file_slice import LogFile
+from eventide_core.table.key_format import KeyFormat
 from eventide_core.table.key_history import KeyHistory
 from eventide_core.table.record_shape import RecordShape
 from eventide_core.table.slice_read import BlockFilter, SliceRead
@@ -122,8 +123,10 @@ class ContentAudit(Protocol):
         """Whether two files hold the same. Raises MissingFileError."""
         ...
 
-    def audit(self, slice_read: SliceRead, shape: RecordShape, watermark_ms: int | None) -> SliceAudit:
-        """Reads all of a slice, every column of every record."""
+    def audit(
+        self, slice_read: SliceRead, shape: RecordShape, watermark_ms: int | None, keys: KeyFormat | None
+    ) -> SliceAudit:
+        """Reads all of a slice, every column of every record. `keys`: how its keys follow from its key fields, if known."""
         ...
 
     def repeated_keys(self, slices: Sequence[SliceRead], shape: RecordShape) -> tuple[RepeatedKey, ...]:

@@ -70,6 +70,20 @@ def parse_properties(text: str) -> dict[str, str]:
     return dict(_parsed(text))
 
 
+def with_settings(text: str, values: Mapping[str, str | None]) -> str:
+    """The text with these values of settings; a key with None goes. Everything else stays as it is.
+
+    Values are comma-separated names of fields, which need no escapes.
+    """
+    lines = [line for line in text.splitlines() if _key_of(line) not in values]
+    return "".join(f"{line}\n" for line in (*lines, *(f"{k}={v}" for k, v in sorted(values.items()) if v is not None)))
+
+
+def _key_of(line: str) -> str:
+    found = _parsed(line)
+    return next(iter(found), "")
+
+
 @lru_cache(maxsize=16)  # a use case reads the same settings repeatedly
 def _parsed(text: str) -> Mapping[str, str]:
     properties: dict[str, str] = {}

@@ -1,5 +1,6 @@
 """The values of a repair: what is wrong, and which files change to mend it. Paths are relative to the table's root."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -48,6 +49,14 @@ class Truncation:
     size: int
 
 
+@dataclass(frozen=True, slots=True)
+class SettingsChange:
+    """hoodie.properties gets these values; a key with None goes."""
+
+    path: str
+    values: Mapping[str, str | None]
+
+
 Change = Removal | Replacement | Copying
 
 
@@ -55,16 +64,18 @@ Change = Removal | Replacement | Copying
 class Repair:
     """One repair. `check` found the problem of `path`; `action` says what the changes do; `loses` what they cost.
 
-    `rerun` is the compaction that the changes make pending again, and that is then run again.
+    `rerun` is the compaction that the changes make pending again, and that is then run again. `rebuilt_indexes` are
+    those with which the metadata table is made anew, which changes no other file; None if it is not.
     """
 
     check: str
     path: str
     problem: str
     action: str
-    changes: tuple[Change | Rebuilding | Truncation, ...]
+    changes: tuple[Change | Rebuilding | Truncation | SettingsChange, ...]
     loses: str | None = None
     rerun: str | None = None
+    rebuilt_indexes: tuple[str, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)

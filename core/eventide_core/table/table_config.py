@@ -20,6 +20,7 @@ _TYPE = "hoodie.table.type"
 _COPY_ON_WRITE, _MERGE_ON_READ = "COPY_ON_WRITE", "MERGE_ON_READ"
 METADATA_PARTITIONS_KEY = "hoodie.table.metadata.partitions"  # of the metadata table that readers use
 METADATA_BUILDING_KEY = f"{METADATA_PARTITIONS_KEY}.inflight"  # that Hudi is making
+INDEX_DEFINITIONS_KEY = "hoodie.table.index.defs.path"
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +81,20 @@ class TableConfig:
     def has_utc_instants(self) -> bool:
         """Whether instants are UTC; otherwise, they are in the local time zone of whoever writes, Hudi's default."""
         return self.properties.get("hoodie.table.timeline.timezone", "LOCAL").upper() == "UTC"
+
+    @property
+    def identity_settings(self) -> Mapping[str, str]:
+        """The settings by which records are keyed, ordered and partitioned, by the keys of version 9; and the version."""
+        ordering = names(self.properties, "hoodie.table.ordering.fields")
+        values = {
+            "hoodie.table.version": str(self.version),
+            "hoodie.table.recordkey.fields": ",".join(self.record_key_fields),
+            "hoodie.table.partition.fields": ",".join(self.partition_fields),
+            "hoodie.table.ordering.fields": ",".join(
+                ordering or names(self.properties, "hoodie.table.precombine.field")
+            ),
+        }
+        return {key: value for key, value in values.items() if value}
 
     @property
     def partition_kinds(self) -> Mapping[str, str]:

@@ -13,6 +13,7 @@ import re
 
 HOODIE_DIRECTORY = ".hoodie"
 METADATA_DIRECTORY = f"{HOODIE_DIRECTORY}/metadata"  # the metadata table, itself a table
+INDEX_DEFINITIONS = f"{HOODIE_DIRECTORY}/.index_defs/index.json"
 
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
 

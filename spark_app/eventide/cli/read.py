@@ -44,6 +44,11 @@ if TYPE_CHECKING:
     metavar="FILE",
     help="Writes to FILE.parquet, .csv, or .json (one object per line).",
 )
+@click.option(
+    "--csv-escape-formulas",
+    is_flag=True,
+    help="With --to FILE.csv: puts an apostrophe before texts that a spreadsheet takes for formulas (=, +, -, @).",
+)
 @common_options
 def read(
     settings: Settings,
@@ -58,6 +63,7 @@ def read(
     condition: str | None,
     limit: int | None,
     to: Path | None,
+    csv_escape_formulas: bool,
 ) -> None:
     """Read the rows of a query.
 
@@ -70,6 +76,8 @@ def read(
     _check_kept(kind, as_of, as_of_watermark, tag)
     if to is not None:
         format_of(to)
+    if csv_escape_formulas and (to is None or to.suffix.lower() != ".csv"):
+        raise click.UsageError("--csv-escape-formulas goes with --to FILE.csv")
     names = None if columns is None else [name.strip() for name in columns.split(",") if name.strip()]
     console = settings.console
     if not settings.wants_spark:
@@ -89,7 +97,7 @@ def read(
     with settings.session() as spark:
         batches = _limited(_batches(rows, spark, names, condition), limit)
         if to is not None:
-            count = write_rows(to, rows.schema_of(names), batches)
+            count = write_rows(to, rows.schema_of(names), batches, escapes_formulas=csv_escape_formulas)
             console.result({"rows": count, "file": str(to)}, f"{counted(count, 'row')} written to {to}")
             return
         found = [row for batch in batches for row in plain_rows(batch)]

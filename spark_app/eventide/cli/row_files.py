@@ -1,5 +1,8 @@
 """Writes rows to a file, batch by batch: .parquet, .csv with a header, or .json with one object per line.
 
+A text in a CSV file that begins with =, +, -, @, a tab or a carriage return is a formula for a spreadsheet. With
+`escapes_formulas`, it begins with an apostrophe.
+
 The file appears complete or not at all: it is written under a temporary name in the same directory, and then renamed.
 """
 
@@ -7,15 +10,19 @@ import json
 import os
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO, Protocol
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.csv
 import pyarrow.parquet as pq
 
 from eventide.cli.plain_values import plain_rows, plain_value
 from eventide_core.errors import ConfigError
+
+_FORMULA = r"^[=+\-@\t\r]"
 
 
 class RowFormat(Protocol):
@@ -34,9 +41,13 @@ def format_of(path: Path) -> RowFormat:
     return found
 
 
-def write_rows(path: Path, schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> int:
+def write_rows(
+    path: Path, schema: pa.Schema, batches: Iterable[pa.RecordBatch], *, escapes_formulas: bool = False
+) -> int:
     """Writes all batches, in bounded memory; returns the number of rows. Raises ConfigError if it cannot write."""
     write = format_of(path)
+    if escapes_formulas and write is _write_csv:
+        write = partial(_write_csv, escapes_formulas=True)
     with _appearing_whole(path) as file:
         return write(file, schema, batches)
 
@@ -67,12 +78,16 @@ def _write_parquet(file: BinaryIO, schema: pa.Schema, batches: Iterable[pa.Recor
     return count
 
 
-def _write_csv(file: BinaryIO, schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> int:
+def _write_csv(
+    file: BinaryIO, schema: pa.Schema, batches: Iterable[pa.RecordBatch], *, escapes_formulas: bool = False
+) -> int:
     fields = [_csv_field(field) for field in schema]
     count = 0
     with pyarrow.csv.CSVWriter(file, pa.schema(fields)) as writer:
         for batch in batches:
             columns = [_csv_column(batch.column(i), field) for i, field in enumerate(fields)]
+            if escapes_formulas:
+                columns = [_without_formulas(column) for column in columns]
             writer.write_batch(pa.RecordBatch.from_arrays(columns, schema=pa.schema(fields)))
             count += batch.num_rows
     return count
@@ -89,6 +104,13 @@ def _csv_column(column: Any, field: Any) -> Any:
     if column.type == field.type:
         return column
     return pa.array([_csv_text(value) for value in column.to_pylist()], pa.string())
+
+
+def _without_formulas(column: Any) -> Any:
+    if not pa.types.is_string(column.type):
+        return column
+    is_formula = pc.match_substring_regex(column, _FORMULA)
+    return pc.if_else(is_formula, pc.binary_join_element_wise(pa.scalar("'"), column, ""), column)
 
 
 def _csv_text(value: Any) -> str | None:

@@ -6,9 +6,11 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from eventide import Table
 from support import golden
 from support.command_line import content_of, run, run_json
 
@@ -132,6 +134,21 @@ def test_nested_and_exact_values_come_out_as_text_files_can_hold_them(typed: Pat
         ]
 
 
+def test_texts_that_a_spreadsheet_takes_for_formulas_are_escaped_on_request(tmp_path: Path) -> None:
+    texts = ["=cmd|' /C calc'!A0", "+1", "-1", "@sum", "\tx", "plain", "a=b", "'", None]
+    columns: list[pa.Field[Any]] = [pa.field("id", pa.int64()), pa.field("word", pa.string())]
+    schema = pa.schema(columns)
+    table = Table.create(str(tmp_path / "t"), schema=schema, record_key="id")
+    table.insert(pa.table({"id": range(len(texts)), "word": texts}, schema=schema))
+    for flags, escape in (([], ""), (["--csv-escape-formulas"], "'")):
+        file = tmp_path / "rows.csv"
+        assert run("read", table.uri, "--to", file, "--columns", "id,word", *flags).exit_code == 0
+        with file.open(newline="") as lines:
+            found = {int(row["id"]): row["word"] for row in csv.DictReader(lines)}
+        assert [found[n] for n in range(5)] == [f"{escape}{text}" for text in texts[:5]]
+        assert [found[n] for n in range(5, 9)] == ["plain", "a=b", "'", ""]
+
+
 def _cell(name: str, value: str) -> Any:
     if value == "":
         return None
@@ -156,6 +173,7 @@ def _cell(name: str, value: str) -> Any:
         (["--limit", "-1"], "--limit"),
         (["--query", "newest"], "newest"),
         (["--to", "rows.txt"], ".parquet"),
+        (["--to", "rows.json", "--csv-escape-formulas"], "--to FILE.csv"),
         (["--to", "no/such/directory/rows.csv"], "no/such/directory"),
         (["--option", "hoodie.datasource.query.type=newest"], "newest"),
     ],

@@ -81,25 +81,45 @@ def decode_vectors(
     Raises RecordDecodeError if the bytes do not fit the schema, UnevenCollectionsError if column-by-column decoding is
     not suitable for the collections.
     """
+    arrays, found = _decode(content, starts, ends, fields, wanted)
+    if (found != ends).any():
+        raise RecordDecodeError("a record extends beyond its last field")
+    return arrays
+
+
+def decode_unbounded(
+    content: bytes | memoryview, starts: Positions, fields: Sequence[AvroField], wanted: Collection[str]
+) -> tuple[dict[str, pa.Array[Any]], Positions]:
+    """The same of records whose ends aren't known, and their ends."""
+    return _decode(content, starts, np.full(len(starts), len(content), np.int64), fields, wanted)
+
+
+def _decode(
+    content: bytes | memoryview,
+    starts: Positions,
+    stops: Positions,
+    fields: Sequence[AvroField],
+    wanted: Collection[str],
+) -> tuple[dict[str, pa.Array[Any]], Positions]:
     widest = _VARINT_BYTES_MAX + 8 + max((_widest_step(field.type) for field in fields), default=0)
     buffer = np.zeros(len(content) + widest, np.uint8)
     buffer[: len(content)] = np.frombuffer(content, np.uint8)
     columns = {field.name: column_of(field.type, len(starts), buffer) for field in fields if field.name in wanted}
     reader = _Reader(buffer)
+    ends = np.empty(len(starts), np.int64)
     for first in range(0, len(starts), _CHUNK_ROWS):
         rows = slice(first, min(first + _CHUNK_ROWS, len(starts)))
-        cursors, stops = starts[rows], ends[rows]
+        cursors = starts[rows]
         for field in fields:
-            cursors = reader.pass_field(field, cursors, stops, columns.get(field.name), rows)
-        if (cursors != stops).any():
-            raise RecordDecodeError("a record extends beyond its last field")
+            cursors = reader.pass_field(field, cursors, stops[rows], columns.get(field.name), rows)
+        ends[rows] = cursors
     arrays = {}
     for name, column in columns.items():
         try:
             arrays[name] = column.array()
         except pa.ArrowInvalid as error:
             raise RecordDecodeError(f"field {name}: {error}") from error
-    return arrays
+    return arrays, ends
 
 
 def _widest_step(avro_type: AvroType) -> int:

@@ -33,9 +33,11 @@ from eventide_adapters.format.log_file.ordering_values import ordering_of_fields
 from eventide_adapters.format.log_file.records import BlockReader, DataBlock, DeleteBlock
 from eventide_adapters.format.merge.base_merge import merge_columns
 from eventide_adapters.format.merge.slice_reader import ArrowSliceReader
+from eventide_adapters.format.merge.wrong_keys import wrong_keys
 from eventide_core.errors import EventideError, RecordDecodeError, StorageError, UnsupportedTableError
 from eventide_core.ports import Storage, checksum_of_file
 from eventide_core.table.content_audit import RepeatedKey, RowDifference, SliceAudit, StrayKeys
+from eventide_core.table.key_format import KeyFormat
 from eventide_core.table.log_block import BlockType
 from eventide_core.table.record_shape import RecordShape
 from eventide_core.table.schema import FILE_NAME
@@ -74,12 +76,14 @@ class ArrowContentAudit:
                 if not piece:
                     return True
 
-    def audit(self, slice_read: SliceRead, shape: RecordShape, watermark_ms: int | None) -> SliceAudit:
+    def audit(
+        self, slice_read: SliceRead, shape: RecordShape, watermark_ms: int | None, keys: KeyFormat | None
+    ) -> SliceAudit:
         unreadable: dict[str, str] = {}
-        base, hidden, late = _NO_VERSIONS.empty_table(), None, None
+        base, hidden, wrong, late = _NO_VERSIONS.empty_table(), None, None, None
         if slice_read.base_path is not None:
             try:
-                base = self._base(slice_read.base_path, shape)
+                base, wrong = self._base(slice_read.base_path, shape, keys)
                 hidden = self._hidden_keys(slice_read.base_path, base.column(RECORD_KEY))
             except EventideError as error:
                 unreadable[slice_read.base_path] = _damage(error)
@@ -93,6 +97,7 @@ class ArrowContentAudit:
             unreadable=unreadable,
             commit_times=_counts(base.column(_COMMIT_TIME)),
             hidden_keys=hidden,
+            wrong_keys=wrong,
             late_rows=late,
             least_event_time_ms=least,
             repeated=_repeated(_at(slice_read, base)),
@@ -113,12 +118,17 @@ class ArrowContentAudit:
         found = RowDifference(lost, added, changed)
         return found if any((lost, added, changed)) else None
 
-    def _base(self, path: str, shape: RecordShape) -> pa.Table:
-        """The columns that identify the versions in a base file. Decodes every column."""
+    def _base(self, path: str, shape: RecordShape, keys: KeyFormat | None) -> tuple[pa.Table, StrayKeys | None]:
+        """The columns that identify the versions in a base file, and its wrong keys. Decodes every column."""
         fields = table_fields(shape.schema)
-        batches = (_valid(batch, path) for batch in read_keyed_base(self.storage, path, fields, shape))
-        parts = [_version(batch, shape) for batch in batches]
-        return pa.concat_tables(parts) if parts else _NO_VERSIONS.empty_table()
+        parts: list[pa.Table] = []
+        wrong: list[str] = []
+        for batch in read_keyed_base(self.storage, path, fields, shape):
+            parts.append(_version(_valid(batch, path), shape))
+            if keys is not None:
+                wrong += wrong_keys(batch, keys)
+        versions = pa.concat_tables(parts) if parts else _NO_VERSIONS.empty_table()
+        return versions, StrayKeys(len(wrong), min(wrong)) if wrong else None
 
     def _hidden_keys(self, path: str, keys: pa.ChunkedArray[Any]) -> StrayKeys | None:
         footer = read_footer(self.storage, path)

@@ -16,9 +16,11 @@ from eventide_core.action.verification.records import (
     VERSIONS,
 )
 from eventide_core.action.verification.result import Check, Verification, result_of
+from eventide_core.action.verification.settings import RECORD_KEYS, SETTINGS
 from eventide_core.action.verification.timeline import PENDING_PLANS, TIMELINE
 
 CHECKS: tuple[Check, ...] = (
+    SETTINGS,
     TIMELINE,
     PENDING_PLANS,
     FILE_SLICES,
@@ -37,6 +39,7 @@ CHECKS: tuple[Check, ...] = (
     COPIED_BYTES,
     READABLE,
     CHECKSUMS,
+    RECORD_KEYS,
     RECORD_COUNTS,
     VERSIONS,
     INDEXES,

@@ -1,12 +1,14 @@
 """Checks of file headers and footers, and of Hudi's own index of files."""
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 from eventide_core.action.verification.facts import LogScan, TableFacts
+from eventide_core.action.verification.lost_completions import lost_completions
 from eventide_core.action.verification.result import Check, Finding, Observation, Remark, Unchecked
 from eventide_core.table.file_slice import LogFile
 from eventide_core.table.instant import is_instant_time
+from eventide_core.table.metadata_table import REBUILD_CURE
 
 _RESTORE = "restore the file from a copy, or the table to a savepoint before that write"
 
@@ -18,6 +20,7 @@ def check_log_blocks(facts: TableFacts) -> Iterator[Observation]:
     if facts.view is None:
         yield Unchecked("the file slices are not known")
         return
+    lost = lost_completions(facts)
     logs = [log for slices in facts.view.slices.values() for found in slices for log in found.log_files]
     for log in logs:
         scan = facts.log_scans.get(log.path)
@@ -31,10 +34,10 @@ def check_log_blocks(facts: TableFacts) -> Iterator[Observation]:
                 problem = f"has a torn block {whose} at byte {block.offset}: readers skip its records"
                 yield Finding(log.path, problem, _RESTORE)
         if scan.problem is None and log.path not in facts.astray:
-            yield from _wrong_instants(facts, log, scan)
+            yield from _wrong_instants(facts, log, scan, lost)
 
 
-def _wrong_instants(facts: TableFacts, log: LogFile, scan: LogScan) -> Iterator[Observation]:
+def _wrong_instants(facts: TableFacts, log: LogFile, scan: LogScan, lost: Collection[str]) -> Iterator[Observation]:
     """Blocks whose header names the wrong write: readers skip their records, or attribute them to another write."""
     writers = facts.log_writers.get(log.path, {})
     found = Counter(block.instant for block in scan.blocks if not block.is_command)
@@ -61,7 +64,7 @@ def _wrong_instants(facts: TableFacts, log: LogFile, scan: LogScan) -> Iterator[
         place = f"has a block of {instant!r} at byte {block.offset}"
         if not is_instant_time(instant):
             yield Finding(log.path, f"{place}, which is not an instant: readers refuse the file", _RESTORE)
-        elif not facts.knows(instant):
+        elif not facts.knows(instant) and instant not in lost:
             yield Finding(log.path, f"{place}, but no write on the timeline has this instant", _RESTORE)
         elif is_of_one_write and instant not in writers:
             yield Finding(log.path, f"{place}, but the file is of {of_name}", _RESTORE)
@@ -89,11 +92,11 @@ def check_base_files(facts: TableFacts) -> Iterator[Observation]:
 
 def check_metadata_table(facts: TableFacts) -> Iterator[Observation]:
     """Hudi's metadata table lists the committed files that exist, with their sizes, and no others."""
-    if not facts.has_metadata_table:
+    if not facts.metadata_partitions:
         yield Unchecked("the table has no metadata table")
         return
     if facts.index_problem is not None:
-        yield Finding(".hoodie/metadata", facts.index_problem, _REBUILD)
+        yield Finding(".hoodie/metadata", facts.index_problem, REBUILD_CURE)
         return
     if facts.late_index_compaction is not None:
         yield Remark(facts.late_index_compaction)
@@ -104,23 +107,21 @@ def check_metadata_table(facts: TableFacts) -> Iterator[Observation]:
     there = {f.path: f.size for f in facts.data_files if f.path in known}
     for path in sorted(there.keys() - facts.indexed_files.keys()):
         yield Finding(
-            path, "is not in the listing of Hudi's metadata table: readers that use it don't see the file", _REBUILD
+            path, "is not in the listing of Hudi's metadata table: readers that use it don't see the file", REBUILD_CURE
         )
     for path in sorted(facts.indexed_files.keys() - there.keys() - facts.going):
-        yield Finding(path, "is in the listing of Hudi's metadata table, but not in its directory", _REBUILD)
+        yield Finding(path, "is in the listing of Hudi's metadata table, but not in its directory", REBUILD_CURE)
     # Hudi 0.x lists the log file of a write that it rolled back with another size, and reads nothing of it.
     for path, size in sorted(item for item in facts.indexed_files.items() if item[0] in facts.committed):
         if there.get(path, size) != size:
             problem = f"has {there[path]} bytes, but {size} in the listing of Hudi's metadata table"
-            yield Finding(path, problem, _REBUILD)
+            yield Finding(path, problem, REBUILD_CURE)
 
 
 def check_markers_and_heartbeats(facts: TableFacts) -> Iterator[Observation]:
     """What dead writers and finished actions left that no reader uses."""
     yield from (Remark(text) for text in facts.markers_and_heartbeats)
 
-
-_REBUILD = "rebuild the metadata table (`eventide metadata TABLE --rebuild`), which changes no data"
 
 LOG_BLOCKS = Check(
     "log-blocks",

@@ -54,7 +54,8 @@ class RecordFacts:
     `copies` are the left-overs of which another file than the copy's source was found, with that source. `repeated` are keys
     that several file groups of a partition show. `differences` are how a compaction changed a slice's rows, by its instant
     and the slice's new base file; None if it didn't. `checksums` are those of the files that a commit has a checksum of, by
-    path; None for a file that is shorter than its commit states.
+    path; None for a file that is shorter than its commit states. `compares_keys`: record keys were compared with their
+    fields.
     """
 
     audits: tuple[SliceAudit, ...] = ()
@@ -65,12 +66,15 @@ class RecordFacts:
     differences: Mapping[str, RowDifference | None] = field(default_factory=dict[str, RowDifference | None])
     checksums: Mapping[str, str | None] = field(default_factory=dict[str, str | None])
     problems: Mapping[str, str] = field(default_factory=dict[str, str])
+    compares_keys: bool = True
 
 
 @dataclass(frozen=True)  # without slots: what follows from the facts is cached
 class TableFacts:
     """A table as it was found.
 
+    `settings` are those by which records are keyed, ordered and partitioned. `settings_problem`: why hoodie.properties can't
+    be used, so that readers use its backup.
     `later` is the timeline as it was after the files were listed. `unreadable` says of timeline files why they cannot be
     decoded. `listing` are the files of all directories but `.hoodie`; `unmarked` those of directories without Hudi's mark
     of a partition. `view` is absent if `view_problem` says why. `plans` are those of pending and completed compactions,
@@ -82,10 +86,14 @@ class TableFacts:
     the archived timeline.
     `row_counts` are by base file, as its footer has them. `event_times` are those of the log files of the latest
     slices, as the planner gets them, `uncompacted` those of their records that are said to be in no base file.
+    `undone` are the instants that rollbacks and restores name. `marked` are those that had markers or a heartbeat when the
+    files were listed. `indexed_writes` are the instants of the metadata table's completed delta commits.
     `indexed_files` are those that Hudi's metadata table lists, with their sizes. `late_index_compaction` describes the
     metadata table if its compaction is overdue.
     """
 
+    settings: Mapping[str, str]
+    settings_problem: str | None
     slices_by_completion_time: bool
     timeline_path: str
     timeline_names: tuple[str, ...]
@@ -105,6 +113,8 @@ class TableFacts:
     saved: Mapping[str, frozenset[str]]
     cleans: Mapping[str, frozenset[str]]
     cleans_known_since: str | None
+    undone: frozenset[str]
+    marked: frozenset[str]
     archived: frozenset[str]
     archived_left_overs: frozenset[str]
     untold: frozenset[str]
@@ -115,8 +125,10 @@ class TableFacts:
     event_times: Mapping[str, EventTimeRange]
     uncompacted: Mapping[str, EventTimeRange]
     freshness_problem: str | None
-    has_metadata_table: bool
+    metadata_partitions: tuple[str, ...]
+    rebuilt_indexes: tuple[str, ...]
     indexed_files: Mapping[str, int] | None
+    indexed_writes: frozenset[str]
     index_problem: str | None
     late_index_compaction: str | None
     markers_and_heartbeats: tuple[str, ...]

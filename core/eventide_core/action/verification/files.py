@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 from eventide_core.action.verification.facts import TableFacts
+from eventide_core.action.verification.lost_completions import lost_completions
 from eventide_core.action.verification.result import Check, Finding, Observation, Remark, Unchecked
 from eventide_core.table.file_name import BaseFileName, LogFileName
 from eventide_core.table.file_system_view import DataFile
@@ -80,18 +81,18 @@ def check_savepoints(facts: TableFacts) -> Iterator[Observation]:
 def check_orphans(facts: TableFacts) -> Iterator[Observation]:
     """Each base and log file is named by a write that completed, or belongs to one that is under way.
 
-    Version 6 writes its log files under the name of their slice, and rolls back by command blocks: of these log files,
-    also of an upgraded table, it is the instants in the blocks that tell, and one that has none that counts is nobody's
-    harm.
+    Version 6 names its log files by their slice, and rolls back by command blocks. The writers of such a log file, also on
+    an upgraded table, are the instants in its blocks. A log file without a block that counts is harmless.
     """
     if facts.view is None or facts.unreadable:
         yield Unchecked("a part of the timeline could not be read")
         return
     saved = {path for paths in facts.saved.values() for path in paths}
     known = facts.committed.keys() | facts.archived | facts.going | saved | _planned(facts) | _rivals(facts).keys()
+    lost = lost_completions(facts)
     for file in facts.data_files:
-        if file.path in known:
-            continue
+        if file.path in known or (file.parsed is not None and file.parsed.instant in lost):
+            continue  # of a lost write, the check of the timeline says more
         base, log = BaseFileName.parse(file.name), LogFileName.parse(file.name)
         if log is not None and log.suffix and _is_written(facts, log.instant):
             continue  # a change log, in which no reader looks for records
@@ -125,7 +126,10 @@ def _orphan(facts: TableFacts, file: DataFile, instant: str) -> Iterator[Observa
     else:
         problem = f"belongs to no write: there is no instant {instant} on the timeline"
         yield Finding(
-            file.path, problem, f"`eventide rollback TABLE {instant}` if it was a compaction; otherwise remove it"
+            file.path,
+            problem,
+            f"`eventide rollback TABLE {instant}` if it was a compaction; otherwise move it out of the table, and keep it "
+            "until you know that no write of that instant completed",
         )
 
 

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 from eventide_core.action.verification.facts import RecordFacts, TableFacts
+from eventide_core.action.verification.lost_completions import lost_completions
 from eventide_core.action.verification.result import Check, Finding, Observation, Remark, Unchecked
 from eventide_core.errors import counted, format_timestamp
 from eventide_core.table.commit_metadata import LOG_COMPACT
@@ -78,11 +79,15 @@ def check_versions(facts: TableFacts) -> Iterator[Observation]:
         else:
             what = "in the same version" if one.is_same_version else f"as of {', '.join(one.commit_times)}"
             yield Finding(place, f"{keys} {verb} more than once, {what}", "delete the key, and write it again")
+    lost = lost_completions(facts)
     for audit in found.audits:
         for time, rows in sorted(audit.commit_times.items()):
-            if not facts.blocks.accepts(time):
-                problem = f"has {rows} records of {time}, which never completed"
-                cure = "restore the table to a savepoint before them"
+            if not facts.blocks.accepts(time) and time not in lost:
+                problem = f"has {rows} records of {time}, which is not a completed write"
+                cure = (
+                    "if a compaction merged them, the write had completed: restore its timeline file from a copy; otherwise "
+                    "restore the table to a savepoint before them"
+                )
                 yield Finding(path_in(audit.partition, audit.file_id), problem, cure)
 
 
@@ -133,7 +138,10 @@ def check_event_times(facts: TableFacts) -> Iterator[Observation]:
 
 def check_compacted_rows(facts: TableFacts) -> Iterator[Observation]:
     """If a compaction's old files still exist, its old slice and its new one show the same rows."""
-    differences = _records(facts).differences
+    without = _compactions_of_lost_writes(facts)
+    if without:
+        yield Remark(f"{len(without)} compacted slices were not compared: a write in them has lost its completed file")
+    differences = {path: found for path, found in _records(facts).differences.items() if path not in without}
     for path, found in sorted(differences.items()):
         for what, keys in (
             () if found is None else (("lost", found.lost), ("added", found.added), ("changed", found.changed))
@@ -141,13 +149,27 @@ def check_compacted_rows(facts: TableFacts) -> Iterator[Observation]:
             if keys is not None:
                 cure = "restore the table to a savepoint before the compaction, or roll the compaction back"
                 yield Finding(path, f"the compaction that wrote it {what} {_keys(keys)}", cure)
-    compared = sum(len(plan.operations) for plan in facts.compactions.values())
+    compared = sum(len(plan.operations) for plan in facts.compactions.values()) - len(without)
     if compared > len(differences):
         yield Remark(
             f"{compared - len(differences)} compacted slices could not be compared, because files of the old slices are gone"
         )
-    if not compared:
+    if not compared and not without:
         yield Unchecked("no compaction of eventide is on the active timeline with its plan")
+
+
+def _compactions_of_lost_writes(facts: TableFacts) -> frozenset[str]:
+    """The base files that compactions of eventide made of slices whose old rows are not known."""
+    lost = lost_completions(facts).keys()
+    found: set[str] = set()
+    for plan in facts.compactions.values() if lost else ():
+        for op in plan.operations:
+            logs = (*op.compacted, *(left.log_file for left in op.left_overs))
+            scans = [facts.log_scans.get(log.path) for log in logs]
+            instants = {op.base_instant, *(i for scan in scans if scan is not None for i in scan.instants)}
+            if lost & instants:
+                found.add(op.path_of(op.new_base_name))
+    return frozenset(found)
 
 
 def _keys(found: StrayKeys) -> str:

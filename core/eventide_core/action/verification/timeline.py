@@ -2,8 +2,10 @@
 
 import re
 from collections.abc import Iterator
+from functools import partial
 
 from eventide_core.action.verification.facts import TableFacts
+from eventide_core.action.verification.lost_completions import LostCompletion, lost_completions
 from eventide_core.action.verification.result import Check, Finding, Observation, Remark
 from eventide_core.errors import CorruptTimelineError
 from eventide_core.table.checksum import Checksums
@@ -21,7 +23,7 @@ _TEMPORARY = re.compile(r"(.+)\.[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re
 def check_timeline(facts: TableFacts) -> Iterator[Observation]:
     """1. Each file that looks like an instant is one, or is about to be renamed to one. 2. An instant is of one action and
     completes once, after it was requested. 3. An inflight compaction has its plan. 4. What completed says what it did, and a
-    commit of eventide agrees with its checksum.
+    commit of eventide agrees with its checksum. 5. No completed file is lost, as far as other files show it.
     """
     by_time: dict[tuple[str, bool], list[Instant]] = {}
     for name in facts.timeline_names:
@@ -47,7 +49,23 @@ def check_timeline(facts: TableFacts) -> Iterator[Observation]:
         )
     for path, why in sorted(facts.unreadable.items()):
         yield Finding(path, why, _RESTORE)
+    yield from map(partial(_lost_completion, facts), lost_completions(facts).values())
     yield from _changed_commits(facts)
+
+
+def _lost_completion(facts: TableFacts, lost: LostCompletion) -> Finding:
+    """A write that completed, as what others built on it shows, and that the timeline has as pending or not at all."""
+    name = lost.instant if lost.pending is None else lost.pending.file_name
+    state = "has no file on the timeline" if lost.pending is None else "is pending"
+    verb = "completed" if lost.is_certain else "seems to have completed"
+    cure = "restore its completed file from a copy"
+    if lost.completed_as is not None:
+        cure += ", or let `eventide repair` write it again"
+    if lost.is_certain:
+        cure += "; until then, no engine may write to the table: the next one rolls it back, and removes its rows"
+    else:
+        cure += f"; if it never completed, `eventide rollback TABLE {lost.instant}` removes its files"
+    return Finding(f"{facts.timeline_path}/{name}", f"{state}, but {verb}: {lost.evidence}", cure)
 
 
 def _changed_commits(facts: TableFacts) -> Iterator[Observation]:
@@ -151,6 +169,6 @@ PENDING_PLANS = Check(
     "pending-plans",
     "I13",
     "every file that a pending compaction needs exists as planned",
-    "someone removes a log file of a plan: an executor would take the slice for empty",
+    "someone removes a log file of a plan: an executor would treat the slice as empty",
     check_pending_plans,
 )

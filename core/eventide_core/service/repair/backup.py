@@ -10,6 +10,9 @@ All of a repair lies in `.hoodie/.backup/<instant>/`, where no reader looks. Ord
 5. An undo writes `undoing`, changes every file back in reverse order by the same rule, and writes `undone`. A copy that
    replaced a broken link stays, and a link that was removed comes back if its target exists. If a compaction that a
    repair runs again fails, as its inputs turn out to be damaged, too, the repair is undone at once.
+
+A repair that makes the metadata table anew changes no other file, and has no undo: the old one is worth nothing. It writes
+`rebuilt` after the rebuild. Without it, the next repair does the rebuild.
 """
 
 import hashlib
@@ -21,9 +24,10 @@ from typing import Any, Final
 
 from eventide_core.errors import CorruptTimelineError, MissingFileError, RefusedError, UnsafePathError
 from eventide_core.ports import Lease, Storage
+from eventide_core.table.properties import PROPERTIES_PATH
 from eventide_core.table.repair import BACKUP_DIRECTORY, Change, Copying, Removal, Replacement
 
-_PLAN, _APPLIED, _UNDOING, _UNDONE = "repair.json", "applied", "undoing", "undone"
+_PLAN, _APPLIED, _UNDOING, _UNDONE, _REBUILT = "repair.json", "applied", "undoing", "undone", "rebuilt"
 _PIECE_BYTES: Final = 8 * 1024 * 1024
 _ABSENT: Final[Mapping[str, Any]] = {"exists": False}
 
@@ -63,8 +67,12 @@ class RepairBackup:
 
     @property
     def can_be_undone(self) -> bool:
-        """Not so if it ran a compaction again: the files that it removed exist again, and are whole."""
-        return self._has(_PLAN) and not self._has(_UNDONE) and not self.reruns
+        """Not so if it ran a compaction again: the files that it removed exist again, and are whole. Nor if it made the
+        metadata table anew.
+        """
+        if not self._has(_PLAN) or self._has(_UNDONE):
+            return False
+        return not self.reruns and self._rebuilt_indexes is None
 
     @property
     def is_undone(self) -> bool:
@@ -75,12 +83,31 @@ class RepairBackup:
         """The compactions that the repair runs again."""
         return tuple(self._document()["reruns"]) if self._has(_PLAN) else ()
 
+    @property
+    def indexes_to_rebuild(self) -> tuple[str, ...] | None:
+        """The indexes with which the metadata table has still to be made anew; None if it has not to."""
+        return None if self._has(_REBUILT) else self._rebuilt_indexes
+
+    def end_rebuild(self) -> None:
+        self._put(_REBUILT, b"")
+
     def begin(
-        self, changes: Sequence[Change], said: Sequence[Mapping[str, Any]], reruns: Sequence[str], lease: Lease
+        self,
+        changes: Sequence[Change],
+        said: Sequence[Mapping[str, Any]],
+        reruns: Sequence[str],
+        lease: Lease,
+        *,
+        rebuilt_indexes: Sequence[str] | None = None,
     ) -> None:
         """Steps 1 and 2. `said` describes the repairs for people, `reruns` are the compactions to run again."""
         steps = [self._prepared(number, change, lease) for number, change in enumerate(changes)]
-        document = {"repairs": list(said), "reruns": list(reruns), "changes": [_to_json(step) for step in steps]}
+        document = {
+            "repairs": list(said),
+            "reruns": list(reruns),
+            "rebuilt_indexes": None if rebuilt_indexes is None else list(rebuilt_indexes),
+            "changes": [_to_json(step) for step in steps],
+        }
         lease.check()
         self._put(_PLAN, json.dumps(document, indent=1).encode())
 
@@ -114,6 +141,11 @@ class RepairBackup:
             if not is_forced:
                 self._check_unchanged(path, now, (step.after, _ABSENT))
             lease.check()
+            if path == PROPERTIES_PATH and step.before != _ABSENT:
+                self.storage.put(
+                    path, self.storage.read(self._before(step.number))
+                )  # without it, nothing can be opened
+                continue
             self.storage.delete(path)
             if "link" in step.before:
                 with suppress(MissingFileError, UnsafePathError):
@@ -155,6 +187,11 @@ class RepairBackup:
                 f"{path} has changed since the repair {self.instant} was planned; compare it with {self.directory}, then "
                 f"remove {self.directory}/{_PLAN} to leave the file as it is"
             )
+
+    @property
+    def _rebuilt_indexes(self) -> tuple[str, ...] | None:
+        found = self._document().get("rebuilt_indexes") if self._has(_PLAN) else None
+        return None if found is None else tuple(found)
 
     def _steps(self) -> tuple[Step, ...]:
         return tuple(self._step(number, item) for number, item in enumerate(self._document()["changes"]))

@@ -2,7 +2,8 @@
 
 What one repair mends may show what another has to: a timeline that can be read again shows the file slices. So the table
 is verified again after each pass, until nothing is left that can be repaired. A pass happens under the table lock, except
-for a compaction that is run again: to everyone else, it is a pending compaction of eventide.
+for a compaction that is run again: to everyone else, it is a pending compaction of eventide. The metadata table comes last:
+a rebuild takes the lock itself. A repair that died before its end is completed by the next one.
 """
 
 from collections.abc import Iterator, Sequence
@@ -26,6 +27,7 @@ from eventide_core.errors import (
 from eventide_core.ports import Clock, ContentAudit, Lease, Progress, TableLock
 from eventide_core.service.compaction.run import CompactionRunner
 from eventide_core.service.facts.planning import instant_beyond
+from eventide_core.service.maintenance.metadata_rebuild import MetadataRebuilder
 from eventide_core.service.repair.backup import RepairBackup
 from eventide_core.service.state.outcome import instants_with_outcome
 from eventide_core.service.state.table_files import TableFiles
@@ -33,6 +35,7 @@ from eventide_core.service.verification.verify import Verifier
 from eventide_core.table.commit_metadata import WriteStat
 from eventide_core.table.file_name import BaseFileName
 from eventide_core.table.log_block import BlockType, read_blocks
+from eventide_core.table.properties import settings_text, with_settings
 from eventide_core.table.repair import (
     BACKUP_DIRECTORY,
     Change,
@@ -40,6 +43,7 @@ from eventide_core.table.repair import (
     Repair,
     RepairPlan,
     Replacement,
+    SettingsChange,
     Truncation,
     Unrepaired,
 )
@@ -76,6 +80,7 @@ class Repairer:
     verifier: Verifier
     audit: ContentAudit
     runner: CompactionRunner
+    rebuilder: MetadataRebuilder
     lock: TableLock
     clock: Clock
 
@@ -96,6 +101,7 @@ class Repairer:
         for backup in self._backups():
             if not backup.is_undone:
                 self._run_again(backup, progress)
+                self._rebuild(backup)
         repairs: list[Repair] = []
         backups: list[str] = []
         for _ in range(_PASSES_MAX):
@@ -104,13 +110,14 @@ class Repairer:
                 if not plan.repairs:
                     break
                 backup = RepairBackup(self.files.storage, self._unused_instant())
-                # A compaction runs again only for what is left after all other repairs.
-                now = tuple(repair for repair in plan.repairs if repair.rerun is None) or plan.repairs
+                now = _first(plan.repairs)
                 reruns = sorted({repair.rerun for repair in now if repair.rerun is not None})
-                backup.begin(_changes(now), [_told(repair) for repair in now], reruns, lease)
+                rebuilt = next((r.rebuilt_indexes for r in now if r.rebuilt_indexes is not None), None)
+                backup.begin(_changes(now), [_told(repair) for repair in now], reruns, lease, rebuilt_indexes=rebuilt)
                 backup.apply(lease)
             repairs += now
             self._run_again(backup, progress)
+            self._rebuild(backup)
             backups.append(backup.instant)
         else:
             plan, found = self._planned(wanted, is_deep, progress)
@@ -145,6 +152,13 @@ class Repairer:
                     with self.lock.acquire() as lease:
                         backup.undo(lease, is_forced=True)
                 raise
+
+    def _rebuild(self, backup: RepairBackup) -> None:
+        """Makes the metadata table anew, if the repair has to and has not yet."""
+        indexes = backup.indexes_to_rebuild
+        if indexes is not None:
+            self.rebuilder.rebuild(indexes)
+            backup.end_rebuild()
 
     def _check_nothing_since(self, instant: str) -> None:
         timeline = self.files.timeline(self.files.config())
@@ -186,8 +200,11 @@ class Repairer:
         taken = {*instants_with_outcome(self.files.storage), *(b.instant for b in self._backups())}
         return instant_beyond(self.files.timeline(config), taken, config, self.clock)
 
-    def _with_bytes(self, change: Change | Rebuilding | Truncation) -> Change:
-        """The change, with the bytes of a file that is cut, or of a commit that is written again."""
+    def _with_bytes(self, change: Change | Rebuilding | Truncation | SettingsChange) -> Change:
+        """The change, with the bytes of a file that is cut, or of a commit or settings that are written again."""
+        if isinstance(change, SettingsChange):
+            text = settings_text(self.files.storage.read, self.files.storage.root)
+            return Replacement(change.path, with_settings(text, change.values).encode())
         if isinstance(change, Truncation):
             data = self.files.storage.read(change.path)
             if data[change.size :] not in data[: change.size]:
@@ -238,12 +255,18 @@ def _known(checks: Sequence[str]) -> frozenset[str]:
     return frozenset(checks)
 
 
+def _first(repairs: Sequence[Repair]) -> tuple[Repair, ...]:
+    """The repairs of a pass: changes of files, then compactions that run again, and last the metadata table."""
+    of_files = tuple(repair for repair in repairs if repair.rerun is None and repair.rebuilt_indexes is None)
+    return of_files or tuple(repair for repair in repairs if repair.rerun is not None) or tuple(repairs)
+
+
 def _changes(repairs: Sequence[Repair]) -> list[Change]:
     """The changes in order; each file once."""
     changes: dict[str, Change] = {}
     for repair in repairs:
         for change in repair.changes:
-            assert not isinstance(change, (Rebuilding, Truncation))
+            assert not isinstance(change, (Rebuilding, Truncation, SettingsChange))
             changes.setdefault(change.path, change)
     return list(changes.values())
 

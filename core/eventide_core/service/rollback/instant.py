@@ -10,9 +10,9 @@ the user names it (`undo`), and never by `undo_failed_writes`.
 from dataclasses import dataclass
 
 from eventide_core.action.compaction_trigger import check_undoing
-from eventide_core.action.rollback_planner import UndoneWrite, check_nothing_is_lost
+from eventide_core.action.rollback_planner import UndoneWrite, built_on, check_nothing_is_lost
 from eventide_core.config import Options
-from eventide_core.errors import BusyError, EmptyPlanError, InstantNotFoundError, RefusedError
+from eventide_core.errors import BusyError, CorruptTimelineError, EmptyPlanError, InstantNotFoundError, RefusedError
 from eventide_core.ports import Clock, Heartbeats, Lease, TableLock
 from eventide_core.service.facts.needed_files import merged_paths
 from eventide_core.service.facts.planned_groups import planned_groups
@@ -191,6 +191,7 @@ class Rollback:
             shared = logs_of_completed_write(self.files.storage, state, time)
         else:
             self._check_pending(state, found)
+            _check_not_built_on(state, found)
             shared = logs_of_failed_write(self.files.storage, state, time)
         plan = self._runner.begin(state, unused_instant(state, self.clock), found, shared, lease)
         return self._runner.end(state.config, plan, lease, is_new=True)
@@ -251,6 +252,16 @@ class Rollback:
         if found is None or found.is_completed or found.action is not Action.COMPACTION:
             return False
         return isinstance(self.files.plan(state.config, found.requested_time), CompactionPlan)
+
+
+def _check_not_built_on(state: TableState, found: Instant) -> None:
+    """Raises CorruptTimelineError for a pending write that had completed, as a write that built on it shows."""
+    evidence = built_on(state.commits, {found.requested_time}).get(found.requested_time)
+    if evidence is not None and found.action is not Action.COMPACTION:
+        raise CorruptTimelineError(
+            f"{state.config.timeline_path}/{found.file_name} is pending, but {evidence}, so it had completed, and a "
+            "rollback would remove its rows; restore its completed file from a copy, or run `eventide repair TABLE`"
+        )
 
 
 def _check_not_archived(state: TableState, found: Instant) -> None:

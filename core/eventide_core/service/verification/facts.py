@@ -11,12 +11,13 @@ from eventide_core.action.freshness import Freshness
 from eventide_core.action.slice_selection import LogFacts
 from eventide_core.action.verification.facts import TableFacts
 from eventide_core.config import METADATA_COMPACT_AFTER, Options
-from eventide_core.errors import EventideError
+from eventide_core.errors import EventideError, MissingFileError, NotAHudiTableError
 from eventide_core.ports import ContentAudit, Engine
 from eventide_core.service.facts.event_time_field import are_stats_proof, event_time_field_of
 from eventide_core.service.facts.freshness import FreshnessReader
 from eventide_core.service.state.liveness import Liveness
 from eventide_core.service.state.markers_and_heartbeats import instants_with_markers_or_heartbeat
+from eventide_core.service.state.metadata_table import rebuilt_indexes
 from eventide_core.service.state.table import TableState
 from eventide_core.service.state.table_files import TableFiles
 from eventide_core.service.verification.attempt import Attempt, Problem, require_damage
@@ -24,6 +25,7 @@ from eventide_core.service.verification.files import list_everything, scan_logs
 from eventide_core.service.verification.timeline import TimelineReader, timeline_names
 from eventide_core.table.file_name import path_in
 from eventide_core.table.instant import Action
+from eventide_core.table.properties import PROPERTIES_PATH, settings_text
 from eventide_core.table.record_shape import RecordShape
 from eventide_core.table.repair import BACKUP_DIRECTORY
 from eventide_core.table.slice_read import BlockFilter
@@ -63,6 +65,7 @@ class FactsReader:
 
     def gather(self, *, is_deep: bool) -> Gathered:
         config = self.files.config()
+        settings_problem = self._settings_problem()
         names = self.timeline_names(config)
         timeline = Timeline.of_file_names(names)
         state, view_problem = self._state()
@@ -73,6 +76,7 @@ class FactsReader:
         if reader.unreadable:
             view_problem = None  # the timeline's own check reports it
         listing, unmarked = list_everything(self.files.storage)
+        marked = instants_with_markers_or_heartbeat(self.files.storage)
         later = self.files.timeline(config)
         plans = reader.plans()
         blocks = BlockFilter(frozenset(i.requested_time for i in timeline.completed), timeline.start)
@@ -86,6 +90,8 @@ class FactsReader:
         shape, fresh, log_facts, fresh_problem = self._freshness(state, is_deep)
         indexed, index_problem = self._indexed(config, timeline)
         facts = TableFacts(
+            settings=config.identity_settings,
+            settings_problem=settings_problem if settings_problem == self._settings_problem() else None,
             slices_by_completion_time=config.slices_by_completion_time,
             timeline_path=config.timeline_path,
             timeline_names=names,
@@ -105,6 +111,8 @@ class FactsReader:
             saved=saved,
             cleans=cleans,
             cleans_known_since=self._cleans_known_since(config, cleans),
+            undone=reader.undone(),
+            marked=marked,
             archived=archived,
             archived_left_overs=archived_left_overs,
             untold=untold,
@@ -115,13 +123,30 @@ class FactsReader:
             event_times={path: fact.event_times for path, fact in log_facts.items()},
             uncompacted={path: fact.uncompacted for path, fact in log_facts.items()},
             freshness_problem=fresh_problem,
-            has_metadata_table=bool(config.metadata_partitions),
+            metadata_partitions=config.metadata_partitions,
+            rebuilt_indexes=rebuilt_indexes(self.files.storage, config),
             indexed_files=indexed,
+            indexed_writes=self._indexed_writes(config) if index_problem is None else frozenset(),
             index_problem=index_problem,
             late_index_compaction=None if index_problem is not None else self._late_index_compaction(config),
             markers_and_heartbeats=tuple(self._markers_and_heartbeats(timeline)),
         )
         return Gathered(facts, state, shape)
+
+    def _settings_problem(self) -> str | None:
+        """Why hoodie.properties alone can't be used. A writer that changes it leaves it to its backup for a moment."""
+        storage = self.files.storage
+
+        def read(path: str) -> bytes:
+            if path != PROPERTIES_PATH:
+                raise MissingFileError(path)
+            return storage.read(path)
+
+        try:
+            settings_text(read, storage.root)
+        except NotAHudiTableError as error:
+            return "is missing" if storage.stat(PROPERTIES_PATH) is None else str(error)
+        return None
 
     def _cleans_known_since(self, config: TableConfig, cleans: Iterable[str]) -> str | None:
         """The instant from which on the active timeline has all cleans; None if it may lack any of them."""
@@ -178,13 +203,18 @@ class FactsReader:
             return None, None
         followed = {i.requested_time for i in timeline.completed if i.action is not Action.SAVEPOINT}
         try:
-            listing = self.files.metadata_table.listing(followed)
+            listing = self.files.metadata_table.listing(followed - self.files.metadata_table.made_with())
         except EventideError as error:
             require_damage(error)
             return None, f"cannot be read: {error}"
         if listing is None:
             return None, None
         return {path_in(part, name): size for part, names in listing.items() for name, size in names.items()}, None
+
+    def _indexed_writes(self, config: TableConfig) -> frozenset[str]:
+        if not config.metadata_partitions:
+            return frozenset()
+        return frozenset(i.requested_time for i in self.files.metadata_table.own_timeline().active.completed)
 
     def _late_index_compaction(self, config: TableConfig) -> str | None:
         if not config.metadata_partitions:

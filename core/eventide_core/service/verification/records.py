@@ -6,10 +6,12 @@ from typing import TypeVar
 
 from eventide_core.action.query_planner import plan_slices
 from eventide_core.action.verification.facts import RecordFacts, TableFacts
+from eventide_core.errors import EventideError
 from eventide_core.ports import ContentAudit, Engine, Progress
 from eventide_core.service.state.table import TableState
 from eventide_core.service.verification.attempt import Attempt, Problem
 from eventide_core.table.content_audit import RepeatedKey, RowDifference, SliceAudit
+from eventide_core.table.key_format import KeyFormat
 from eventide_core.table.plans import PlannedOperation
 from eventide_core.table.record_shape import RecordShape
 from eventide_core.table.slice_read import SliceRead
@@ -40,7 +42,7 @@ class RecordsReader:
                     problems[name(item)] = answer.text
             return [(i, a) for i, a in zip(items, answers, strict=True) if not isinstance(a, Problem)]
 
-        audits = run("reading slices", _Audit(self.audit, shape, watermark_ms), slices, _place)
+        audits = run("reading slices", _Audit(self.audit, shape, watermark_ms, _keys(state)), slices, _place)
         unreadable = {(a.partition, a.file_id) for _, a in audits if a.unreadable}
         readable = [s for s, _ in audits if (s.partition, s.file_id) not in unreadable]
         of_partition: dict[str, list[SliceRead]] = {}
@@ -66,6 +68,7 @@ class RecordsReader:
                 differences={pair.base_path: difference for pair, difference in differences},
                 checksums={path: checksum for (path, _), checksum in summed},
                 problems=problems,
+                compares_keys=_keys(state) is not None,
             ),
         )
 
@@ -84,9 +87,10 @@ class _Audit:
     audit: ContentAudit
     shape: RecordShape
     watermark_ms: int | None
+    keys: KeyFormat | None
 
     def __call__(self, found: SliceRead) -> SliceAudit:
-        return self.audit.audit(found, self.shape, self.watermark_ms)
+        return self.audit.audit(found, self.shape, self.watermark_ms, self.keys)
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,6 +125,16 @@ class _Differences:
 
     def __call__(self, pair: _Pair) -> RowDifference | None:
         return self.audit.differences(pair.before, pair.after, self.shape)
+
+
+def _keys(state: TableState) -> KeyFormat | None:
+    """How record keys follow from the key fields; None where the settings don't say it, or the files hold no keys."""
+    if state.config.virtual_key_fields:
+        return None
+    try:
+        return KeyFormat.of(state.config, "", has_bare_keys=True)
+    except EventideError:
+        return None
 
 
 def _place(found: SliceRead) -> str:

@@ -91,6 +91,31 @@ class TimelineReader:
                     self.files.codec.decode_rollback(self.files.storage.read(path), path)
         return found
 
+    def undone(self) -> frozenset[str]:
+        """The instants that rollbacks and restores on the timeline undo or have undone."""
+        found: set[str] = set()
+        storage, codec = self.files.storage, self.files.codec
+        for instant in self.timeline.instants:
+            if instant.action not in (Action.ROLLBACK, Action.RESTORE):
+                continue
+            time = instant.requested_time
+            path = f"{self.config.timeline_path}/{time}.{instant.action}.requested"
+            requested = storage.stat(path)
+            if requested is None or requested.size == 0:  # early Hudi planned in memory
+                path = f"{self.config.timeline_path}/{instant.file_name}"
+                if not instant.is_completed:
+                    continue
+            with Noting(self.unreadable, path):
+                data = storage.read(path)
+                if path.endswith(".requested"):
+                    if instant.action is Action.ROLLBACK:
+                        found.add(codec.decode_rollback_plan(data, path, time).target.instant)
+                    else:
+                        found.update(t.instant for t in codec.decode_restore_plan(data, path, time).targets)
+                elif instant.action is Action.ROLLBACK:
+                    found.update(t.instant for t in codec.decode_rollback(data, path).targets)
+        return frozenset(found)
+
     def archived(
         self, commits: Mapping[str, CommitMetadata], listing: Iterable[DataFile], logs: Mapping[str, LogScan]
     ) -> tuple[frozenset[str], frozenset[str], frozenset[str]]:

@@ -123,7 +123,11 @@ class Append:
             instant,
             CommitMetadata(
                 _by_partition(groups, stats),
-                with_checksums({**(extra_metadata or {}), **prepared.extra_metadata}, itertools.chain(*stats)),
+                with_checksums(
+                    {**(extra_metadata or {}), **prepared.extra_metadata},
+                    itertools.chain(*stats),
+                    state.config.identity_settings,
+                ),
                 operation.operation_type,
             ),
             WrittenGroups(

@@ -135,14 +135,11 @@ class WriteInstants:
         return config, self.files.timeline(config)
 
     def _read_ahead(self, pending: PendingWrite) -> FileAnswers:
-        """What the metadata table needs of the write's files, before the lock is acquired.
-
-        Returns nothing if that fails. Then it is read under the lock, where the checks report first what is wrong.
-        """
+        """What the metadata table needs of the write's files, before the lock is acquired. Nothing if that fails."""
         with suppress(EventideError):
             config = self.files.config()
             if self.metadata.reads_files(config):
-                return self.metadata.read_ahead(self._changes(pending, config))
+                return self.metadata.known_ahead(config, self._changes(pending, config))
         return {}
 
     def _changes(self, pending: PendingWrite, config: TableConfig) -> FileChanges:

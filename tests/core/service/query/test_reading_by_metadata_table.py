@@ -19,6 +19,8 @@ from golden.histories import PLAIN
 from support import golden
 from support.thresholds import dividing_plan
 
+pytestmark = pytest.mark.slow
+
 TABLES = ["v6_mdt", "v9_mdt"]
 Answers = list[list[str]]
 

@@ -24,6 +24,8 @@ from support import golden
 from support.command_line import content_of, run, run_json
 from support.thresholds import dividing_plan
 
+pytestmark = pytest.mark.slow
+
 INFLIGHT = ("v6_inflight", "v9_inflight")
 AFTER_ALL_MS = EPOCH_MS + 100_000_000
 

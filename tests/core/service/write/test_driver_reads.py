@@ -148,7 +148,7 @@ def test_a_write_whose_files_could_not_be_read_ahead_reads_them_under_the_lock(n
     assert entries(path, "record_index") == 4
 
 
-def test_a_compaction_reads_data_files_in_tasks_alone(tmp_path: Path) -> None:
+def test_a_compaction_reads_data_files_in_tasks_alone_and_none_under_the_lock(tmp_path: Path) -> None:
     path = indexed("v9_mdt", tmp_path)
     plain = Table.open(str(path), OPTIONS)
     plain.upsert(own_rows(plain))  # all files have statistics from here on
@@ -161,3 +161,4 @@ def test_a_compaction_reads_data_files_in_tasks_alone(tmp_path: Path) -> None:
     assert bases
     assert bases <= {read for read, _, _ in watch.reads}
     assert watch.by_driver() == []
+    assert watch.under_the_lock() == []

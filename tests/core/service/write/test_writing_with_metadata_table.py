@@ -164,7 +164,7 @@ def test_a_torn_base_of_an_index_fails_no_write_that_has_completed(path: Path) -
     commits = len(table.state().timeline.writes)
     next(writes)
     assert len(table.state().timeline.writes) == commits + 1
-    with pytest.raises(CorruptLogBlockError, match="drop the metadata table"):
+    with pytest.raises(CorruptLogBlockError, match="rebuild the metadata table"):
         next(writes)
     assert len(table.state().timeline.writes) == commits + 1
 
