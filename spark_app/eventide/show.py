@@ -1,7 +1,7 @@
 """Describes the current table, as text and as JSON: settings, timeline, slices, pending actions."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from eventide.bootstrap import Application
@@ -31,9 +31,9 @@ class TableDescription:
     """
 
     uri: str
-    state: TableState
+    state: TableState = field(repr=False)
     event_time_field: str | None
-    facts: Mapping[str, LogFacts]
+    facts: Mapping[str, LogFacts] = field(repr=False)
     problems: Mapping[str, str]
     plans: Mapping[str, CompactionPlan | ForeignPlan]
     single_writers: tuple[Instant, ...] = ()

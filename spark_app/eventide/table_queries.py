@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING
 
 from eventide.bootstrap import Application
 from eventide.options.queries import INCREMENTAL_FORMAT, IncrementalFormat
-from eventide_core.errors import ConfigError
+from eventide_core.errors import ConfigError, InstantNotFoundError
 from eventide_core.table.event_time import Moment, parse_threshold
 
 if TYPE_CHECKING:
@@ -18,7 +19,10 @@ if TYPE_CHECKING:
 
 
 class TableQueries:
-    """The queries of `eventide.Table`. They are lazy: rows are read when you request them."""
+    """The queries of `eventide.Table`. They are lazy: rows are read when you request them.
+
+    A time is Hudi's digits, ISO-8601, or a datetime with a time zone.
+    """
 
     __slots__ = ()
 
@@ -51,11 +55,11 @@ class TableQueries:
 
         return readable_views(self._application.state())
 
-    def as_of(self, instant: str) -> Rows:
+    def as_of(self, instant: str | datetime) -> Rows:
         """Every row as of an instant, inclusive."""
-        return self._rows(partial(self._application.queries.as_of, instant))
+        return self._rows(partial(self._application.queries.as_of, _instant(instant)))
 
-    def incremental(self, begin: str, end: str | None = None) -> Rows:
+    def incremental(self, begin: str | datetime, end: str | datetime | None = None) -> Rows:
         """The latest state of the rows that commits in (begin, end] changed.
 
         As in Hudi, times are completion times on table version 8 and later, and instants on version 6. With the option
@@ -63,9 +67,9 @@ class TableQueries:
         """
         if self._application.options.get(INCREMENTAL_FORMAT) is IncrementalFormat.CDC:
             return self.changes(begin, end)
-        return self._rows(partial(self._application.queries.incremental, begin, end))
+        return self._rows(partial(self._application.queries.incremental, _instant(begin), _end(end)))
 
-    def changes(self, begin: str, end: str | None = None) -> Rows:
+    def changes(self, begin: str | datetime, end: str | datetime | None = None) -> Rows:
         """Each change that commits in (begin, end] made, on a table with change data capture (`hoodie.table.cdc.enabled`).
 
         The columns are Hudi's: `op` (i, u, or d), `ts_ms` (the instant), and `before` and `after`, the row as JSON. Raises
@@ -74,7 +78,7 @@ class TableQueries:
         from eventide.reader import Rows
 
         application = self._application
-        plan = partial(application.queries.changes, begin, end)
+        plan = partial(application.queries.changes, _instant(begin), _end(end))
         return Rows(plan(), application.change_reader, application.engine, plan)
 
     def settled_until(self) -> str:
@@ -89,3 +93,15 @@ class TableQueries:
 
         application = self._application
         return Rows(plan(), application.reader, application.engine, plan, application.files.config)
+
+
+def _instant(time: str | datetime) -> str:
+    if isinstance(time, str):
+        return time
+    if time.tzinfo is None:
+        raise InstantNotFoundError(f"the time {time} has no time zone: pass one, such as tzinfo=datetime.UTC")
+    return time.isoformat(timespec="milliseconds")
+
+
+def _end(time: str | datetime | None) -> str | None:
+    return None if time is None else _instant(time)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta, timezone
 from typing import Any
 
 import pyarrow as pa
@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eventide import ConfigError, InvalidFilterError, InvalidThresholdError, Table
+from eventide import ConfigError, InstantNotFoundError, InvalidFilterError, InvalidThresholdError, Table
 from eventide.notebook import html_facts
 from eventide.row_filter import filter_expression, pruned
 from eventide_core.table.slice_read import BlockFilter, QueryPlan, SliceRead
@@ -175,6 +175,16 @@ def test_t_is_a_datetime_with_a_zone(table: Table) -> None:
         opened.plan_compaction(before=datetime(2026, 11, 21))  # noqa: DTZ001
 
 
+def test_a_query_takes_datetimes_with_a_zone(table: Table) -> None:
+    last, first = table.history()[0].instant, table.history()[-1].instant
+    begin, end = (datetime.strptime(f"{text}000 +0000", "%Y%m%d%H%M%S%f %z") for text in (first, last))
+    oslo = timezone(timedelta(hours=1))
+    assert table.as_of(end.astimezone(oslo)).to_arrow() == table.as_of(last).to_arrow()
+    assert table.incremental(begin, end).to_arrow() == table.incremental(first, last).to_arrow()
+    with pytest.raises(InstantNotFoundError, match="no time zone"):
+        table.as_of(datetime(2026, 11, 21))  # noqa: DTZ001
+
+
 def test_a_table_a_plan_and_rows_say_what_they_are(table: Table) -> None:
     opened = Table.open(table.uri, {"hoodie.payload.event.time.field": "event_ts"})
     plan = opened.plan_compaction(before=datetime(2026, 11, 21, tzinfo=UTC))
@@ -183,6 +193,8 @@ def test_a_table_a_plan_and_rows_say_what_they_are(table: Table) -> None:
     assert "before 2026-11-21T00:00:00Z" in repr(plan)
     assert "31 log files" in repr(opened.snapshot())
     assert "watermark: none" in str(opened.freshness())
+    for large in (opened.verify(), opened.describe()):
+        assert len(repr(large)) < 200
     for shown in (opened, plan, opened.freshness()):
         text = shown._repr_html_()
         assert text.startswith("<table>")

@@ -34,6 +34,15 @@ class Airflow:
             def __rshift__(self, after: Any) -> Any:
                 return after
 
+        class Task:
+            """An operator or a sensor. The smoke tests run those of eventide in a real Airflow."""
+
+            def __init__(self, *, task_id: str) -> None:
+                assert task_id.isidentifier()
+
+            def __rshift__(self, after: Any) -> Any:
+                return after
+
         class Dag:
             def __init__(self, dag_id: str, **settings: Any) -> None:
                 assert dag_id.isidentifier()
@@ -49,7 +58,10 @@ class Airflow:
 
         for name, members in (
             ("airflow", {}),
-            ("airflow.sdk", {"DAG": Dag}),
+            ("airflow.sdk", {"DAG": Dag, "BaseOperator": Task, "BaseSensorOperator": Task}),
+            ("airflow.sdk.exceptions", {"AirflowFailException": Exception}),
+            ("airflow.triggers", {}),
+            ("airflow.triggers.base", {"BaseTrigger": object, "TriggerEvent": object}),
             ("airflow.providers", {}),
             ("airflow.providers.standard", {}),
             ("airflow.providers.standard.operators", {}),

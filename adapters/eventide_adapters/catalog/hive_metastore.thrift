@@ -131,6 +131,7 @@ service ThriftHiveMetastore {
   Database get_database(1: string name) throws (1: NoSuchObjectException o1, 2: MetaException o2)
   void create_database(1: Database database)
     throws (1: AlreadyExistsException o1, 2: InvalidObjectException o2, 3: MetaException o3)
+  list<string> get_all_tables(1: string db_name) throws (1: MetaException o1)
   GetTableResult get_table_req(1: GetTableRequest req) throws (1: MetaException o1, 2: NoSuchObjectException o2)
   void create_table_with_environment_context(1: Table tbl, 2: EnvironmentContext environment_context)
     throws (1: AlreadyExistsException o1, 2: InvalidObjectException o2, 3: MetaException o3, 4: NoSuchObjectException o4)

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
 from eventide.cli.app import eventide
+from eventide.cli.errors import INTERRUPTED
 from eventide.cli.own_process import claim
 
 __all__ = ["eventide", "main"]
@@ -17,7 +18,14 @@ def main() -> None:
     claim()
     spare_collector()
     with _results_alone_on_stdout():
-        eventide.main(prog_name="eventide")
+        try:
+            eventide.main(prog_name="eventide")
+        except SystemExit as ended:
+            if ended.code != INTERRUPTED:
+                raise
+    # Python's own exit waits for threads that still merge. What they leave is what a kill leaves.
+    sys.stderr.flush()
+    os._exit(INTERRUPTED)
 
 
 def spare_collector() -> None:

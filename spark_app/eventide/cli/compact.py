@@ -71,7 +71,8 @@ def compact(
         return
     with settings.table_on_demand(table) as (opened, start_engine):
         if scheduled is not None:
-            start_engine()
+            if any(one.requested_time == scheduled for one in opened.state().timeline.pending):
+                start_engine()
             result = _run(console, opened, scheduled, force=force)
         else:
             ended = _end_pending(console, opened, start_engine)

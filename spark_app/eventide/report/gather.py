@@ -46,6 +46,10 @@ class Report:
     offending: tuple[OffendingRecords, ...]
     tags: tuple[Tag, ...]
 
+    def __repr__(self) -> str:
+        fresh = "freshness unknown" if self.freshness is None else str(self.freshness)
+        return f"<Report of {self.table.uri}: {fresh}>"
+
     @property
     def lag_ms(self) -> int | None:
         """How far the watermark lags behind the clock; None without a watermark."""

@@ -5,7 +5,8 @@ from collections.abc import Iterable
 from eventide.formatting import format_duration, format_size
 from eventide.report.advice import what_to_do
 from eventide.report.coverage import FileCoverage, Role, SliceCoverage
-from eventide.report.drawing import coverage_axis, draw_coverage
+from eventide.report.drawing import coverage_axis
+from eventide.report.folding import coverage_by_partition
 from eventide.report.gather import Report
 from eventide.report.lines import draw_history
 from eventide.report.sections import from_the_future, tags
@@ -198,8 +199,7 @@ def _coverage(report: Report) -> str:
         )
     is_unknown = any(file.event_times is None for found in report.slices for file in found.files)
     unknown = '<p class="soft">A dashed bar is a file whose event times are unknown.</p>' if is_unknown else ""
-    drawing = draw_coverage(report.slices, axis, marks, name="coverage", title="Coverage of event time by file slice")
-    return f"{head}<p>{text}</p>{key(_KEY)}{unknown}{wide('Coverage of event time', drawing)}"
+    return f"{head}<p>{text}</p>{key(_KEY)}{unknown}{coverage_by_partition(report, axis, marks)}"
 
 
 def _history(report: Report) -> str:

@@ -22,7 +22,7 @@ p { margin: 0.4rem 0 0.8rem; max-width: 46rem; }
 .lead { font-size: 1.15rem; margin: 1.2rem 0; padding: 0.8rem 1rem; border-left: 4px solid var(--good);
   background: var(--panel); max-width: none; }
 .lead.late { border-color: var(--late); } .lead.none { border-color: var(--base); }
-.tiles { display: grid; grid-template-columns: repeat(auto-fit, minmax(11rem, 1fr)); gap: 0.75rem;
+.tiles { display: grid; grid-template-columns: repeat(auto-fit, minmax(12.5rem, 1fr)); gap: 0.75rem;
   margin: 1rem 0; padding: 0; }
 .tiles div { background: var(--panel); padding: 0.7rem 0.9rem; border-radius: 6px; }
 .tiles dt { color: var(--soft); font-size: 0.875rem; }
@@ -36,6 +36,8 @@ th { font-weight: 600; } thead th { color: var(--soft); white-space: nowrap; }
 td.number, th.number { text-align: right; white-space: nowrap; } td.time { white-space: nowrap; }
 td.text { min-width: 10rem; } tbody th { width: 16rem; white-space: nowrap; }
 figure { margin: 0.6rem 0; }
+details { border-top: 1px solid var(--line); padding: 0.3rem 0; }
+summary { cursor: pointer; font-weight: 600; padding: 0.2rem 0; } summary .soft { font-weight: 400; margin-left: 0.6rem; }
 svg { display: block; width: 100%; min-width: 44rem; height: auto; }
 svg text { fill: var(--ink); font-size: 12px; paint-order: stroke; stroke: var(--paper);
   stroke-width: 4px; }

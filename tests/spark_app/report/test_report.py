@@ -94,11 +94,29 @@ def test_the_page_is_whole_and_asks_for_nothing(table: Table, tmp_path: Path) ->
     assert not re.search(r"https?:|url\(|@import", text)
     assert "prefers-color-scheme: dark" in text
     drawings = re.findall(r"<svg.*?</svg>", text, re.DOTALL)
-    assert len(drawings) == 2
+    assert len(drawings) == text.count("<details") + 1 == 3, "one for each partition, and the history"
+    assert text.count("<details open>") == 2, "a small table is not folded"
     for drawing in drawings:
         parsed = ET.fromstring(drawing)
         titles = {found.get("id") for found in (parsed.find("title"), parsed.find("desc")) if found is not None}
         assert titles == set((parsed.get("aria-labelledby") or "").split())
+
+
+def test_partitions_of_a_large_table_are_folded_behind_the_most_urgent_one(tmp_path: Path) -> None:
+    parts = [f"p{number:03}" for number in range(400)]
+    made = Table.create(
+        str(tmp_path / "t"), schema=SCHEMA, record_key="id", partition="part", event_time="ms", options={BUCKETS: 1}
+    )
+    for _ in range(2):  # base files, then log files
+        made.upsert(rows(*((part, part, hours) for hours, part in enumerate(reversed(parts)))))
+    made.report(tmp_path / "page.html")
+    text = (tmp_path / "page.html").read_text(encoding="utf-8")
+    assert len(text) < 200_000
+    folded = re.findall(r"<details( open)?><summary>(\S+) ", text)
+    assert len(folded) == 60
+    assert folded[0] == (" open", "part=p399")
+    assert [is_open for is_open, _ in folded].count(" open") == 24
+    assert "omits 340 more" in text
 
 
 def test_the_numbers_are_those_of_freshness(table: Table, tmp_path: Path) -> None:

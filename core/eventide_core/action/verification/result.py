@@ -87,6 +87,10 @@ class Verification:
     def not_checked(self) -> tuple[CheckResult, ...]:
         return tuple(check for check in self.checks if check.status is Status.NOT_CHECKED)
 
+    def __repr__(self) -> str:
+        failed = f", failed: {', '.join(check.name for check in self.failed)}" if self.failed else ""
+        return f"<Verification {'ok' if self.ok else 'not ok'}: {len(self.checks)} checks{failed}>"
+
 
 def result_of(check: Check, facts: TableFacts) -> CheckResult:
     """The check's result for these facts."""

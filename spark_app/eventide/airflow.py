@@ -1,0 +1,158 @@
+"""An operator that compacts and a sensor that waits for the watermark, for Airflow 3.
+
+Airflow installs with constraints of its own, so this extra has an environment of its own: `eventide[airflow]`. A task that
+may succeed later fails with eventide's error, and Airflow retries it. A task that needs a person fails for good.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import contextmanager
+from datetime import timedelta
+from typing import Any, Final
+
+# pyright: reportMissingImports=false
+from airflow.sdk import BaseOperator, BaseSensorOperator
+from airflow.sdk.exceptions import AirflowFailException
+from airflow.triggers.base import BaseTrigger, TriggerEvent
+
+from eventide.table import Table
+from eventide_core.errors import EventideError, NothingToDoError
+from eventide_core.table.event_time import Moment, parse_threshold
+
+_PASSING: Final = (4, 5)
+"""Exit codes of what another try may mend: a busy table, and a storage or an engine that failed."""
+
+
+class EventideCompactOperator(BaseOperator):
+    """Compacts everything before T on threads of the worker. Returns the instant and the freshness, for XCom.
+
+    `before` is T, or `data_latency_seconds` sets T to the time of the run minus that. `options` are the keys of Hudi, of
+    eventide and of the storage.
+    """
+
+    template_fields = ("table", "before")
+
+    def __init__(
+        self,
+        *,
+        table: str,
+        before: str | None = None,
+        data_latency_seconds: int | None = None,
+        cut: str | None = None,
+        options: Mapping[str, Any] | None = None,
+        **rest: Any,
+    ) -> None:
+        super().__init__(**rest)
+        self.table = table
+        self.before = before
+        self.data_latency_seconds = data_latency_seconds
+        self.cut = cut
+        self.options = dict(options or {})
+
+    def execute(self, context: Any) -> dict[str, Any]:
+        """Raises AirflowFailException if only a person can help."""
+        del context
+        with _failing_for_good():
+            opened = Table.open(self.table, self.options)
+            try:
+                done = opened.compact(before=self.before, data_latency_seconds=self.data_latency_seconds, cut=self.cut)
+            except NothingToDoError as nothing:
+                self.log.info("%s", nothing)
+                return {"instant": None, **_about(opened)}
+            return {"instant": done.instant, "already_reached": done.is_already_reached, **_about(opened)}
+
+
+class FreshnessSensor(BaseSensorOperator):
+    """Waits until everything before T is in the read-optimized table. With `deferrable`, it needs no worker meanwhile.
+
+    A deferred sensor stores `options` in Airflow's database: pass no secrets, but let the storage find its credentials in
+    the environment of the triggerer.
+    """
+
+    template_fields = ("table", "require")
+
+    def __init__(
+        self,
+        *,
+        table: str,
+        require: str,
+        options: Mapping[str, Any] | None = None,
+        deferrable: bool = True,
+        **rest: Any,
+    ) -> None:
+        super().__init__(**rest)
+        self.table = table
+        self.require = require
+        self.options = dict(options or {})
+        self.deferrable = deferrable
+
+    def poke(self, context: Any) -> bool:
+        del context
+        with _failing_for_good():
+            return _has_reached(self.table, self.require, self.options)
+
+    def execute(self, context: Any) -> Any:
+        """Looks once, and leaves further looks to the triggerer."""
+        if not self.deferrable:
+            return super().execute(context)
+        if not self.poke(context):
+            self.defer(
+                trigger=WatermarkTrigger(self.table, self.require, self.options, float(self.poke_interval)),
+                method_name="execute_complete",
+                timeout=timedelta(seconds=self.timeout),
+            )
+        return None
+
+    def execute_complete(self, context: Any, event: dict[str, Any]) -> None:
+        """Continues after the trigger. Raises AirflowFailException if the trigger found that only a person can help."""
+        del context
+        if event["error"] is not None:
+            raise AirflowFailException(event["error"])
+
+
+class WatermarkTrigger(BaseTrigger):
+    """Looks at the table every `poke_interval` seconds until T is reached, or until only a person can help."""
+
+    def __init__(self, table: str, require: str, options: Mapping[str, Any], poke_interval: float) -> None:
+        super().__init__()
+        self.table = table
+        self.require = require
+        self.options = dict(options)
+        self.poke_interval = poke_interval
+
+    def serialize(self) -> tuple[str, dict[str, Any]]:
+        values = {name: getattr(self, name) for name in ("table", "require", "options", "poke_interval")}
+        return (f"{__name__}.{type(self).__name__}", values)
+
+    async def run(self) -> AsyncIterator[TriggerEvent]:
+        while True:
+            try:
+                if await asyncio.to_thread(_has_reached, self.table, self.require, self.options):
+                    yield TriggerEvent({"error": None})
+                    return
+            except EventideError as error:
+                if error.exit_code not in _PASSING:
+                    yield TriggerEvent({"error": str(error)})
+                    return
+                self.log.warning("%s", error)
+            await asyncio.sleep(self.poke_interval)
+
+
+@contextmanager
+def _failing_for_good() -> Iterator[None]:
+    """Ends retries where they don't help."""
+    try:
+        yield
+    except EventideError as error:
+        if error.exit_code in _PASSING:
+            raise
+        raise AirflowFailException(str(error)) from error
+
+
+def _has_reached(table: str, require: Moment, options: Mapping[str, Any]) -> bool:
+    return Table.open(table, options).freshness().has_reached(parse_threshold(str(require)))
+
+
+def _about(table: Table) -> dict[str, Any]:
+    fresh = table.freshness()
+    return {"watermark_ms": fresh.watermark_ms, "cut_ms": fresh.cut_ms, "late_records": fresh.late_records}

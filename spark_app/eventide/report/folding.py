@@ -1,0 +1,50 @@
+"""Draws the slices of each partition by themselves, and folds partitions that would make the page long."""
+
+from collections import Counter
+from collections.abc import Mapping
+from typing import Final
+
+from eventide.report.axis import Axis
+from eventide.report.coverage import SliceCoverage
+from eventide.report.drawing import draw_coverage
+from eventide.report.gather import Report
+from eventide.report.tables import wide
+from eventide.report.words import shown
+from eventide_core.errors import counted, format_timestamp
+
+_SLICES_UNFOLDED: Final = 24
+"""How many slices are drawn before partitions are folded. The first partition is never folded."""
+
+
+def coverage_by_partition(report: Report, axis: Axis, marks: Mapping[str, int]) -> str:
+    """The drawings as HTML, on the same time axis, the partition of the most urgent slice first."""
+    groups: dict[str, list[SliceCoverage]] = {}
+    for found in report.slices:
+        groups.setdefault(found.partition, []).append(found)
+    slices_of = Counter(found.partition for found in report.table.file_slices)
+    parts: list[str] = []
+    drawn = 0
+    for number, (partition, slices) in enumerate(groups.items()):
+        title = f"Coverage of event time in {partition or 'the table'}"
+        drawing = wide(title, draw_coverage(slices, axis, marks, name=f"coverage-{number}", title=title))
+        drawn += len(slices)
+        if len(groups) == 1:
+            return drawing
+        is_open = " open" if number == 0 or drawn <= _SLICES_UNFOLDED else ""
+        about = _about(slices, slices_of[partition])
+        summary = f'<summary>{shown(partition or ".")} <span class="soft">{about}</span></summary>'
+        parts.append(f"<details{is_open}>{summary}{drawing}</details>")
+    return "".join(parts)
+
+
+def _about(slices: list[SliceCoverage], in_partition: int) -> str:
+    late = sum(1 for found in slices if found.late)
+    since = min((ms for found in slices if (ms := found.uncompacted_from_ms) is not None), default=None)
+    parts = [counted(in_partition, "slice")]
+    if len(slices) < in_partition:
+        parts.append(f"{len(slices):,} drawn")
+    if late:
+        parts.append(f"{late:,} with late records")
+    if since is not None:
+        parts.append(f"uncompacted from {format_timestamp(since)}")
+    return ", ".join(parts)
