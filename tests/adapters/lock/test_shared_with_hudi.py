@@ -35,7 +35,9 @@ from support.maven import JarUnavailableError
 from support.reach import reached
 from support.real_parts import require_or_skip
 from support.servers.fixtures import started
+from support.servers.hive_metastore import HiveMetastoreServer, hive_metastore
 from support.servers.s3_servers import moto
+from support.servers.server_process import ServerUnavailableError
 
 pytestmark = pytest.mark.real
 
@@ -87,8 +89,16 @@ def _dynamodb(request: pytest.FixtureRequest, name: str) -> Shared:
 
 
 def _hivemetastore(request: pytest.FixtureRequest, name: str) -> Shared:
+    return _locked_in(request.getfixturevalue("hive_metastore"), name)
+
+
+def _hivemetastore_that_drops_dead_locks(request: pytest.FixtureRequest, name: str) -> Shared:
+    return _locked_in(request.getfixturevalue("hive_metastore_that_drops_dead_locks"), name)
+
+
+def _locked_in(metastore: HiveMetastoreServer, name: str) -> Shared:
     options: dict[str, str] = {
-        METASTORE_LOCK_URIS: request.getfixturevalue("hive_metastore").uri,
+        METASTORE_LOCK_URIS: metastore.uri,
         METASTORE_LOCK_DATABASE: "lake",
         METASTORE_LOCK_TABLE: name,
         LOCK_HEARTBEAT_INTERVAL_MS: "500",
@@ -97,7 +107,19 @@ def _hivemetastore(request: pytest.FixtureRequest, name: str) -> Shared:
     return Shared("org.apache.hudi.hive.transaction.lock.HiveMetastoreBasedLockProvider", options, "1.1.1")
 
 
-OPENED = {"zookeeper": _zookeeper, "dynamodb": _dynamodb, "hivemetastore": _hivemetastore}
+CONTENDED = {"zookeeper": _zookeeper, "dynamodb": _dynamodb, "hivemetastore": _hivemetastore}
+OPENED = {**CONTENDED, "hivemetastore_that_drops_dead_locks": _hivemetastore_that_drops_dead_locks}
+
+
+@pytest.fixture
+def hive_metastore_that_drops_dead_locks(tmp_path: Path) -> Iterator[HiveMetastoreServer]:
+    directory = tmp_path / "metastore"
+    directory.mkdir()
+    try:
+        with hive_metastore(directory, drops_dead_locks=True) as server:
+            yield server
+    except ServerUnavailableError as missing:
+        require_or_skip(f"a server is missing here: {missing}")
 
 
 @pytest.fixture
@@ -115,7 +137,7 @@ def start_hudi(tmp_path: Path, shared: Shared) -> Iterator[Callable[[], HudiLock
         yield start
 
 
-@pytest.mark.parametrize("shared", OPENED, indirect=True)
+@pytest.mark.parametrize("shared", CONTENDED, indirect=True)
 def test_it_excludes_and_is_excluded_by_hudi(shared: Shared, start_hudi: Callable[[], HudiLock]) -> None:
     hudi, impatient = start_hudi(), {**shared.options, LOCK_WAIT_MS: "500"}
     ours = lock_of(shared.provider, shared.options)
@@ -151,8 +173,7 @@ def test_of_contenders_of_both_kinds_one_holds_it_at_a_time(
 
 
 @pytest.mark.broad
-# The metastore drops the lock of a dead holder after five minutes, as a service of its own.
-@pytest.mark.parametrize("shared", ["zookeeper", "dynamodb"], indirect=True)
+@pytest.mark.parametrize("shared", ["zookeeper", "dynamodb", "hivemetastore_that_drops_dead_locks"], indirect=True)
 def test_the_lock_of_a_holder_that_was_killed_goes_to_the_other_kind(
     shared: Shared, start_hudi: Callable[[], HudiLock]
 ) -> None:

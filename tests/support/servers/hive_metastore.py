@@ -6,10 +6,12 @@ In a real installation, `schematool` creates them.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
+from threading import Event
 from typing import Any
 
 from py4j.protocol import Py4JError
@@ -29,6 +31,8 @@ _SETTINGS = {
     # Needs a library that PySpark leaves out.
     "hive.async.log.enabled": "false",
 }
+_IMPATIENT = {"hive.txn.timeout": "5s"}
+_HOUSEKEEPING_SECONDS = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,13 +51,18 @@ class HiveMetastoreServer:
 
 
 @contextmanager
-def hive_metastore(directory: Path) -> Iterator[HiveMetastoreServer]:
-    """A Hive Metastore for the length of the block. Raises ServerUnavailableError."""
+def hive_metastore(directory: Path, *, drops_dead_locks: bool = False) -> Iterator[HiveMetastoreServer]:
+    """A Hive Metastore for the length of the block. Raises ServerUnavailableError.
+
+    With `drops_dead_locks`, its housekeeping runs, as Hive's server has it run, and drops a lock that had no heartbeat
+    for five seconds instead of five minutes.
+    """
     java = java_for_spark_jars("hive-metastore-*.jar", "Hive")
     (port,) = free_ports(1)
     warehouse = directory / "warehouse"
     warehouse.mkdir()
     settings = {**_SETTINGS, "hive.metastore.warehouse.dir": str(warehouse)}
+    settings |= _IMPATIENT if drops_dead_locks else {}
     # Compiles quickly, because it starts once for a few calls.
     options = [
         "-Xmx512m",
@@ -64,17 +73,37 @@ def hive_metastore(directory: Path) -> Iterator[HiveMetastoreServer]:
     log = directory / "log"
     with java_process(java, [f"{SPARK_JARS}/*"], options, log) as started:
         try:
-            _start(started.jvm, port, settings)
-            yield HiveMetastoreServer(f"thrift://127.0.0.1:{port}")
+            transactions = _start(started.jvm, port, settings)
+            with _repeated(transactions.performTimeOuts) if drops_dead_locks else nullcontext():
+                yield HiveMetastoreServer(f"thrift://127.0.0.1:{port}")
         except Py4JError as failure:
             raise ServerUnavailableError(f"the Hive Metastore did not start: {last_line(log)}") from failure
 
 
-def _start(java: Any, port: int, settings: dict[str, str]) -> None:
-    """Starts the metastore. Returns when it answers."""
+def _start(java: Any, port: int, settings: dict[str, str]) -> Any:
+    """Starts the metastore. When it answers, returns its store of transactions and locks."""
     conf = java.org.apache.hadoop.hive.conf.HiveConf()
     for key, value in settings.items():
         conf.set(key, value)
     hive = java.org.apache.hadoop.hive
     hive.metastore.txn.TxnDbUtil.prepDb(conf)
     hive.metastore.MetaStoreUtils.startMetaStore(port, hive.shims.ShimLoader.getHadoopThriftAuthBridge(), conf)
+    return hive.metastore.txn.TxnUtils.getTxnStore(conf)
+
+
+@contextmanager
+def _repeated(call: Callable[[], object]) -> Iterator[None]:
+    """Makes the call again and again until the block ends. Raises what it raised."""
+    is_over = Event()
+
+    def repeat() -> None:
+        while not is_over.wait(_HOUSEKEEPING_SECONDS):
+            call()
+
+    with ThreadPoolExecutor(1) as thread:
+        end = thread.submit(repeat)
+        try:
+            yield
+        finally:
+            is_over.set()
+        end.result()
