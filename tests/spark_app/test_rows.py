@@ -194,7 +194,7 @@ def test_a_table_a_plan_and_rows_say_what_they_are(table: Table) -> None:
     assert "31 log files" in repr(opened.snapshot())
     assert "watermark: none" in str(opened.freshness())
     for large in (opened.verify(), opened.describe()):
-        assert len(repr(large)) < 200
+        assert len(repr(large).replace(table.uri, "")) < 200
     for shown in (opened, plan, opened.freshness()):
         text = shown._repr_html_()
         assert text.startswith("<table>")
