@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from os import PathLike, fspath
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
@@ -47,7 +48,7 @@ class Table(TableQueries, TableTags, TableMaintenance):
     @classmethod
     def open(
         cls,
-        uri: str,
+        uri: str | PathLike[str],
         options: Mapping[str, Any] | None = None,
         *,
         engine: SparkSession | Engine | None = None,
@@ -58,6 +59,7 @@ class Table(TableQueries, TableTags, TableMaintenance):
 
         Raises NotAHudiTableError, UnsupportedTableError, ConfigError.
         """
+        uri = fspath(uri)
         texts = {key: _text(value) for key, value in (options or {}).items()}
         application = assemble(uri, texts, engine=None if engine is None else task_engine(engine))
         application.files.config()
@@ -66,7 +68,7 @@ class Table(TableQueries, TableTags, TableMaintenance):
     @classmethod
     def create(
         cls,
-        uri: str,
+        uri: str | PathLike[str],
         *,
         schema: Any,
         record_key: str | Sequence[str],
@@ -94,6 +96,7 @@ class Table(TableQueries, TableTags, TableMaintenance):
         """
         from eventide.writer import create_table
 
+        uri = fspath(uri)
         texts = {key: _text(value) for key, value in (options or {}).items()}
         if sanitize:
             texts[SANITIZE_NAMES] = "true"
@@ -112,7 +115,8 @@ class Table(TableQueries, TableTags, TableMaintenance):
     def upsert(self, records: Any, *, progress: Progress | None = None) -> WriteResult:
         """Updates the records whose keys exist, and inserts the others.
 
-        `records` is an Arrow table, record batch or reader, or a Spark DataFrame. Of several records of a key, only the
+        `records` is a DataFrame of Spark, pandas (whose index is not written) or Polars, an Arrow table, record batch or
+        reader, or anything else with Arrow's C stream (`__arrow_c_stream__`). Of several records of a key, only the
         latest is written. Raises InvalidRecordError, which names row and column, before anything is written.
         """
         return self._write(WriteOperation.UPSERT, records, progress)

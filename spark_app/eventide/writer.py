@@ -105,21 +105,16 @@ def incoming_records(application: Application, operation: WriteOperation, record
     """The records of a write, from Arrow or Spark; for a delete, the keys. Raises InvalidRecordError for other types."""
     is_delete = operation is WriteOperation.DELETE
     sanitizes = application.options.get(SANITIZE_NAMES)
-    table = _arrow_table(records)
-    if table is not None:
-        if sanitizes:
-            table = table.rename_columns(list(sanitized_names(table.column_names).values()))
-        return arrow_records(application, None if is_delete else table, table if is_delete else None)
     if hasattr(records, "mapInArrow") and hasattr(records, "sparkSession"):
         # Imported here: DataFrames exist only if PySpark is installed.
         from eventide.spark.records import SparkRecords
 
         rows = records.toDF(*sanitized_names(records.columns).values()) if sanitizes else records
         return SparkRecords(rows, RowWriter(application.storage), is_delete)
-    raise InvalidRecordError(
-        f"cannot write records of type {type(records).__name__}: pass an Arrow table, record batch or "
-        "reader, or a Spark DataFrame"
-    )
+    table = _arrow_table(records)
+    if sanitizes:
+        table = table.rename_columns(list(sanitized_names(table.column_names).values()))
+    return arrow_records(application, None if is_delete else table, table if is_delete else None)
 
 
 def _writer_options(options: Options, event_time: str | None) -> dict[str, str]:
@@ -186,9 +181,18 @@ def _kinds(partition: Sequence[str]) -> dict[str, str]:
     return {name: kind.upper() for name, colon, kind in pairs if colon}
 
 
-def _arrow_table(records: Any) -> pa.Table | None:
-    if isinstance(records, pa.Table):
-        return records
+def _arrow_table(records: Any) -> pa.Table:
+    """The records as an Arrow table. Raises InvalidRecordError for a type that has none."""
     if isinstance(records, pa.RecordBatch):
         return pa.Table.from_batches([records])
-    return records.read_all() if isinstance(records, pa.RecordBatchReader) else None
+    if isinstance(records, pa.Table):
+        return records
+    if type(records).__module__.partition(".")[0] == "pandas" and hasattr(records, "columns"):
+        # Its own C stream would add its index as a column.
+        return pa.Table.from_pandas(records, preserve_index=False)
+    if hasattr(records, "__arrow_c_stream__"):
+        return pa.RecordBatchReader.from_stream(records).read_all()
+    raise InvalidRecordError(
+        f"cannot write records of type {type(records).__name__}: pass an Arrow table, a DataFrame of Spark, pandas or "
+        "Polars, or anything else with Arrow's C stream; pyarrow.Table.from_pylist makes a table of dictionaries"
+    )

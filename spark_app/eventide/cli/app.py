@@ -45,6 +45,16 @@ class _Verbs(GroupWithExitCodes):
         verb: click.Command = getattr(import_module(f"eventide.cli.{module}"), cmd_name)
         return verb
 
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        if args[0] not in VERBS and not args[0].startswith("-"):
+            from difflib import get_close_matches
+
+            meant = get_close_matches(args[0], VERBS, n=1)
+            ctx.fail(f"No such command {args[0]!r}" + (f"; the nearest is {meant[0]!r}" if meant else ""))
+        return super().resolve_command(ctx, args)
+
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
             formatter.write_dl([(name, VERBS[name][1]) for name in self.list_commands(ctx)])

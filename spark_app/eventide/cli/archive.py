@@ -18,5 +18,5 @@ def archive(settings: Settings, table: str) -> None:
         archived = opened.archive()
     settings.console.result(
         {"instant": archived[-1] if archived else None, "archived": list(archived)},
-        *(f"archived {time}" for time in archived),
+        *([f"archived {time}" for time in archived] or ["nothing to archive"]),
     )

@@ -23,8 +23,10 @@ def clean(settings: Settings, table: str, retain_commits: int | None, dry_run: b
     with settings.table(table) as opened:
         result = opened.clean(retain_commits, dry_run=dry_run)
     verb = "would delete" if dry_run else "deleted"
+    nothing = [] if result.deleted else ["nothing to delete"]
     settings.console.result(
         {"instant": result.instant, "deleted": list(result.deleted), "kept_targets": list(result.kept_targets)},
+        *nothing,
         *(f"{verb} {path}" for path in result.deleted),
         *(f"kept {path}: a link points to it" for path in result.kept_targets),
     )

@@ -10,6 +10,7 @@ import pyarrow as pa
 from eventide import Table
 from eventide.cli.row_sources import read_rows, source_files
 from eventide.cli.settings import Settings, common_options
+from eventide.formatting import format_size
 from eventide_core.action.pending_write import WriteResult
 from eventide_core.config import EVENT_TIME_FIELD, SANITIZE_NAMES, Options
 from eventide_core.errors import NotAHudiTableError, counted
@@ -59,7 +60,7 @@ def ingest(
     if sanitize:
         settings = settings.having(SANITIZE_NAMES, "true")
     rows = _opened(settings, table, files, words if create else None)
-    with settings.table(table, on_spark_by_default=False) as opened, settings.console.progress() as progress:
+    with settings.table(table) as opened, settings.console.progress() as progress:
         write = {
             WriteOperation.UPSERT: opened.upsert,
             WriteOperation.INSERT: opened.insert,
@@ -107,5 +108,5 @@ def _document(result: WriteResult) -> dict[str, Any]:
 def _summary(result: WriteResult, operation: str) -> str:
     return (
         f"{operation} at {result.instant}: {counted(result.rows, 'row')} in {counted(result.files, 'file')}, "
-        f"{counted(result.bytes_written, 'byte')}"
+        f"{format_size(result.bytes_written)}"
     )

@@ -40,5 +40,6 @@ def restore(settings: Settings, table: str, instant: str) -> None:
     with settings.table(table) as opened:
         undone = opened.restore(instant)
     settings.console.result(
-        {"instant": instant, "rolled_back": list(undone)}, *(f"rolled back {time}" for time in undone)
+        {"instant": instant, "rolled_back": list(undone)},
+        *([f"rolled back {time}" for time in undone] or ["nothing to roll back"]),
     )

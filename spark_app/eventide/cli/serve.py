@@ -84,7 +84,7 @@ def serve(
     if table is None:
         tables = fleet_of(settings, fleet, catalog, database, target_lag)
         ctx.exit(_serve_fleet(settings, tables, Overrides(cut=cut, link_mode=link_mode), rounds))
-    with settings.table(table, on_spark_by_default=True) as opened, _stop_on_signal() as ending:
+    with settings.table_on_demand(table) as (opened, _), _stop_on_signal() as ending:
         service = opened.service(cut=cut, link_mode=link_mode)
         opened.publish_metrics()  # a scraper finds its endpoint before the first round ends
         number, exit_code = 0, 0

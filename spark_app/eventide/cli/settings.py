@@ -84,31 +84,32 @@ class Settings:
         """Whether the user requested Spark."""
         return self.engine == "spark" or (self.engine is None and self.master is not None)
 
+    def _check_engine(self) -> None:
+        if self.wants_spark and not _has_spark():
+            raise ConfigError(
+                "the engine spark needs PySpark: run `pip install 'eventide[spark]'`, or use --engine local"
+            )
+
     @contextmanager
     def session(self, *, by_default: bool = False) -> Iterator["SparkSession | None"]:
         """A SparkSession for the duration of a run; None on the local engine. `by_default`: if no engine is set.
 
         Raises ConfigError if Spark is required and not installed.
         """
-        is_installed = find_spec("pyspark") is not None
-        wanted = self.engine or ("spark" if self.master or (by_default and is_installed) else "local")
-        if wanted == "local":
+        if not self.wants_spark and (self.engine or not by_default or not _has_spark()):
             spare_pandas()
             yield None
             return
-        if not is_installed:
-            raise ConfigError(
-                "the engine spark needs PySpark: run `pip install 'eventide[spark]'`, or use --engine local"
-            )
+        self._check_engine()
         self.console.say("starting Spark")
         with quiet_session(self.master, is_loud=self.is_debug) as spark:
             yield spark
 
     @contextmanager
-    def table(self, uri: str, *, on_spark_by_default: bool = False) -> Iterator[Table]:
+    def table(self, uri: str) -> Iterator[Table]:
         """The table, on the configured engine. Reports errors of the table before Spark starts."""
         table = Table.open(uri, self.options)
-        with self.session(by_default=on_spark_by_default) as spark:
+        with self.session() as spark:
             yield table if spark is None else Table.open(uri, self.options, engine=spark)
 
     @contextmanager
@@ -116,7 +117,10 @@ class Settings:
         """The table on an engine that starts with its first task, and a function that starts it earlier.
 
         That is Spark if PySpark is installed and no other engine is set. A run without work starts no JVM.
+
+        Raises ConfigError if Spark is required and not installed.
         """
+        self._check_engine()
         with ExitStack() as running:
 
             def start() -> Engine:
@@ -130,6 +134,10 @@ class Settings:
 
             engine = EngineOnDemand(start)
             yield Table.open(uri, self.options, engine=engine), engine.start
+
+
+def _has_spark() -> bool:
+    return find_spec("pyspark") is not None
 
 
 def common_options(verb: Callable[..., Any]) -> Callable[..., Any]:

@@ -41,12 +41,13 @@ def tag(
     with settings.table(table) as opened:
         if name is None:
             found = opened.tags()
-            shown = (
+            shown = [
                 (one.name, one.instant, format_timestamp(one.savepoint.saved_at_ms), one.savepoint.remarks)
                 for one in found
-            )
+            ]
             settings.console.result(
-                {"tags": [_json(one) for one in found]}, table_of("", ("tag", "instant", "kept", "comment"), shown)
+                {"tags": [_json(one) for one in found]},
+                table_of("", ("tag", "instant", "kept", "comment"), shown) if shown else "no tags",
             )
         elif delete:
             gone = opened.delete_tag(name)
