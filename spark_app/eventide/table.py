@@ -217,8 +217,10 @@ class Table(TableQueries, TableTags, TableMaintenance):
         It runs a pending compaction of eventide, also one that was scheduled but not started. It rolls back a compaction
         that no longer fits the table, and writes of dead writers. Raises BusyError while a live process runs a compaction.
         """
+        from eventide.lineage import report_resumed
+
         application = self._application if engine is None else self._on(engine)
-        return application.pending.end(progress or NoProgress())
+        return report_resumed(application, application.pending.end(progress or NoProgress()))
 
     def has_pending_runs(self) -> bool:
         """Whether `resume` has something to do. Writes nothing."""
@@ -237,11 +239,12 @@ class Table(TableQueries, TableTags, TableMaintenance):
         With `force`, it takes over a plan that another engine has started. Nothing shows whether that engine is alive: use
         it only if you know that its process is dead. Without `force`, such a plan raises BusyError.
         """
+        from eventide.lineage import run_compaction
         from eventide.metrics import publish_metrics
         from eventide.sync import update_catalog
 
         application = self._application if engine is None else self._on(engine)
-        result = application.runner.execute(instant, progress or NoProgress(), may_take_over=force)
+        result = run_compaction(application, instant, progress or NoProgress(), may_take_over=force)
         publish_metrics(application)
         return update_catalog(application, result)
 

@@ -21,6 +21,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from eventide.bootstrap import Application
+from eventide.lineage import report_resumed, run_compaction
 from eventide.metrics import publish_metrics
 from eventide_core.action.compaction_request import CompactionRequest
 from eventide_core.action.freshness import Freshness
@@ -150,7 +151,7 @@ class TableService:
         return replace(done, rolled_back=self.application.rollback.undo_failed_writes())
 
     def _resume(self, done: Round, progress: Progress) -> Round:
-        ended = self.application.pending.end_compactions(progress)
+        ended = report_resumed(self.application, self.application.pending.end_compactions(progress))
         return replace(done, resumed=ended.resumed, rolled_back=(*done.rolled_back, *ended.rolled_back))
 
     def _compact(self, done: Round, progress: Progress) -> Round:
@@ -158,7 +159,7 @@ class TableService:
         if draft.idle is not None:
             return replace(done, idle=draft.idle)
         # If the plan no longer fits the table by now, the next round handles it.
-        result = self.application.runner.execute(draft.plan.instant, progress)
+        result = run_compaction(self.application, draft.plan.instant, progress)
         return replace(done, compacted=result.instant)
 
     def _schedule(self, done: Round, _: Progress) -> Round:

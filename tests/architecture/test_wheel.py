@@ -29,6 +29,7 @@ EXTRAS = {"spark", "s3", "hdfs", "hive", "metrics"}  # those that users were pro
 # Modules of what an extra brings; all others are imported without any.
 OF_EXTRAS = {
     "eventide.airflow": "airflow",
+    "eventide.openlineage_events": "attr",  # which OpenLineage's client brings
     "eventide.spark.change_stream": "pyspark",
     "eventide.spark.datasource": "pyspark",
     "eventide.spark.datasource_schema": "pyspark",

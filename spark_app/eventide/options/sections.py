@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 from types import ModuleType
 from typing import Any, Final
 
-from eventide.options import new_tables, queries, streams
+from eventide.options import lineage, new_tables, queries, streams
 from eventide_adapters.format.merge import record_mergers
 from eventide_adapters.metrics import options as metrics
 from eventide_adapters.storage import hdfs_config, objects, s3_config
@@ -24,6 +24,7 @@ SECTIONS: Final[tuple[tuple[str, ModuleType], ...]] = (
     ("Cleaning and archiving", cleaning),
     ("Tags by watermark", tags),
     ("Metrics", metrics),
+    ("Lineage", lineage),
     ("Catalog sync", sync),
     ("Mergers of your own", record_mergers),
     ("Key generators", key_generators),

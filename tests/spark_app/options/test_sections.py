@@ -43,7 +43,7 @@ def test_every_option_is_declared_once_and_listed() -> None:
     unlisted = {
         f"{name}.{constant}"
         for name in names
-        if not name.startswith(("eventide.testing", "eventide.__main__"))
+        if not name.startswith(("eventide.testing", "eventide.__main__", "eventide.airflow"))
         for constant, value in vars(import_module(name)).items()
         if isinstance(value, Option) and id(value) not in listed
     }
