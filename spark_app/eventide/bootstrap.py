@@ -17,7 +17,7 @@ from eventide.compaction_request import tag_schedule
 from eventide.engine_local import LocalEngine
 from eventide.options.queries import DELETE_FIELD, DELETE_MARKER
 from eventide.options.sections import warn_of_unknown_options
-from eventide_adapters.format.merge.record_mergers import mergers_of
+from eventide_adapters.format.merge.record_mergers import check_merger, mergers_of
 from eventide_adapters.lock.heartbeats import FileHeartbeats
 from eventide_adapters.lock.open import open_lock
 from eventide_adapters.metrics.open import open_sink
@@ -117,7 +117,7 @@ class Application:
         drafter = CompactionDrafter(
             self.files, self._splits, self._slice_facts, self.freshness, self.metadata, self.clock, self.options
         )
-        return CompactionScheduler(self.files, drafter, self._merger, self.engine, self._lock, self.clock, self.options)
+        return CompactionScheduler(self.files, drafter, check_merger, self.engine, self._lock, self.clock, self.options)
 
     @cached_property
     def runner(self) -> CompactionRunner:

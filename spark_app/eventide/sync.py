@@ -5,21 +5,26 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from eventide.bootstrap import Application
+from eventide.catalog import GLUE_TOOL, HIVE_TOOL
 from eventide_core.action.sync_options import is_sync_enabled
-from eventide_core.config import SYNC_DATABASE, SYNC_TABLE
+from eventide_core.config import SYNC_DATABASE, SYNC_TABLE, SYNC_TOOLS
 from eventide_core.errors import ConfigError, EventideError
 from eventide_core.service.compaction.run import CompactionResult
 
-CATALOGS = ("hive",)
+CATALOGS = {"hive": HIVE_TOOL, "glue": GLUE_TOOL}
+"""The catalogs, with the class of Hudi that syncs each."""
 
 _LOG = logging.getLogger(__name__)
 
 
-def sync_options(options: Mapping[str, str], catalog: str, database: str | None, name: str | None) -> dict[str, str]:
+def sync_options(
+    options: Mapping[str, str], catalog: str | None, database: str | None, name: str | None
+) -> dict[str, str]:
     """The options, overridden by the other arguments. Raises ConfigError for an unknown catalog."""
-    if catalog not in CATALOGS:
+    if catalog is not None and catalog not in CATALOGS:
         raise ConfigError(f"catalog {catalog!r} is not supported: use {', '.join(CATALOGS)}")
-    said = {SYNC_DATABASE: database, SYNC_TABLE: name}
+    tool = None if catalog is None else CATALOGS[catalog]
+    said: dict[str, str | None] = {SYNC_TOOLS: tool, SYNC_DATABASE: database, SYNC_TABLE: name}
     return {**options, **{key: text for key, text in said.items() if text is not None}}
 
 

@@ -57,13 +57,15 @@ def test_a_look_at_a_table_imports_neither_pandas_nor_spark(verb: str, tmp_path:
     assert not found & _USE_CASES
 
 
-def test_a_table_whose_headers_answer_needs_no_arrow(tmp_path: Path) -> None:
+@pytest.mark.parametrize("words", [("show",), ("plan", "--before", "1700000001000")])
+def test_a_table_whose_headers_answer_needs_no_arrow(words: tuple[str, ...], tmp_path: Path) -> None:
     table = tmp_path / "trips"
     rows = pa.table({"id": ["a"], "at": [1_700_000_000_000]})
     opened = eventide.Table.create(str(table), schema=rows.schema, record_key="id", event_time="at")
     for _ in range(2):
         opened.upsert(rows)
-    found = _imported("-m", "eventide", "show", str(table), "--output", "json")
+    verb, *more = words
+    found = _imported("-m", "eventide", verb, str(table), *more, "--output", "json")
     assert "eventide_adapters.format.merge.log_content" in found
     assert not found & {"numpy", "pyarrow"}
     assert not found & _USE_CASES

@@ -2,7 +2,7 @@
 
 Of shell syntax, it knows only what the pages use: `eventide`, `pytest`, `export`, `cat > FILE <<'END'`, comments, lines
 that continue after a backslash, and `; echo "exit code $?"`. It skips installations, and what a user's own job does
-after `&&`. It doesn't start Spark unless a page requests it, and ends `serve` after one round. `sync` has no metastore
+after `&&`. It doesn't start Spark unless a page requests it, and ends `serve` after one round. `sync` has no catalog
 here: its arguments are accepted, and other tests use a real one.
 """
 
@@ -26,7 +26,11 @@ _PASSED_OVER = ("python", "pip", ".", "git", "./run")
 _HEREDOC = re.compile(r"cat > (\S+) <<'(\w+)'")
 _TELLS_CODE = '; echo "exit code $?"'
 _ON_SPARK_BY_DEFAULT = ("compact", "serve")
-_NOBODY = "hoodie.datasource.hive_sync.metastore.uris=thrift://127.0.0.1:9"
+_NOBODY = (
+    *("--option", "hoodie.datasource.hive_sync.metastore.uris=thrift://127.0.0.1:9"),
+    *("--option", "hoodie.aws.glue.endpoint=http://127.0.0.1:9"),
+    *("--option", "hoodie.aws.access.key=nobody", "--option", "hoodie.aws.secret.key=nobody"),
+)
 _STORAGE_FAILED = 5
 _COMPARED = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 
@@ -75,7 +79,7 @@ class Commands:
         if verb == "serve" and "--rounds" not in rest:
             rest += ["--rounds", "1"]
         is_without_server = verb == "sync"
-        answer = run(verb, *rest, *(("--option", _NOBODY) if is_without_server else ()))
+        answer = run(verb, *rest, *(_NOBODY if is_without_server else ()))
         expected = _STORAGE_FAILED if is_without_server else 0
         assert may_fail or answer.exit_code == expected, f"{place}: {shlex.join(words)}\n{answer.stdout}{answer.stderr}"
         return answer.stdout, answer.exit_code

@@ -29,6 +29,13 @@ HIVE_SYNC_ENABLED = Option(
 )
 DATASOURCE_SYNC_ENABLED = Option("hoodie.datasource.meta.sync.enable", FLAG, False, "The same.")
 SYNC_ENABLED = Option("hoodie.meta.sync.enable", FLAG, False, "The same.")
+SYNC_TOOLS = Option(
+    "hoodie.meta.sync.client.tool.class",
+    NAMES,
+    None,
+    "The catalog, by the class of Hudi that syncs it: HiveSyncTool, or AwsGlueCatalogSyncTool for AWS Glue.",
+    otherwise="a Hive Metastore",
+)
 SYNC_MODE = Option(
     "hoodie.datasource.hive_sync.mode",
     choice(SyncMode),

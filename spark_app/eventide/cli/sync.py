@@ -4,10 +4,11 @@ from typing import Any
 
 import click
 
+from eventide.catalog import is_glue
 from eventide.cli.console import table_of
 from eventide.cli.settings import Settings, common_options, event_time_option, option_help
 from eventide.sync import CATALOGS
-from eventide_core.config import EVENT_TIME_FIELD, SYNC_DATABASE, SYNC_TABLE
+from eventide_core.config import EVENT_TIME_FIELD, SYNC_DATABASE, SYNC_TABLE, Options
 from eventide_core.service.maintenance.sync import SyncedTable, SyncResult
 
 
@@ -15,17 +16,15 @@ from eventide_core.service.maintenance.sync import SyncedTable, SyncResult
 @click.argument("table")
 @click.option(
     "--catalog",
-    type=click.Choice(CATALOGS),
-    default="hive",
-    show_default=True,
-    help="A Hive Metastore.",
+    type=click.Choice(tuple(CATALOGS)),
+    help="A Hive Metastore, or AWS Glue.  [default: by the options, else hive]",
 )
 @click.option("--database", metavar="NAME", help=option_help(SYNC_DATABASE))
 @click.option("--name", metavar="NAME", help=option_help(SYNC_TABLE))
 @event_time_option
 @common_options
 def sync(
-    settings: Settings, table: str, catalog: str, database: str | None, name: str | None, event_time: str | None
+    settings: Settings, table: str, catalog: str | None, database: str | None, name: str | None, event_time: str | None
 ) -> None:
     """Publish a table and its freshness in a catalog.
 
@@ -35,6 +34,8 @@ def sync(
     """
     with settings.having(EVENT_TIME_FIELD, event_time).table(table) as opened:
         done = opened.sync(catalog, database=database, name=name)
+    if catalog is None:
+        catalog = "glue" if is_glue(Options(dict(settings.options))) else "hive"
     settings.console.result(_json(catalog, done), *_summary(done))
 
 

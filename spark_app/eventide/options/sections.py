@@ -6,6 +6,7 @@ from types import ModuleType
 from typing import Any, Final
 
 from eventide.options import lineage, new_tables, queries, streams
+from eventide_adapters.catalog import glue_options
 from eventide_adapters.format.merge import record_mergers
 from eventide_adapters.metrics import options as metrics
 from eventide_adapters.storage import hdfs_config, objects, s3_config
@@ -26,6 +27,7 @@ SECTIONS: Final[tuple[tuple[str, ModuleType], ...]] = (
     ("Metrics", metrics),
     ("Lineage", lineage),
     ("Catalog sync", sync),
+    ("AWS Glue", glue_options),
     ("Mergers of your own", record_mergers),
     ("Key generators", key_generators),
     ("Object stores", objects),

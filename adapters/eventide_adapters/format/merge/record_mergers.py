@@ -34,6 +34,8 @@ from eventide_core.table.record_order import MergeRule
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from eventide_core.table.record_shape import RecordShape
+
 RECORD_MERGERS = Option(
     MERGERS_OPTION,
     NAMES,
@@ -65,6 +67,12 @@ def mergers_of(options: Options) -> CustomMergers:
         if found.setdefault(strategy, described(name)).name != name:
             raise ConfigError(f"option {RECORD_MERGERS} maps {strategy} twice: to {found[strategy].name} and to {name}")
     return tuple(sorted(found.items()))
+
+
+def check_merger(shape: RecordShape) -> None:
+    """Raises ConfigError if this process lacks the merger of such records. Imports no Arrow."""
+    if shape.merger is not None:
+        load(shape.merger.name)
 
 
 def described(name: str) -> CustomMerger:

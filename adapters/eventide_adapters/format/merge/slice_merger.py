@@ -34,7 +34,7 @@ from eventide_adapters.format.merge.base_merge import SliceMerge
 from eventide_adapters.format.merge.carried_deletes import contradicted, encode_carried
 from eventide_adapters.format.merge.early_records import EarlyRecords
 from eventide_adapters.format.merge.log_fold import FoldedLogFiles
-from eventide_adapters.format.merge.record_mergers import load
+from eventide_adapters.format.merge.record_mergers import check_merger
 from eventide_core.config import ParquetCodec
 from eventide_core.ports import MergedSlice, MergeResult, MergeTask, OutputFile, Storage
 from eventide_core.table.record_shape import RecordShape
@@ -50,8 +50,7 @@ class ArrowSliceMerger:
     storage: Storage
 
     def check(self, shape: RecordShape, /) -> None:
-        if shape.merger is not None:
-            load(shape.merger.name)
+        check_merger(shape)
 
     def read_footer(self, base_path: str) -> Mapping[str, str]:
         return read_footer(self.storage, base_path)

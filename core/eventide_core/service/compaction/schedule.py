@@ -18,7 +18,7 @@ from eventide_core.action.compaction_trigger import (
 )
 from eventide_core.config import LinkChoice, Options
 from eventide_core.errors import BusyError, LockLostError, MetadataTableBusyError, RefusedError
-from eventide_core.ports import Capability, Clock, Engine, SliceMerger, TableLock
+from eventide_core.ports import Capability, Clock, Engine, TableLock
 from eventide_core.service.compaction.draft import CompactionDrafter
 from eventide_core.service.compaction.draft_plan import DraftPlan
 from eventide_core.service.facts.planning import (
@@ -27,6 +27,7 @@ from eventide_core.service.facts.planning import (
 from eventide_core.service.state.single_writers import single_writer_note, writes_of_single_writers
 from eventide_core.service.state.table import TableState
 from eventide_core.service.state.table_files import TableFiles
+from eventide_core.table.record_shape import RecordShape
 from eventide_core.table.table_config import TableConfig
 
 POLL_MS = 200
@@ -39,9 +40,11 @@ Result = TypeVar("Result")
 
 @dataclass(frozen=True, slots=True)
 class CompactionScheduler:
+    """`check_merger` is that of the slice merger, which a dry run doesn't have. Picklable."""
+
     files: TableFiles
     drafter: CompactionDrafter
-    merger: SliceMerger
+    check_merger: Callable[[RecordShape], None]
     engine: Engine
     lock: TableLock
     clock: Clock
@@ -78,7 +81,7 @@ class CompactionScheduler:
         if config.is_copy_on_write:
             return self.drafter.draft_of_copy_on_write(TableState.load(self.files))
         if config.merger is not None:
-            self.engine.map(self.merger.check, [TableState.load(self.files).shape(None)])
+            self.engine.map(self.check_merger, [TableState.load(self.files).shape(None)])
         limit_ms = self.options.get(keys.PENDING_WRITE_WAIT_MS)
         gap_ms = min(limit_ms, GAP_WAIT_MS) if self.options.get(keys.EXCLUSIVE) else limit_ms
         begin_ms = self.clock.now_ms()
