@@ -92,7 +92,7 @@ class _DefaultLock:
     def acquire(self) -> Lease:
         if not self._is_checked:
             with suppress(NotAHudiTableError):  # a table that is being created
-                text = settings_text(self._storage.read, self._storage.root)
+                text = settings_text(self._storage.read_range, self._storage.root)
                 named = parse_properties(text).get(LOCK_PROVIDER)
                 if named is not None and named not in _FILE_SYSTEM_BASED:
                     raise ConfigError(
@@ -127,7 +127,7 @@ def _zookeeper_path(storage: Storage, options: Options) -> str:
 def _table_name(option: Option[str | None], storage: Storage, options: Options) -> str:
     """The value of the option, otherwise the table's name, as in Hudi."""
     named = options.get(option) or options.values.get("hoodie.table.name")
-    return named or parse_properties(settings_text(storage.read, storage.root))["hoodie.table.name"]
+    return named or parse_properties(settings_text(storage.read_range, storage.root))["hoodie.table.name"]
 
 
 def _path_hash(storage: Storage, options: Options) -> str:

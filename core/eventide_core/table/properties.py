@@ -8,11 +8,17 @@ import re
 import zlib
 from collections.abc import Callable, Mapping
 from functools import lru_cache
+from typing import Final
 
-from eventide_core.errors import MissingFileError, NotAHudiTableError
+from eventide_core.errors import MissingFileError, NotAHudiTableError, ResourceLimitError
 
 PROPERTIES_PATH = ".hoodie/hoodie.properties"
 BACKUP_PATH = f"{PROPERTIES_PATH}.backup"
+PROPERTIES_BYTES_MAX: Final = 16 * 1024 * 1024
+"""A schema of ten thousand columns takes less than one."""
+
+ReadRange = Callable[[str, int, int], bytes]
+"""As Storage.read_range: path, offset, length. Raises MissingFileError."""
 
 _CHECKSUM = "hoodie.table.checksum"
 _KEY_AND_VALUE = re.compile(r"(?P<key>(?:\\.|[^\\=])*)(?:=(?P<value>.*)|\\)?", re.DOTALL)
@@ -20,17 +26,16 @@ _ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|.)", re.DOTALL)
 _ESCAPED = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
 
 
-def settings_text(read: Callable[[str], bytes], root: str) -> str:
+def settings_text(read_range: ReadRange, root: str) -> str:
     """The text of the current settings; `root` names the table in errors.
 
-    `read` returns a file of the table, or raises MissingFileError. Raises NotAHudiTableError if there are no complete
-    settings.
+    Raises NotAHudiTableError if there are no complete settings, and ResourceLimitError if the file is far too large.
     """
     wrong = ""
     # A change that ends between the first two reads removes the backup and leaves the file.
     for path in (PROPERTIES_PATH, BACKUP_PATH, PROPERTIES_PATH):
         try:
-            text = read(path).decode()
+            text = properties_bytes(read_range, path).decode()
         except MissingFileError:
             continue
         except UnicodeDecodeError:
@@ -43,6 +48,16 @@ def settings_text(read: Callable[[str], bytes], root: str) -> str:
     if wrong:
         raise NotAHudiTableError(f"{root}: {wrong}")
     raise NotAHudiTableError(f"{root} is not a Hudi table: it has no {PROPERTIES_PATH}; check the path")
+
+
+def properties_bytes(read_range: ReadRange, path: str) -> bytes:
+    """A properties file, of which no more than PROPERTIES_BYTES_MAX is read. Raises ResourceLimitError if it has more."""
+    data = read_range(path, 0, PROPERTIES_BYTES_MAX + 1)
+    if len(data) > PROPERTIES_BYTES_MAX:
+        raise ResourceLimitError(
+            f"{path} has more than {PROPERTIES_BYTES_MAX} bytes, which no settings of Hudi's have; restore it from a copy"
+        )
+    return data
 
 
 def table_checksum(properties: Mapping[str, str]) -> str:

@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eventide_core.errors import MissingFileError, NotAHudiTableError
-from eventide_core.table.properties import BACKUP_PATH, PROPERTIES_PATH, parse_properties, settings_text
+from eventide_core.errors import MissingFileError, NotAHudiTableError, ResourceLimitError
+from eventide_core.table.properties import (
+    BACKUP_PATH,
+    PROPERTIES_BYTES_MAX,
+    PROPERTIES_PATH,
+    ReadRange,
+    parse_properties,
+    settings_text,
+)
 from support.java_properties import properties_text
 
 WHOLE = properties_text({"hoodie.table.name": "trips", "hoodie.table.checksum": str(zlib.crc32(b".trips"))})
@@ -38,17 +45,17 @@ def test_no_text_is_too_odd_for_a_properties_file(text: str) -> None:
     assert isinstance(parse_properties(text), dict)
 
 
-def reader(*looks: Mapping[str, str]) -> Callable[[str], bytes]:
+def reader(*looks: Mapping[str, str]) -> ReadRange:
     """Gives the files as each look in turn finds them."""
     found = iter(looks)
 
-    def read(path: str) -> bytes:
+    def read_range(path: str, offset: int, length: int) -> bytes:
         files = next(found, looks[-1])
         if path not in files:
             raise MissingFileError(path)
-        return files[path].encode("latin-1")
+        return files[path].encode("latin-1")[offset : offset + length]
 
-    return read
+    return read_range
 
 
 @pytest.mark.parametrize("text", [WHOLE, OTHER])
@@ -80,3 +87,15 @@ def test_a_change_that_ends_between_two_reads_is_seen() -> None:
 def test_a_table_without_whole_settings_is_none(files: Mapping[str, str], why: str) -> None:
     with pytest.raises(NotAHudiTableError, match=why):
         settings_text(reader(files), "/lake/trips")
+
+
+def test_a_huge_file_is_refused_without_being_read_whole() -> None:
+    asked: list[tuple[str, int]] = []
+
+    def read_range(path: str, offset: int, length: int) -> bytes:
+        asked.append((path, offset + length))
+        return b"#" * length
+
+    with pytest.raises(ResourceLimitError, match=r"hoodie\.properties has more than .* restore it from a copy"):
+        settings_text(read_range, "/lake/trips")
+    assert asked == [(PROPERTIES_PATH, PROPERTIES_BYTES_MAX + 1)]

@@ -73,7 +73,7 @@ def drop_indexes(storage: Storage, partitions: Collection[str]) -> None:
     if not partitions:
         return
     prefix = f"{METADATA_PARTITIONS_KEY}="
-    lines = settings_text(storage.read, storage.root).splitlines(keepends=True)
+    lines = settings_text(storage.read_range, storage.root).splitlines(keepends=True)
     kept = [_without(line, partitions) if line.startswith(prefix) else line for line in lines]
     if kept != lines:
         storage.put(PROPERTIES_PATH, "".join(kept).encode())

@@ -37,7 +37,13 @@ from eventide_core.table.file_slice import FileSlice
 from eventide_core.table.file_system_view import DataFile, FileSystemView
 from eventide_core.table.log_block import ROLLBACK_COMMAND, BlockType, HeaderKey
 from eventide_core.table.metadata_table import REBUILD_CURE
-from eventide_core.table.properties import PROPERTIES_PATH, names, parse_properties, settings_text
+from eventide_core.table.properties import (
+    PROPERTIES_PATH,
+    names,
+    parse_properties,
+    properties_bytes,
+    settings_text,
+)
 from eventide_core.table.read_ahead import ReadRange
 from eventide_core.table.slice_read import BlockFilter
 from eventide_core.table.table_config import METADATA_BUILDING_KEY, METADATA_PARTITIONS_KEY
@@ -73,7 +79,7 @@ class MetadataTableReader:
     @classmethod
     def load(cls, storage: Storage) -> MetadataTableReader:
         """Raises NotAHudiTableError if the table's properties state no version."""
-        properties = parse_properties(settings_text(storage.read, storage.root))
+        properties = parse_properties(settings_text(storage.read_range, storage.root))
         version = int(properties.get("hoodie.table.version", "0"))
         if not version:
             raise NotAHudiTableError(f"{storage.root}: {PROPERTIES_PATH} has no hoodie.table.version")
@@ -303,6 +309,7 @@ def _archive_path(own: Mapping[str, str], version: int, timeline_path: str) -> s
 
 def _own_properties(storage: Storage) -> Mapping[str, str]:
     try:
-        return parse_properties(storage.read(f"{METADATA_DIRECTORY}/{PROPERTIES_PATH}").decode(errors="replace"))
+        own = properties_bytes(storage.read_range, f"{METADATA_DIRECTORY}/{PROPERTIES_PATH}")
+        return parse_properties(own.decode(errors="replace"))
     except MissingFileError:
         return {}

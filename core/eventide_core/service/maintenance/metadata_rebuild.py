@@ -124,7 +124,7 @@ class MetadataRebuilder:
         )
 
     def _publish(self, partitions: tuple[str, ...], lease: Lease) -> None:
-        lines = settings_text(self.files.storage.read, self.files.storage.root).splitlines(keepends=True)
+        lines = settings_text(self.files.storage.read_range, self.files.storage.root).splitlines(keepends=True)
         kept = [line for line in lines if not line.startswith(f"{METADATA_PARTITIONS_KEY}=")]
         names = f"{METADATA_PARTITIONS_KEY}={','.join(sorted(partitions))}\n"
         if self.files.storage.stat(INDEX_DEFINITIONS) is not None and not any(

@@ -203,7 +203,7 @@ class Repairer:
     def _with_bytes(self, change: Change | Rebuilding | Truncation | SettingsChange) -> Change:
         """The change, with the bytes of a file that is cut, or of a commit or settings that are written again."""
         if isinstance(change, SettingsChange):
-            text = settings_text(self.files.storage.read, self.files.storage.root)
+            text = settings_text(self.files.storage.read_range, self.files.storage.root)
             return Replacement(change.path, with_settings(text, change.values).encode())
         if isinstance(change, Truncation):
             data = self.files.storage.read(change.path)

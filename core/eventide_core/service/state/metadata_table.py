@@ -280,6 +280,6 @@ def _is_of_whole_table(storage: Storage) -> bool:
 def drop_metadata_table(storage: Storage) -> None:
     """Removes the metadata table: readers list the directories, until a rebuild or the next write of Hudi makes it again."""
     keys = tuple(f"{key}=" for key in (METADATA_PARTITIONS_KEY, METADATA_BUILDING_KEY))
-    lines = settings_text(storage.read, storage.root).splitlines(keepends=True)
+    lines = settings_text(storage.read_range, storage.root).splitlines(keepends=True)
     storage.put(PROPERTIES_PATH, "".join(line for line in lines if not line.startswith(keys)).encode())
     remove_tree(storage, METADATA_DIRECTORY)

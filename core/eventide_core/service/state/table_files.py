@@ -84,7 +84,8 @@ class TableFiles:
 
     def config(self) -> TableConfig:
         """The table's settings. Raises NotAHudiTableError, UnsupportedTableError."""
-        return TableConfig.parse(settings_text(self.storage.read, self.storage.root), self.storage.root, self.mergers)
+        root = self.storage.root
+        return TableConfig.parse(settings_text(self.storage.read_range, root), root, self.mergers)
 
     def timeline(self, config: TableConfig) -> Timeline:
         """The active timeline, listed again. Returns the same object if the listing is the same."""

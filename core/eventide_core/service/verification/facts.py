@@ -137,13 +137,13 @@ class FactsReader:
         """Why hoodie.properties alone can't be used. A writer that changes it leaves it to its backup for a moment."""
         storage = self.files.storage
 
-        def read(path: str) -> bytes:
+        def read_range(path: str, offset: int, length: int) -> bytes:
             if path != PROPERTIES_PATH:
                 raise MissingFileError(path)
-            return storage.read(path)
+            return storage.read_range(path, offset, length)
 
         try:
-            settings_text(read, storage.root)
+            settings_text(read_range, storage.root)
         except NotAHudiTableError as error:
             return "is missing" if storage.stat(PROPERTIES_PATH) is None else str(error)
         return None
