@@ -162,6 +162,20 @@ def test_json_describes_each_check(tmp_path: Path) -> None:
     assert len(set(names)) == len(names)
 
 
+def test_what_a_deep_check_had_to_leave_out_is_not_passed(tmp_path: Path) -> None:
+    path = golden.unpack("v9_no_deletes", tmp_path)
+    whole = run_json("verify", path, "--deep")
+    assert "record-versions" not in whole["not_checked"]
+    max(p for p in path.rglob(".*.log.*") if ".hoodie" not in p.parts).unlink()
+    found = run("verify", path, "--deep", "--output", "json").document
+    of_slices = {"records-readable", "record-counts", "record-versions", "key-indexes", "event-times", "record-keys"}
+    statuses = {check["name"]: check["status"] for check in found["checks"]}
+    assert {name: statuses[name] for name in of_slices} == dict.fromkeys(of_slices, "not checked")
+    assert of_slices <= set(found["not_checked"])
+    (reason,) = next(check["remarks"] for check in found["checks"] if check["name"] == "key-indexes")
+    assert reason == "left out 1 file slice with missing or damaged files"
+
+
 def test_a_path_without_a_table_is_an_error_and_no_finding(tmp_path: Path) -> None:
     assert run("verify", tmp_path).exit_code == 2
     with pytest.raises(NotAHudiTableError):
