@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TypeVar
 
+import pyarrow.parquet as pq
 import pytest
 
 from eventide import Table
@@ -160,6 +161,24 @@ def test_json_describes_each_check(tmp_path: Path) -> None:
     assert {check["status"] for check in document["checks"]} == {"passed", "not checked"}
     names = [check["name"] for check in document["checks"]]
     assert len(set(names)) == len(names)
+
+
+@pytest.mark.parametrize("name", ["v6_no_deletes", "v9_no_deletes"])
+def test_a_lost_file_is_told_with_its_records_and_commits(name: str, tmp_path: Path) -> None:
+    path = golden.unpack(name, tmp_path)
+    table = Table.open(path)
+    rows = set(table.snapshot().to_arrow()["_hoodie_commit_time"].to_pylist())
+    lost = [p for p in path.rglob("*.parquet") if ".hoodie" not in p.parts]
+    counts = {str(p.relative_to(path)): pq.read_metadata(p).num_rows for p in lost}
+    lost += [p for p in path.rglob(".*.log.*[0-9]") if ".hoodie" not in p.parts]
+    for file in lost:
+        file.unlink()
+    findings = next(c["findings"] for c in run("verify", path, "--output", "json").document["checks"] if c["findings"])
+    told = {one["path"]: one["problem"].partition("lost with it: ")[2] for one in findings}
+    for file in told:
+        if file in counts:
+            assert told[file].startswith(f"{counts[file]} record")
+    assert {time for time in rows if any(time in text for text in told.values())} == rows
 
 
 def test_what_a_deep_check_had_to_leave_out_is_not_passed(tmp_path: Path) -> None:
