@@ -14,7 +14,16 @@ from support.command_line import content_of, run
 from support.lost_settings import answers_of, lose_settings
 from support.thresholds import dividing_plan
 
-TABLES = ["v6_mdt", "v6_encoded", "v6_log_only", "v8_event_bucket", "v9_mdt", "v9_copy_on_write", "v9_archived"]
+TABLES = [
+    "v6_mdt",
+    "v6_encoded",
+    "v6_log_only",
+    "v8_event_bucket",
+    "v9_mdt",
+    "v9_copy_on_write",
+    "v9_archived",
+    "v9_120_event",
+]
 
 
 def words(settings: dict[str, str]) -> list[str]:
