@@ -3,10 +3,14 @@
 Each name is imported on first use, so that a process that needs few of them starts fast.
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from __future__ import annotations
 
+from importlib import import_module
+
+TYPE_CHECKING = False  # for type checkers true; `typing` itself would be a part of the start
 if TYPE_CHECKING:
+    from typing import Any
+
     from eventide.detail import Detail
     from eventide.history import HistoryEntry
     from eventide.options.sections import UnknownOptionWarning

@@ -4,9 +4,14 @@ It imports nothing before it has a handler of Ctrl-C, so that Ctrl-C also ends t
 command line, with one line and exit code 130.
 """
 
+from __future__ import annotations
+
 import os
 import signal
-from typing import NoReturn
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import NoReturn
 
 _INTERRUPTED = 130
 

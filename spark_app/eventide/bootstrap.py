@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from eventide_core.service.maintenance.sync import CatalogSync
     from eventide_core.service.query.offending_records import OffendingRecordsReader
     from eventide_core.service.query.read import QueryService
+    from eventide_core.service.repair.lost_settings import SettingsRecovery
     from eventide_core.service.repair.repair import Repairer
     from eventide_core.service.rollback.instant import Rollback
     from eventide_core.service.rollback.restore import Restorer
@@ -237,6 +238,12 @@ class Application:
         return Repairer(
             self.files, self.verifier, self._content_audit, self.runner, self.metadata_rebuilder, self._lock, self.clock
         )
+
+    @cached_property
+    def settings_recovery(self) -> SettingsRecovery:
+        from eventide_core.service.repair.lost_settings import SettingsRecovery
+
+        return SettingsRecovery(self.files, self._lock, self.clock)
 
     @cached_property
     def sync(self) -> CatalogSync:

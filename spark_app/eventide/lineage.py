@@ -6,7 +6,9 @@ be sent is logged, and nothing else fails.
 """
 
 import logging
+import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -21,6 +23,9 @@ if TYPE_CHECKING:
     from eventide_core.service.compaction.run import CompactionResult, Ended
 
 _LOG = logging.getLogger(__name__)
+
+PAUSE_SECONDS = 60
+"""After an event that could not be sent: the client tries each one for ten seconds, and a fleet would miss its targets."""
 
 
 def run_compaction(
@@ -74,7 +79,20 @@ def _events(application: Application) -> "CompactionEvents | None":
 
 
 def _send(send: Callable[[], None]) -> None:
+    if time.monotonic() < _pause.until:
+        return
     try:
         send()
     except Exception as error:  # any error of the client: the compaction is what counts
-        _LOG.warning("an OpenLineage event was not sent: %s", sanitize(error))
+        _pause.until = time.monotonic() + PAUSE_SECONDS
+        _LOG.warning("an OpenLineage event was not sent, nor is any in the next minute: %s", sanitize(error))
+
+
+@dataclass(slots=True)
+class _Pause:
+    """No event is sent before this time of the monotonic clock."""
+
+    until: float = 0.0
+
+
+_pause = _Pause()

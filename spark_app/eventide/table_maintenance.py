@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from eventide_core.service.maintenance.clean import CleanResult
     from eventide_core.service.maintenance.metadata_rebuild import RebuiltMetadataTable
     from eventide_core.service.maintenance.sync import SyncResult
+    from eventide_core.service.repair.lost_settings import RecoveredSettings
     from eventide_core.service.repair.repair import RepairResult, UndoneRepair
     from eventide_core.table.metadata_table import MetadataTableStatus
 
@@ -89,6 +90,22 @@ class TableMaintenance:
         repairer = (self._application if engine is None else self._on(engine)).repairer
         run = repairer.apply if apply else repairer.plan
         return run(checks, is_deep=deep, progress=progress or NoProgress())
+
+    @staticmethod
+    def recover_settings(
+        uri: str,
+        settings: Mapping[str, str] | None = None,
+        options: Mapping[str, str] | None = None,
+        *,
+        apply: bool = False,
+    ) -> RecoveredSettings:
+        """What the files of a table tell of its lost `hoodie.properties`; with `apply`, writes the file.
+
+        `settings` are those that the files don't tell; an empty value stands for one that the table didn't have. `apply`
+        raises ConfigError if one is missing. Raises RefusedError if the table has its settings.
+        """
+        recovery = assemble(uri, options or {}).settings_recovery
+        return (recovery.apply if apply else recovery.plan)(settings or {})
 
     def undo_repair(self, instant: str | None = None) -> UndoneRepair:
         """Undoes the repair at that instant, or the latest one.

@@ -10,7 +10,10 @@ from typing import cast
 from xml.etree import ElementTree
 
 import pyarrow as pa
+import pytest
 
+from benchmarks.fleet.real_tables import Lags, Member, make, members, serve
+from benchmarks.fleet.simulation import Cron, RoundRobin
 from benchmarks.growth import Point, grow
 from benchmarks.peers import ONE_CORE, Place, contestant, peers_of
 from benchmarks.picture import Curve, picture
@@ -117,6 +120,28 @@ def test_a_life_is_measured_in_stretches(tmp_path: Path) -> None:
     assert (first.until, second.until) == (6, 12)
     assert 0 < first.calls < second.calls  # the tenth commit has a compaction
     assert second.files["outcomes"] == 1
+
+
+@pytest.mark.parametrize("policy", [None, RoundRobin, Cron])
+def test_a_fleet_of_real_tables_is_served_beside_its_writer(
+    policy: type[RoundRobin | Cron] | None, tmp_path: Path
+) -> None:
+    fleet = members(tmp_path, 2)
+    make(fleet)
+    found = serve(fleet, 2, policy)
+    assert found.rounds >= 1
+    assert found.troubles == 0
+    assert all(Table.open(one.path).freshness().cut_ms is not None for one in fleet[: found.rounds])
+
+
+def test_a_table_is_late_from_its_target_after_its_watermark_until_it_is_compacted(tmp_path: Path) -> None:
+    one = Member(tmp_path / "t", 30, 1)
+    lags = Lags([one], counted_from_ms=100, until_ms=200)
+    lags.took("t", 30, 140, watermark_ms=120)  # never compacted before
+    lags.took("t", 30, 180, watermark_ms=160)  # late from 150
+    lags.end()  # late from 190
+    assert lags.late_ms == {"t": 40 + 30 + 10}
+    assert lags.shares() == [pytest.approx(0.2)]
 
 
 _PARENT_THAT_IGNORES_ITS_CHILD = """

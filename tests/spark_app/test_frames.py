@@ -55,3 +55,18 @@ def test_what_has_no_arrow_stream_of_columns_is_refused(records: Any, tmp_path: 
 def test_a_path_opens_and_creates_a_table(tmp_path: Path) -> None:
     made = Table.create(tmp_path / "t", schema=rows(*_ROWS).schema, record_key="id")
     assert Table.open(tmp_path / "t").uri == made.uri == str(tmp_path / "t")
+
+
+def test_a_delete_by_condition_leaves_what_another_writer_made_later(tmp_path: Path) -> None:
+    """docs/guide/python.md: with the ordering column."""
+    table = make(tmp_path / "t", 9)
+    table.upsert(rows(*_ROWS))
+    doomed = table.snapshot().to_arrow(["id", "part", "ms"], filter="word <> 'one'")
+    table.upsert(rows(("k2", -1, "newer")))
+    table.delete(doomed)
+    assert {key: word for key, (_, word) in seen(table.snapshot().to_arrow()).items()} == {"k1": "one", "k2": "newer"}
+    table.compact(data_latency_seconds=0)
+    assert {key: word for key, (_, word) in seen(table.read_optimized().to_arrow()).items()} == {
+        "k1": "one",
+        "k2": "newer",
+    }

@@ -43,6 +43,11 @@ def received(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[dict[str, Any]]]:
         thread.join()
 
 
+@pytest.fixture(autouse=True)
+def _no_pause(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("eventide.lineage._pause.until", 0.0)
+
+
 def _table(path: Path) -> Table:
     table = make(path, 9)
     table.upsert(rows(("k0", -9, "base"), ("k1", -9, "base")))
@@ -136,14 +141,17 @@ def test_an_attempt_that_ends_early_says_why(
     assert "eventide_freshness" not in received[1]["outputs"][0].get("facets", {})
 
 
-def test_a_receiver_that_refuses_costs_a_warning_and_no_compaction(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+@pytest.mark.parametrize(("pause", "warnings"), [(60, 1), (0, 2)])
+def test_a_receiver_that_fails_costs_a_warning_and_no_compaction(
+    pause: int, warnings: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
+    """The client tries each event for seconds, so none is tried for a while after one that failed."""
     table = _table(tmp_path / "t")
+    monkeypatch.setattr("eventide.lineage.PAUSE_SECONDS", pause)
     monkeypatch.setenv("OPENLINEAGE__TRANSPORT__TYPE", "file")
     monkeypatch.setenv("OPENLINEAGE__TRANSPORT__LOG_FILE_PATH", str(tmp_path / "no" / "such" / "directory" / "events"))
     assert table.compact(before=LATER_MS).metrics["operations"] == 1
-    assert "an OpenLineage event was not sent" in caplog.text
+    assert caplog.text.count("an OpenLineage event was not sent") == warnings
 
 
 def test_a_client_that_cannot_start_costs_a_warning_and_no_compaction(

@@ -7,7 +7,7 @@ from typing import Final
 from eventide_core.errors import ConfigError
 from eventide_core.table.avro_names import names_in, refuse_invalid_names
 from eventide_core.table.key_format import TIME_PREFIX, KeyGenerator, PartitionKind
-from eventide_core.table.properties import table_checksum
+from eventide_core.table.properties import stored_properties, table_checksum
 from eventide_core.table.record_order import MergeRule
 from eventide_core.table.schema import field_names
 
@@ -121,7 +121,7 @@ class NewTable:
             kinds = self.partition_kinds
             texts = (f"{name}:{kinds[name]}" if kinds else name for name in self.partition_fields)
             pairs["hoodie.table.partition.fields"] = ",".join(texts)
-        return "".join(f"{key}={_escaped(value)}\n" for key, value in pairs.items())
+        return stored_properties(pairs)
 
     def _check_kinds(self) -> None:
         if self.version < 9:
@@ -172,10 +172,3 @@ class NewTable:
             "hoodie.record.merge.mode": self.merge_rule,
             "hoodie.table.multiple.base.file.formats.enable": "false",
         }
-
-
-def _escaped(text: str) -> str:
-    """A value in the form of Java's Properties: characters outside Latin-1 are UTF-16 escapes."""
-    units = text.replace("\\", "\\\\").replace("\n", "\\n").encode("utf-16-be")
-    codes = (int.from_bytes(units[place : place + 2], "big") for place in range(0, len(units), 2))
-    return "".join(chr(code) if code < 0x7F else f"\\u{code:04x}" for code in codes)

@@ -47,7 +47,10 @@ def settings_text(read_range: ReadRange, root: str) -> str:
         wrong = wrong or _wrong_checksum(path, properties)
     if wrong:
         raise NotAHudiTableError(f"{root}: {wrong}")
-    raise NotAHudiTableError(f"{root} is not a Hudi table: it has no {PROPERTIES_PATH}; check the path")
+    raise NotAHudiTableError(
+        f"{root} is not a Hudi table: it has no {PROPERTIES_PATH}; check the path; if the file is lost, `eventide repair` "
+        "makes it anew"
+    )
 
 
 def properties_bytes(read_range: ReadRange, path: str) -> bytes:
@@ -71,7 +74,7 @@ def _wrong_checksum(path: str, properties: Mapping[str, str]) -> str:
     return (
         f"{path} contains {said}, but the names of database and table result in "
         f"{table_checksum(properties)}: its writer stopped halfway, or someone changed it; Hudi doesn't "
-        "load such a table either; restore the whole file"
+        "load such a table either; restore the whole file, or let `eventide repair` make it anew"
     )
 
 
@@ -83,6 +86,11 @@ def names(properties: Mapping[str, str], key: str) -> tuple[str, ...]:
 def parse_properties(text: str) -> dict[str, str]:
     """The text of Java's `Properties.store` as a dictionary, without comments and with escapes resolved."""
     return dict(_parsed(text))
+
+
+def stored_properties(properties: Mapping[str, str]) -> str:
+    """The text that `parse_properties` reads."""
+    return "".join(f"{key}={_escaped(value)}\n" for key, value in properties.items())
 
 
 def with_settings(text: str, values: Mapping[str, str | None]) -> str:
@@ -111,6 +119,13 @@ def _parsed(text: str) -> Mapping[str, str]:
         key, value = parts.group("key", "value")
         properties[_unescaped(key.strip())] = _unescaped((value or "").strip())
     return properties
+
+
+def _escaped(text: str) -> str:
+    """A value in the form of Java's Properties: characters outside Latin-1 are UTF-16 escapes."""
+    units = text.replace("\\", "\\\\").replace("\n", "\\n").encode("utf-16-be")
+    codes = (int.from_bytes(units[place : place + 2], "big") for place in range(0, len(units), 2))
+    return "".join(chr(code) if code < 0x7F else f"\\u{code:04x}" for code in codes)
 
 
 def _unescaped(text: str) -> str:

@@ -1,11 +1,14 @@
 """`eventide repair`: mends what `verify` finds."""
 
+from contextlib import suppress
 from typing import Any
 
 import click
 
-from eventide.cli.settings import Settings, common_options
-from eventide_core.errors import counted
+from eventide import Table
+from eventide.cli.settings import Settings, common_options, pairs_of
+from eventide_core.errors import NotAHudiTableError, counted
+from eventide_core.service.repair.lost_settings import RecoveredSettings
 from eventide_core.service.repair.repair import RepairResult
 from eventide_core.table.repair import Repair, Unrepaired
 
@@ -17,22 +20,58 @@ DAMAGED = 1
 @click.argument("checks", nargs=-1, metavar="[CHECK]...")
 @click.option("--deep", is_flag=True, help="Also repairs what is found by reading every record.")
 @click.option("--apply", is_flag=True, help="Applies the repairs. Without it, only lists them.")
+@click.option(
+    "--setting",
+    "stated",
+    multiple=True,
+    metavar="KEY=VALUE",
+    help="Of a lost hoodie.properties, a setting that no other file tells; an empty value if there was none. Repeatable.",
+)
 @click.option("--undo", is_flag=True, help="Undoes the latest repair.")
 @common_options
 @click.pass_context
 def repair(
-    ctx: click.Context, settings: Settings, table: str, checks: tuple[str, ...], deep: bool, apply: bool, undo: bool
+    ctx: click.Context,
+    settings: Settings,
+    table: str,
+    checks: tuple[str, ...],
+    deep: bool,
+    apply: bool,
+    stated: tuple[str, ...],
+    undo: bool,
 ) -> None:
     """Repair what `verify` finds.
 
     Lists the repairs of TABLE, or with --apply makes them, under the table lock. CHECK limits them to the findings of
     these checks. Whatever a repair changes or removes is first copied to .hoodie/.backup, from where --undo takes it, as
-    long as no action has begun since. Run it again after an interruption. Exits with 1 while damage is left.
+    long as no action has begun since. If hoodie.properties and its backup are lost, makes it anew from the table's other
+    files, and asks for what they don't tell. Run it again after an interruption. Exits with 1 while damage is left.
     """
-    if undo and (apply or deep or checks):
+    if undo and (apply or deep or checks or stated):
         raise click.UsageError("--undo stands alone: it undoes the latest repair as a whole")
+    with suppress(NotAHudiTableError):
+        Table.open(table, settings.options)
+        if not stated:
+            _repair(ctx, settings, table, checks, is_deep=deep, is_applied=apply, is_undone=undo)
+            return
+    found = Table.recover_settings(table, pairs_of(stated, "--setting"), settings.options, apply=apply)
+    _say_recovered(settings, found)
+    if found.backup is None:
+        ctx.exit(DAMAGED)
+
+
+def _repair(
+    ctx: click.Context,
+    settings: Settings,
+    table: str,
+    checks: tuple[str, ...],
+    *,
+    is_deep: bool,
+    is_applied: bool,
+    is_undone: bool,
+) -> None:
     with settings.table(table) as opened:
-        if undo:
+        if is_undone:
             undone = opened.undo_repair()
             settings.console.result(
                 {"undone": undone.instant, "restored": list(undone.paths)},
@@ -41,15 +80,32 @@ def repair(
             )
             return
         with settings.console.progress() as progress:
-            done = opened.repair(*checks, deep=deep, apply=apply, progress=progress)
+            done = opened.repair(*checks, deep=is_deep, apply=is_applied, progress=progress)
     settings.console.result(
-        _json(done, is_applied=apply),
-        *(_repaired(one, is_applied=apply) for one in done.repairs),
+        _json(done, is_applied=is_applied),
+        *(_repaired(one, is_applied=is_applied) for one in done.repairs),
         *(_left(one) for one in done.unrepaired),
-        _sum(done, is_applied=apply),
+        _sum(done, is_applied=is_applied),
     )
     if not done.verification.ok:
         ctx.exit(DAMAGED)
+
+
+def _say_recovered(settings: Settings, found: RecoveredSettings) -> None:
+    known = {key: {"value": one.value, "evidence": one.evidence} for key, one in sorted(found.known.items())}
+    missing = dict(sorted(found.missing.items()))
+    if found.backup is not None:
+        end = "wrote hoodie.properties; run `eventide verify --deep`, and undo it with --undo if a setting is wrong"
+    elif missing:
+        end = "state the settings that no file tells with --setting KEY=VALUE; KEY= if the table had none"
+    else:
+        end = "every setting is known; run again with --apply to write hoodie.properties"
+    settings.console.result(
+        {"ok": found.backup is not None, "settings": known, "missing": missing, "backup": found.backup},
+        *(f"{key}={one['value']}    ({one['evidence']})" for key, one in known.items()),
+        *(f"not known: {key}, {hint}" for key, hint in missing.items()),
+        end,
+    )
 
 
 def _json(done: RepairResult, *, is_applied: bool) -> dict[str, Any]:

@@ -196,4 +196,4 @@ def _line(done: Round) -> str:
             f"watermark {watermark_text(fresh)}, cut {format_timestamp(fresh.cut_ms)}, "
             f"{counted(fresh.late_records, 'late record')}"
         )
-    return "; ".join(parts)
+    return "; ".join(parts) or "ended before its first step"

@@ -154,7 +154,7 @@ def common_options(verb: Callable[..., Any]) -> Callable[..., Any]:
         debug: bool,
         **words: Any,
     ) -> Any:
-        options = {**(_of_file(config) if config is not None else {}), **_of_words(option)}
+        options = {**(_of_file(config) if config is not None else {}), **pairs_of(option)}
         redaction = click.get_current_context().find_object(Redaction)
         if redaction is not None:
             redaction.add(options)
@@ -206,13 +206,14 @@ def _detailed(verb: Callable[..., Any], whole: str, of_partition: str, at_most: 
     return run
 
 
-def _of_words(words: Sequence[str]) -> dict[str, str]:
+def pairs_of(words: Sequence[str], option: str = "--option") -> dict[str, str]:
+    """The KEY=VALUE words of a repeatable option. Raises UsageError, naming `option`, for another form."""
     options: dict[str, str] = {}
     for number, word in enumerate(words, start=1):
         key, equals, value = word.partition("=")
         if not equals or not key.strip():
             # The argument itself may be a secret.
-            raise click.UsageError(f"--option number {number} does not have the form KEY=VALUE")
+            raise click.UsageError(f"{option} number {number} does not have the form KEY=VALUE")
         options[key.strip()] = value
     return options
 

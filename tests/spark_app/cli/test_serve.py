@@ -16,6 +16,8 @@ import pytest
 
 from eventide import Table
 from eventide.bootstrap import assemble
+from eventide.cli.serve import _line
+from eventide.table_service import Round
 from eventide.writer import incoming_records
 from eventide_core.config import DATA_LATENCY
 from eventide_core.ports import NoProgress
@@ -142,3 +144,7 @@ def test_sigterm_ends_a_service_that_waits(tmp_path: Path) -> None:
         assert json.loads(service.stdout.readline())["state"] == "compacted"
         service.send_signal(signal.SIGTERM)
         assert service.wait(60) == 0
+
+
+def test_a_round_that_ends_before_its_first_step_says_so() -> None:
+    assert _line(Round()) == "ended before its first step"

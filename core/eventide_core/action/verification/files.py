@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from eventide_core.action.verification.facts import TableFacts
 from eventide_core.action.verification.lost_completions import lost_completions
 from eventide_core.action.verification.result import Check, Finding, Observation, Remark, Unchecked
+from eventide_core.errors import counted
 from eventide_core.table.file_name import BaseFileName, LogFileName
 from eventide_core.table.file_system_view import DataFile
 from eventide_core.table.plans import CompactionPlan
@@ -53,7 +54,8 @@ def check_committed_files(facts: TableFacts) -> Iterator[Observation]:
         yield Unchecked("the file slices are not known")
         return
     for path, (time, _) in sorted(facts.missing.items()):
-        yield Finding(path, f"is missing: the commit {time} wrote it, and its file slice is still in use", _RESTORE)
+        problem = f"is missing: the commit {time} wrote it, and its file slice is still in use"
+        yield Finding(path, f"{problem}; {_lost_with(facts, path)}", _RESTORE)
     for path, (time, _) in sorted(facts.missing_history.items()):
         problem = f"is missing: the commit {time} wrote it, and no clean has removed it"
         yield Finding(path, problem, _RESTORE_HISTORY)
@@ -68,6 +70,18 @@ def check_committed_files(facts: TableFacts) -> Iterator[Observation]:
         is_shared = LogFileName.parse(file.name) is not None and not facts.slices_by_completion_time
         if file.size < wanted or (file.size > wanted and not is_shared):
             yield Finding(file.path, f"has {file.size} bytes, but {wanted} by the commit {stats[-1][0]}", _RESTORE)
+
+
+def _lost_with(facts: TableFacts, path: str) -> str:
+    """Which records were in a lost file, as the commits that wrote it tell."""
+    stats = facts.committed.get(path, ())
+    times = ", ".join(sorted({time for time, _ in stats}))
+    if BaseFileName.parse(path.rpartition("/")[2]) is not None:
+        rows = max((stat.num_writes for _, stat in stats), default=0)
+        return f"lost with it: {counted(rows, 'record')}, the whole slice as of {times}, of that commit and of earlier ones"
+    records = counted(sum(stat.num_writes for _, stat in stats), "record")
+    deletes = counted(sum(stat.num_deletes for _, stat in stats), "delete")
+    return f"lost with it: {records} and {deletes} of {times}"
 
 
 def check_savepoints(facts: TableFacts) -> Iterator[Observation]:

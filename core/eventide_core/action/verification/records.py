@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from eventide_core.action.verification.facts import RecordFacts, TableFacts
 from eventide_core.action.verification.lost_completions import lost_completions
 from eventide_core.action.verification.result import Check, Finding, Observation, Remark, Unchecked
-from eventide_core.errors import counted, format_timestamp
+from eventide_core.errors import format_timestamp
 from eventide_core.table.commit_metadata import LOG_COMPACT
 from eventide_core.table.content_audit import RepeatedKey, StrayKeys
 from eventide_core.table.file_name import path_in
@@ -27,9 +27,6 @@ def check_readability(facts: TableFacts) -> Iterator[Observation]:
         unreadable.update(audit.unreadable)
     for path, why in sorted(unreadable.items()):
         yield Finding(path, why, _RESTORE)
-    left_out = len(facts.latest_slices) - len(facts.whole_slices)
-    if left_out:
-        yield Remark(f"skipped {counted(left_out, 'file slice')} with missing or damaged files")
 
 
 def check_checksums(facts: TableFacts) -> Iterator[Observation]:
@@ -183,6 +180,7 @@ READABLE = Check(
     "a bit flips on disk: a merge fails, or a value is wrong",
     check_readability,
     is_deep=True,
+    is_of_slices=True,
 )
 CHECKSUMS = Check(
     "checksums",
@@ -199,6 +197,7 @@ RECORD_COUNTS = Check(
     "the count in a block's header changes: readers stop before its last records",
     check_record_counts,
     is_deep=True,
+    is_of_slices=True,
 )
 VERSIONS = Check(
     "record-versions",
@@ -207,6 +206,7 @@ VERSIONS = Check(
     ("a key is no longer in the base file, but in a left-over: an index of base files writes it to a new file group"),
     check_versions,
     is_deep=True,
+    is_of_slices=True,
 )
 INDEXES = Check(
     "key-indexes",
@@ -215,6 +215,7 @@ INDEXES = Check(
     "a writer doesn't find a key by the filter, and writes it again elsewhere",
     check_indexes,
     is_deep=True,
+    is_of_slices=True,
 )
 READ_OPTIMIZED = Check(
     "read-optimized",
@@ -223,6 +224,7 @@ READ_OPTIMIZED = Check(
     "a late record is in a log file, and the watermark was not lowered",
     check_read_optimized,
     is_deep=True,
+    is_of_slices=True,
 )
 EVENT_TIMES = Check(
     "event-times",
@@ -231,6 +233,7 @@ EVENT_TIMES = Check(
     "write stats omit nulls and some texts: a log file with a record before T is left over",
     check_event_times,
     is_deep=True,
+    is_of_slices=True,
 )
 COMPACTED_ROWS = Check(
     "compacted-rows",

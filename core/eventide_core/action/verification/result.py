@@ -1,7 +1,10 @@
 """The result of a verification: for each named check, whether it passed and what it found.
 
 A check is a value: the invariant it stands for, the counterexample it stands against, and a function from facts to what it
-says. What it says are findings (damage), remarks (harmless, or what it had to leave out), or why it could not look at all.
+says. What it says are findings (damage), remarks (harmless), or why it could not look at all, or not at everything.
+
+There are three outcomes: a check failed if it found damage. Otherwise, it is not checked if it had to leave out anything
+that it could be wrong about. Only then has it passed.
 """
 
 from collections.abc import Callable, Iterable
@@ -9,6 +12,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from eventide_core.action.verification.facts import TableFacts
+from eventide_core.errors import counted
 
 
 class Status(StrEnum):
@@ -35,7 +39,7 @@ class Remark:
 
 @dataclass(frozen=True, slots=True)
 class Unchecked:
-    """Why a check did not run."""
+    """Why a check did not run, or what it had to leave out."""
 
     reason: str
 
@@ -45,7 +49,10 @@ Observation = Finding | Remark | Unchecked
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """A named invariant. `against` is the counterexample; `is_deep`: it reads records."""
+    """A named invariant. `against` is the counterexample.
+
+    `is_deep`: it reads records; `is_of_slices`: those of the latest slices.
+    """
 
     name: str
     invariant: str
@@ -53,11 +60,12 @@ class Check:
     against: str
     observe: Callable[[TableFacts], Iterable[Observation]]
     is_deep: bool = False
+    is_of_slices: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class CheckResult:
-    """The result of one check. `remarks` also state why it did not run."""
+    """The result of one check. `remarks` also state why it did not run, or what it left out."""
 
     name: str
     invariant: str
@@ -89,14 +97,19 @@ class Verification:
 
     def __repr__(self) -> str:
         failed = f", failed: {', '.join(check.name for check in self.failed)}" if self.failed else ""
-        return f"<Verification {'ok' if self.ok else 'not ok'}: {len(self.checks)} checks{failed}>"
+        unchecked = f", {len(self.not_checked)} not checked" if self.not_checked else ""
+        return f"<Verification {'ok' if self.ok else 'not ok'}: {len(self.checks)} checks{failed}{unchecked}>"
 
 
 def result_of(check: Check, facts: TableFacts) -> CheckResult:
     """The check's result for these facts."""
     if check.is_deep and facts.records is None:
         return _answer(check, (Unchecked("records were not read: use --deep"),))
-    return _answer(check, tuple(check.observe(facts)))
+    left_out = len(facts.latest_slices) - len(facts.whole_slices) if check.is_of_slices else 0
+    unchecked = (
+        (Unchecked(f"left out {counted(left_out, 'file slice')} with missing or damaged files"),) if left_out else ()
+    )
+    return _answer(check, (*check.observe(facts), *unchecked))
 
 
 def _answer(check: Check, said: tuple[Observation, ...]) -> CheckResult:

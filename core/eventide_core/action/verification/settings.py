@@ -100,4 +100,5 @@ RECORD_KEYS = Check(
     "someone edits the record key: an upsert inserts its rows again",
     check_record_keys,
     is_deep=True,
+    is_of_slices=True,
 )

@@ -79,6 +79,11 @@ class RepairBackup:
         return self._has(_UNDONE)
 
     @property
+    def changes_settings(self) -> bool:
+        """Whether the repair changes hoodie.properties."""
+        return self._has(_PLAN) and any(item["path"] == PROPERTIES_PATH for item in self._document()["changes"])
+
+    @property
     def reruns(self) -> tuple[str, ...]:
         """The compactions that the repair runs again."""
         return tuple(self._document()["reruns"]) if self._has(_PLAN) else ()
@@ -240,6 +245,12 @@ class RepairBackup:
 
     def _put(self, name: str, data: bytes) -> None:
         self.storage.put(f"{self.directory}/{name}", data)
+
+
+def backups_of(storage: Storage) -> list[RepairBackup]:
+    """The backups of the table's repairs, oldest first."""
+    names = sorted(e.path.rpartition("/")[2] for e in storage.list(BACKUP_DIRECTORY) if e.is_directory)
+    return [RepairBackup(storage, name) for name in names]
 
 
 def _fingerprint_of(pieces: Iterable[bytes]) -> Fingerprint:

@@ -28,7 +28,7 @@ from eventide_core.ports import Clock, ContentAudit, Lease, Progress, TableLock
 from eventide_core.service.compaction.run import CompactionRunner
 from eventide_core.service.facts.planning import instant_beyond
 from eventide_core.service.maintenance.metadata_rebuild import MetadataRebuilder
-from eventide_core.service.repair.backup import RepairBackup
+from eventide_core.service.repair.backup import RepairBackup, backups_of
 from eventide_core.service.state.outcome import instants_with_outcome
 from eventide_core.service.state.table_files import TableFiles
 from eventide_core.service.verification.verify import Verifier
@@ -191,9 +191,7 @@ class Repairer:
                 yield backup.instant
 
     def _backups(self) -> list[RepairBackup]:
-        storage = self.files.storage
-        names = sorted(e.path.rpartition("/")[2] for e in storage.list(BACKUP_DIRECTORY) if e.is_directory)
-        return [RepairBackup(storage, name) for name in names]
+        return backups_of(self.files.storage)
 
     def _unused_instant(self) -> str:
         config = self.files.config()

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TypeVar
 
+import pyarrow.parquet as pq
 import pytest
 
 from eventide import Table
@@ -160,6 +161,38 @@ def test_json_describes_each_check(tmp_path: Path) -> None:
     assert {check["status"] for check in document["checks"]} == {"passed", "not checked"}
     names = [check["name"] for check in document["checks"]]
     assert len(set(names)) == len(names)
+
+
+@pytest.mark.parametrize("name", ["v6_no_deletes", "v9_no_deletes"])
+def test_a_lost_file_is_told_with_its_records_and_commits(name: str, tmp_path: Path) -> None:
+    path = golden.unpack(name, tmp_path)
+    table = Table.open(path)
+    rows = set(table.snapshot().to_arrow()["_hoodie_commit_time"].to_pylist())
+    lost = [p for p in path.rglob("*.parquet") if ".hoodie" not in p.parts]
+    counts = {str(p.relative_to(path)): pq.read_metadata(p).num_rows for p in lost}
+    lost += [p for p in path.rglob(".*.log.*[0-9]") if ".hoodie" not in p.parts]
+    for file in lost:
+        file.unlink()
+    findings = next(c["findings"] for c in run("verify", path, "--output", "json").document["checks"] if c["findings"])
+    told = {one["path"]: one["problem"].partition("lost with it: ")[2] for one in findings}
+    for file in told:
+        if file in counts:
+            assert told[file].startswith(f"{counts[file]} record")
+    assert {time for time in rows if any(time in text for text in told.values())} == rows
+
+
+def test_what_a_deep_check_had_to_leave_out_is_not_passed(tmp_path: Path) -> None:
+    path = golden.unpack("v9_no_deletes", tmp_path)
+    whole = run_json("verify", path, "--deep")
+    assert "record-versions" not in whole["not_checked"]
+    max(p for p in path.rglob(".*.log.*") if ".hoodie" not in p.parts).unlink()
+    found = run("verify", path, "--deep", "--output", "json").document
+    of_slices = {"records-readable", "record-counts", "record-versions", "key-indexes", "event-times", "record-keys"}
+    statuses = {check["name"]: check["status"] for check in found["checks"]}
+    assert {name: statuses[name] for name in of_slices} == dict.fromkeys(of_slices, "not checked")
+    assert of_slices <= set(found["not_checked"])
+    (reason,) = next(check["remarks"] for check in found["checks"] if check["name"] == "key-indexes")
+    assert reason == "left out 1 file slice with missing or damaged files"
 
 
 def test_a_path_without_a_table_is_an_error_and_no_finding(tmp_path: Path) -> None:

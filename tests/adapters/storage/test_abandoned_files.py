@@ -1,0 +1,24 @@
+"""A file that a killed process left half-written below `.hoodie/.eventide_temp` goes with the next clean after a day."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+
+from eventide import Table
+from eventide_adapters.storage.local import TEMPORARY
+from eventide_adapters.storage.local_names import ABANDONED_AFTER_SECONDS
+from support import golden
+
+
+def test_a_clean_removes_what_a_dead_writer_left_and_spares_what_may_be_being_written(tmp_path: Path) -> None:
+    path = golden.unpack("v9_no_deletes", tmp_path)
+    temporary = path / TEMPORARY
+    temporary.mkdir()
+    (temporary / "dead").write_bytes(b"half")
+    (temporary / "alive").write_bytes(b"half")
+    old = time.time() - ABANDONED_AFTER_SECONDS - 60
+    os.utime(temporary / "dead", (old, old))
+    Table.open(path).clean()
+    assert [file.name for file in temporary.iterdir()] == ["alive"]

@@ -1,0 +1,111 @@
+"""`eventide repair` where `hoodie.properties` and its backup are lost, on tables that real Hudi wrote."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from eventide import Table
+from eventide_core.errors import ConfigError, NotAHudiTableError, RefusedError
+from support import golden
+from support.command_line import content_of, run
+from support.lost_settings import answers_of, lose_settings
+from support.thresholds import dividing_plan
+
+TABLES = [
+    "v6_mdt",
+    "v6_encoded",
+    "v6_log_only",
+    "v8_event_bucket",
+    "v9_mdt",
+    "v9_copy_on_write",
+    "v9_archived",
+    "v9_120_event",
+]
+
+
+def words(settings: dict[str, str]) -> list[str]:
+    return [word for key, value in settings.items() for word in ("--setting", f"{key}={value}")]
+
+
+def _rows(path: Path) -> list[dict[str, Any]]:
+    return sorted(Table.open(path).snapshot().to_arrow().to_pylist(), key=repr)
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_lost_settings_are_made_anew_from_the_files_and_what_the_user_states(name: str, tmp_path: Path) -> None:
+    path = golden.unpack(name, tmp_path)
+    before = _rows(path)
+    settings = lose_settings(path)
+    damaged = content_of(path)
+
+    listed = run("repair", path, "--output", "json")
+    assert listed.exit_code == 1, listed.stderr
+    known, missing = listed.document["settings"], listed.document["missing"]
+    assert {key: one["value"] for key, one in known.items() if settings.get(key, "") != one["value"]} == {}
+    assert missing.keys() >= {"hoodie.table.recordkey.fields", "hoodie.table.timeline.timezone"}
+    refused = run("repair", path, "--apply")
+    assert refused.exit_code == 2
+    assert "no file tells" in refused.stderr
+    assert content_of(path) == damaged
+
+    answers = answers_of(settings, missing)
+    while (again := run("repair", path, *words(answers), "--output", "json").document)[
+        "missing"
+    ]:  # some depend on others
+        answers |= answers_of(settings, again["missing"])
+    assert content_of(path) == damaged
+    applied = run("repair", path, *words(answers), "--apply")
+    assert applied.exit_code == 0, applied.stderr
+    assert _rows(path) == before
+    assert run("verify", path, "--deep").exit_code == 0
+
+    refused = run("repair", path, *words(answers), "--apply")
+    assert refused.exit_code == RefusedError.exit_code
+    assert "only a lost one is made anew" in refused.stderr
+    assert run("repair", path, "--undo").exit_code == 0
+    with pytest.raises(NotAHudiTableError):
+        Table.open(path)
+
+
+def test_commits_of_eventide_tell_the_key_and_ordering_fields(tmp_path: Path) -> None:
+    path = golden.unpack("v9_mdt", tmp_path)
+    table = Table.open(path)
+    table.compact(dividing_plan(table, "event_ts", "copy"))
+    settings = lose_settings(path)
+    found = Table.recover_settings(str(path))
+    for key in ("hoodie.table.recordkey.fields", "hoodie.table.partition.fields", "hoodie.table.ordering.fields"):
+        assert found.known[key].value == settings[key]
+        assert found.known[key].evidence.startswith(".hoodie/timeline/")
+    assert found.known["hoodie.datasource.write.hive_style_partitioning"].value == "true"
+    with pytest.raises(
+        ConfigError, match=r"ordering\.fields=id contradicts \.hoodie/timeline/.*, which has 'event_ts'"
+    ):
+        Table.recover_settings(str(path), {"hoodie.table.ordering.fields": "id"})
+
+
+def test_a_stated_field_has_to_be_a_column(tmp_path: Path) -> None:
+    path = golden.unpack("v6_mdt", tmp_path)
+    lose_settings(path)
+    with pytest.raises(ConfigError, match=r"recordkey\.fields=key: the table has no column key; it has id, "):
+        Table.recover_settings(str(path), {"hoodie.table.recordkey.fields": "key"})
+
+
+def test_a_directory_without_a_timeline_is_no_table(tmp_path: Path) -> None:
+    assert "is not a Hudi table" in run("repair", tmp_path).stderr
+
+
+def test_an_interrupted_recovery_is_completed_by_the_next(tmp_path: Path) -> None:
+    path = golden.unpack("v9_mdt", tmp_path)
+    settings = lose_settings(path)
+    stated = answers_of(settings, Table.recover_settings(str(path)).missing)
+    done = Table.recover_settings(str(path), stated, apply=True)
+    file = path / ".hoodie" / "hoodie.properties"
+    written = file.read_bytes()
+    file.unlink()
+    (path / ".hoodie" / ".backup" / str(done.backup) / "applied").unlink()
+    again = run("repair", path, "--apply")  # what was stated before holds
+    assert again.exit_code == 0, again.stderr
+    assert file.read_bytes() == written
