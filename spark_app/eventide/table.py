@@ -10,6 +10,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from eventide.bootstrap import Application, assemble
+from eventide.engine_local import LocalEngine
 from eventide.formatting import sanitize
 from eventide.table_maintenance import TableMaintenance, task_engine
 from eventide.table_queries import TableQueries
@@ -342,8 +343,12 @@ class Table(TableQueries, TableTags, TableMaintenance):
     def _write(self, operation: WriteOperation, records: Any, progress: Progress | None) -> WriteResult:
         from eventide.writer import incoming_records
 
-        incoming = incoming_records(self._application, operation, records)
-        return self._application.append.write(operation, incoming, progress or NoProgress())
+        application = self._application
+        session = getattr(records, "sparkSession", None)
+        if session is not None and isinstance(application.engine, LocalEngine):
+            application = self._on(session)  # what the indexes need is read where the rows are, not by the driver
+        incoming = incoming_records(application, operation, records)
+        return application.append.write(operation, incoming, progress or NoProgress())
 
 
 def _schedule(application: Application, request: CompactionRequest, *, is_for_later: bool) -> Plan:

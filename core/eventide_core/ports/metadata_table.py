@@ -179,8 +179,10 @@ class MetadataTable(Protocol):
         """The record index over the whole table; None if there is none, or if it lacks one of `instants`."""
         ...
 
-    def read_ahead(self, changes: FileChanges) -> FileAnswers:
+    def read_ahead(self, instant: str, changes: FileChanges) -> FileAnswers:
         """What `prepare` will have to know of the content of the added files, read by tasks of the engine.
+
+        It includes what is made of that content and takes long, so that `prepare` under the lock does not.
 
         It takes no lock. Raises what `prepare` does.
         """

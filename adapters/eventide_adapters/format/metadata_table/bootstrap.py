@@ -26,7 +26,6 @@ from functools import cached_property
 from importlib import resources
 from typing import Any, Final
 
-import numpy as np
 import pyarrow as pa
 
 from eventide_adapters.format.log_file.delete_block import encode_delete_block
@@ -49,6 +48,7 @@ from eventide_adapters.format.metadata_table.records import (
     bloom_filter_value,
     encode_value,
     file_group_number,
+    file_group_numbers,
     files_key,
     files_value,
     record_index_value,
@@ -202,8 +202,7 @@ class MetadataTableBootstrap:
         for found, keys in zip(self.new.rows.slices, answers, strict=True):
             instant_ms = epoch_ms(_instant_of(found), is_utc=self.new.has_utc_instants)
             value = record_index_value(found.partition, found.file_id, instant_ms)
-            numbers = np.fromiter((file_group_number(key, count) for key in keys.to_pylist()), np.int32, len(keys))
-            slices.append((keys, numbers, encode_value(value, self._schema)))
+            slices.append((keys, file_group_numbers(keys, count), encode_value(value, self._schema)))
         for number in range(count):
             yield sorted(
                 (key.encode(), value)

@@ -6,9 +6,9 @@ lock was taken is also valid under the lock, if exactly the same question is ask
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Hashable, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -22,6 +22,9 @@ from eventide_adapters.format.metadata_table.column_ranges import base_columns, 
 from eventide_core.ports import Engine, FileAnswers, Storage
 from eventide_core.table.record_shape import RecordShape
 from eventide_core.table.slice_read import BlockFilter, SliceRead
+
+T = TypeVar("T")
+R = TypeVar("R")
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +140,7 @@ class FileContents:
 
     storage: Storage
     engine: Engine | None = None
-    known: dict[Question, Any] = field(default_factory=dict[Question, Any])
+    known: dict[Any, Any] = field(default_factory=dict[Any, Any])
 
     @classmethod
     def beginning_with(cls, storage: Storage, engine: Engine | None, known: FileAnswers) -> FileContents:
@@ -149,6 +152,19 @@ class FileContents:
         answering = Answering(self.storage)
         answers = map(answering, new) if self.engine is None else self.engine.map(answering, new)
         self.known.update(zip(new, answers, strict=True))
+
+    def derive(
+        self, name: Hashable, function: Callable[[T], R], items: Callable[[], Sequence[T]], *, by_tasks: bool
+    ) -> Sequence[R]:
+        """What a function makes of each item, here or by tasks of the engine.
+
+        `name` stands for all that the items depend on: what was derived under the same name is known.
+        """
+        if name not in self.known:
+            engine = self.engine if by_tasks else None
+            self.known[name] = [*map(function, items())] if engine is None else engine.map(function, items())
+        found: Sequence[R] = self.known[name]
+        return found
 
     def __getitem__(self, question: Question) -> Any:
         if question not in self.known:

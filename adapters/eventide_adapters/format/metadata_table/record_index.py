@@ -10,18 +10,30 @@ records and in deletes. After the write has completed:
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Final
 
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from eventide_adapters.format.metadata_table.file_contents import FileContents, KeysOfSlice
+from eventide_adapters.format.metadata_table.log_content import LogForm
 from eventide_adapters.format.metadata_table.reader import MetadataTableReader
-from eventide_adapters.format.metadata_table.records import RECORD_INDEX, Value, record_index_value
+from eventide_adapters.format.metadata_table.records import (
+    RECORD_INDEX,
+    Value,
+    encode_value,
+    file_group_numbers,
+    record_index_value,
+)
 from eventide_core.errors import UnsupportedTableError
 from eventide_core.ports import FileChanges
 from eventide_core.table.table_path import METADATA_DIRECTORY
 
 _GLOBAL_FILE_ID: Final = re.compile(r"record-index-\d+-\d+")
+ENCODED_HERE: Final = 50_000  # so many keys are encoded sooner than a job of Spark starts and ends
 
 
 def check_record_index(reader: MetadataTableReader) -> None:
@@ -46,22 +58,66 @@ def key_questions(changes: FileChanges) -> list[KeysOfSlice]:
     return [KeysOfSlice(found, frozenset(added), written.shape) for found, added in pairs]
 
 
-def record_index_changes(
-    reader: MetadataTableReader, instant: str, changes: FileChanges, contents: FileContents
-) -> Iterator[tuple[str, Value | None]]:
-    """Keys with their file groups; None for removed keys."""
-    gone: set[str] = set()
-    living: set[str] = set()
-    instant_ms = epoch_ms(instant, is_utc=reader.has_utc_instants)
-    for question in key_questions(changes):
-        found = question.found
-        changed, keys = contents[question]
-        value = record_index_value(found.partition, found.file_id, instant_ms)
-        texts: list[Any] = keys.to_pylist()
-        yield from ((key, value) for key in texts)
-        living.update(texts)
-        gone.update(changed.to_pylist())
-    yield from ((key, None) for key in sorted(gone - living))
+def record_index_logs(
+    instant: str,
+    changes: FileChanges,
+    contents: FileContents,
+    forms: Sequence[LogForm],
+    *,
+    is_utc: bool,
+) -> Sequence[tuple[int, bytes]]:
+    """The number of records and the content of the log file of each file group, in the order of `forms`.
+
+    Tasks of the engine encode them if there are many, and a second call with the same arguments encodes nothing.
+    """
+    questions = key_questions(changes)
+
+    def groups() -> list[GroupRecords]:
+        return _groups(questions, contents, forms, epoch_ms(instant, is_utc=is_utc))
+
+    rows = sum(len(contents[question][0]) for question in questions)
+    name = (RECORD_INDEX, instant, tuple(forms), tuple(questions))
+    return contents.derive(name, GroupRecords.encoded, groups, by_tasks=rows > ENCODED_HERE)
+
+
+@dataclass(frozen=True, slots=True)
+class GroupRecords:
+    """The records of a write in one file group: keys as Arrow arrays, each with the value that its keys share."""
+
+    form: LogForm
+    living: tuple[tuple[Any, Value], ...]
+    removed: tuple[str, ...]
+
+    def encoded(self) -> tuple[int, bytes]:
+        """The number of records, and the content of a log file."""
+        values: dict[bytes, bytes] = {}
+        for keys, value in self.living:
+            values.update(dict.fromkeys(keys.cast(pa.binary()).to_pylist(), encode_value(value, self.form.schema)))
+        return len(values) + len(self.removed), self.form.encode(sorted(values.items()), self.removed)
+
+
+def _groups(
+    questions: Sequence[KeysOfSlice], contents: FileContents, forms: Sequence[LogForm], instant_ms: int
+) -> list[GroupRecords]:
+    none: Any = pa.array([], pa.string())
+    answers = [contents[question] for question in questions]
+    changed: Any = pa.concat_arrays([none, *(changed for changed, _ in answers)])
+    living: Any = pa.concat_arrays([none, *(keys for _, keys in answers)])
+    removed = pc.unique(changed.filter(pc.invert(pc.is_in(changed, value_set=living))))
+    removed = removed.take(pc.sort_indices(removed))
+    removed_to = file_group_numbers(removed, len(forms))
+    slices: list[tuple[Any, Any, Value]] = []
+    for question, (_, keys) in zip(questions, answers, strict=True):
+        value = record_index_value(question.found.partition, question.found.file_id, instant_ms)
+        slices.append((keys, file_group_numbers(keys, len(forms)), value))
+    return [
+        GroupRecords(
+            form,
+            tuple((keys.filter(pa.array(numbers == number)), value) for keys, numbers, value in slices),
+            tuple(removed.filter(pa.array(removed_to == number)).to_pylist()),
+        )
+        for number, form in enumerate(forms)
+    ]
 
 
 def epoch_ms(instant: str, *, is_utc: bool) -> int:

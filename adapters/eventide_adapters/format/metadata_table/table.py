@@ -118,12 +118,12 @@ class HudiMetadataTable:
         """The committed files of each partition with their sizes, even if the metadata table lacks later commits."""
         return _read_files(_reader(self.storage))
 
-    def read_ahead(self, changes: FileChanges) -> FileAnswers:
+    def read_ahead(self, instant: str, changes: FileChanges) -> FileAnswers:
         from eventide_adapters.format.metadata_table.file_contents import FileContents
         from eventide_adapters.format.metadata_table.update import read_ahead
 
         contents = FileContents(self.storage, self.engine)
-        read_ahead(self._checked(changes.rows), changes, contents)
+        read_ahead(self._checked(changes.rows), instant, changes, contents)
         return contents.known
 
     def prepare(self, instant: str, changes: FileChanges, known: FileAnswers = MappingProxyType({})) -> MetadataUpdate:

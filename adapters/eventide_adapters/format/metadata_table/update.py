@@ -24,16 +24,14 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-import pyarrow as pa
-
-from eventide_adapters.format.log_file.delete_block import encode_delete_block
 from eventide_adapters.format.metadata_table import records as names
 from eventide_adapters.format.metadata_table.expression_index import ExpressionIndex
 from eventide_adapters.format.metadata_table.file_contents import FileContents, FilterOfBase, Question
-from eventide_adapters.format.metadata_table.hfile_writer import HFileStyle, encode_hfile
+from eventide_adapters.format.metadata_table.hfile_writer import HFileStyle
 from eventide_adapters.format.metadata_table.index_definitions import drop_indexes, index_definition
+from eventide_adapters.format.metadata_table.log_content import LogForm
 from eventide_adapters.format.metadata_table.reader import MetadataTableReader
-from eventide_adapters.format.metadata_table.record_index import key_questions, record_index_changes
+from eventide_adapters.format.metadata_table.record_index import key_questions, record_index_logs
 from eventide_adapters.format.metadata_table.records import (
     ALL_PARTITIONS_KEY,
     BLOOM_FILTERS,
@@ -63,7 +61,6 @@ from eventide_core.table.commit_metadata import CommitMetadata, WriteStat
 from eventide_core.table.file_name import BaseFileName, LogFileName
 from eventide_core.table.file_slice import FileSlice
 from eventide_core.table.instant import Action, Instant, State, instant_epoch_ms, instant_time
-from eventide_core.table.log_block import BlockType, HeaderKey, encode_block
 from eventide_core.table.metadata_table import REBUILD_CURE
 from eventide_core.table.table_path import METADATA_DIRECTORY
 
@@ -110,7 +107,7 @@ class HudiMetadataUpdate:
         known = reader.timeline.find(instant)
         if known is not None and known.is_completed:
             return cls(reader, instant, None, {})
-        read_ahead(reader, changes, contents)
+        read_ahead(reader, instant, changes, contents)
         records: dict[str, Records] = {FILES: _files_records(changes)}
         if COLUMN_STATS in reader.partitions:
             if changes.written is None:
@@ -123,8 +120,6 @@ class HudiMetadataUpdate:
                 records[COLUMN_STATS] = list(statistics.column_stats())
                 if PARTITION_STATS in reader.partitions:
                     records[PARTITION_STATS] = list(statistics.partition_stats())
-        if RECORD_INDEX in reader.partitions:
-            records[RECORD_INDEX] = list(record_index_changes(reader, instant, changes, contents))
         if BLOOM_FILTERS in reader.partitions:
             records[BLOOM_FILTERS] = _bloom_filters(instant, changes, contents)
         by_value = {partition: _by_value(reader, partition, changes, contents) for partition in reader.partitions}
@@ -140,6 +135,7 @@ class HudiMetadataUpdate:
         logs: list[_Log] = []
         for partition, found in records.items():
             logs += _logs(reader, instant, partition, found)
+        logs += _record_index_logs(reader, instant, changes, contents)
         return cls(reader, instant, tuple(logs), _extra_metadata(reader), tuple(dropped))
 
     def write(self, completion_time: str) -> None:
@@ -196,8 +192,8 @@ class HudiMetadataUpdate:
         return HudiMetadataCodec().encode_commit(CommitMetadata(by_partition, extra, _OPERATION), self.reader.version)
 
 
-def read_ahead(reader: MetadataTableReader, changes: FileChanges, contents: FileContents) -> None:
-    """Reads all files of an action at once, through `contents`.
+def read_ahead(reader: MetadataTableReader, instant: str, changes: FileChanges, contents: FileContents) -> None:
+    """Reads all files of an action at once, through `contents`, and encodes what is made of many keys.
 
     Raises UnsupportedTableError for column statistics of an unknown form.
     """
@@ -215,6 +211,7 @@ def read_ahead(reader: MetadataTableReader, changes: FileChanges, contents: File
             index = SecondaryIndex(index_definition(reader.storage, partition))
             questions += index.questions(changes) if index.is_followed(changes.written) else ()
     contents.ask(questions)
+    _record_index_logs(reader, instant, changes, contents)
 
 
 def _bases(changes: FileChanges) -> list[AddedFile]:
@@ -251,35 +248,49 @@ def _placing(reader: MetadataTableReader, partition: str) -> Callable[[str], str
 
 
 def _logs(reader: MetadataTableReader, instant: str, partition: str, records: Records) -> list[_Log]:
-    slices = reader.slices(partition)
-    if not slices:
-        raise UnsupportedTableError(
-            f"{METADATA_DIRECTORY}/{partition} has no files, although the table names it; {REBUILD_CURE}"
-        )
+    slices = _slices(reader, partition)
     placing = _placing(reader, partition)
     of_group: dict[int, Records] = {}
     for key, value in records:
         of_group.setdefault(file_group_number(placing(key), len(slices)), []).append((key, value))
     logs: list[_Log] = []
     for number in sorted(of_group):
-        data = _encoded(reader, slices[number], instant, of_group[number])
-        logs.append(_Log(slices[number], _log_name(reader, slices[number], instant), len(of_group[number]), data))
+        form = _form(reader, slices[number], instant)
+        found = of_group[number]
+        entries = sorted((key.encode(), encode_value(value, form.schema)) for key, value in found if value is not None)
+        data = form.encode(entries, [key for key, value in found if value is None])
+        logs.append(_Log(slices[number], _log_name(reader, slices[number], instant), len(found), data))
     return logs
 
 
-def _encoded(reader: MetadataTableReader, file_slice: FileSlice, instant: str, records: Records) -> bytes:
-    schema = _schema(reader, file_slice)
+def _record_index_logs(
+    reader: MetadataTableReader, instant: str, changes: FileChanges, contents: FileContents
+) -> list[_Log]:
+    if RECORD_INDEX not in reader.partitions or changes.written is None:
+        return []
+    slices = _slices(reader, RECORD_INDEX)
+    forms = [_form(reader, found, instant) for found in slices]
+    encoded = record_index_logs(instant, changes, contents, forms, is_utc=reader.has_utc_instants)
+    return [
+        _Log(found, _log_name(reader, found, instant), count, data)
+        for found, (count, data) in zip(slices, encoded, strict=True)
+        if count
+    ]
+
+
+def _slices(reader: MetadataTableReader, partition: str) -> tuple[FileSlice, ...]:
+    slices = reader.slices(partition)
+    if not slices:
+        raise UnsupportedTableError(
+            f"{METADATA_DIRECTORY}/{partition} has no files, although the table names it; {REBUILD_CURE}"
+        )
+    return slices
+
+
+def _form(reader: MetadataTableReader, file_slice: FileSlice, instant: str) -> LogForm:
     style = HFileStyle.NATIVE if reader.slices_by_completion_time else HFileStyle.HBASE
-    entries = sorted((key.encode(), encode_value(value, schema)) for key, value in records if value is not None)
-    deleted = [key for key, value in records if value is None]
-    header = {HeaderKey.INSTANT_TIME: instant, HeaderKey.SCHEMA: schema}
-    blocks = b""
-    if entries:
-        blocks += encode_block(BlockType.HFILE_DATA, header, encode_hfile(entries, schema, style))
-    if deleted:
-        partition = file_slice.partition.rpartition("/")[2]
-        blocks += encode_delete_block(instant, partition, deleted, pa.nulls(len(deleted)))
-    return blocks
+    partition = file_slice.partition.rpartition("/")[2]
+    return LogForm(partition, instant, _schema(reader, file_slice), style)
 
 
 def _schema(reader: MetadataTableReader, file_slice: FileSlice) -> str:

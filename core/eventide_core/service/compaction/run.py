@@ -318,7 +318,7 @@ class CompactionRunner:
         state = TableState.load(self.files)
         self.freshness.after(state, plan)  # warms the facts before the lock is held
         changes = FileChanges(RowChange.NONE, added_files(plan, results))
-        known = self.metadata.known_ahead(state.config, changes)
+        known = self.metadata.known_ahead(state.config, plan.instant, changes)
         with CommitLock(self.files, self.lock, self.clock).held(state.config) as (lease, state):
             if self._pending(state.timeline, plan.instant) is None:
                 remove_markers(storage, plan)  # this process's own markers; another process was faster

@@ -142,7 +142,7 @@ class ForeignCompactionRunner:
         """Step 3."""
         storage = self.files.storage
         changes = FileChanges(RowChange.NONE, added_files(executed, results))
-        known = self.metadata.known_ahead(self.files.config(), changes)
+        known = self.metadata.known_ahead(self.files.config(), plan.instant, changes)
         with self.lock.acquire() as lease:
             if self._is_ended(plan, executed, lease):
                 return

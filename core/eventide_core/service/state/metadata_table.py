@@ -180,14 +180,14 @@ class MetadataTableUpkeep:
             {i.requested_time for i in timeline.completed if i.action is not Action.SAVEPOINT}
         )
 
-    def known_ahead(self, config: TableConfig, changes: FileChanges) -> FileAnswers:
+    def known_ahead(self, config: TableConfig, instant: str, changes: FileChanges) -> FileAnswers:
         """What `prepare` has to know of the content of files, before the lock is acquired.
 
         Nothing if that fails. Then it is read under the lock, where the checks report first what is wrong.
         """
         with suppress(EventideError):
             if self.reads_files(config):
-                return self.table.read_ahead(changes)
+                return self.table.read_ahead(instant, changes)
         return {}
 
     def prepare(

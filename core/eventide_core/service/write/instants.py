@@ -139,7 +139,7 @@ class WriteInstants:
         with suppress(EventideError):
             config = self.files.config()
             if self.metadata.reads_files(config):
-                return self.metadata.known_ahead(config, self._changes(pending, config))
+                return self.metadata.known_ahead(config, pending.instant, self._changes(pending, config))
         return {}
 
     def _changes(self, pending: PendingWrite, config: TableConfig) -> FileChanges:

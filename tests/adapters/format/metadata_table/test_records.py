@@ -2,10 +2,12 @@
 
 import io
 import json
+from typing import Any
 
 import fastavro
+import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from eventide_adapters.format.metadata_table.records import (
@@ -14,12 +16,14 @@ from eventide_adapters.format.metadata_table.records import (
     decode_value,
     encode_value,
     file_group_number,
+    file_group_numbers,
     files_key,
     files_value,
     merged_files,
     partition_of,
 )
 from eventide_core.errors import RecordDecodeError
+from support.campaign import IS_REPEATED
 
 WRAPPERS = [
     "null",
@@ -87,6 +91,13 @@ def test_the_keys_of_bloom_filters_are_hudis() -> None:
 def test_a_file_group_is_chosen_by_the_hash_of_java(key: str, java_hash: int) -> None:
     for count in (1, 2, 3, 7, 10):
         assert file_group_number(key, count) == abs(java_hash) % count
+
+
+@settings(derandomize=IS_REPEATED, database=None, deadline=None)
+@given(st.lists(st.text()), st.integers(1, 12))
+def test_the_file_groups_of_a_column_are_those_of_its_keys(keys: list[str], count: int) -> None:
+    column: Any = pa.array(["head", *keys], pa.string()).slice(1)
+    assert file_group_numbers(column, count).tolist() == [file_group_number(key, count) for key in keys]
 
 
 def test_the_one_partition_of_a_table_without_partitions_is_a_dot() -> None:

@@ -14,7 +14,9 @@ import pytest
 from eventide import Table
 from eventide.bootstrap import Application, assemble
 from eventide.writer import incoming_records
+from eventide_adapters.format.metadata_table import record_index
 from eventide_adapters.format.metadata_table.reader import MetadataTableReader
+from eventide_adapters.format.metadata_table.record_index import GroupRecords
 from eventide_adapters.storage.local import LocalStorage
 from eventide_core.errors import EngineError
 from eventide_core.ports import NoProgress
@@ -131,6 +133,27 @@ def test_a_write_reads_data_files_in_tasks_alone_and_none_under_the_lock(
     assert {"column_stats"} <= grown
     assert operation == "delete" or "record_index" in grown
     assert name == "v6_mdt" or entries(path, SECONDARY) > 0
+
+
+@pytest.mark.parametrize("most_here", [0, 1_000_000])
+def test_the_record_index_of_a_write_is_encoded_before_the_lock_and_by_tasks_if_it_is_large(
+    most_here: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = indexed("v9_mdt", tmp_path)
+    watch = Watch()
+    table = Table(str(path), OPTIONS, watched(path, watch))
+    calls: list[tuple[bool, bool]] = []
+    encoded = GroupRecords.encoded
+
+    def noted(records: GroupRecords) -> tuple[int, bytes]:
+        calls.append((watch.in_task, watch.under_lock))
+        return encoded(records)
+
+    monkeypatch.setattr(GroupRecords, "encoded", noted)
+    monkeypatch.setattr(record_index, "ENCODED_HERE", most_here)
+    table.insert(with_ids(own_rows(table).slice(0, 4), "new"))
+    assert set(calls) == {(most_here == 0, False)}
+    assert entries(path, "record_index") == 4
 
 
 @pytest.mark.parametrize("name", ["v6_mdt", "v9_mdt"])
