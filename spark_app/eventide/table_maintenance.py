@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from os import PathLike, fspath
 from typing import TYPE_CHECKING
 
 from eventide.bootstrap import Application, assemble
@@ -93,7 +94,7 @@ class TableMaintenance:
 
     @staticmethod
     def recover_settings(
-        uri: str,
+        uri: str | PathLike[str],
         settings: Mapping[str, str] | None = None,
         options: Mapping[str, str] | None = None,
         *,
@@ -104,7 +105,7 @@ class TableMaintenance:
         `settings` are those that the files don't tell; an empty value stands for one that the table didn't have. `apply`
         raises ConfigError if one is missing. Raises RefusedError if the table has its settings.
         """
-        recovery = assemble(uri, options or {}).settings_recovery
+        recovery = assemble(fspath(uri), options or {}).settings_recovery
         return (recovery.apply if apply else recovery.plan)(settings or {})
 
     def undo_repair(self, instant: str | None = None) -> UndoneRepair:

@@ -109,3 +109,17 @@ def test_an_interrupted_recovery_is_completed_by_the_next(tmp_path: Path) -> Non
     again = run("repair", path, "--apply")  # what was stated before holds
     assert again.exit_code == 0, again.stderr
     assert file.read_bytes() == written
+
+
+def test_whatever_decides_a_merge_is_asked_for(tmp_path: Path) -> None:
+    path = golden.unpack("v9_mdt", tmp_path)
+    partial = "hoodie.table.partial.update.mode"
+    settings = {**lose_settings(path), partial: "IGNORE_DEFAULTS"}
+    marker = "hoodie.record.merge.property.hoodie.payload.delete"
+    missing = Table.recover_settings(path).missing
+    assert {partial, f"{marker}.field"} <= missing.keys()
+    assert f"{marker}.marker" in Table.recover_settings(path, {f"{marker}.field": "op"}).missing
+    custom = Table.recover_settings(path, {"hoodie.record.merge.mode": "CUSTOM"}).missing
+    assert {"hoodie.record.merge.strategy.id", "hoodie.compaction.payload.class"} <= custom.keys()
+    Table.recover_settings(path, answers_of(settings, missing), apply=True)
+    assert Table.open(path).properties[partial] == "IGNORE_DEFAULTS"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,11 @@ from pyspark.sql.types import StructType
 from eventide import Table
 from eventide.spark.engine import spark_session
 from eventide.spark.types import arrow_schema_of
+from eventide_adapters.format.metadata_table import record_index
+from eventide_adapters.format.metadata_table.file_contents import Answering, Question
+from eventide_adapters.format.metadata_table.record_index import GroupRecords
+from eventide_adapters.format.metadata_table.table import HudiMetadataTable
+from eventide_adapters.storage.local import LocalStorage
 from eventide_core.config import BLOOM_ENTRIES, BUCKETS, INDEX_TYPE, PARQUET_MAX_FILE_SIZE, RECORD_SIZE_ESTIMATE
 from eventide_core.errors import EngineError, InvalidRecordError
 from support.indexed_table import OPTIONS, indexed, own_rows, with_ids
@@ -121,6 +127,31 @@ def test_a_data_frame_is_placed_by_the_record_index_as_arrow_is(
     assert told[0] == told[1]
     assert shown[0] == shown[1]
     assert ("k00002", "part=a", 2**52) in shown[1]
+
+
+def test_the_driver_reads_no_file_that_a_data_frame_was_written_to(
+    tmp_path: Path, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    driver, ask, encode = os.getpid(), Answering.__call__, GroupRecords.encoded
+
+    def asked(answering: Answering, question: Question) -> Any:
+        assert os.getpid() != driver
+        return ask(answering, question)
+
+    def encoded(records: GroupRecords) -> tuple[int, bytes]:
+        assert os.getpid() != driver
+        return encode(records)
+
+    path = indexed("v9_mdt", tmp_path, record_index_groups=2)
+    table = Table.open(path, OPTIONS)
+    rows = with_ids(own_rows(table).slice(0, 4), "new")
+    monkeypatch.setattr(Answering, "__call__", asked)
+    monkeypatch.setattr(GroupRecords, "encoded", encoded)
+    monkeypatch.setattr(record_index, "ENCODED_HERE", 0)
+    assert table.upsert(spark.createDataFrame(rows)).upserts == 4
+    index = HudiMetadataTable(LocalStorage(path)).record_index(())
+    assert index is not None
+    assert sum(len(index.locate(number, [f"new{at}" for at in range(4)])) for number in range(2)) == 4
 
 
 def test_a_bad_record_of_a_data_frame_is_a_typed_error_and_nothing_is_written(

@@ -30,6 +30,7 @@ import pyarrow as pa
 
 from eventide_adapters.format.log_file.delete_block import encode_delete_block
 from eventide_adapters.format.metadata_table.file_contents import Answering, FilterOfBase, KeysOfRows, Question
+from eventide_adapters.format.metadata_table.file_groups import file_group_numbers
 from eventide_adapters.format.metadata_table.hfile_writer import HFileStyle, write_hfile
 from eventide_adapters.format.metadata_table.index_definitions import define_index
 from eventide_adapters.format.metadata_table.reader import COMPLETION_TIME_VERSION, MetadataTableReader
@@ -48,7 +49,6 @@ from eventide_adapters.format.metadata_table.records import (
     bloom_filter_value,
     encode_value,
     file_group_number,
-    file_group_numbers,
     files_key,
     files_value,
     record_index_value,

@@ -19,13 +19,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from eventide_adapters.format.metadata_table.file_contents import FileContents, KeysOfSlice
-from eventide_adapters.format.metadata_table.log_content import LogForm
+from eventide_adapters.format.metadata_table.file_groups import file_group_numbers
+from eventide_adapters.format.metadata_table.log_form import LogForm
 from eventide_adapters.format.metadata_table.reader import MetadataTableReader
 from eventide_adapters.format.metadata_table.records import (
     RECORD_INDEX,
     Value,
     encode_value,
-    file_group_numbers,
     record_index_value,
 )
 from eventide_core.errors import UnsupportedTableError

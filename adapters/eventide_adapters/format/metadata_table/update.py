@@ -29,7 +29,7 @@ from eventide_adapters.format.metadata_table.expression_index import ExpressionI
 from eventide_adapters.format.metadata_table.file_contents import FileContents, FilterOfBase, Question
 from eventide_adapters.format.metadata_table.hfile_writer import HFileStyle
 from eventide_adapters.format.metadata_table.index_definitions import drop_indexes, index_definition
-from eventide_adapters.format.metadata_table.log_content import LogForm
+from eventide_adapters.format.metadata_table.log_form import LogForm
 from eventide_adapters.format.metadata_table.reader import MetadataTableReader
 from eventide_adapters.format.metadata_table.record_index import key_questions, record_index_logs
 from eventide_adapters.format.metadata_table.records import (

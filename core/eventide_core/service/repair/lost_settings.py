@@ -46,6 +46,10 @@ _ORDERING, _ORDERING_0X = "hoodie.table.ordering.fields", "hoodie.table.precombi
 _META_FIELDS, _FORMAT = "hoodie.populate.meta.fields", "hoodie.table.base.file.format"
 _HIVE_STYLE = "hoodie.datasource.write.hive_style_partitioning"
 _ENCODED = "hoodie.datasource.write.partitionpath.urlencode"
+_MODE, _STRATEGY = "hoodie.record.merge.mode", "hoodie.record.merge.strategy.id"
+_PAYLOAD, _PARTIAL_UPDATE = "hoodie.compaction.payload.class", "hoodie.table.partial.update.mode"
+_DELETE_FIELD = "hoodie.record.merge.property.hoodie.payload.delete.field"
+_DELETE_MARKER = "hoodie.record.merge.property.hoodie.payload.delete.marker"
 _METADATA_TABLE: Final = ".hoodie/metadata"
 _OWN_PATH: Final = f"{_METADATA_TABLE}/{PROPERTIES_PATH}"
 _FIRST_INDEX_DEFINITIONS: Final = ".hoodie/.index_defs/index.json"
@@ -67,8 +71,12 @@ _HINTS: Final = {
     "hoodie.table.cdc.enabled": "whether the table captures changes",
     "hoodie.table.keygenerator.class": "the class of the key generator",
     "hoodie.table.keygenerator.type": "the type of the key generator, such as SIMPLE",
-    "hoodie.compaction.payload.class": "the payload class",
-    "hoodie.record.merge.mode": "COMMIT_TIME_ORDERING or EVENT_TIME_ORDERING",
+    _PAYLOAD: "the payload class",
+    _MODE: "COMMIT_TIME_ORDERING, EVENT_TIME_ORDERING or CUSTOM",
+    _STRATEGY: "the ID of the strategy that merges",
+    _PARTIAL_UPDATE: "the mode of partial updates",
+    _DELETE_FIELD: "the field that marks a delete",
+    _DELETE_MARKER: "the value that marks a delete",
 }
 _OF_FIELDS: Final = (_KEYS, _PARTITIONS, _ORDERING, _ORDERING_0X)
 
@@ -176,7 +184,20 @@ def _required(known: Mapping[str, KnownSetting]) -> Iterator[str]:
         version = known[_VERSION].value
         yield _ORDERING if version == "9" or _ORDERING in known else _ORDERING_0X
         yield "hoodie.table.keygenerator.class" if version == "6" else "hoodie.table.keygenerator.type"
-        yield "hoodie.compaction.payload.class" if version == "6" else "hoodie.record.merge.mode"
+        yield _PAYLOAD if version == "6" else _MODE
+        yield from _of_merges(known, version)
+
+
+def _of_merges(known: Mapping[str, KnownSetting], version: str) -> Iterator[str]:
+    """Without these, readers would merge versions of a record differently, and say nothing."""
+    if version == "9":
+        yield _PARTIAL_UPDATE
+    if version != "6":
+        yield _DELETE_FIELD
+    if _DELETE_FIELD in known and known[_DELETE_FIELD].value:
+        yield _DELETE_MARKER
+    if _MODE in known and known[_MODE].value == "CUSTOM":
+        yield from (_STRATEGY, _PAYLOAD)
 
 
 def _own_properties(files: TableFiles) -> Mapping[str, str]:

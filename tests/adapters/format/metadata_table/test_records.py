@@ -10,13 +10,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from eventide_adapters.format.metadata_table.file_groups import file_group_numbers
 from eventide_adapters.format.metadata_table.records import (
     bloom_filter_key,
     column_stats_key,
     decode_value,
     encode_value,
     file_group_number,
-    file_group_numbers,
     files_key,
     files_value,
     merged_files,
