@@ -10,7 +10,7 @@ import pytest
 from support.reach import REACHED
 
 # Every Spark that a test starts does little, once: without the optimizing compiler it takes half the processor time.
-os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
+os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m -XX:+UseSerialGC")
 
 REAL_HUDI = {"judge_015", "judge_102", "judge_111", "judge_111_with_catalog", "judge_120", "judge"}
 SERVERS = {"moto", "seaweedfs", "rclone", "hdfs", "hdfs_with_symlinks", "native_hdfs", "hive_metastore", "spark"}

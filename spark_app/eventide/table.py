@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from eventide.history import HistoryEntry
     from eventide.plan import Plan
     from eventide.report import Report, SliceCoverage
+    from eventide.row_filter import Filter
     from eventide.show import TableDescription
     from eventide.table_service import TableService
     from eventide_core.action.compaction_request import CompactionRequest
@@ -130,11 +131,21 @@ class Table(TableQueries, TableTags, TableMaintenance):
         """Inserts many records, as in an initial load, into new file groups if the index allows it."""
         return self._write(WriteOperation.BULK_INSERT, records, progress)
 
-    def delete(self, records: Any, *, progress: Progress | None = None) -> WriteResult:
-        """Deletes keys. `records` has the key and partition columns.
+    def delete(
+        self, records: Any = None, *, where: Filter | None = None, progress: Progress | None = None
+    ) -> WriteResult:
+        """Deletes keys: those of `records`, which has the key and partition columns, or of the rows that `where` keeps.
 
         With the ordering column, a delete is ordered among the versions of its key. Without it, it deletes every version.
+        `where` is a filter as in `Rows`. Its deletes carry the ordering value of the row that was read, so a later version
+        that another writer adds in the meantime survives, if the table has an ordering column.
+
+        Raises ConfigError unless it gets one of the two, and InvalidFilterError for an invalid condition.
         """
+        if (records is None) == (where is None):
+            raise ConfigError("pass either records or a condition (`where`)")
+        if where is not None:
+            records = self._keys(where)
         return self._write(WriteOperation.DELETE, records, progress)
 
     def plan_compaction(
@@ -339,6 +350,17 @@ class Table(TableQueries, TableTags, TableMaintenance):
         from eventide.report import coverage
 
         return coverage(self._application, merged=frozenset() if plan is None else plan.merged_log_files)
+
+    def _keys(self, where: Filter) -> Any:
+        """The key, partition and ordering columns of the rows that a condition keeps, read where the table's tasks run."""
+        config = self._application.files.config()
+        if not config.record_key_fields:
+            raise ConfigError(f"{self.uri}: the table has no record key fields: pass its rows instead of a condition")
+        fields = (*config.record_key_fields, *config.partition_fields, *config.ordering_fields)
+        columns = list(dict.fromkeys(field.partition(".")[0] for field in fields))
+        session = getattr(self._application.engine, "session", None)
+        rows = self.snapshot()
+        return rows.to_arrow(columns, where) if session is None else rows.to_spark(session, columns, where)
 
     def _write(self, operation: WriteOperation, records: Any, progress: Progress | None) -> WriteResult:
         from eventide.writer import incoming_records

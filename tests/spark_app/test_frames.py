@@ -9,9 +9,11 @@ import duckdb
 import pandas as pd
 import polars as pl
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
-from eventide import InvalidRecordError, Table
+from eventide import ConfigError, InvalidFilterError, InvalidRecordError, Table
+from eventide.reader import Rows
 from support.small_table import make, rows, seen
 
 _ROWS = (("k0", -9, "zero"), ("k1", -8, "one"), ("k2", -7, "two"))
@@ -57,16 +59,44 @@ def test_a_path_opens_and_creates_a_table(tmp_path: Path) -> None:
     assert Table.open(tmp_path / "t").uri == made.uri == str(tmp_path / "t")
 
 
-def test_a_delete_by_condition_leaves_what_another_writer_made_later(tmp_path: Path) -> None:
-    """docs/guide/python.md: with the ordering column."""
+@pytest.mark.parametrize("where", ["word <> 'one'", pc.field("word") != "one", [("word", "!=", "one")]])
+def test_a_condition_names_the_rows_to_delete(where: Any, tmp_path: Path) -> None:
     table = make(tmp_path / "t", 9)
     table.upsert(rows(*_ROWS))
-    doomed = table.snapshot().to_arrow(["id", "part", "ms"], filter="word <> 'one'")
-    table.upsert(rows(("k2", -1, "newer")))
-    table.delete(doomed)
-    assert {key: word for key, (_, word) in seen(table.snapshot().to_arrow()).items()} == {"k1": "one", "k2": "newer"}
+    assert table.delete(where=where).deletes == 2
+    assert set(seen(table.snapshot().to_arrow())) == {"k1"}
+    assert table.delete(where=where).deletes == 0
+    assert set(seen(table.snapshot().to_arrow())) == {"k1"}
+
+
+def test_a_version_that_another_writer_makes_while_rows_are_chosen_survives(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = make(tmp_path / "t", 9)
+    table.upsert(rows(*_ROWS))
+    choose = Rows.to_arrow
+
+    def beside_a_writer(self: Rows, *words: Any) -> pa.Table:
+        chosen = choose(self, *words)
+        table.upsert(rows(("k2", -1, "newer")))
+        return chosen
+
+    monkeypatch.setattr(Rows, "to_arrow", beside_a_writer)
+    table.delete(where="word <> 'one'")
+    monkeypatch.undo()
+    left = {"k1": "one", "k2": "newer"}
+    assert {key: word for key, (_, word) in seen(table.snapshot().to_arrow()).items()} == left
     table.compact(data_latency_seconds=0)
-    assert {key: word for key, (_, word) in seen(table.read_optimized().to_arrow()).items()} == {
-        "k1": "one",
-        "k2": "newer",
-    }
+    assert {key: word for key, (_, word) in seen(table.read_optimized().to_arrow()).items()} == left
+
+
+def test_a_delete_takes_records_or_a_condition(tmp_path: Path) -> None:
+    table = make(tmp_path / "t", 9)
+    table.upsert(rows(*_ROWS))
+    neither: dict[str, Any] = {}
+    for words in (neither, {"records": rows(*_ROWS), "where": "id = 'k0'"}):
+        with pytest.raises(ConfigError, match="either records or a condition"):
+            table.delete(**words)
+    with pytest.raises(InvalidFilterError, match="nothing"):
+        table.delete(where="nothing = 1")
+    assert len(table.snapshot()) == 3

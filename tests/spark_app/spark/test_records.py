@@ -94,6 +94,10 @@ def test_a_data_frame_makes_the_table_that_arrow_makes(
     assert told[0] == told[1]
     assert seen(tables["arrow"]) == seen(tables["spark"])
     assert len(seen(tables["spark"])) == left
+    tables["spark"] = Table.open(tables["spark"].uri, engine=spark)
+    deletes = [table.delete(where="ms >= 101 or part = 'c'").deletes for table in tables.values()]
+    assert deletes[0] == deletes[1] > 0
+    assert seen(tables["arrow"]) == seen(tables["spark"])
 
 
 @pytest.mark.broad

@@ -60,8 +60,12 @@ def spark_session(jar: str, scratch: str, metastore: str | None) -> SparkSession
         .config("spark.default.parallelism", "2")
         .config("spark.sql.session.timeZone", "UTC")
         # Many plans and little data: here, the optimizing compiler and a multi-threaded collector cost more than they
-        # gain later.
-        .config("spark.driver.extraJavaOptions", "-Duser.timezone=UTC -XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
+        # gain later. What the other compiler makes fills its default of 48 MiB within minutes; from then on, the JVM
+        # throws code away and interprets it.
+        .config(
+            "spark.driver.extraJavaOptions",
+            "-Duser.timezone=UTC -XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m -XX:+UseSerialGC -Xmn512m",
+        )
         .config("spark.driver.memory", "2g")
         .config("spark.driver.bindAddress", "127.0.0.1")
         .config("spark.driver.host", "127.0.0.1")
