@@ -16,9 +16,9 @@ from pyspark.sql.types import StructType
 from eventide import Table
 from eventide.spark.engine import spark_session
 from eventide.spark.types import arrow_schema_of
-from eventide_adapters.format.metadata_table import record_index
+from eventide_adapters.format.metadata_table import group_records
 from eventide_adapters.format.metadata_table.file_contents import Answering, Question
-from eventide_adapters.format.metadata_table.record_index import GroupRecords
+from eventide_adapters.format.metadata_table.group_records import GroupRecords
 from eventide_adapters.format.metadata_table.table import HudiMetadataTable
 from eventide_adapters.storage.local import LocalStorage
 from eventide_core.config import BLOOM_ENTRIES, BUCKETS, INDEX_TYPE, PARQUET_MAX_FILE_SIZE, RECORD_SIZE_ESTIMATE
@@ -151,7 +151,7 @@ def test_the_driver_reads_no_file_that_a_data_frame_was_written_to(
     rows = with_ids(own_rows(table).slice(0, 4), "new")
     monkeypatch.setattr(Answering, "__call__", asked)
     monkeypatch.setattr(GroupRecords, "encoded", encoded)
-    monkeypatch.setattr(record_index, "ENCODED_HERE", 0)
+    monkeypatch.setattr(group_records, "ENCODED_HERE", 0)
     assert table.upsert(spark.createDataFrame(rows)).upserts == 4
     index = HudiMetadataTable(LocalStorage(path)).record_index(())
     assert index is not None

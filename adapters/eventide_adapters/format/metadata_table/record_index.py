@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Final
 
@@ -20,12 +19,12 @@ import pyarrow.compute as pc
 
 from eventide_adapters.format.metadata_table.file_contents import FileContents, KeysOfSlice
 from eventide_adapters.format.metadata_table.file_groups import file_group_numbers
+from eventide_adapters.format.metadata_table.group_records import GroupRecords, group_logs
 from eventide_adapters.format.metadata_table.log_form import LogForm
 from eventide_adapters.format.metadata_table.reader import MetadataTableReader
 from eventide_adapters.format.metadata_table.records import (
     RECORD_INDEX,
     Value,
-    encode_value,
     record_index_value,
 )
 from eventide_core.errors import UnsupportedTableError
@@ -33,7 +32,6 @@ from eventide_core.ports import FileChanges
 from eventide_core.table.table_path import METADATA_DIRECTORY
 
 _GLOBAL_FILE_ID: Final = re.compile(r"record-index-\d+-\d+")
-ENCODED_HERE: Final = 50_000  # so many keys are encoded sooner than a job of Spark starts and ends
 
 
 def check_record_index(reader: MetadataTableReader) -> None:
@@ -77,23 +75,7 @@ def record_index_logs(
 
     rows = sum(len(contents[question][0]) for question in questions)
     name = (RECORD_INDEX, instant, tuple(forms), tuple(questions))
-    return contents.derive(name, GroupRecords.encoded, groups, by_tasks=rows > ENCODED_HERE)
-
-
-@dataclass(frozen=True, slots=True)
-class GroupRecords:
-    """The records of a write in one file group: keys as Arrow arrays, each with the value that its keys share."""
-
-    form: LogForm
-    living: tuple[tuple[Any, Value], ...]
-    removed: tuple[str, ...]
-
-    def encoded(self) -> tuple[int, bytes]:
-        """The number of records, and the content of a log file."""
-        values: dict[bytes, bytes] = {}
-        for keys, value in self.living:
-            values.update(dict.fromkeys(keys.cast(pa.binary()).to_pylist(), encode_value(value, self.form.schema)))
-        return len(values) + len(self.removed), self.form.encode(sorted(values.items()), self.removed)
+    return group_logs(contents, name, rows, groups)
 
 
 def _groups(

@@ -18,10 +18,9 @@ A compaction changes nothing: each key keeps its value.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from datetime import date
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -29,20 +28,21 @@ import pyarrow.compute as pc
 from eventide_adapters.format.avro.schema import RECORD_KEY, table_fields
 from eventide_adapters.format.merge.slice_reader import ArrowSliceReader
 from eventide_adapters.format.metadata_table.file_contents import FileContents, changed_keys
+from eventide_adapters.format.metadata_table.file_groups import file_group_numbers
+from eventide_adapters.format.metadata_table.group_records import GroupRecords, group_logs
 from eventide_adapters.format.metadata_table.index_definitions import IndexDefinition
-from eventide_adapters.format.metadata_table.records import Value, secondary_index_value
+from eventide_adapters.format.metadata_table.log_form import LogForm
+from eventide_adapters.format.metadata_table.records import secondary_index_value
 from eventide_core.ports import FileChanges, Storage, WrittenRows
 from eventide_core.table.record_shape import RecordShape
 from eventide_core.table.slice_read import SliceRead
 
 SEPARATOR: Final = "$"
 _NULL: Final = "\0"
-_EPOCH: Final = date(1970, 1, 1)
-_ESCAPED: Final = str.maketrans({character: f"\\{character}" for character in ("\\", SEPARATOR, _NULL)})
 _TYPES: Final = (pa.string(), pa.int32(), pa.int64(), pa.date32())
 
-Pairs = set[tuple[str, str]]
-"""Escaped values, and record keys."""
+Pairs: TypeAlias = tuple[Any, Any]
+"""The distinct keys of records, an Arrow array, and beside it the escaped value in each of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,32 +57,25 @@ class PairsOfSlice:
 
     def answer(self, storage: Storage) -> tuple[Pairs, Pairs]:
         keys = changed_keys(storage, self.found, self.added, self.shape)
-        after = self._pairs(storage, self.found, keys)
-        before: Pairs = set()
+        after, before = self._pairs(storage, self.found, keys), _no_pairs()
         if self.found.base_path not in self.added:  # a new base file has the old one's rows unchanged
             old = replace(self.found, log_paths=tuple(log for log in self.found.log_paths if log[0] not in self.added))
             before = self._pairs(storage, old, keys)
-        return after - before, before - after
+        return _without(after, before), _without(before, after)
 
     def _pairs(self, storage: Storage, found: SliceRead, keys: Any) -> Pairs:
-        pairs: Pairs = set()
         if found.base_path is None and not found.log_paths:
-            return pairs
+            return _no_pairs()
+        parts: list[Pairs] = []
         columns = list(dict.fromkeys((RECORD_KEY, self.column)))
         for batch in ArrowSliceReader(storage).read(found, self.shape, columns):
-            chosen = batch.filter(pc.is_in(batch.column(RECORD_KEY), value_set=keys))
-            values: list[Any] = chosen.column(self.column).to_pylist()
-            for key, value in zip(chosen.column(RECORD_KEY).to_pylist(), map(self._text, values), strict=True):
-                if value is not None:
-                    pairs.add((value, str(key)))
-        return pairs
-
-    def _text(self, value: Any) -> str | None:
-        if value is None:
-            return _NULL if self.is_of_second_version else None
-        if isinstance(value, date) and self.is_of_second_version:
-            return str((value - _EPOCH).days)
-        return str(value).translate(_ESCAPED)
+            column: Any = batch.column(RECORD_KEY)
+            chosen = batch.filter(pc.is_in(column, value_set=keys))
+            if not self.is_of_second_version:
+                chosen = chosen.filter(chosen.column(self.column).is_valid())
+            values = index_texts(chosen.column(self.column), is_of_second_version=self.is_of_second_version)
+            parts.append((pc.binary_join_element_wise(values, _escaped(chosen.column(RECORD_KEY)), SEPARATOR), values))
+        return _joined(parts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,26 +96,60 @@ class SecondaryIndex:
         column = self.definition.fields[0]
         return [PairsOfSlice(found, added, written.shape, column, of_second) for found in written.slices]
 
-    def changes(self, changes: FileChanges, contents: FileContents) -> Iterator[tuple[str, Value]]:
-        """Keys and values of the records."""
-        added: Pairs = set()
-        removed: Pairs = set()
-        for question in self.questions(changes):
-            of_slice: tuple[Pairs, Pairs] = contents[question]
-            added |= of_slice[0]
-            removed |= of_slice[1]
-        for pairs, is_deleted in ((added - removed, False), (removed - added, True)):
-            for value, key in sorted(pairs):
-                yield f"{value}{SEPARATOR}{key.translate(_ESCAPED)}", secondary_index_value(is_deleted=is_deleted)
+    def logs(
+        self, partition: str, changes: FileChanges, contents: FileContents, forms: Sequence[LogForm]
+    ) -> Sequence[tuple[int, bytes]]:
+        """The number of records and the content of the log file of each file group, in the order of `forms`."""
+        questions = self.questions(changes)
 
-    def placing(self, key: str) -> str:
-        """The part of a record's key that selects its file group."""
-        return key[: _separator(key) + 1] if self.definition.is_of_second_version else key
+        def groups() -> list[GroupRecords]:
+            added, removed = (_joined([contents[question][side] for question in questions]) for side in (0, 1))
+            sides = []
+            for pairs, is_deleted in ((_without(added, removed), False), (_without(removed, added), True)):
+                sides.append((pairs[0], self._numbers(pairs, len(forms)), secondary_index_value(is_deleted=is_deleted)))
+            return [
+                GroupRecords(
+                    form, tuple((keys.filter(pa.array(numbers == at)), value) for keys, numbers, value in sides), ()
+                )
+                for at, form in enumerate(forms)
+            ]
+
+        count = sum(len(side[0]) for question in questions for side in contents[question])
+        return group_logs(contents, (partition, tuple(forms), tuple(questions)), count, groups)
+
+    def _numbers(self, pairs: Pairs, file_groups: int) -> Any:
+        keys, values = pairs
+        if self.definition.is_of_second_version:
+            return file_group_numbers(pc.binary_join_element_wise(values, SEPARATOR, ""), file_groups)
+        return file_group_numbers(keys, file_groups)
 
 
-def _separator(key: str) -> int:
-    """The position of the first `$` that isn't escaped."""
-    place = 0
-    while key[place] != SEPARATOR:
-        place += 2 if key[place] == "\\" else 1
-    return place
+def index_texts(values: Any, *, is_of_second_version: bool) -> Any:
+    """The texts of an Arrow array of values in the index, escaped. Only the second version has one for a null."""
+    if is_of_second_version and pa.types.is_date32(values.type):
+        values = values.cast(pa.int32())
+    texts = _escaped(values.cast(pa.string()))
+    return texts.fill_null(_NULL) if is_of_second_version else texts
+
+
+def _escaped(texts: Any) -> Any:
+    for character in ("\\", SEPARATOR, _NULL):
+        texts = pc.replace_substring(texts, character, f"\\{character}")
+    return texts
+
+
+def _no_pairs() -> Pairs:
+    return pa.array([], pa.string()), pa.array([], pa.string())
+
+
+def _joined(parts: Sequence[Pairs]) -> Pairs:
+    """All pairs, each once."""
+    keys, values = (pa.concat_arrays([none, *arrays]) for none, *arrays in zip(_no_pairs(), *parts, strict=True))
+    first = pa.table({"key": keys, "value": values}).group_by("key").aggregate([("value", "min")])
+    return first.column("key").combine_chunks(), first.column("value_min").combine_chunks()
+
+
+def _without(pairs: Pairs, others: Pairs) -> Pairs:
+    keys, values = pairs
+    kept = pc.invert(pc.is_in(keys, value_set=others[0]))
+    return keys.filter(kept), values.filter(kept)

@@ -20,7 +20,7 @@ Before all that, an index that cannot follow the action is dropped, as Hudi drop
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -122,7 +122,7 @@ class HudiMetadataUpdate:
                     records[PARTITION_STATS] = list(statistics.partition_stats())
         if BLOOM_FILTERS in reader.partitions:
             records[BLOOM_FILTERS] = _bloom_filters(instant, changes, contents)
-        by_value = {partition: _by_value(reader, partition, changes, contents) for partition in reader.partitions}
+        by_value = {partition: _by_value(reader, partition, changes) for partition in reader.partitions}
         dropped = [partition for partition, found in by_value.items() if found is None]
         if PARTITION_STATS in reader.partitions and changes.rows is RowChange.ROLLED_BACK:
             dropped.append(PARTITION_STATS)
@@ -135,7 +135,7 @@ class HudiMetadataUpdate:
         logs: list[_Log] = []
         for partition, found in records.items():
             logs += _logs(reader, instant, partition, found)
-        logs += _record_index_logs(reader, instant, changes, contents)
+        logs += _key_logs(reader, instant, changes, contents)
         return cls(reader, instant, tuple(logs), _extra_metadata(reader), tuple(dropped))
 
     def write(self, completion_time: str) -> None:
@@ -206,21 +206,17 @@ def read_ahead(reader: MetadataTableReader, instant: str, changes: FileChanges, 
         questions += key_questions(changes)
     if BLOOM_FILTERS in reader.partitions:
         questions += [FilterOfBase(file.path) for file in _bases(changes)]
-    for partition in reader.partitions:
-        if kind_of(partition) == SECONDARY_INDEX_PREFIX and changes.written is not None:
-            index = SecondaryIndex(index_definition(reader.storage, partition))
-            questions += index.questions(changes) if index.is_followed(changes.written) else ()
+    for index in _secondary_indexes(reader, changes).values():
+        questions += index.questions(changes)
     contents.ask(questions)
-    _record_index_logs(reader, instant, changes, contents)
+    _key_logs(reader, instant, changes, contents)
 
 
 def _bases(changes: FileChanges) -> list[AddedFile]:
     return [file for file in changes.added if BaseFileName.parse(file.name) is not None]
 
 
-def _by_value(
-    reader: MetadataTableReader, partition: str, changes: FileChanges, contents: FileContents
-) -> Records | None:
+def _by_value(reader: MetadataTableReader, partition: str, changes: FileChanges) -> Records | None:
     """The records for an index over values; empty for any other partition; None for an index that cannot follow."""
     kind = kind_of(partition)
     if kind not in (names.SECONDARY_INDEX_PREFIX, names.EXPRESSION_INDEX_PREFIX):
@@ -228,8 +224,9 @@ def _by_value(
     definition = index_definition(reader.storage, partition)
     match kind:
         case names.SECONDARY_INDEX_PREFIX if changes.written is not None:
-            index = SecondaryIndex(definition)
-            return list(index.changes(changes, contents)) if index.is_followed(changes.written) else None
+            return (
+                [] if SecondaryIndex(definition).is_followed(changes.written) else None
+            )  # `_key_logs` has the records
         case names.SECONDARY_INDEX_PREFIX if changes.rows is not RowChange.NONE:
             return None
         case names.EXPRESSION_INDEX_PREFIX if changes.rows is RowChange.NONE:
@@ -240,19 +237,11 @@ def _by_value(
             return []
 
 
-def _placing(reader: MetadataTableReader, partition: str) -> Callable[[str], str]:
-    """A function that returns the part of a record's key that selects its file group."""
-    if kind_of(partition) != SECONDARY_INDEX_PREFIX:
-        return lambda key: key
-    return SecondaryIndex(index_definition(reader.storage, partition)).placing
-
-
 def _logs(reader: MetadataTableReader, instant: str, partition: str, records: Records) -> list[_Log]:
     slices = _slices(reader, partition)
-    placing = _placing(reader, partition)
     of_group: dict[int, Records] = {}
     for key, value in records:
-        of_group.setdefault(file_group_number(placing(key), len(slices)), []).append((key, value))
+        of_group.setdefault(file_group_number(key, len(slices)), []).append((key, value))
     logs: list[_Log] = []
     for number in sorted(of_group):
         form = _form(reader, slices[number], instant)
@@ -263,19 +252,39 @@ def _logs(reader: MetadataTableReader, instant: str, partition: str, records: Re
     return logs
 
 
-def _record_index_logs(
-    reader: MetadataTableReader, instant: str, changes: FileChanges, contents: FileContents
-) -> list[_Log]:
-    if RECORD_INDEX not in reader.partitions or changes.written is None:
+def _secondary_indexes(reader: MetadataTableReader, changes: FileChanges) -> dict[str, SecondaryIndex]:
+    """Those that follow the rows of a write, by partition."""
+    if changes.written is None:
+        return {}
+    found = {
+        partition: SecondaryIndex(index_definition(reader.storage, partition))
+        for partition in reader.partitions
+        if kind_of(partition) == SECONDARY_INDEX_PREFIX
+    }
+    return {partition: index for partition, index in found.items() if index.is_followed(changes.written)}
+
+
+def _key_logs(reader: MetadataTableReader, instant: str, changes: FileChanges, contents: FileContents) -> list[_Log]:
+    """The log files of the indexes over keys. A second call with the same arguments encodes nothing."""
+    if changes.written is None:
         return []
-    slices = _slices(reader, RECORD_INDEX)
-    forms = [_form(reader, found, instant) for found in slices]
-    encoded = record_index_logs(instant, changes, contents, forms, is_utc=reader.has_utc_instants)
-    return [
-        _Log(found, _log_name(reader, found, instant), count, data)
-        for found, (count, data) in zip(slices, encoded, strict=True)
-        if count
-    ]
+    logs: list[_Log] = []
+    secondary = _secondary_indexes(reader, changes)
+    for partition in reader.partitions:
+        if partition != RECORD_INDEX and partition not in secondary:
+            continue
+        slices = _slices(reader, partition)
+        forms = [_form(reader, found, instant) for found in slices]
+        if partition == RECORD_INDEX:
+            encoded = record_index_logs(instant, changes, contents, forms, is_utc=reader.has_utc_instants)
+        else:
+            encoded = secondary[partition].logs(partition, changes, contents, forms)
+        logs += [
+            _Log(found, _log_name(reader, found, instant), count, data)
+            for found, (count, data) in zip(slices, encoded, strict=True)
+            if count
+        ]
+    return logs
 
 
 def _slices(reader: MetadataTableReader, partition: str) -> tuple[FileSlice, ...]:

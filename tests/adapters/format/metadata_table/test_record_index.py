@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 import pyarrow as pa
 
+from eventide_adapters.format.metadata_table.group_records import GroupRecords
 from eventide_adapters.format.metadata_table.hfile_writer import HFileStyle
 from eventide_adapters.format.metadata_table.log_form import LogForm
-from eventide_adapters.format.metadata_table.record_index import GroupRecords
 from eventide_adapters.format.metadata_table.records import RECORD_INDEX, decode_value, record_index_value
 
 SCHEMA = """{"type": "record", "name": "HoodieMetadataRecord", "fields": [

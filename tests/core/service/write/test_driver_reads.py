@@ -14,9 +14,9 @@ import pytest
 from eventide import Table
 from eventide.bootstrap import Application, assemble
 from eventide.writer import incoming_records
-from eventide_adapters.format.metadata_table import record_index
+from eventide_adapters.format.metadata_table import group_records
+from eventide_adapters.format.metadata_table.group_records import GroupRecords
 from eventide_adapters.format.metadata_table.reader import MetadataTableReader
-from eventide_adapters.format.metadata_table.record_index import GroupRecords
 from eventide_adapters.storage.local import LocalStorage
 from eventide_core.errors import EngineError
 from eventide_core.ports import NoProgress
@@ -150,7 +150,7 @@ def test_the_record_index_of_a_write_is_encoded_before_the_lock_and_by_tasks_if_
         return encoded(records)
 
     monkeypatch.setattr(GroupRecords, "encoded", noted)
-    monkeypatch.setattr(record_index, "ENCODED_HERE", most_here)
+    monkeypatch.setattr(group_records, "ENCODED_HERE", most_here)
     table.insert(with_ids(own_rows(table).slice(0, 4), "new"))
     assert set(calls) == {(most_here == 0, False)}
     assert entries(path, "record_index") == 4
