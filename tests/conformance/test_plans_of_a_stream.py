@@ -68,7 +68,9 @@ class Stream:
 
     def __init__(self, version: int, path: Path, scratch: Path) -> None:
         self._version, self._path, self._scratch = version, path, scratch
-        self._waiting = put_parquet(scratch / "waiting", 5 * FILES + STARTS * FILES_AFTERWARDS)
+        self._waiting = put_parquet(
+            scratch / "waiting", [Batch(number) for number in range(5 * FILES + STARTS * FILES_AFTERWARDS)]
+        )
         self._source = scratch / "source"
         self._source.mkdir()
         self._fed = 0
