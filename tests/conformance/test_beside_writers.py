@@ -1,8 +1,7 @@
 """Beside stock writers that never pause, `compact` does its work, disturbs no writer, and no row is lost or doubled.
 
-In `./run test` one combination and fewer calls, in `./run test broad` three more, in `./run proof`
-(EVENTIDE_CAMPAIGN=1) all: on 0.15.0
-(table version 6), 1.0.2 (8), 1.1.1 and 1.2.0 (9), with Hudi's metadata table and without.
+In `./run test` one combination, in `./run test broad` three more, in `./run proof` (EVENTIDE_CAMPAIGN=1) all, with more
+calls: on 0.15.0 (table version 6), 1.0.2 (8), 1.1.1 and 1.2.0 (9), with Hudi's metadata table and without.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from support.judge import HudiJudge
 from support.reach import reached
 from support.writers.beside import check_all_readers, compact_beside, stock_rollbacks
 from support.writers.java_writer import JavaWriter
-from support.writers.spark_writers import OCC, OverlappingWriters, StreamWriter
+from support.writers.spark_writers import OCC, NonBlockingWriters, OverlappingWriters, StreamWriter
 
 CALLS = 20
 CALLS_BY_DEFAULT = 8
@@ -28,10 +27,16 @@ HOLD_SECONDS = 2.0
 JUDGES = {"0.15.0": "judge_015", "1.0.2": "judge_102", "1.1.1": "judge_111", "1.2.0": "judge_120"}
 VERSIONS = {"0.15.0": 6, "1.0.2": 8, "1.1.1": 9, "1.2.0": 9}
 BY_DEFAULT = {("a Java client", "1.1.1", True)}
-BROAD = {("a stream", "0.15.0", False), ("a stream", "1.2.0", True), ("a Java client", "0.15.0", False)}
-KINDS = ("a stream", "overlapping writers", "a Java client")
-# The Java client that runs on 1.0.2 is 1.0.1's, whose metadata table does not run on 1.0.2's classes.
-NOT_THERE = {("a Java client", "1.0.2", True)}
+BROAD = {("a stream", "0.15.0", False), ("a stream", "1.2.0", True), ("non-blocking writers", "1.1.1", False)}
+PAIRS = ("overlapping writers", "non-blocking writers")
+KINDS = ("a stream", *PAIRS, "a Java client")
+NOT_THERE = {
+    # The Java client that runs on 1.0.2 is 1.0.1's, whose metadata table does not run on 1.0.2's classes.
+    ("a Java client", "1.0.2", True),
+    # Hudi 1.0 introduced this kind of concurrency control.
+    ("non-blocking writers", "0.15.0", False),
+    ("non-blocking writers", "0.15.0", True),
+}
 ALL = [one for one in itertools.product(KINDS, JUDGES, (False, True)) if one not in NOT_THERE]
 COMBINATIONS = [
     pytest.param(
@@ -51,7 +56,7 @@ def test_compact_does_its_work_beside(
     kind: str, hudi: str, has_metadata_table: bool, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
     judge: HudiJudge = request.getfixturevalue(JUDGES[hudi])
-    wanted = CALLS_BY_DEFAULT if (kind, hudi, has_metadata_table) in BY_DEFAULT and not IS_PROOF else CALLS
+    wanted = CALLS if IS_PROOF else CALLS_BY_DEFAULT
     path = tmp_path / "table"
     metadata = {"hoodie.metadata.enable": str(has_metadata_table).lower()}
     with _writer(kind, judge, path, tmp_path, metadata) as writer:
@@ -69,7 +74,7 @@ def test_compact_does_its_work_beside(
     check_all_readers(path, [judge], truth, metadata, words)
     assert not conflicts
     assert not calls.refused, calls
-    if kind == "overlapping writers":
+    if kind in PAIRS:
         # After the commit of one, while the other is open, the latest quiet moment may be the one of the last call.
         reached(f"{words}: calls of compact that found nothing new, of {wanted}", calls.idle)
         assert calls.worked + calls.idle == wanted, calls
@@ -106,6 +111,9 @@ def _writer(
                 yield writer
         case "overlapping writers":
             with OverlappingWriters(judge, version, path, scratch, options=options) as pair:
+                yield pair
+        case "non-blocking writers":
+            with NonBlockingWriters(judge, version, path, scratch, options=options) as pair:
                 yield pair
         case _:
             with JavaWriter(

@@ -33,8 +33,6 @@ from support.judge.options import (
 from support.pruned_reads import check_pruned_reads
 from support.reach import reached
 
-pytestmark = pytest.mark.broad
-
 PLAIN = {
     **table_name("rebuilt"),
     "hoodie.datasource.write.table.type": "MERGE_ON_READ",
@@ -54,7 +52,12 @@ STATISTICS = {
     "hoodie.metadata.index.column.stats.enable": "true",
     "hoodie.metadata.index.partition.stats.enable": "true",
 }
-JUDGES = [("judge_015", 6), ("judge_102", 8), ("judge_111", 9), ("judge_120", 9)]
+JUDGES = [
+    pytest.param("judge_015", 6, marks=pytest.mark.broad),
+    pytest.param("judge_102", 8, marks=pytest.mark.proof),
+    pytest.param("judge_111", 9, marks=pytest.mark.proof),
+    pytest.param("judge_120", 9, marks=pytest.mark.broad),
+]
 Rows = Counter[tuple[object, ...]]
 Statistics = dict[tuple[str, str, str], dict[str, Any]]
 

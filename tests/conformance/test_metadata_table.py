@@ -217,7 +217,7 @@ def changed(everything: pa.Table, schema: pa.Schema, every: int, shift_ms: int, 
     "case",
     [
         pytest.param(CASES[0], marks=BROAD),
-        pytest.param(CASES[1], marks=BROAD),
+        pytest.param(CASES[1], marks=PROOF),
         pytest.param(CASES[2], marks=PROOF),
         pytest.param(CASES[3], marks=BROAD),
         pytest.param(CASES[4], marks=PROOF),

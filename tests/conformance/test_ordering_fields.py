@@ -202,13 +202,14 @@ def test_a_double_in_a_record_and_a_decimal(tmp_path: Path, judge_111: HudiJudge
     hold_alike(judge_111, tmp_path, ["several"], EVENT_TIME_ORDERING | table_version(9))
 
 
-@pytest.mark.broad
-@pytest.mark.parametrize("version", [6, 9])
+@pytest.mark.parametrize(
+    "version", [pytest.param(6, marks=pytest.mark.proof), pytest.param(9, marks=pytest.mark.broad)]
+)
 def test_fields_of_all_types(version: int, tmp_path: Path, judge_111: HudiJudge) -> None:
     hold_alike(judge_111, tmp_path, list(KINDS), EVENT_TIME_ORDERING | table_version(version))
 
 
-@pytest.mark.broad
+@pytest.mark.proof
 def test_fields_of_all_types_in_version_8(tmp_path: Path, judge_102: HudiJudge) -> None:
     names = [name for name in KINDS if name not in BY_SEVERAL]
     hold_alike(judge_102, tmp_path, names, EVENT_TIME_ORDERING | table_version(8))
@@ -220,6 +221,6 @@ def test_fields_of_all_types_in_hudi_0_15(tmp_path: Path, judge_015: HudiJudge) 
     hold_alike(judge_015, tmp_path, names, DEFAULT_PAYLOAD)
 
 
-@pytest.mark.broad
+@pytest.mark.proof
 def test_fields_of_all_types_in_hudi_1_2(tmp_path: Path, judge_120: HudiJudge) -> None:
     hold_alike(judge_120, tmp_path, list(KINDS), EVENT_TIME_ORDERING | table_version(9))

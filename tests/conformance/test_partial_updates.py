@@ -155,14 +155,13 @@ def test_partial_updates_of_merge_into(tmp_path: Path, judge_111: HudiJudge) -> 
 PARQUET = {"hoodie.logfile.data.block.format": "parquet"}
 
 
-@pytest.mark.broad
 @pytest.mark.parametrize(
     ("writer", "version", "mode", "cut", "more"),
     [
-        ("1.0.2", 8, "EVENT_TIME_ORDERING", "file", {}),
-        ("1.1.1", 9, "EVENT_TIME_ORDERING", "exact", {}),
-        ("1.2.0", 9, "EVENT_TIME_ORDERING", "file", PARQUET),
-        ("1.1.1", 9, "COMMIT_TIME_ORDERING", "file", {}),
+        pytest.param("1.0.2", 8, "EVENT_TIME_ORDERING", "file", {}, marks=pytest.mark.proof),
+        pytest.param("1.1.1", 9, "EVENT_TIME_ORDERING", "exact", {}, marks=pytest.mark.broad),
+        pytest.param("1.2.0", 9, "EVENT_TIME_ORDERING", "file", PARQUET, marks=pytest.mark.broad),
+        pytest.param("1.1.1", 9, "COMMIT_TIME_ORDERING", "file", {}, marks=pytest.mark.proof),
     ],
 )
 def test_partial_updates_of_every_version(

@@ -132,9 +132,9 @@ def fallbacks(plan: Plan) -> dict[str, FallbackReason | None]:
     [
         pytest.param(PARTIAL, 8, marks=pytest.mark.broad),
         pytest.param(NON_DEFAULTS, 8, marks=pytest.mark.broad),
-        pytest.param(DMS, 8, marks=pytest.mark.broad),
-        pytest.param(PARTIAL, 6, marks=pytest.mark.broad),
-        pytest.param(NON_DEFAULTS, 6, marks=pytest.mark.broad),
+        pytest.param(DMS, 8, marks=pytest.mark.proof),
+        pytest.param(PARTIAL, 6, marks=pytest.mark.proof),
+        pytest.param(NON_DEFAULTS, 6, marks=pytest.mark.proof),
         pytest.param(DMS, 6, marks=pytest.mark.broad),
     ],
 )

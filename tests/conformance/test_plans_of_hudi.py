@@ -43,6 +43,7 @@ from support.writers.java_writer import JavaWriter
 
 pytestmark = pytest.mark.real  # its fixtures ask for the judge by name
 BROAD = pytest.mark.broad
+PROOF = pytest.mark.proof
 CASES = (
     Case("judge_015", 6),
     Case("judge_015", 6, has_metadata_table=True),
@@ -53,17 +54,24 @@ CASES = (
     Case("judge_120", 9),
     Case("judge_120", 9, has_metadata_table=True),
 )
+IN_BROAD = (CASES[2], CASES[5], CASES[7])
 RACES = [
     pytest.param(CASES[0], True, marks=BROAD, id="one lock-015-v6"),
     pytest.param(CASES[0], False, marks=BROAD, id="no lock-015-v6"),
     pytest.param(CASES[5], True, marks=BROAD, id="one lock-111-v9"),
 ]
 """Without a lock on version 6 alone: from version 8 on Hudi may then complete a plan a second time."""
-SCHEDULED_INLINE = [pytest.param(CASES[number], marks=BROAD) for number in (0, 2, 5, 6)]
+SCHEDULED_INLINE = [
+    pytest.param(CASES[number], marks=mark) for number, mark in ((0, BROAD), (2, PROOF), (5, PROOF), (6, BROAD))
+]
 JAVA = {"0.15.0": ("judge_015", 6), "1.0.2": ("judge_102", 8), "1.1.1": ("judge_111", 9), "1.2.0": ("judge_120", 9)}
 
 
-@pytest.fixture(scope="module", params=[CASES[0], *(pytest.param(case, marks=BROAD) for case in CASES[1:])], ids=str)
+@pytest.fixture(
+    scope="module",
+    params=[CASES[0], *(pytest.param(case, marks=BROAD if case in IN_BROAD else PROOF) for case in CASES[1:])],
+    ids=str,
+)
 def planned(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Planned:
     case: Case = request.param
     return plan(request, case, tmp_path_factory.mktemp("planned"))

@@ -17,6 +17,7 @@ from support.lost_settings import answers_of, lose_settings
 from support.thresholds import dividing_plan
 
 BROAD = pytest.mark.broad
+PROOF = pytest.mark.proof
 JUDGES = {"0.15.0": "judge_015", "1.1.1": "judge_111", "1.2.0": "judge_120"}
 
 
@@ -70,11 +71,11 @@ def torn_with_stray_files(path: Path) -> None:
     ("name", "mode", "bundle", "damage"),
     [
         pytest.param("v6_no_deletes", "copy", "0.15.0", torn_with_stray_files, marks=BROAD),
-        pytest.param("v6_no_deletes", "copy", "0.15.0", lost_and_torn, marks=BROAD),
-        pytest.param("v9_no_deletes", "prefix", "1.1.1", torn_with_stray_files, marks=BROAD),
+        pytest.param("v6_no_deletes", "copy", "0.15.0", lost_and_torn, marks=PROOF),
+        pytest.param("v9_no_deletes", "prefix", "1.1.1", torn_with_stray_files, marks=PROOF),
         pytest.param("v9_event_bucket", "copy", "1.1.1", torn_compaction, marks=BROAD),
         pytest.param("v9_120_event", "copy", "1.2.0", lost_and_torn, marks=BROAD),
-        pytest.param("v8_event_bucket", "copy", "1.1.1", lost_and_torn, marks=BROAD),
+        pytest.param("v8_event_bucket", "copy", "1.1.1", lost_and_torn, marks=PROOF),
     ],
 )
 def test_hudi_continues_with_a_repaired_table(
@@ -114,8 +115,8 @@ def test_hudi_continues_with_a_repaired_table(
     ("name", "bundle"),
     [
         pytest.param("v6_mdt", "0.15.0", marks=BROAD),
-        pytest.param("v8_event_bucket", "1.1.1", marks=BROAD),
-        pytest.param("v9_mdt", "1.1.1", marks=BROAD),
+        pytest.param("v8_event_bucket", "1.1.1", marks=PROOF),
+        pytest.param("v9_mdt", "1.1.1", marks=PROOF),
         pytest.param("v9_120_event", "1.2.0", marks=BROAD),
     ],
 )

@@ -82,10 +82,15 @@ _BELOW_VERSION_9_IN_HUDI_1 = {
 }
 _STRATEGY = "hoodie.record.merge.strategy.id"
 _BY_THE_PAYLOAD = "00000000-0000-0000-0000-000000000000"
+_BY_EVENT_TIME, _BY_COMMIT_TIME = "eeb8d96f-b1e4-49fd-bbf8-28ac514178e5", "ce9acb64-bde0-424c-9b91-f6ebba25356d"
 _STRATEGIES = {
-    "eeb8d96f-b1e4-49fd-bbf8-28ac514178e5": "by event time",
-    "ce9acb64-bde0-424c-9b91-f6ebba25356d": "by commit time",
+    _BY_EVENT_TIME: "by event time",
+    _BY_COMMIT_TIME: "by commit time",
     _BY_THE_PAYLOAD: "by the payload",
+}
+_STRATEGY_OF_MODE: dict[str | None, str] = {
+    MergeRule.EVENT_TIME_ORDERING: _BY_EVENT_TIME,
+    MergeRule.COMMIT_TIME_ORDERING: _BY_COMMIT_TIME,
 }
 
 
@@ -193,8 +198,9 @@ def _merge_rule(
     properties: Mapping[str, str], version: int, root: str, *, has_ordering: bool, is_0x: bool
 ) -> MergeRule:
     mode = properties.get(_MODE)
-    if mode in (MergeRule.COMMIT_TIME_ORDERING, MergeRule.EVENT_TIME_ORDERING):
-        return MergeRule(mode)
+    if mode in _STRATEGY_OF_MODE:
+        _refuse_contradiction(properties, version, root)
+        return MergeRule(properties[_MODE])
     payload = _payload(properties)
     name = _payload_name(properties)
     if payload is not None and name not in _PAYLOADS and not _is_known_below_version_9(name, version, is_0x=is_0x):
@@ -232,6 +238,16 @@ def _is_custom_payload(properties: Mapping[str, str], payload: str, version: int
     strategy = properties.get(_STRATEGY) or _BY_THE_PAYLOAD
     is_known = payload == _CUSTOM_BY_EVENT_TIME or (version < 9 and payload in _BELOW_VERSION_9_IN_HUDI_1)
     return properties[_MODE] == _CUSTOM and is_known and strategy == _BY_THE_PAYLOAD
+
+
+def _refuse_contradiction(properties: Mapping[str, str], version: int, root: str) -> None:
+    """Version 9 goes by the mode alone."""
+    mode, strategy = properties[_MODE], properties.get(_STRATEGY)
+    if version == 8 and strategy and strategy != _STRATEGY_OF_MODE[mode]:
+        raise UnsupportedTableError(
+            f"{root}: {_STRATEGY}={strategy} contradicts {_MODE}={mode}, whose strategy is {_STRATEGY_OF_MODE[mode]}: Hudi "
+            "opens no such table of version 8; find out by which of the two its writers merged, and set both to that"
+        )
 
 
 def _refuse_strategy(properties: Mapping[str, str], root: str) -> None:

@@ -172,8 +172,15 @@ def test_of_contenders_of_both_kinds_one_holds_it_at_a_time(
     reached(f"sections under {shared.provider.rpartition('.')[2]}, Hudi's and ours, none at once", ended_at)
 
 
-@pytest.mark.broad
-@pytest.mark.parametrize("shared", ["zookeeper", "dynamodb", "hivemetastore_that_drops_dead_locks"], indirect=True)
+@pytest.mark.parametrize(
+    "shared",
+    [
+        pytest.param("zookeeper", marks=pytest.mark.broad),
+        pytest.param("dynamodb", marks=pytest.mark.proof),
+        pytest.param("hivemetastore_that_drops_dead_locks", marks=pytest.mark.proof),
+    ],
+    indirect=True,
+)
 def test_the_lock_of_a_holder_that_was_killed_goes_to_the_other_kind(
     shared: Shared, start_hudi: Callable[[], HudiLock]
 ) -> None:

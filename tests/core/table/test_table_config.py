@@ -218,6 +218,15 @@ def test_a_merger_of_ones_own_is_refused() -> None:
         _config(V9 | strategy | {"hoodie.record.merge.mode": "CUSTOM"})
 
 
+@pytest.mark.parametrize("strategy", ["0b1c", "ce9acb64-bde0-424c-9b91-f6ebba25356d"])
+def test_a_strategy_that_contradicts_the_mode_is_refused_on_version_8_as_by_hudi(strategy: str) -> None:
+    """Hudi 1.0.2 and 1.1.1 open no such table, and go by the mode on version 9."""
+    contradicting = V9 | {"hoodie.record.merge.strategy.id": strategy}
+    with pytest.raises(UnsupportedTableError, match=f"{strategy} contradicts .*EVENT_TIME_ORDERING.*eeb8d96f"):
+        _config(contradicting | {"hoodie.table.version": "8"})
+    assert _config(contradicting).merge_rule is MergeRule.EVENT_TIME_ORDERING
+
+
 FLINKS = {
     "hoodie.table.version": "8",
     "hoodie.record.merge.mode": "CUSTOM",

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -71,13 +71,13 @@ def table_of(batch: Batch) -> pa.Table:
     return pa.Table.from_pylist([row._asdict() for row in batch.rows], schema=SCHEMA)
 
 
-def put_parquet(directory: Path, count: int, writer: int | None = None) -> list[Path]:
-    """Writes the first `count` batches as files. Later batches have later modification times, and all are old."""
+def put_parquet(directory: Path, batches: Sequence[Batch]) -> list[Path]:
+    """Writes batches as files. Later batches have later modification times, and all are old."""
     directory.mkdir(parents=True)
-    files = [directory / f"{number:04}.parquet" for number in range(count)]
-    for number, file in enumerate(files):
-        pq.write_table(table_of(Batch(number, writer)), file)
-        os.utime(file, (START_MS // 1000 + number, START_MS // 1000 + number))
+    files = [directory / f"{place:04}.parquet" for place in range(len(batches))]
+    for place, (file, batch) in enumerate(zip(files, batches, strict=True)):
+        pq.write_table(table_of(batch), file)
+        os.utime(file, (START_MS // 1000 + place, START_MS // 1000 + place))
     return files
 
 

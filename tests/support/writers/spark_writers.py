@@ -13,8 +13,6 @@ from support.writers.batches import Batch, put_parquet, table_of
 
 FILES = 400
 AHEAD = 3
-FIRST = Batch(-1, 0)
-"""The write that creates the table of two writers, which can't both create it."""
 FEEDING_SECONDS = 0.05
 BESIDE = MERGE_ON_READ | table_name("beside") | {"hoodie.logfile.data.block.format": "avro"}
 BUCKETS = {
@@ -31,6 +29,11 @@ OCC = {
     "hoodie.write.lock.client.wait_time_ms_between_retry": "100",
     # A retry must not hide a conflict.
     "hoodie.write.num.retries.on.conflict.failures": "0",
+}
+NON_BLOCKING = OCC | {
+    "hoodie.write.concurrency.mode": "NON_BLOCKING_CONCURRENCY_CONTROL",
+    # Hudi's check of this mode reads only this key.
+    "hoodie.table.type": "MERGE_ON_READ",
 }
 STREAMING = {
     # A retry must not hide a micro-batch that fails.
@@ -62,7 +65,7 @@ class StreamWriter:
     ) -> None:
         self._judge = judge
         self._commits = scratch / "checkpoint" / "commits"
-        self._files = put_parquet(scratch / "waiting", FILES)
+        self._files = put_parquet(scratch / "waiting", [Batch(number) for number in range(FILES)])
         self._source = scratch / "source"
         self._source.mkdir()
         self._fed = 0
@@ -114,17 +117,25 @@ class StreamWriter:
 class OverlappingWriters:
     """Two concurrent writers with optimistic concurrency control and one lock, each with a separate partition."""
 
+    concurrency: Mapping[str, str] = OCC
+    first = Batch(-1, 0)
+    """The write that creates the table, which two writers can't do at the same time."""
+
     def __init__(
         self, judge: HudiJudge, version: int, path: Path, scratch: Path, *, options: Mapping[str, str]
     ) -> None:
         self._judge = judge
         self._is_over = False
         self._truths = [scratch / "truth-0", scratch / "truth-1"]
-        files = [put_parquet(scratch / f"writer-{number}", FILES, number) for number in range(2)]
-        chosen = write_options(judge, version, {**OCC, **options, "hoodie.datasource.write.operation": "upsert"})
-        # The first write creates the table, which two writers can't do at the same time.
-        judge.write(path, table_of(FIRST), options=chosen)
+        self._batches = [self.batches_of(writer) for writer in range(2)]
+        files = [put_parquet(scratch / f"writer-{writer}", batches) for writer, batches in enumerate(self._batches)]
+        given = {**options, **self.concurrency, "hoodie.datasource.write.operation": "upsert"}
+        chosen = write_options(judge, version, given)
+        judge.write(path, table_of(self.first), options=chosen)
         judge.begin_loops(path, files, self._truths, options=chosen)
+
+    def batches_of(self, writer: int) -> list[Batch]:
+        return [Batch(number, writer) for number in range(FILES)]
 
     def __enter__(self) -> Self:
         return self
@@ -145,9 +156,19 @@ class OverlappingWriters:
         return self._acknowledged()
 
     def _acknowledged(self) -> list[Batch]:
-        return [FIRST] + [
-            Batch(int(line), number)
-            for number, truth in enumerate(self._truths)
+        return [self.first] + [
+            batches[int(line)]
+            for truth, batches in zip(self._truths, self._batches, strict=True)
             if truth.exists()
             for line in truth.read_text().splitlines()
         ]
+
+
+class NonBlockingWriters(OverlappingWriters):
+    """Two concurrent writers of the same keys, with Hudi's non-blocking concurrency control (version 8 and later)."""
+
+    concurrency = NON_BLOCKING
+    first = Batch(0)
+
+    def batches_of(self, writer: int) -> list[Batch]:
+        return [Batch(1 + 2 * number + writer) for number in range(FILES)]

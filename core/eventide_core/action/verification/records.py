@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from eventide_core.action.verification.facts import RecordFacts, TableFacts
 from eventide_core.action.verification.lost_completions import lost_completions
 from eventide_core.action.verification.result import Check, Finding, Observation, Remark, Unchecked
-from eventide_core.errors import format_timestamp
+from eventide_core.errors import counted, format_timestamp
 from eventide_core.table.commit_metadata import LOG_COMPACT
 from eventide_core.table.content_audit import RepeatedKey, StrayKeys
 from eventide_core.table.file_name import path_in
@@ -136,9 +136,11 @@ def check_event_times(facts: TableFacts) -> Iterator[Observation]:
 def check_compacted_rows(facts: TableFacts) -> Iterator[Observation]:
     """If a compaction's old files still exist, its old slice and its new one show the same rows."""
     without = _compactions_of_lost_writes(facts)
-    if without:
-        yield Remark(f"{len(without)} compacted slices were not compared: a write in them has lost its completed file")
     differences = {path: found for path, found in _records(facts).differences.items() if path not in without}
+    left_out = Remark if differences else Unchecked
+    if without:
+        slices = counted(len(without), "compacted slice")
+        yield left_out(f"{slices} left out: a write in the old slice has lost its completed file")
     for path, found in sorted(differences.items()):
         for what, keys in (
             () if found is None else (("lost", found.lost), ("added", found.added), ("changed", found.changed))
@@ -146,12 +148,11 @@ def check_compacted_rows(facts: TableFacts) -> Iterator[Observation]:
             if keys is not None:
                 cure = "restore the table to a savepoint before the compaction, or roll the compaction back"
                 yield Finding(path, f"the compaction that wrote it {what} {_keys(keys)}", cure)
-    compared = sum(len(plan.operations) for plan in facts.compactions.values()) - len(without)
-    if compared > len(differences):
-        yield Remark(
-            f"{compared - len(differences)} compacted slices could not be compared, because files of the old slices are gone"
-        )
-    if not compared and not without:
+    compacted = sum(len(plan.operations) for plan in facts.compactions.values()) - len(without)
+    if compacted > len(differences):
+        slices = counted(compacted - len(differences), "compacted slice")
+        yield left_out(f"{slices} left out: files of the old slice are gone")
+    if not compacted and not without:
         yield Unchecked("no compaction of eventide is on the active timeline with its plan")
 
 

@@ -1,11 +1,11 @@
 """Reads the timeline for a verification. Records unreadable files, which a check reports."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from eventide_core.action.verification.facts import LogScan
 from eventide_core.errors import CorruptTimelineError, EmptyPlanError
-from eventide_core.ports import Storage
+from eventide_core.ports import ArchivedTimeline, Storage
 from eventide_core.service.state.table_files import TableFiles
 from eventide_core.service.verification.attempt import Noting
 from eventide_core.table.commit_metadata import CommitMetadata
@@ -17,7 +17,7 @@ from eventide_core.table.plans import CompactionPlan, ForeignPlan
 from eventide_core.table.table_config import TableConfig
 from eventide_core.table.timeline import Timeline
 
-_LATER_TIMELINE = ".hoodie/timeline"
+_LATER_VERSION, _LATER_TIMELINE = 8, ".hoodie/timeline"
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,20 +136,28 @@ class TimelineReader:
         found: set[str] = set()
         left_overs: set[str] = set()
         untold: set[str] = set()
-        # The directory of version 8 and later, which a downgrade leaves there, with what it doesn't take over.
-        was_downgraded = not self.config.slices_by_completion_time and bool(self.files.storage.list(_LATER_TIMELINE))
         with Noting(self.unreadable, self.config.archive_path):
-            archive = self.files.archive(self.config)
-            self.unreadable.update(archive.lost_files())
+            archives = self._archives()
             for time in sorted(filter(self.timeline.is_archived, times)):
-                if archive.find(time) is None:
-                    if was_downgraded or next(archive.writes("0", time), None) is None:
+                archive = next((archive for archive in archives if archive.find(time) is not None), None)
+                if archive is None:
+                    if all(next(archive.writes("0", time), None) is None for archive in archives):
                         untold.add(time)
                 elif (commit := archive.commit(time)) is not None:
                     found.update(stat.path for stat in commit.stats)
                     said = CompactionExtraMetadata.of(time, commit)
                     left_overs.update(() if said is None else said.origins)
         return frozenset(found), frozenset(left_overs), frozenset(untold)
+
+    def _archives(self) -> tuple[ArchivedTimeline, ...]:
+        """The archived timeline; and on version 6 that of version 8 and later, which a downgrade leaves where it is."""
+        archives = [self.files.archive(self.config)]
+        if not self.config.slices_by_completion_time:
+            later = replace(self.config, version=_LATER_VERSION, timeline_path=_LATER_TIMELINE)
+            archives.append(self.files.archive(later))
+        for archive in archives:
+            self.unreadable.update(archive.lost_files())
+        return tuple(archives)
 
     def left_overs(self, commits: Mapping[str, CommitMetadata]) -> Mapping[str, str]:
         """Of each link and copy that a commit names, the log file that it is of."""

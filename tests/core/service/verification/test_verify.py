@@ -60,6 +60,20 @@ def test_a_table_stays_sound_through_all_that_eventide_does_to_it(name: str, mod
     check_sound(table)
 
 
+def test_a_compaction_of_which_no_old_slice_is_left_is_not_checked(tmp_path: Path) -> None:
+    table = make(tmp_path / "t", 9)
+    for hours in (0, 1):
+        table.upsert(rows(("k0", hours, "written")))
+    table.compact(before=int(time.time() * 1000) + 2 * HOUR_MS)
+    compared = {check.name: check for check in table.verify(deep=True).checks}["compacted-rows"]
+    assert (compared.status, compared.remarks) == ("passed", ())
+    table.upsert(rows(("k0", 3, "later")))
+    assert table.clean(1).deleted
+    compared = {check.name: check for check in table.verify(deep=True).checks}["compacted-rows"]
+    assert compared.status == "not checked"
+    assert compared.remarks == ("1 compacted slice left out: files of the old slice are gone",)
+
+
 def test_a_log_that_is_older_than_the_archived_timeline_is_no_orphan(tmp_path: Path) -> None:
     """A downgrade of Hudi to version 6 leaves the archived timeline behind."""
     path = golden.unpack("v6_archived", tmp_path)
