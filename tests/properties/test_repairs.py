@@ -238,12 +238,13 @@ def test_an_undo_brings_every_byte_back(
     "damage",
     [
         damages.cut_off_copy,
-        damages.orphaned_log,
         damages.unreadable_commit,
-        damages.partition_without_its_mark,
         damages.lost_completed_file,
-        damages.other_record_key,
         damages.torn_settings,
+        *(
+            pytest.param(damage, marks=pytest.mark.broad)
+            for damage in (damages.orphaned_log, damages.partition_without_its_mark, damages.other_record_key)
+        ),
     ],
 )
 def test_a_repair_and_an_undo_are_completed_after_a_crash_anywhere(

@@ -116,7 +116,8 @@ def run(frame: DataFrame, sink: Any, checkpoint: Path) -> StreamingQuery:
     return query
 
 
-@pytest.mark.parametrize("version", [6, pytest.param(9, marks=pytest.mark.broad)])
+@pytest.mark.broad
+@pytest.mark.parametrize("version", [6, 9])
 def test_a_batch_that_is_replayed_is_written_once(version: int, tmp_path: Path, spark: SparkSession) -> None:
     """Also where its commit has been archived."""
     table = make(tmp_path / "t", version, **EARLY)

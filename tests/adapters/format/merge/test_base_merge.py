@@ -21,6 +21,7 @@ from eventide_adapters.format.merge.log_fold import HELD_BYTES, FoldedLogFiles
 from eventide_core.errors import RecordDecodeError, UnsupportedTableError
 from eventide_core.table.record_order import MergeRule, Version, latest
 from eventide_core.table.record_shape import RecordShape
+from support.campaign import tries
 
 EVENT_TIME = MergeRule.EVENT_TIME_ORDERING
 COMMIT_TIME = MergeRule.COMMIT_TIME_ORDERING
@@ -153,7 +154,7 @@ def ordered_in_a_record(block: DataBlock | DeleteBlock) -> DataBlock | DeleteBlo
     ("kind", "is_in_a_record"), [*((kind, False) for kind in ORDERINGS), ("long", True), ("several", True)]
 )
 @pytest.mark.parametrize("rule", [COMMIT_TIME, EVENT_TIME, MergeRule.HUDI_0X_OVERWRITE_WITH_LATEST])
-@settings(deadline=None)  # the first example loads Arrow
+@settings(deadline=None, max_examples=tries(50, 100))  # the first example loads Arrow
 @given(
     base=st.dictionaries(st.sampled_from("abcd"), st.integers(0, 4)),
     log=st.lists(st.lists(changes(), max_size=6), max_size=5),
