@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,11 +15,14 @@ from pyspark import TaskContext
 from pyspark.sql import DataFrame, SparkSession
 
 from eventide import Table
+from eventide.reader import Rows
 from eventide.spark.engine import SparkEngine, portions, spark_session
+from eventide_adapters.format.merge.record_mergers import RECORD_MERGERS
 from eventide_core.errors import CorruptLogBlockError, EngineError
-from support import golden
+from support import golden, mergers
 from support.judge.hudi_judge import JudgeUnavailableError, judge_environment, judge_python
 from support.real_parts import require_or_skip
+from support.small_table import HOUR_MS, LATER_MS, SOON, make, rows
 from support.thresholds import dividing_plan
 
 
@@ -227,3 +231,29 @@ def test_pyspark_35_compacts_and_reads(tmp_path: Path) -> None:
     assert "needs Spark 4" in refused
     assert answer["types"]["fare"] == "decimal(10,2)"
     assert answer["types"]["place"] == "struct<name:string,lat:double,floor:int>"
+
+
+@pytest.mark.broad
+def test_executors_merge_by_a_class_of_the_user(tmp_path: Path, spark: SparkSession) -> None:
+    strategy = "3f1c5a1e-6d2b-4f58-9a51-0d8f4a3f7c21"
+    path = tmp_path / "t"
+    make(path, 9)
+    properties = path / ".hoodie" / "hoodie.properties"
+    kept = [line for line in properties.read_text().splitlines() if not line.startswith("hoodie.record.merge")]
+    own = ["hoodie.record.merge.mode=CUSTOM", f"hoodie.record.merge.strategy.id={strategy}"]
+    properties.write_text("\n".join([*kept, *own]) + "\n")
+    module = tmp_path / "lake_mergers.py"
+    shutil.copy(mergers.__file__, module)
+    spark.sparkContext.addPyFile(str(module))  # as `--py-files` of spark-submit
+    table = Table.open(path, SOON | {RECORD_MERGERS: f"{strategy}=lake_mergers:Joined"}, engine=spark)
+    for hours, word in ((0, "a"), (1, "bb"), (5, "c")):
+        table.upsert(spark.createDataFrame(rows(("k0", hours, word), ("k1", hours, word))))
+
+    def words(found: Rows) -> dict[str, str]:
+        return {row["id"]: row["word"] for row in found.to_spark(spark).toArrow().to_pylist()}
+
+    assert words(table.snapshot()) == {"k0": "abbc", "k1": "abbc"}
+    table.compact(before=LATER_MS - 9 * HOUR_MS)  # between the second write and the third
+    assert words(table.read_optimized()) == {"k0": "abb", "k1": "abb"}
+    assert words(table.snapshot()) == {"k0": "abbc", "k1": "abbc"}
+    assert table.verify(deep=True).ok
