@@ -27,8 +27,12 @@ JUDGES = {"0.15.0": "judge_015", "1.0.2": "judge_102", "1.1.1": "judge_111", "1.
 VERSIONS = {"0.15.0": 6, "1.0.2": 8, "1.1.1": 9, "1.2.0": 9}
 
 
-@pytest.mark.broad
-@pytest.mark.parametrize("hudi", JUDGES)
+IN_BROAD = ("0.15.0", "1.1.1")
+
+
+@pytest.mark.parametrize(
+    "hudi", [pytest.param(hudi, marks=pytest.mark.broad if hudi in IN_BROAD else pytest.mark.proof) for hudi in JUDGES]
+)
 def test_a_stock_writer_that_died_continues_after_a_compaction(
     hudi: str, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:

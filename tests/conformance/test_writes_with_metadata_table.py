@@ -82,13 +82,12 @@ def snapshot(judge: HudiJudge, path: Path) -> Rows:
     return seen
 
 
-@pytest.mark.broad
 @pytest.mark.parametrize(
     ("fixture", "version"),
     [
-        ("judge_015", 6),
-        ("judge_102", 8),
-        ("judge_111", 9),
+        pytest.param("judge_015", 6, marks=pytest.mark.broad),
+        pytest.param("judge_102", 8, marks=pytest.mark.proof),
+        pytest.param("judge_111", 9, marks=pytest.mark.broad),
     ],
 )
 def test_hudi_finds_what_eventide_wrote_by_every_index(

@@ -20,7 +20,7 @@ RUN_AT = "2023-11-14T23:20:04+00:00"  # half an hour after a time that divides t
 @pytest.mark.parametrize(
     "name",
     [
-        pytest.param("local", marks=pytest.mark.broad),
+        pytest.param("local", marks=pytest.mark.proof),
         pytest.param("moto", marks=pytest.mark.broad),
         pytest.param("hdfs_with_symlinks", marks=pytest.mark.proof),
     ],

@@ -245,7 +245,8 @@ def test_executors_merge_by_a_class_of_the_user(tmp_path: Path, spark: SparkSess
     module = tmp_path / "lake_mergers.py"
     shutil.copy(mergers.__file__, module)
     spark.sparkContext.addPyFile(str(module))  # as `--py-files` of spark-submit
-    table = Table.open(path, SOON | {RECORD_MERGERS: f"{strategy}=lake_mergers:Joined"}, engine=spark)
+    options: dict[str, str] = {**SOON, RECORD_MERGERS: f"{strategy}=lake_mergers:Joined"}
+    table = Table.open(path, options, engine=spark)
     for hours, word in ((0, "a"), (1, "bb"), (5, "c")):
         table.upsert(spark.createDataFrame(rows(("k0", hours, word), ("k1", hours, word))))
 
