@@ -131,6 +131,22 @@ class Table(TableQueries, TableTags, TableMaintenance):
         """Inserts many records, as in an initial load, into new file groups if the index allows it."""
         return self._write(WriteOperation.BULK_INSERT, records, progress)
 
+    def insert_overwrite(self, records: Any, *, progress: Progress | None = None) -> WriteResult:
+        """Replaces all rows of the partitions that `records` has rows of, as Hudi's `INSERT OVERWRITE` does.
+
+        Other partitions stay as they are. Readers see the old rows or the new ones, never a mixture. The old files stay for
+        time travel until `clean` removes them. Keys are not looked up, as in an insert.
+
+        Raises InvalidRecordError if there are no records; BusyError while a plan, or a write of another engine, is pending,
+        because what such a write adds to a replaced file would be lost; WriteConflictError if another writer of eventide
+        wrote to one of the partitions in the meantime.
+        """
+        return self._write(WriteOperation.INSERT_OVERWRITE, records, progress)
+
+    def insert_overwrite_table(self, records: Any, *, progress: Progress | None = None) -> WriteResult:
+        """Replaces all rows of the table; otherwise as `insert_overwrite`. Without records, it leaves an empty table."""
+        return self._write(WriteOperation.INSERT_OVERWRITE_TABLE, records, progress)
+
     def delete(
         self, records: Any = None, *, where: Filter | None = None, progress: Progress | None = None
     ) -> WriteResult:

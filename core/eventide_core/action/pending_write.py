@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from eventide_core.action.write_conflict import WrittenGroups
 from eventide_core.table.commit_metadata import CommitMetadata
+from eventide_core.table.instant import Action
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +31,7 @@ class PendingWrite:
     """
 
     instant: str
+    action: Action
     metadata: CommitMetadata
     written: WrittenGroups
     seen: frozenset[str]

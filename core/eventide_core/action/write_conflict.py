@@ -12,6 +12,9 @@ completed or were scheduled since:
    seen a compaction that was scheduled earlier, and its log file is in the right place, whether or not that compaction
    has completed since.
 
+4. For an overwrite, also a write into a partition that it overwrites: the overwrite would replace rows that it did not
+   load, or keep them by chance.
+
 In addition, of all completed actions, a write of the same batch of a stream, or of a later one (`check_batch`):
 conflict.
 """
@@ -25,16 +28,47 @@ from eventide_core.table.bucket import bucket_of_file_id
 from eventide_core.table.commit_metadata import CommitMetadata
 from eventide_core.table.file_system_view import FileGroup
 from eventide_core.table.stream_batch import batches_of
+from eventide_core.table.write_shape import WriteOperation
+
+
+@dataclass(frozen=True, slots=True)
+class Overwrite:
+    """What a write replaces: the file groups of some partitions, or (None) of all."""
+
+    partitions: frozenset[str] | None
+    groups: frozenset[FileGroup]
+
+    @property
+    def file_ids(self) -> dict[str, tuple[str, ...]]:
+        """The replaced file groups by partition. A partition that had none is there, too, as in Hudi."""
+        found = {partition: list[str]() for partition in self.partitions or ()}
+        for partition, file_id in sorted(self.groups):
+            found.setdefault(partition, []).append(file_id)
+        return {partition: tuple(found[partition]) for partition in sorted(found)}
+
+    def covers(self, partition: str) -> bool:
+        return self.partitions is None or partition in self.partitions
+
+
+def overwrite_of(operation: WriteOperation, partitions: Iterable[str], existing: Iterable[FileGroup]) -> Overwrite:
+    """What an overwrite with records in `partitions` replaces of the existing file groups."""
+    whole = operation is WriteOperation.INSERT_OVERWRITE_TABLE
+    places = frozenset(partitions)
+    return Overwrite(None if whole else places, frozenset(g for g in existing if whole or g[0] in places))
 
 
 @dataclass(frozen=True, slots=True)
 class WrittenGroups:
-    """The changes of a write: file groups, and the partitions into which it put keys that it had not found."""
+    """The changes of a write: file groups, and the partitions into which it put keys that it had not found.
+
+    `groups` includes those that an overwrite replaces.
+    """
 
     instant: str
     index: Index
     groups: frozenset[FileGroup]
     partitions_with_new_keys: frozenset[str]
+    overwrite: Overwrite | None = None
 
 
 def check_write(written: WrittenGroups, other_instant: str, other: CommitMetadata) -> None:
@@ -48,6 +82,10 @@ def check_write(written: WrittenGroups, other_instant: str, other: CommitMetadat
     if common:
         partition, place = min(common)
         raise _conflict(written, other_instant, f"{partition or 'the table'}, file group {place}")
+    if written.overwrite is not None and not other.is_compacted:
+        touched = sorted(p for p in {*other.write_stats, *other.replaced_file_ids} if written.overwrite.covers(p))
+        if touched:
+            raise _conflict(written, other_instant, touched[0] or "the table")
     inserted = {stat.partition for stat in other.stats if stat.num_inserts or stat.log_version is None}
     new = written.partitions_with_new_keys
     shared = inserted if written.index.is_global and new else new & inserted
@@ -57,7 +95,8 @@ def check_write(written: WrittenGroups, other_instant: str, other: CommitMetadat
 
 def check_plan(written: WrittenGroups, plan_instant: str, planned: Iterable[FileGroup]) -> None:
     """Raises WriteConflictError if a plan made since this write loaded the table compacts its file groups."""
-    if plan_instant > written.instant and not written.groups.isdisjoint(planned):
+    is_below = plan_instant < written.instant and written.overwrite is None
+    if not is_below and not written.groups.isdisjoint(planned):
         raise _conflict(written, plan_instant, "the slices in a plan")
 
 

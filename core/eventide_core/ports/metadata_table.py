@@ -49,12 +49,13 @@ class WrittenRows:
     """How to read back the rows of a write before its commit.
 
     `slices`: the changed slices with the write's own files, whose log blocks count. `known_files`: other files of the
-    table, as (partition, name), those of the last writes first.
+    table, as (partition, name), those of the last writes first. `replaced`: the slices that the write replaces.
     """
 
     shape: RecordShape
     slices: tuple[SliceRead, ...]
     known_files: tuple[tuple[str, str], ...]
+    replaced: tuple[SliceRead, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from enum import StrEnum
 
+from eventide_core.table.instant import Action
 from eventide_core.table.key_format import KeyFormat
 from eventide_core.table.record_shape import RecordShape
 
@@ -14,6 +15,18 @@ class WriteOperation(StrEnum):
     INSERT = "insert"
     BULK_INSERT = "bulk_insert"
     DELETE = "delete"
+    INSERT_OVERWRITE = "insert_overwrite"
+    INSERT_OVERWRITE_TABLE = "insert_overwrite_table"
+
+    @property
+    def is_overwrite(self) -> bool:
+        """Whether it replaces what the partitions of its records hold, or the whole table."""
+        return self in (WriteOperation.INSERT_OVERWRITE, WriteOperation.INSERT_OVERWRITE_TABLE)
+
+    @property
+    def action(self) -> Action:
+        """The action on the timeline."""
+        return Action.REPLACE_COMMIT if self.is_overwrite else Action.DELTA_COMMIT
 
     @property
     def operation_type(self) -> str:

@@ -27,7 +27,8 @@ from eventide_core.table.write_shape import WriteOperation
     type=click.Choice([str(operation) for operation in WriteOperation]),
     default=str(WriteOperation.UPSERT),
     show_default=True,
-    help="What to do with the rows. A delete needs only the columns of key and partition.",
+    help="What to do with the rows. A delete needs only the columns of key and partition. An insert_overwrite replaces "
+    "the partitions of the rows, an insert_overwrite_table the whole table.",
 )
 @click.option("--create", is_flag=True, help="Creates the table if it does not exist, with the columns of the sources.")
 @click.option("--record-key", metavar="FIELD[,FIELD...]", help="With --create: the fields that identify a record.")
@@ -66,6 +67,8 @@ def ingest(
             WriteOperation.INSERT: opened.insert,
             WriteOperation.BULK_INSERT: opened.bulk_insert,
             WriteOperation.DELETE: opened.delete,
+            WriteOperation.INSERT_OVERWRITE: opened.insert_overwrite,
+            WriteOperation.INSERT_OVERWRITE_TABLE: opened.insert_overwrite_table,
         }[WriteOperation(operation)]
         result = write(rows, progress=progress)
     renamed = _renamed(rows) if Options(settings.options).get(SANITIZE_NAMES) else {}

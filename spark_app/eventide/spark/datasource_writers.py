@@ -25,7 +25,7 @@ from eventide.spark.streaming import (
 from eventide.table import Table
 from eventide.writer import incoming_records
 from eventide_core.config import EVENT_TIME_FIELD, Options
-from eventide_core.errors import ConfigError, NotAHudiTableError, RefusedError
+from eventide_core.errors import ConfigError, InvalidRecordError, NotAHudiTableError, RefusedError
 from eventide_core.ports import NoProgress
 from eventide_core.table.stream_batch import StreamBatch
 
@@ -93,6 +93,11 @@ class Writer(DataSourceArrowWriter):
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
         rows = _unpacked(messages, self._limit)
         if rows is None:
+            if stream_operation(Options(self._options)).is_overwrite:
+                raise InvalidRecordError(
+                    f"{streams.WRITE_OPERATION}: an overwrite without rows; to empty the table, use "
+                    f"Table.open({self._path!r}).insert_overwrite_table(frame)"
+                )
             return
         _create_if_missing(self._path, self._options, rows.schema)
         application = assemble(self._path, self._options)

@@ -9,8 +9,8 @@ import pyarrow as pa
 import pytest
 
 from eventide import Table
-from eventide.options.streams import STREAM_IDENTIFIER, WRITE_BYTES_MAX
-from eventide_core.errors import RefusedError
+from eventide.options.streams import STREAM_IDENTIFIER, WRITE_BYTES_MAX, WRITE_OPERATION
+from eventide_core.errors import InvalidRecordError, RefusedError
 from support.append_tables import make, rows, seen
 
 pytest.importorskip("pyspark.sql.datasource")
@@ -55,3 +55,13 @@ def test_tasks_with_too_many_rows_together_write_nothing(tmp_path: Path) -> None
     assert not table.state().timeline.instants
     writer.commit([messages[0]])
     assert seen(table) == [("a", "p", 1, "x"), ("b", "p", 2, "y")]
+
+
+def test_an_overwrite_without_rows_is_refused_and_one_with_rows_replaces_its_partitions(tmp_path: Path) -> None:
+    table = make(tmp_path / "t")
+    table.insert(rows(("c", "p", 1, "old"), ("d", "q", 1, "old")))
+    writer = Writer(table.uri, {**table.options, str(WRITE_OPERATION): "insert_overwrite"})
+    with pytest.raises(InvalidRecordError, match="an overwrite without rows"):
+        writer.commit([writer.write(batches(0))])
+    writer.commit([writer.write(batches(1))])
+    assert seen(table) == [("a", "p", 1, "x"), ("b", "p", 2, "y"), ("d", "q", 1, "old")]

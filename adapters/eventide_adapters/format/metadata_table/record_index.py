@@ -5,6 +5,7 @@ records and in deletes. After the write has completed:
 
 1. If a slice shows a row for a key, the key is in that slice's file group.
 2. If no slice of the write shows a key, the key is removed. A delete that a later row beats deletes nothing.
+3. The keys of a slice that the write replaces are removed, too, unless 1. applies.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from eventide_adapters.format.metadata_table.file_contents import FileContents, KeysOfSlice
+from eventide_adapters.format.metadata_table.file_contents import FileContents, KeysOfRows, KeysOfSlice
 from eventide_adapters.format.metadata_table.file_groups import file_group_numbers
 from eventide_adapters.format.metadata_table.group_records import GroupRecords, group_logs
 from eventide_adapters.format.metadata_table.log_form import LogForm
@@ -56,6 +57,12 @@ def key_questions(changes: FileChanges) -> list[KeysOfSlice]:
     return [KeysOfSlice(found, frozenset(added), written.shape) for found, added in pairs]
 
 
+def replaced_questions(changes: FileChanges) -> list[KeysOfRows]:
+    """The questions about the slices that a write replaces."""
+    written = changes.written
+    return [] if written is None else [KeysOfRows(found, written.shape) for found in written.replaced]
+
+
 def record_index_logs(
     instant: str,
     changes: FileChanges,
@@ -68,22 +75,27 @@ def record_index_logs(
 
     Tasks of the engine encode them if there are many, and a second call with the same arguments encodes nothing.
     """
-    questions = key_questions(changes)
+    questions, replaced = key_questions(changes), replaced_questions(changes)
 
     def groups() -> list[GroupRecords]:
-        return _groups(questions, contents, forms, epoch_ms(instant, is_utc=is_utc))
+        gone = [contents[question] for question in replaced]
+        return _groups(questions, gone, contents, forms, epoch_ms(instant, is_utc=is_utc))
 
-    rows = sum(len(contents[question][0]) for question in questions)
-    name = (RECORD_INDEX, instant, tuple(forms), tuple(questions))
+    rows = sum(len(contents[question][0]) for question in questions) + sum(len(contents[q]) for q in replaced)
+    name = (RECORD_INDEX, instant, tuple(forms), tuple(questions), tuple(replaced))
     return group_logs(contents, name, rows, groups)
 
 
 def _groups(
-    questions: Sequence[KeysOfSlice], contents: FileContents, forms: Sequence[LogForm], instant_ms: int
+    questions: Sequence[KeysOfSlice],
+    replaced: Sequence[Any],
+    contents: FileContents,
+    forms: Sequence[LogForm],
+    instant_ms: int,
 ) -> list[GroupRecords]:
     none: Any = pa.array([], pa.string())
     answers = [contents[question] for question in questions]
-    changed: Any = pa.concat_arrays([none, *(changed for changed, _ in answers)])
+    changed: Any = pa.concat_arrays([none, *replaced, *(changed for changed, _ in answers)])
     living: Any = pa.concat_arrays([none, *(keys for _, keys in answers)])
     removed = pc.unique(changed.filter(pc.invert(pc.is_in(changed, value_set=living))))
     removed = removed.take(pc.sort_indices(removed))

@@ -64,18 +64,21 @@ class PairsOfSlice:
         return _without(after, before), _without(before, after)
 
     def _pairs(self, storage: Storage, found: SliceRead, keys: Any) -> Pairs:
-        if found.base_path is None and not found.log_paths:
-            return _no_pairs()
-        parts: list[Pairs] = []
-        columns = list(dict.fromkeys((RECORD_KEY, self.column)))
-        for batch in ArrowSliceReader(storage).read(found, self.shape, columns):
-            column: Any = batch.column(RECORD_KEY)
-            chosen = batch.filter(pc.is_in(column, value_set=keys))
-            if not self.is_of_second_version:
-                chosen = chosen.filter(chosen.column(self.column).is_valid())
-            values = index_texts(chosen.column(self.column), is_of_second_version=self.is_of_second_version)
-            parts.append((pc.binary_join_element_wise(values, _escaped(chosen.column(RECORD_KEY)), SEPARATOR), values))
-        return _joined(parts)
+        return _pairs(storage, found, self.shape, self.column, keys, is_of_second_version=self.is_of_second_version)
+
+
+@dataclass(frozen=True, slots=True)
+class PairsOfReplaced:
+    """The pairs of a slice that a write replaces. The answer is as that of PairsOfSlice: none are added, all are removed."""
+
+    found: SliceRead
+    shape: RecordShape
+    column: str
+    is_of_second_version: bool
+
+    def answer(self, storage: Storage) -> tuple[Pairs, Pairs]:
+        is_second = self.is_of_second_version
+        return _no_pairs(), _pairs(storage, self.found, self.shape, self.column, None, is_of_second_version=is_second)
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,14 +90,17 @@ class SecondaryIndex:
         fields = {field.arrow.name: field.arrow.type for field in table_fields(written.shape.schema)}
         return len(self.definition.fields) == 1 and fields.get(self.definition.fields[0]) in _TYPES
 
-    def questions(self, changes: FileChanges) -> list[PairsOfSlice]:
+    def questions(self, changes: FileChanges) -> list[PairsOfSlice | PairsOfReplaced]:
         """The questions about the slices of a write that the index follows."""
         written = changes.written
         if written is None:
             return []
         added, of_second = frozenset(file.path for file in changes.added), self.definition.is_of_second_version
         column = self.definition.fields[0]
-        return [PairsOfSlice(found, added, written.shape, column, of_second) for found in written.slices]
+        return [
+            *(PairsOfSlice(found, added, written.shape, column, of_second) for found in written.slices),
+            *(PairsOfReplaced(found, written.shape, column, of_second) for found in written.replaced),
+        ]
 
     def logs(
         self, partition: str, changes: FileChanges, contents: FileContents, forms: Sequence[LogForm]
@@ -130,6 +136,24 @@ def index_texts(values: Any, *, is_of_second_version: bool) -> Any:
         values = values.cast(pa.int32())
     texts = _escaped(values.cast(pa.string()))
     return texts.fill_null(_NULL) if is_of_second_version else texts
+
+
+def _pairs(
+    storage: Storage, found: SliceRead, shape: RecordShape, column: str, keys: Any | None, *, is_of_second_version: bool
+) -> Pairs:
+    """The pairs of the rows that a slice shows, or of those of some keys."""
+    if found.base_path is None and not found.log_paths:
+        return _no_pairs()
+    parts: list[Pairs] = []
+    columns = list(dict.fromkeys((RECORD_KEY, column)))
+    for batch in ArrowSliceReader(storage).read(found, shape, columns):
+        record_keys: Any = batch.column(RECORD_KEY)
+        chosen = batch if keys is None else batch.filter(pc.is_in(record_keys, value_set=keys))
+        if not is_of_second_version:
+            chosen = chosen.filter(chosen.column(column).is_valid())
+        values = index_texts(chosen.column(column), is_of_second_version=is_of_second_version)
+        parts.append((pc.binary_join_element_wise(values, _escaped(chosen.column(RECORD_KEY)), SEPARATOR), values))
+    return _joined(parts)
 
 
 def _escaped(texts: Any) -> Any:

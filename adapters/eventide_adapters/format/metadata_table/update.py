@@ -31,7 +31,7 @@ from eventide_adapters.format.metadata_table.hfile_writer import HFileStyle
 from eventide_adapters.format.metadata_table.index_definitions import drop_indexes, index_definition
 from eventide_adapters.format.metadata_table.log_form import LogForm
 from eventide_adapters.format.metadata_table.reader import MetadataTableReader
-from eventide_adapters.format.metadata_table.record_index import key_questions, record_index_logs
+from eventide_adapters.format.metadata_table.record_index import key_questions, record_index_logs, replaced_questions
 from eventide_adapters.format.metadata_table.records import (
     ALL_PARTITIONS_KEY,
     BLOOM_FILTERS,
@@ -203,7 +203,7 @@ def read_ahead(reader: MetadataTableReader, instant: str, changes: FileChanges, 
     elif COLUMN_STATS in reader.partitions:
         questions += ColumnStatistics(reader, changes.added, contents).questions()
     if RECORD_INDEX in reader.partitions:
-        questions += key_questions(changes)
+        questions += [*key_questions(changes), *replaced_questions(changes)]
     if BLOOM_FILTERS in reader.partitions:
         questions += [FilterOfBase(file.path) for file in _bases(changes)]
     for index in _secondary_indexes(reader, changes).values():

@@ -1,22 +1,17 @@
 """The file groups of the pending plans."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from eventide_core.errors import BusyError
 from eventide_core.service.state.table_files import TableFiles
 from eventide_core.table.file_system_view import FileGroup
 from eventide_core.table.instant import Action, Instant
 from eventide_core.table.table_config import TableConfig
-from eventide_core.table.timeline import Timeline
 
 
-def planned_groups(files: TableFiles, config: TableConfig, timeline: Timeline) -> Mapping[FileGroup, str]:
-    """The file groups of the pending compactions, and by which instant each is taken. Raises what `groups_of_plan` does."""
-    return {
-        group: pending.requested_time
-        for pending in timeline.pending_plans
-        for group in groups_of_plan(files, config, pending)
-    }
+def planned_groups(files: TableFiles, config: TableConfig, plans: Iterable[Instant]) -> Mapping[FileGroup, str]:
+    """The file groups of pending plans, and by which instant each is taken. Raises what `groups_of_plan` does."""
+    return {group: pending.requested_time for pending in plans for group in groups_of_plan(files, config, pending)}
 
 
 def groups_of_plan(files: TableFiles, config: TableConfig, pending: Instant) -> Sequence[FileGroup]:

@@ -226,7 +226,7 @@ class Rollback:
             metadata=state.commits[found.requested_time],
             commits=state.commits,
             timeline=state.timeline,
-            planned=set(planned_groups(self.files, state.config, state.timeline)),
+            planned=set(planned_groups(self.files, state.config, state.timeline.pending_plans)),
             merged_paths=self._merged_paths(state, found),
             listing=state.listing,
             slices_by_completion_time=state.config.slices_by_completion_time,

@@ -51,6 +51,13 @@ class Liveness:
         """Whether anything states who works on the instant."""
         return self.heartbeat(instant) is not None
 
+    def is_own_overwrite(self, pending: Instant) -> bool:
+        """Whether it is an overwrite of eventide, which compares itself with what completed before it does."""
+        if pending.action is not Action.REPLACE_COMMIT:
+            return False
+        found = self.heartbeat(pending.requested_time)
+        return found is not None and found.owner is not None
+
     def is_abandoned(self, pending: Instant, timeline_path: str) -> bool:
         """Whether a pending clean or rollback is abandoned."""
         try:

@@ -1,9 +1,10 @@
-"""Writes records: upsert, insert, bulk insert, delete.
+"""Writes records: upsert, insert, bulk insert, delete, insert overwrite.
 
 Order of writes, and what a crash after each leaves:
 
 1. Checks, keys, and schema: nothing is written yet, whatever is wrong with the records.
-2. Under the lock: the heartbeat, `<instant>.deltacommit.requested` and `.inflight`. From then on, no compaction is
+2. Under the lock: the heartbeat, `<instant>.deltacommit.requested` and `.inflight`
+   (`replacecommit` for an overwrite). From then on, no compaction is
    planned that would treat the write's log files as its own input. A crash leaves a pending write, which nobody sees
    and whose heartbeat expires.
 3. The table is read again: the write builds on everything that has completed by now. Records get their places, and
@@ -24,7 +25,7 @@ from eventide_core import config as keys
 from eventide_core.action.index import Index, IndexType, choose_index
 from eventide_core.action.log_version import LogNames
 from eventide_core.action.pending_write import PendingWrite, WriteResult
-from eventide_core.action.write_conflict import WrittenGroups
+from eventide_core.action.write_conflict import Overwrite, WrittenGroups, overwrite_of
 from eventide_core.action.write_planner import WriteFacts, groups_of, plan_write
 from eventide_core.config import InsertDuplicates, Options
 from eventide_core.errors import ConfigError, InvalidRecordError, StorageError, UnsupportedTableError, counted
@@ -42,6 +43,7 @@ from eventide_core.table.checksum import with_checksums
 from eventide_core.table.commit_metadata import EVENT_TIMES_KEY, WRITER, WRITER_KEY, CommitMetadata, WriteStat
 from eventide_core.table.file_group_write import FileGroupWrite, Placement
 from eventide_core.table.file_name import path_in
+from eventide_core.table.file_system_view import FileGroup
 from eventide_core.table.instant import Action
 from eventide_core.table.slice_read import SliceRead
 from eventide_core.table.table_config import TableConfig
@@ -97,12 +99,13 @@ class Append:
                 "alone, from which Hudi can read no changes; write to this table with Hudi"
             )
         self.metadata.check(before.config, RowChange.WRITTEN)
-        planned_groups(self.files, before.config, before.timeline)
+        self._planned(before)
         index = choose_index(before.config, self.options, (group[1] for group in before.view.slices))
         self._refuse_moving_merged_records(before.config, index)
         self._refuse_growing_buckets(before.config)
         prepared = self._prepare(before, operation, index, records)
-        instant = self._instants.request()
+        self._overwrite(before, operation, prepared.placements or ())  # refuses one that replaces nothing
+        instant = self._instants.request(operation.action)
         try:
             state = TableState.load(self.files)
             if state.known_schema != before.known_schema:
@@ -111,6 +114,7 @@ class Append:
             if placements is None:
                 placements = self._look_up(state, index, records)
                 placements = self._without_duplicates(placements, operation)
+            overwrite = self._overwrite(state, operation, placements)
             groups = plan_write(placements, self._facts(state, operation, index, instant), self.new_uuid)
             self._mark_partitions(state, groups, instant)
             progress.start("writing", len(groups))
@@ -121,6 +125,7 @@ class Append:
         looks_up = operation is WriteOperation.UPSERT or prepared.placements is None
         return PendingWrite(
             instant,
+            operation.action,
             CommitMetadata(
                 _by_partition(groups, stats),
                 with_checksums(
@@ -129,14 +134,16 @@ class Append:
                     state.config.identity_settings,
                 ),
                 operation.operation_type,
+                replaced_file_ids={} if overwrite is None else overwrite.file_ids,
             ),
             WrittenGroups(
                 instant,
                 index,
-                groups_of(groups),
+                groups_of(groups) if overwrite is None else groups_of(groups) | overwrite.groups,
                 frozenset(p.partition for p in placements if looks_up and p.place == "" and p.upserts),
+                overwrite,
             ),
-            _ended(state.timeline),
+            _seen(state.timeline, operation),
         )
 
     def _refuse_moving_merged_records(self, config: TableConfig, index: Index) -> None:
@@ -215,17 +222,19 @@ class Append:
                 )
             places = records.place_by_bucket(index.buckets, index.hash_fields)
             return _Prepared(shape.records.schema, shape.stat_field, places)
-        if operation in (WriteOperation.INSERT, WriteOperation.BULK_INSERT) and duplicates is InsertDuplicates.NONE:
+        looks_up = operation in (WriteOperation.UPSERT, WriteOperation.DELETE)
+        if not looks_up and duplicates is InsertDuplicates.NONE:
             return _Prepared(shape.records.schema, shape.stat_field, records.place_nowhere())
         return _Prepared(shape.records.schema, shape.stat_field, None)
 
     def _facts(self, state: TableState, operation: WriteOperation, index: Index, instant: str) -> WriteFacts:
+        adds = not operation.is_overwrite
         return WriteFacts(
             instant=instant,
             table_version=state.config.version,
             index=index,
-            slices=state.view.latest_slices(),
-            log_names=LogNames.of(state.listing, planned_groups(self.files, state.config, state.timeline)),
+            slices=state.view.latest_slices() if adds else (),
+            log_names=LogNames.of(state.listing, self._planned(state)),
             sizes=base_file_sizes(
                 operation,
                 (
@@ -236,6 +245,26 @@ class Append:
                 self.options,
             ),
         )
+
+    def _planned(self, state: TableState) -> Mapping[FileGroup, str]:
+        """The file groups of the pending plans. Raises BusyError for one that may use any."""
+        others = (plan for plan in state.timeline.pending_plans if not self._instants.liveness.is_own_overwrite(plan))
+        return planned_groups(self.files, state.config, others)
+
+    def _overwrite(
+        self, state: TableState, operation: WriteOperation, placements: Sequence[Placement]
+    ) -> Overwrite | None:
+        """What an overwrite replaces. Raises InvalidRecordError if it has no records, and so no partition."""
+        if not operation.is_overwrite:
+            return None
+        existing = (found.file_group for found in state.view.latest_slices())
+        found = overwrite_of(operation, (p.partition for p in placements), existing)
+        if not found.file_ids:
+            raise InvalidRecordError(
+                f"an {operation} without records replaces no partition; delete the rows that are to go "
+                "(`delete(where=...)`)"
+            )
+        return found
 
     def _look_up(self, state: TableState, index: Index, records: IncomingRecords) -> tuple[Placement, ...]:
         blocks = state.blocks_of_slices()
@@ -315,6 +344,11 @@ def _by_partition(
     return {partition: tuple(of_partition) for partition, of_partition in found.items()}
 
 
-def _ended(timeline: Timeline) -> frozenset[str]:
-    """What the write has seen: the completed instants, and the pending plans."""
-    return frozenset(i.requested_time for i in (*timeline.completed, *timeline.pending_plans))
+def _seen(timeline: Timeline, operation: WriteOperation) -> frozenset[str]:
+    """What the write has seen: the completed instants, and the pending plans.
+
+    An overwrite begins without a plan, so each plan came later. A pending overwrite has replaced nothing yet.
+    """
+    plans = () if operation.is_overwrite else timeline.pending_plans
+    planned = (plan.requested_time for plan in plans if plan.action is not Action.REPLACE_COMMIT)
+    return frozenset((*(i.requested_time for i in timeline.completed), *planned))

@@ -7,7 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from eventide_core import config as keys
-from eventide_core.action.compaction_trigger import check_undoing
+from eventide_core.action.compaction_trigger import check_trigger, check_undoing
 from eventide_core.action.pending_write import PendingWrite
 from eventide_core.action.write_conflict import check_batch, check_plan, check_write
 from eventide_core.config import FailedWrites, Options
@@ -37,7 +37,7 @@ class WriteInstants:
     clock: Clock
     options: Options
 
-    def request(self) -> str:
+    def request(self, action: Action) -> str:
         """Requests a new instant, with a heartbeat. Raises BusyError."""
         instant = ""
         try:
@@ -48,11 +48,14 @@ class WriteInstants:
                     self.rollback.undo_failed_writes(lease)
                     config, timeline = self._now()
                 check_undoing(timeline)
+                if action is Action.REPLACE_COMMIT:
+                    check_trigger(timeline)
+                    self._check_no_unaware_writer(timeline)
                 self._check_no_dead_single_writer(timeline, policy)
                 instant = self._unused(config, timeline)
                 self.heartbeats.start(instant)
                 for step in (State.REQUESTED, State.INFLIGHT):
-                    name = Instant(instant, Action.DELTA_COMMIT, step).file_name
+                    name = Instant(instant, action, step).file_name
                     lease.check()
                     if not self.files.storage.put_if_absent(f"{config.timeline_path}/{name}", b""):
                         raise BusyError(f"another writer uses the instant {instant}; try again")
@@ -71,9 +74,8 @@ class WriteInstants:
             return
         if policy is FailedWrites.LAZY:
             return  # the setting of writers that share a table
-        liveness = Liveness(self.files.storage, self.heartbeats, self.clock, self.options)
         for other in timeline.pending_writes:
-            if not liveness.has_heartbeat(other.requested_time):
+            if not self.liveness.has_heartbeat(other.requested_time):
                 raise RefusedError(
                     f"the {other.action} at {other.requested_time} is pending without a heartbeat: its writer "
                     f"expects to be the only one ({keys.FAILED_WRITES}=EAGER). If it is dead, a commit after it "
@@ -82,11 +84,26 @@ class WriteInstants:
                     f"{keys.CONCURRENCY_MODE}"
                 )
 
+    def _check_no_unaware_writer(self, timeline: Timeline) -> None:
+        """Raises BusyError beside a pending write of another engine, which may append to a file group that is replaced.
+
+        Writers of eventide find that out before they commit. Hudi's with optimistic concurrency control compare only the
+        files that an overwrite wrote (0.15), and the others compare nothing.
+        """
+        for other in timeline.pending_writes:
+            heartbeat = self.liveness.heartbeat(other.requested_time)
+            if heartbeat is None or heartbeat.owner is None:
+                raise BusyError(
+                    f"a {other.action} of another engine is pending at {other.requested_time}, and what it writes into "
+                    "a file group that the overwrite replaces would be lost; try again when it has completed, or roll it "
+                    "back if its writer is dead"
+                )
+
     def complete(self, pending: PendingWrite) -> tuple[str, ...]:
         """Completes a write whose files exist. Returns the dropped indexes. Does nothing if it has completed.
 
         Raises WriteConflictError if another writer was faster, RefusedError if the write was rolled back in the
-        meantime.
+        meantime, BusyError for an overwrite beside a write of another engine.
         """
         known = self._read_ahead(pending)
         with self.lock.acquire() as lease:
@@ -96,18 +113,20 @@ class WriteInstants:
                 config, timeline = self._now()
             self.rollback.check_not_undone(config, timeline, pending.instant)
             found = timeline.find(pending.instant)
-            if found is None or found.action is not Action.DELTA_COMMIT:
+            if found is None or found.action is not pending.action:
                 raise RefusedError(
                     f"the write at {pending.instant} was rolled back while it ran, and nothing of it was committed: "
                     "write again"
                 )
             if found.is_completed:
                 return ()
+            if pending.written.overwrite is not None:
+                self._check_no_unaware_writer(timeline)
             self._check_conflicts(pending, config, timeline)
             update = self.metadata.prepare(config, lease, pending.instant, self._changes(pending, config), known)
             completion = self._unused(config, timeline)
             recorded = completion if config.slices_by_completion_time else None
-            completed = Instant(pending.instant, Action.DELTA_COMMIT, State.COMPLETED, recorded)
+            completed = Instant(pending.instant, pending.action, State.COMPLETED, recorded)
             data = self.files.codec.encode_commit(update.recorded_in(pending.metadata), config.version)
             update.write(lease, completion)
             lease.check()
@@ -129,6 +148,10 @@ class WriteInstants:
             # The user should see the first failure.
             with suppress(EventideError):
                 self.rollback.abort(instant)
+
+    @property
+    def liveness(self) -> Liveness:
+        return Liveness(self.files.storage, self.heartbeats, self.clock, self.options)
 
     def _now(self) -> tuple[TableConfig, Timeline]:
         config = self.files.config()
@@ -154,7 +177,7 @@ class WriteInstants:
             if other.requested_time not in pending.seen:
                 check_write(pending.written, other.requested_time, self.files.commit(config, other))
         for plan in timeline.pending_plans:
-            if plan.requested_time not in pending.seen:
+            if plan.requested_time not in pending.seen and not self.liveness.is_own_overwrite(plan):
                 check_plan(pending.written, plan.requested_time, groups_of_plan(self.files, config, plan))
 
     def _unused(self, config: TableConfig, timeline: Timeline) -> str:

@@ -55,7 +55,7 @@ def combines(operation: WriteOperation, options: Options) -> bool:
             return options.get(keys.COMBINE_BEFORE_UPSERT)
         case WriteOperation.DELETE:
             return True
-        case WriteOperation.INSERT | WriteOperation.BULK_INSERT:
+        case _:
             drops = insert_duplicates(operation, options) is InsertDuplicates.DROP
             combines_inserts = options.get(keys.COMBINE_BEFORE_INSERT)
             return drops if combines_inserts is None else combines_inserts

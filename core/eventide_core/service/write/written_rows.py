@@ -33,7 +33,23 @@ def written_changes(state: TableState, instant: str, metadata: CommitMetadata) -
     return FileChanges(
         RowChange.WRITTEN if schema == state.known_schema else RowChange.WIDENED,
         added_files(metadata),
-        written=WrittenRows(state.shape_of(schema, None), slices, tuple(names)),
+        written=WrittenRows(state.shape_of(schema, None), slices, tuple(names), _replaced(state, metadata)),
+    )
+
+
+def _replaced(state: TableState, metadata: CommitMetadata) -> tuple[SliceRead, ...]:
+    groups = {(partition, file_id) for partition, ids in metadata.replaced_file_ids.items() for file_id in ids}
+    blocks = BlockFilter(frozenset(i.requested_time for i in state.timeline.completed), state.timeline.start)
+    return tuple(
+        SliceRead(
+            found.partition,
+            found.file_id,
+            None if found.base_file is None else found.base_file.path,
+            tuple((log.path, log.size) for log in found.log_files),
+            blocks,
+        )
+        for found in state.view.latest_slices()
+        if found.file_group in groups
     )
 
 
