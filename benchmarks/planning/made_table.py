@@ -253,8 +253,8 @@ class MadeStorage:
 
     def _content(self, path: str) -> bytes:
         name = path.rpartition("/")[2]
-        if path in self.written:
-            return self.written[path]
+        if path in self.written or path.startswith(".hoodie/"):
+            return self.read(path)
         if name.endswith(".parquet"):
             return _base_bytes(self.table)
         parts = name.split("_")

@@ -28,6 +28,7 @@ from eventide_core.table.record_shape import RecordShape
 from eventide_core.table.slice_read import BlockFilter
 from eventide_core.table.table_config import TableConfig
 from support import golden
+from support.log_summaries import summary_of
 
 CODEC = HudiMetadataCodec()
 OWN = "eventide's own"
@@ -106,7 +107,7 @@ def about_log(table: str, path: str, data: bytes) -> Questions:
     logs, blocks = [(path, len(data))], BlockFilter(frozenset(), "9")
     yield lambda: list(iter_log_records(storage, logs, shape, blocks, None, is_strict=True))
     yield lambda: list(iter_log_records(storage, logs, shape, blocks, None, is_strict=False))
-    yield lambda: ArrowLogContent(storage).summarize(LogFile(name, path, len(data)), shape)
+    yield lambda: summary_of(ArrowLogContent(storage), LogFile(name, path, len(data)), shape)
 
 
 def about_base_file(table: str, path: str, data: bytes) -> Questions:

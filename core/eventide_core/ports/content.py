@@ -4,6 +4,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from eventide_core.errors import EventideError
 from eventide_core.table.content_audit import RepeatedKey, RowDifference, SliceAudit
 from eventide_core.table.event_time import EventTimeRange
 from eventide_core.table.file_slice import LogFile
@@ -47,8 +48,11 @@ class LogContent(Protocol):
     Raises CorruptLogBlockError, RecordDecodeError, UnsupportedLogFormatError.
     """
 
-    def summarize(self, log: LogFile, shape: RecordShape) -> LogSummary:
-        """The summary of one log file: from its block headers if they state the range, else from a scan."""
+    def summarize(self, logs: Sequence[LogFile], shape: RecordShape) -> list[LogSummary | EventideError]:
+        """The summary of each log file: from its block headers if they state the range, else from a scan.
+
+        An error stands for a log file that it can't read, and says why.
+        """
         ...
 
     def check_blocks(self, logs: Sequence[LogFile], blocks: BlockFilter) -> frozenset[str]:

@@ -24,6 +24,7 @@ from eventide_adapters.format.log_file.delete_block import decode_delete_block
 from eventide_adapters.format.merge import slice_reader
 from eventide_adapters.format.merge.log_content import ArrowLogContent
 from eventide_adapters.format.timeline.codec import HudiMetadataCodec
+from eventide_core.errors import EventideError
 from eventide_core.ports import LogSummary, Storage
 from eventide_core.table.commit_metadata import CommitMetadata
 from eventide_core.table.file_slice import LogFile
@@ -101,10 +102,20 @@ class KnownLogContent(ArrowLogContent):
 
     decoded: Decoded
 
-    def summarize(self, log: LogFile, shape: RecordShape) -> LogSummary:
-        return self.decoded.summary(
-            self.storage.read(log.path), log, shape, lambda: ArrowLogContent.summarize(self, log, shape)
-        )
+    def summarize(self, logs: Sequence[LogFile], shape: RecordShape) -> list[LogSummary | EventideError]:
+        return [self._summary(log, shape) for log in logs]
+
+    def _summary(self, log: LogFile, shape: RecordShape) -> LogSummary | EventideError:
+        def ask() -> LogSummary:
+            (found,) = ArrowLogContent.summarize(self, [log], shape)
+            if isinstance(found, EventideError):
+                raise found
+            return found
+
+        try:
+            return self.decoded.summary(self.storage.read(log.path), log, shape, ask)
+        except EventideError as error:
+            return error
 
 
 class KnownCommits(HudiMetadataCodec):

@@ -62,6 +62,27 @@ def count_avro_records(head: bytes, place: str) -> int:
     return int(count)
 
 
+def count_of_whole(content: bytes) -> int | None:
+    """The number of records of a content, if they end where it ends; otherwise None."""
+    if len(content) < _HEAD_BYTES or struct.unpack_from(">i", content)[0] not in _VERSIONS:
+        return None
+    count, position = _read_length(content, 4)[0], _HEAD_BYTES
+    with suppress(struct.error):
+        for _ in range(count):
+            length = _read_length(content, position)[0]
+            if length < 0:
+                return None
+            position += 4 + length
+        return count if position == len(content) and count >= 0 else None
+    return None
+
+
+def join_contents(contents: Sequence[tuple[bytes, int]]) -> bytes:
+    """One content with the records of several. Each comes with the answer of `count_of_whole`."""
+    head = struct.pack(">ii", _VERSIONS[-1], sum(count for _, count in contents))
+    return head + b"".join(content[_HEAD_BYTES:] for content, _ in contents)
+
+
 def avro_record_bounds(content: bytes, place: str) -> tuple[Positions, Positions]:
     """The start and the end of each record of a whole content."""
     count = _checked_count(content, len(content), place)

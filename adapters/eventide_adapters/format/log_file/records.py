@@ -169,6 +169,22 @@ class BlockReader:
 
         return iter_avro_block(read, placed.block.content_length, schema, fields, placed.place)
 
+    def read_avro_content(self, content: bytes, schema: str, place: str) -> pa.RecordBatch:
+        """The records of a content of at most SEGMENT_BYTES with whole records, not separated from deletes."""
+
+        def read(offset: int, length: int) -> bytes:
+            return content[offset : offset + length]
+
+        (records,) = iter_avro_block(read, len(content), schema, self._read_fields, place)
+        return records
+
+    def deleted_rows(self, records: pa.RecordBatch) -> npt.NDArray[np.bool_]:
+        """Which rows of a data block are marked as deleted."""
+        is_deleted = np.zeros(records.num_rows, np.bool_)
+        for mark in self._marks:
+            is_deleted |= mark.rows(records)
+        return is_deleted
+
     def _read_parquet(self, placed: PlacedBlock, fields: Sequence[AvroField]) -> Iterator[pa.RecordBatch]:
         with placed.open_content(self._storage) as stream, within_memory(placed.place):
             try:
@@ -193,9 +209,7 @@ class BlockReader:
     def _split(self, instant: str, records: pa.RecordBatch) -> Iterator[DataBlock | DeleteBlock]:
         """Separates records and deletes."""
         records = with_record_keys(records, self._key_fields)
-        is_deleted = np.zeros(records.num_rows, np.bool_)
-        for mark in self._marks:
-            is_deleted |= mark.rows(records)
+        is_deleted = self.deleted_rows(records)
         if not is_deleted.any():
             yield DataBlock(instant, records.select(self._columns))
             return

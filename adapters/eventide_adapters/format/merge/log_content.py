@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import TYPE_CHECKING, TypeVar
 
 from eventide_adapters.format.avro.event_time_properties import event_times_in_header
 from eventide_adapters.format.log_file.blocks import (
+    PlacedBlock,
     counting_blocks,
     instant_of_torn_block,
     read_headers,
     refuse_unknown,
     rollback_target,
 )
-from eventide_core.errors import UnsupportedTableError
+from eventide_core.errors import EventideError, UnsupportedTableError
 from eventide_core.ports import LogSummary, Storage, TimedKey
 from eventide_core.table.event_time import EventTimeRange
 from eventide_core.table.file_slice import LogFile
@@ -24,7 +26,9 @@ from eventide_core.table.record_shape import RecordShape
 from eventide_core.table.slice_read import BlockFilter
 
 if TYPE_CHECKING:
-    from eventide_adapters.format.log_file.records import BlockReader
+    from eventide_adapters.format.merge.log_event_times import BlockEventTimes
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,49 +37,26 @@ class ArrowLogContent:
 
     storage: Storage
 
-    def summarize(self, log: LogFile, shape: RecordShape) -> LogSummary:
-        """The summary of one log file. Counts all its blocks, whatever the state of their instants.
+    def summarize(self, logs: Sequence[LogFile], shape: RecordShape) -> list[LogSummary | EventideError]:
+        """The summary of each log file. Counts all its blocks, whatever the state of their instants.
 
-        Reads the headers. Of a data block whose schema states its event times, reads nothing else.
+        Reads the headers. Of a data block whose schema states its event times, reads nothing else. Of the others, small
+        ones are decoded together.
         """
-        field = event_time_field(self.storage, shape)
-        event_times, deletes = EventTimeRange(None, None), 0
-        reader: BlockReader | None = None
-        instants: set[str] = set()
-        rolled_back: set[str] = set()
-        has_torn_block = has_merged = has_partial = False
-        for placed in read_headers(self.storage, log.path, log.size, is_strict=False):
-            block = placed.block
-            if block.block_type is BlockType.COMMAND:
-                rolled_back.add(rollback_target(placed))
-                continue
-            if block.block_type is BlockType.CORRUPT:
-                has_torn_block = True
-                instants.add(instant_of_torn_block(placed))
-                continue
-            refuse_unknown(placed)
-            instants.add(placed.instant)
-            has_merged = has_merged or bool(placed.merged_instants)
-            has_partial = has_partial or placed.is_partial
-            known = event_times_in_header(block, field)
-            if known is None:
-                # Imported here: Arrow takes longer to import than most tables take to look at.
-                from eventide_adapters.format.merge.log_event_times import event_time_reader, event_times_and_deletes
+        found = [_attempt(partial(_Headers.of, self.storage, log, shape)) for log in logs]
+        unread = [placed for headers in found if isinstance(headers, _Headers) for placed in headers.unread]
+        event_times: BlockEventTimes | EventideError | None = None
+        if unread:
+            # Imported here: Arrow takes longer to import than most tables take to look at.
+            from eventide_adapters.format.merge.log_event_times import BlockEventTimes
 
-                reader = reader or event_time_reader(self.storage, shape)
-                known, deleted = event_times_and_deletes(reader, placed, shape)
-                deletes += deleted
-            event_times = event_times.union(known)
-        return LogSummary(
-            log.path,
-            event_times,
-            frozenset(instants),
-            deletes,
-            frozenset(rolled_back),
-            has_torn_block,
-            has_merged,
-            has_partial,
-        )
+            event_times = _attempt(partial(BlockEventTimes.of, self.storage, shape))
+            if isinstance(event_times, BlockEventTimes):
+                event_times.prepare(unread)
+        return [
+            headers if isinstance(headers, EventideError) else _attempt(partial(headers.summary, event_times))
+            for headers in found
+        ]
 
     def check_blocks(self, logs: Sequence[LogFile], blocks: BlockFilter) -> frozenset[str]:
         counting = counting_blocks(self.storage, [(log.path, log.size) for log in logs], blocks, is_strict=True)
@@ -119,6 +100,74 @@ class ArrowLogContent:
             early_before_ms=early_before_ms,
             above=above,
         )
+
+
+@dataclass(slots=True)
+class _Headers:
+    """What the headers of a log file's blocks state. `unread` are the blocks that don't state their event times."""
+
+    path: str
+    event_times: EventTimeRange
+    unread: list[PlacedBlock] = field(default_factory=list["PlacedBlock"])
+    instants: set[str] = field(default_factory=set[str])
+    rolled_back: set[str] = field(default_factory=set[str])
+    has_torn_block: bool = False
+    has_merged_block: bool = False
+    has_partial_updates: bool = False
+
+    @classmethod
+    def of(cls, storage: Storage, log: LogFile, shape: RecordShape) -> _Headers:
+        event_time = event_time_field(storage, shape)
+        found = cls(log.path, EventTimeRange(None, None))
+        for placed in read_headers(storage, log.path, log.size, is_strict=False):
+            found._add(placed, event_time)
+        return found
+
+    def _add(self, placed: PlacedBlock, event_time: str) -> None:
+        block = placed.block
+        if block.block_type is BlockType.COMMAND:
+            self.rolled_back.add(rollback_target(placed))
+            return
+        if block.block_type is BlockType.CORRUPT:
+            self.has_torn_block = True
+            self.instants.add(instant_of_torn_block(placed))
+            return
+        refuse_unknown(placed)
+        self.instants.add(placed.instant)
+        self.has_merged_block = self.has_merged_block or bool(placed.merged_instants)
+        self.has_partial_updates = self.has_partial_updates or placed.is_partial
+        known = event_times_in_header(block, event_time)
+        if known is None:
+            self.unread.append(placed)
+        else:
+            self.event_times = self.event_times.union(known)
+
+    def summary(self, event_times: BlockEventTimes | EventideError | None) -> LogSummary:
+        """`event_times` reads the blocks that are unread, or is what keeps it from that."""
+        found, deletes = self.event_times, 0
+        for placed in self.unread:
+            if isinstance(event_times, EventideError):
+                raise event_times
+            assert event_times is not None
+            known, deleted = event_times(placed)
+            found, deletes = found.union(known), deletes + deleted
+        return LogSummary(
+            self.path,
+            found,
+            frozenset(self.instants),
+            deletes,
+            frozenset(self.rolled_back),
+            self.has_torn_block,
+            self.has_merged_block,
+            self.has_partial_updates,
+        )
+
+
+def _attempt(function: Callable[[], T]) -> T | EventideError:
+    try:
+        return function()
+    except EventideError as error:
+        return error
 
 
 def event_time_field(storage: Storage, shape: RecordShape) -> str:

@@ -1,41 +1,100 @@
-"""The event times of log files whose headers don't state them. Part of log_content."""
+"""The event times of log blocks whose headers don't state them. Part of log_content."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Final
+
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from eventide_adapters.format.avro.decode import SEGMENT_BYTES, count_of_whole, join_contents
 from eventide_adapters.format.avro.field_path import top_level
 from eventide_adapters.format.log_file.blocks import PlacedBlock, counting_blocks
 from eventide_adapters.format.log_file.event_times import event_times_of
-from eventide_adapters.format.log_file.records import BlockReader, DeleteBlock
+from eventide_adapters.format.log_file.records import BlockReader, DataBlock, DeleteBlock
 from eventide_adapters.format.merge.log_content import event_time_field
+from eventide_core.errors import EventideError
 from eventide_core.ports import Storage
 from eventide_core.table.event_time import EventTimeRange
 from eventide_core.table.file_slice import LogFile
+from eventide_core.table.log_block import BlockType, HeaderKey
 from eventide_core.table.record_shape import RecordShape
 from eventide_core.table.slice_read import BlockFilter
 
-
-def event_time_reader(storage: Storage, shape: RecordShape) -> BlockReader:
-    """Reads what `event_times_and_deletes` needs. Raises UnsupportedTableError if no event-time field is known."""
-    return BlockReader(storage, shape, top_level([event_time_field(storage, shape)]))
+_GREATEST: Final = (1 << 63) - 1
 
 
-def event_times_and_deletes(reader: BlockReader, placed: PlacedBlock, shape: RecordShape) -> tuple[EventTimeRange, int]:
-    """The event times of one block, and the number of its deletes."""
-    found, deletes = EventTimeRange(None, None), 0
-    for part in reader.read(placed):
-        times = event_times_of(part, shape)
-        least, greatest = pc.min(times).as_py(), pc.max(times).as_py()
-        found = found.union(EventTimeRange(least, greatest, times.null_count))
-        deletes += len(times) if isinstance(part, DeleteBlock) else 0
-    return found, deletes
+@dataclass(slots=True)
+class BlockEventTimes:
+    """The event times of blocks of one table. `reader` reads the columns that have them."""
+
+    reader: BlockReader
+    shape: RecordShape
+    _known: dict[tuple[str, int], EventTimeRange] = field(default_factory=dict[tuple[str, int], EventTimeRange])
+
+    @classmethod
+    def of(cls, storage: Storage, shape: RecordShape) -> BlockEventTimes:
+        """Raises UnsupportedTableError if no event-time field is known."""
+        return cls(BlockReader(storage, shape, top_level([event_time_field(storage, shape)])), shape)
+
+    def __call__(self, placed: PlacedBlock) -> tuple[EventTimeRange, int]:
+        """The event times of one block, and the number of its deletes."""
+        found, deletes = self._known.get((placed.path, placed.block.offset)), 0
+        if found is not None:
+            return found, deletes
+        found = EventTimeRange(None, None)
+        for part in self.reader.read(placed):
+            times = event_times_of(part, self.shape)
+            least, greatest = pc.min(times).as_py(), pc.max(times).as_py()
+            found = found.union(EventTimeRange(least, greatest, times.null_count))
+            deletes += len(times) if isinstance(part, DeleteBlock) else 0
+        return found, deletes
+
+    def prepare(self, blocks: Iterable[PlacedBlock]) -> None:
+        """Decodes those of the blocks together that were read with their headers, are Avro, and have one schema.
+
+        Blocks with deletes, and those that can't be read, are left to the call.
+        """
+        by_schema: dict[str, list[tuple[PlacedBlock, bytes, int]]] = {}
+        for placed in blocks:
+            if placed.content is not None and placed.block.block_type is BlockType.AVRO_DATA and not placed.is_partial:
+                count = count_of_whole(placed.content)
+                if count:
+                    schema = placed.block.header.get(HeaderKey.SCHEMA, "")
+                    by_schema.setdefault(schema, []).append((placed, placed.content, count))
+        for schema, several in by_schema.items():
+            joined = join_contents([(content, count) for _, content, count in several])
+            if len(joined) <= SEGMENT_BYTES:
+                with suppress(EventideError):
+                    records = self.reader.read_avro_content(joined, schema, "small blocks")
+                    found = self._ranges(records, [count for _, _, count in several])
+                    for (placed, _, _), times in zip(several, found, strict=True):
+                        if times is not None:
+                            self._known[placed.path, placed.block.offset] = times
+
+    def _ranges(self, records: pa.RecordBatch, counts: Sequence[int]) -> list[EventTimeRange | None]:
+        """The event times of so many rows, one after the other; None where a row is marked as deleted."""
+        times = event_times_of(DataBlock("", records), self.shape)
+        starts = np.cumsum([0, *counts[:-1]])
+        is_known = times.is_valid().to_numpy(zero_copy_only=False)
+        least = np.minimum.reduceat(times.fill_null(_GREATEST).to_numpy(zero_copy_only=False), starts).tolist()
+        greatest = np.maximum.reduceat(times.fill_null(-_GREATEST).to_numpy(zero_copy_only=False), starts).tolist()
+        valid = np.add.reduceat(is_known, starts, dtype=np.int64).tolist()
+        deleted = np.logical_or.reduceat(self.reader.deleted_rows(records), starts).tolist()
+        ranges = [
+            EventTimeRange(low, high, count - known) if known else EventTimeRange(None, None, count)
+            for low, high, count, known in zip(least, greatest, counts, valid, strict=True)
+        ]
+        return [None if has_deletes else times for times, has_deletes in zip(ranges, deleted, strict=True)]
 
 
 def count_before(storage: Storage, log: LogFile, shape: RecordShape, threshold_ms: int, blocks: BlockFilter) -> int:
     """The number of its records and deletes with an event time before the threshold. Unknown ones don't count."""
-    reader = event_time_reader(storage, shape)
+    reader = BlockEventTimes.of(storage, shape).reader
     count = 0
     for placed in counting_blocks(storage, [(log.path, log.size)], blocks, is_strict=True):
         for part in reader.read(placed):

@@ -20,7 +20,8 @@ from eventide_core.table.slice_read import BlockFilter
 
 T = TypeVar("T")
 
-_PORTIONS_MAX: Final = 1000  # tasks in which log files are asked: enough for many threads or executors, few to schedule
+_PORTIONS: Final = 1000  # tasks in which log files are asked: enough for many threads or executors, few to schedule
+_PORTION_MAX: Final = 200  # log files; their small blocks are in memory at once
 
 
 @dataclass(slots=True)
@@ -71,8 +72,10 @@ class LogFactsReader:
             )
             unknown = [log for log in unknown if log.path not in by_stats]
         problems: dict[str, EventideError] = {}
-        for log, summary in zip(unknown, self._summarize(unknown, shape, returns_errors), strict=True):
+        for log, summary in zip(unknown, self._summarize(unknown, shape), strict=True):
             if isinstance(summary, EventideError):
+                if not returns_errors:
+                    raise summary
                 problems[log.path] = summary
                 continue
             self._known[log.path, log.size, shape.event_time_field] = LogFacts(
@@ -116,10 +119,8 @@ class LogFactsReader:
             raise UnsupportedTableError(refusal)
         return partial
 
-    def _summarize(
-        self, logs: Sequence[LogFile], shape: RecordShape, returns_errors: bool
-    ) -> list[LogSummary | EventideError]:
-        portions = self.engine.map(_Summarize(self.content, shape, returns_errors), _portions(logs))
+    def _summarize(self, logs: Sequence[LogFile], shape: RecordShape) -> list[LogSummary | EventideError]:
+        portions = self.engine.map(_Summarize(self.content, shape), _portions(logs))
         return [summary for portion in portions for summary in portion]
 
 
@@ -136,27 +137,18 @@ class _CheckBlocks:
 
 @dataclass(frozen=True, slots=True)
 class _Summarize:
-    """A picklable call of LogContent.summarize. `returns_errors` instead of raising them."""
+    """A picklable call of LogContent.summarize."""
 
     content: LogContent
     shape: RecordShape
-    returns_errors: bool
 
     def __call__(self, logs: Sequence[LogFile]) -> list[LogSummary | EventideError]:
-        return [self._summary(log) for log in logs]
-
-    def _summary(self, log: LogFile) -> LogSummary | EventideError:
-        try:
-            return self.content.summarize(log, self.shape)
-        except EventideError as error:
-            if not self.returns_errors:
-                raise
-            return error
+        return self.content.summarize(logs, self.shape)
 
 
 def _portions(items: Sequence[T]) -> list[Sequence[T]]:
     """The items in order, in portions: a task for each small question would cost too much."""
-    size = -(-len(items) // _PORTIONS_MAX)
+    size = min(-(-len(items) // _PORTIONS), _PORTION_MAX)
     return [items[start : start + size] for start in range(0, len(items), size)] if items else []
 
 

@@ -9,6 +9,7 @@ import pickle
 from collections.abc import Sequence
 from decimal import Decimal
 from pathlib import Path
+from struct import pack
 from typing import Any
 
 import pyarrow as pa
@@ -16,15 +17,17 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
+from eventide_adapters.format.avro.decode import iter_avro_block
 from eventide_adapters.format.avro.event_time_properties import schema_with_event_times
+from eventide_adapters.format.log_file import records as log_records
 from eventide_adapters.format.log_file.ordering_values import ranks
 from eventide_adapters.format.log_file.records import DataBlock, DeleteBlock, iter_log_records
 from eventide_adapters.format.merge.key_versions import LEAST, VersionColumns, histories
 from eventide_adapters.format.merge.log_content import ArrowLogContent
 from eventide_adapters.storage.local import LocalStorage
 from eventide_adapters.storage.memory import MemoryStorage
-from eventide_core.errors import CorruptBaseFileError, CorruptLogBlockError, UnsupportedTableError
-from eventide_core.ports import Storage, TimedKey
+from eventide_core.errors import CorruptBaseFileError, CorruptLogBlockError, EventideError, UnsupportedTableError
+from eventide_core.ports import LogSummary, Storage, TimedKey
 from eventide_core.table.event_time import EventTimeRange
 from eventide_core.table.file_name import LogFileName
 from eventide_core.table.file_slice import LogFile
@@ -50,6 +53,7 @@ from support.log_files import (
     with_meta,
     written_schema,
 )
+from support.log_summaries import summary_of
 
 T1, T2, T3, T4 = (f"2026112106041386{n}" for n in range(1, 5))
 SCHEMA_TEXT = table_schema(
@@ -93,7 +97,7 @@ class TestSummary:
             _rows(T1, {"id": "a", "ts": 1700000005000}, {"id": "b", "ts": 1700000001}, {"id": "c", "ts": None}),
             _rows(T2, {"id": "d", "ts": 1700000009000}),
         )
-        summary = ArrowLogContent(storage).summarize(log, SHAPE)
+        summary = summary_of(ArrowLogContent(storage), log, SHAPE)
         assert summary.event_times == EventTimeRange(1700000001000, 1700000009000, 1)
         assert summary.path == log.path
         assert set(summary.instants) == {T1, T2}
@@ -106,7 +110,7 @@ class TestSummary:
             delete_block(T1, [("a", ("LongWrapper", 1700000001000)), ("b", ("IntWrapper", 0))]),
             _rows(T2, {"id": "c", "ts": 1700000003000, "_hoodie_is_deleted": True}, {"id": "d", "ts": 1700000002000}),
         )
-        summary = ArrowLogContent(storage).summarize(log, SHAPE)
+        summary = summary_of(ArrowLogContent(storage), log, SHAPE)
         assert summary.event_times == EventTimeRange(1700000001000, 1700000003000, 1)
         assert summary.delete_count == 3
 
@@ -122,7 +126,7 @@ class TestSummary:
             ),
         )
         shape = RecordShape(SCHEMA_TEXT, MergeRule.EVENT_TIME_ORDERING, ("ts",), "seen")
-        summary = ArrowLogContent(storage).summarize(log, shape)
+        summary = summary_of(ArrowLogContent(storage), log, shape)
         assert summary.event_times == EventTimeRange(1795219200000, 1795219200000, 2)
         assert summary.delete_count == 2
 
@@ -130,7 +134,7 @@ class TestSummary:
         self, storage: Storage
     ) -> None:
         log = _log(storage, 1, _rows(T1, {"id": "a", "ts": 1700000005000}), rollback_block(T2, T1))
-        summary = ArrowLogContent(storage).summarize(log, SHAPE)
+        summary = summary_of(ArrowLogContent(storage), log, SHAPE)
         assert summary.rolled_back == {T1}
         assert summary.event_times == EventTimeRange(1700000005000, 1700000005000)
         assert summary.instants == {T1}
@@ -139,17 +143,17 @@ class TestSummary:
         schema = schema_with_event_times(written_schema(SCHEMA_TEXT), "ts", EventTimeRange(10, 20, 2))
         unreadable = block(3, {INSTANT_TIME: T1, SCHEMA: schema}, b"\xff" * 50)
         log = _log(storage, 1, unreadable, _rows(T2, {"id": "a", "ts": 30}), delete_block(T3, [("b", None)]))
-        summary = ArrowLogContent(storage).summarize(log, SHAPE)
+        summary = summary_of(ArrowLogContent(storage), log, SHAPE)
         assert summary.event_times == EventTimeRange(10, 30, 3)
         assert set(summary.instants) == {T1, T2, T3}
         assert summary.delete_count == 1
 
     def test_an_empty_log_has_no_range(self, storage: Storage) -> None:
-        assert ArrowLogContent(storage).summarize(_log(storage, 1), SHAPE).event_times == EventTimeRange(None, None)
+        assert summary_of(ArrowLogContent(storage), _log(storage, 1), SHAPE).event_times == EventTimeRange(None, None)
 
     def test_a_torn_block_is_reported_by_its_instant(self, storage: Storage) -> None:
         log = _log(storage, 1, _rows(T1, {"id": "a", "ts": 1})[:-1] + _rows(T2, {"id": "b", "ts": 2}))
-        summary = ArrowLogContent(storage).summarize(log, SHAPE)
+        summary = summary_of(ArrowLogContent(storage), log, SHAPE)
         assert summary.has_torn_block
         assert summary.instants == {T1, T2}
         assert summary.event_times == EventTimeRange(2, 2)
@@ -157,7 +161,7 @@ class TestSummary:
     def test_a_block_torn_before_its_instant_raises(self, storage: Storage) -> None:
         log = _log(storage, 1, _rows(T1, {"id": "a", "ts": 1})[:30] + _rows(T2, {"id": "b", "ts": 2}))
         with pytest.raises(CorruptLogBlockError, match="torn before it names"):
-            ArrowLogContent(storage).summarize(log, SHAPE)
+            summary_of(ArrowLogContent(storage), log, SHAPE)
 
     def test_blocks_are_checked_by_their_headers_across_a_slices_logs(self, storage: Storage) -> None:
         content, schema = ArrowLogContent(storage), written_schema(SCHEMA_TEXT)
@@ -172,14 +176,58 @@ class TestSummary:
         assert content.check_blocks([torn, rollback, partial], BlockFilter(frozenset({T2}), None)) == {partial.path}
         assert content.check_blocks([partial], BlockFilter(frozenset({T1}), None)) == frozenset()
 
+    def test_small_blocks_of_many_logs_are_summarized_as_each_alone(self, storage: Storage) -> None:
+        """Also where some of them have another schema, deletes, no records, or can't be read."""
+        plain = table_schema(
+            {"name": "id", "type": "string"}, {"name": "ts", "type": ["null", "long"], "default": None}
+        )
+        own = written_schema(plain)
+        rows = _rows(T2, {"id": "x", "ts": 40}, {"id": "y", "ts": None}, schema=own)
+        contents = [
+            [_rows(T1, {"id": "a", "ts": 30}, {"id": "b", "ts": -5}, {"id": "c", "ts": None}, schema=own)],
+            [rows, _rows(T3, {"id": "z", "ts": None}, schema=own)],
+            [avro_block(T1, own, []), rows],
+            [_rows(T1, {"id": "d", "ts": 8}, {"id": "e", "ts": 9, "_hoodie_is_deleted": True})],
+            [_rows(T1, {"id": "f", "ts": 8}), rows],
+            [delete_block(T1, [("a", ("LongWrapper", 7))]), rows],
+            [block(3, {INSTANT_TIME: T1, SCHEMA: own}, pack(">iii", 3, 1, 2) + b"\xff" * 2)],  # no record
+            [block(3, {INSTANT_TIME: T1, SCHEMA: own}, pack(">iii", 3, 2, 4) + b"\x00" * 4)],  # fewer than it states
+            [block(3, {INSTANT_TIME: T1, SCHEMA: own}, pack(">ii", 9, 0))],  # an unknown version
+            [rows[:-1]],
+        ]
+        logs = [_log(storage, number, *blocks) for number, blocks in enumerate(contents, 1)]
+        for shape in (SHAPE, RecordShape(plain, MergeRule.EVENT_TIME_ORDERING, ("ts",), "ts")):
+            content = ArrowLogContent(storage)
+            alone = [content.summarize([log], shape)[0] for log in logs]
+            together = content.summarize(logs, shape)
+            assert [repr(found) for found in together] == [repr(found) for found in alone]
+            assert [isinstance(found, EventideError) for found in together] == [
+                number in (6, 7, 8) for number in range(10)
+            ]
+            ranges = [found.event_times for found in together if isinstance(found, LogSummary)]
+            assert ranges[:2] == [EventTimeRange(-5, 30, 1), EventTimeRange(40, 40, 2)]
+
+    def test_small_blocks_are_decoded_together(self, storage: Storage, monkeypatch: pytest.MonkeyPatch) -> None:
+        logs = [_log(storage, number, _rows(T1, {"id": "a", "ts": number})) for number in range(1, 50)]
+        decoded: list[int] = []
+
+        def counted(*arguments: Any) -> Any:
+            decoded.append(arguments[1])
+            return iter_avro_block(*arguments)
+
+        monkeypatch.setattr(log_records, "iter_avro_block", counted)
+        found = ArrowLogContent(storage).summarize(logs, SHAPE)
+        assert [one.event_times.min_ms for one in found if isinstance(one, LogSummary)] == [*range(1, 50)]
+        assert len(decoded) == 1
+
     def test_an_unknown_kind_of_block_is_refused(self, storage: Storage) -> None:
         with pytest.raises(UnsupportedTableError):
-            ArrowLogContent(storage).summarize(_log(storage, 1, block(HFILE, {INSTANT_TIME: T1}, b"")), SHAPE)
+            summary_of(ArrowLogContent(storage), _log(storage, 1, block(HFILE, {INSTANT_TIME: T1}, b"")), SHAPE)
 
     def test_a_table_without_event_time_field_is_reported_what_to_set(self, storage: Storage) -> None:
         shape = RecordShape(SCHEMA_TEXT, MergeRule.EVENT_TIME_ORDERING, ("ts",), None)
         with pytest.raises(UnsupportedTableError, match=r"hoodie\.payload\.event\.time\.field"):
-            ArrowLogContent(storage).summarize(_log(storage, 1), shape)
+            summary_of(ArrowLogContent(storage), _log(storage, 1), shape)
 
 
 def test_the_latest_keys_are_named_once_each_from_the_blocks_that_count(storage: Storage) -> None:
@@ -329,7 +377,7 @@ class TestKeyHistories:
 def test_it_can_be_sent_to_another_process(storage: Storage) -> None:
     log = _log(storage, 1, _rows(T1, {"id": "a", "ts": 5}))
     sent: ArrowLogContent = pickle.loads(pickle.dumps(ArrowLogContent(storage)))
-    assert sent.summarize(log, SHAPE).event_times == EventTimeRange(5, 5)
+    assert summary_of(sent, log, SHAPE).event_times == EventTimeRange(5, 5)
 
 
 _GOLDEN = ["v6_avro_defpay", "v6_parquet_defpay", "v6_avro_types", "v6_ordered_deletes", "v9_event_bucket"]
@@ -360,7 +408,7 @@ def test_logs_of_real_hudi_hold_what_fastavro_reads_in_them(name: str, tmp_path:
         deleted = [ts for part in parts if isinstance(part, DeleteBlock) for ts in part.orderings.to_pylist()]
         times = [record["event_ts"] for block_records in records for record in block_records] + deleted
         known = [time for time in times if time is not None]
-        summary = ArrowLogContent(storage).summarize(log, shape)
+        summary = summary_of(ArrowLogContent(storage), log, shape)
         unknown = len(times) - len(known)
         assert summary.event_times == EventTimeRange(min(known, default=None), max(known, default=None), unknown)
         assert summary.delete_count == len(deleted)

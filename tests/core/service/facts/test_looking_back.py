@@ -167,19 +167,22 @@ class Content:
 
     least_ms: int
 
-    def summarize(self, log: LogFile, shape: RecordShape) -> LogSummary:
+    def summarize(self, logs: Sequence[LogFile], shape: RecordShape) -> list[LogSummary]:
         assert shape.event_time_field == "ts"
         times = EventTimeRange(self.least_ms, 300)
-        return LogSummary(
-            log.path,
-            times,
-            frozenset({_t(1)}),
-            0,
-            rolled_back=frozenset(),
-            has_torn_block=False,
-            has_merged_block=False,
-            has_partial_updates=False,
-        )
+        return [
+            LogSummary(
+                log.path,
+                times,
+                frozenset({_t(1)}),
+                0,
+                rolled_back=frozenset(),
+                has_torn_block=False,
+                has_merged_block=False,
+                has_partial_updates=False,
+            )
+            for log in logs
+        ]
 
 
 class InLine:
