@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from eventide_core.service.maintenance.archive import Archiver
     from eventide_core.service.maintenance.clean import Cleaner
     from eventide_core.service.maintenance.metadata_rebuild import MetadataRebuilder
-    from eventide_core.service.maintenance.sync import CatalogSync
+    from eventide_core.service.maintenance.sync import Sync
     from eventide_core.service.query.offending_records import OffendingRecordsReader
     from eventide_core.service.query.read import QueryService
     from eventide_core.service.repair.lost_settings import SettingsRecovery
@@ -246,11 +246,10 @@ class Application:
         return SettingsRecovery(self.files, self._lock, self.clock)
 
     @cached_property
-    def sync(self) -> CatalogSync:
-        from eventide.catalog import open_catalog
-        from eventide_core.service.maintenance.sync import CatalogSync
+    def sync(self) -> Sync:
+        from eventide.catalog import sync_of
 
-        return CatalogSync(self.files, self.freshness, lambda: open_catalog(self.options, self.engine), self.options)
+        return sync_of(self)
 
     @cached_property
     def metadata(self) -> MetadataTableUpkeep:

@@ -1,9 +1,13 @@
-"""Connects a sync to its catalog: AWS Glue, a Hive Metastore over Thrift, or a SparkSession with Hive support."""
+"""The catalogs by name, and the connection of a sync to each.
+
+A Hive Metastore is reached over Thrift, or through a SparkSession with Hive support; AWS Glue and DataHub by their APIs.
+"""
 
 from collections.abc import Iterable, Mapping
 from contextlib import closing
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
+from eventide_adapters.catalog.datahub import DataHubCatalog
 from eventide_adapters.catalog.glue import GlueCatalog
 from eventide_adapters.catalog.hive_metastore import HiveMetastore
 from eventide_adapters.catalog.metastore_address import URIS_DEFAULT, metastore_addresses
@@ -11,33 +15,55 @@ from eventide_core.action.catalog_tables import is_hudi_table
 from eventide_core.config import METASTORE_URIS, SYNC_TOOLS, Options
 from eventide_core.errors import ConfigError, DatabaseNotFoundError, UnsupportedEngineError
 from eventide_core.ports import Catalog, Engine
+from eventide_core.service.maintenance.dataset_sync import DatasetSync
+from eventide_core.service.maintenance.sync import CatalogSync, Sync, SyncOfEach
 from eventide_core.table.catalog_table import CatalogTable
 
-HIVE_TOOL: Final = "org.apache.hudi.hive.HiveSyncTool"
-GLUE_TOOL: Final = "org.apache.hudi.aws.sync.AwsGlueCatalogSyncTool"
+if TYPE_CHECKING:
+    from eventide.bootstrap import Application
+
+CATALOGS: Final = {
+    "hive": "org.apache.hudi.hive.HiveSyncTool",
+    "glue": "org.apache.hudi.aws.sync.AwsGlueCatalogSyncTool",
+    "datahub": "org.apache.hudi.sync.datahub.DataHubSyncTool",
+}
+"""The catalogs, with the class of Hudi that syncs each."""
 
 
-def is_glue(options: Options) -> bool:
-    """Whether the options name AWS Glue, not a Hive Metastore. Raises ConfigError for another catalog, or for both."""
-    named = options.get(SYNC_TOOLS) or (HIVE_TOOL,)
-    found = {tool for tool in (HIVE_TOOL, GLUE_TOOL) if any(_short_name(one) == _short_name(tool) for one in named)}
-    if len(found) != 1:
-        raise ConfigError(
-            f"option {SYNC_TOOLS}={','.join(named)}: a sync has one catalog: name either {HIVE_TOOL} or {GLUE_TOOL}, "
-            "or run `eventide sync --catalog` for each"
-        )
-    return found == {GLUE_TOOL}
+def catalogs_of(options: Options) -> tuple[str, ...]:
+    """The names of the catalogs in the options. Raises ConfigError for one that eventide doesn't know."""
+    names = {_short_name(tool): name for name, tool in CATALOGS.items()}
+    tools = options.get(SYNC_TOOLS) or (CATALOGS["hive"],)
+    for tool in tools:
+        if _short_name(tool) not in names:
+            raise ConfigError(
+                f"option {SYNC_TOOLS}={','.join(tools)}: eventide has no sync by {tool}: use {', '.join(CATALOGS.values())}"
+            )
+    return tuple(dict.fromkeys(names[_short_name(tool)] for tool in tools))
 
 
-def open_catalog(options: Options, engine: Engine) -> Catalog:
-    """Connects to the catalog in the options.
+def sync_of(application: "Application") -> Sync:
+    """The sync to the catalogs in the options. Raises ConfigError."""
+
+    def of(name: str) -> Sync:
+        files, freshness, options = application.files, application.freshness, application.options
+        if name == "datahub":
+            return DatasetSync(files, freshness, lambda: DataHubCatalog(options), options)
+        return CatalogSync(files, freshness, lambda: open_catalog(name, options, application.engine), options)
+
+    syncs = tuple(map(of, catalogs_of(application.options)))
+    return syncs[0] if len(syncs) == 1 else SyncOfEach(syncs)
+
+
+def open_catalog(name: str, options: Options, engine: Engine) -> Catalog:
+    """Connects to Glue or Hive.
 
     A Hive Metastore is reached through the engine's SparkSession, with its identity, if that has Hive support. The address
     is the one in the options, otherwise the session's, otherwise Hudi's default. Raises CatalogError and ConfigError. Raises
     UnsupportedEngineError for a session of Spark Connect with Hive support if the options contain no address: the session's
     address is on the server only.
     """
-    if is_glue(options):
+    if name == "glue":
         return GlueCatalog(options)
     uris = options.get(METASTORE_URIS)
     addresses = metastore_addresses(uris or URIS_DEFAULT, METASTORE_URIS)
@@ -58,21 +84,21 @@ def open_catalog(options: Options, engine: Engine) -> Catalog:
     return HiveMetastore(addresses)
 
 
-def hudi_tables(options: Options, database: str) -> Mapping[str, str]:
-    """The locations of a database's Hudi tables in the catalog in the options, by name.
+def hudi_tables(catalog: str, options: Options, database: str) -> Mapping[str, str]:
+    """The locations of a database's Hudi tables in Hive or Glue, by name.
 
     Tables of one location, such as NAME_ro and NAME_rt, are one, with the shortest of their names without these endings.
     Raises CatalogError, ConfigError, DatabaseNotFoundError.
     """
-    with closing(_listing(options)) as catalog:
-        if not catalog.has_database(database):
+    with closing(_listing(catalog, options)) as listed:
+        if not listed.has_database(database):
             raise DatabaseNotFoundError(f"database {database!r} does not exist in the catalog")
-        found = [catalog.table(database, name) for name in catalog.table_names(database)]
+        found = [listed.table(database, name) for name in listed.table_names(database)]
     return locations_of(table for table in found if table is not None)
 
 
-def _listing(options: Options) -> HiveMetastore | GlueCatalog:
-    if is_glue(options):
+def _listing(catalog: str, options: Options) -> HiveMetastore | GlueCatalog:
+    if catalog == "glue":
         return GlueCatalog(options)
     return HiveMetastore(metastore_addresses(options.get(METASTORE_URIS) or URIS_DEFAULT, METASTORE_URIS))
 

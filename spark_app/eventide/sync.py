@@ -5,14 +5,11 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from eventide.bootstrap import Application
-from eventide.catalog import GLUE_TOOL, HIVE_TOOL
+from eventide.catalog import CATALOGS
 from eventide_core.action.sync_options import is_sync_enabled
-from eventide_core.config import SYNC_DATABASE, SYNC_TABLE, SYNC_TOOLS
+from eventide_core.config import DATAHUB_DATABASE, DATAHUB_TABLE, SYNC_DATABASE, SYNC_TABLE, SYNC_TOOLS
 from eventide_core.errors import ConfigError, EventideError
 from eventide_core.service.compaction.run import CompactionResult
-
-CATALOGS = {"hive": HIVE_TOOL, "glue": GLUE_TOOL}
-"""The catalogs, with the class of Hudi that syncs each."""
 
 _LOG = logging.getLogger(__name__)
 
@@ -24,7 +21,13 @@ def sync_options(
     if catalog is not None and catalog not in CATALOGS:
         raise ConfigError(f"catalog {catalog!r} is not supported: use {', '.join(CATALOGS)}")
     tool = None if catalog is None else CATALOGS[catalog]
-    said: dict[str, str | None] = {SYNC_TOOLS: tool, SYNC_DATABASE: database, SYNC_TABLE: name}
+    said: dict[str, str | None] = {
+        SYNC_TOOLS: tool,
+        SYNC_DATABASE: database,
+        DATAHUB_DATABASE: database,
+        SYNC_TABLE: name,
+        DATAHUB_TABLE: name,
+    }
     return {**options, **{key: text for key, text in said.items() if text is not None}}
 
 

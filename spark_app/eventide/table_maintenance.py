@@ -143,9 +143,9 @@ class TableMaintenance:
         """Updates a catalog: the `_ro` and `_rt` tables, partitions, schema and freshness. Writes only what has changed.
 
         Hudi's keys `hoodie.datasource.hive_sync.*` apply; `database` and `name` override them. `catalog` is `hive`, a Hive
-        Metastore, or `glue`, AWS Glue; without it, the options decide. If the engine is a SparkSession with Hive support,
-        a sync of Hive uses its client, otherwise Thrift. Raises CatalogError if the catalog fails, DatabaseNotFoundError,
-        ConfigError, and RefusedError if another table has the name.
+        Metastore, `glue`, AWS Glue, or `datahub`, where the table is one dataset; without it, the options decide. If the
+        engine is a SparkSession with Hive support, a sync of Hive uses its client, otherwise Thrift. Raises CatalogError if
+        the catalog fails, DatabaseNotFoundError, ConfigError, and RefusedError if another table has the name.
         """
         from eventide.sync import sync_options
 

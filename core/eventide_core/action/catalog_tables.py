@@ -66,12 +66,11 @@ def wanted_tables(facts: SyncFacts, options: SyncOptions) -> tuple[CatalogTable,
             )
 
 
-def published(facts: SyncFacts) -> dict[str, str]:
+def published(last_commit: str | None, last_completion: str | None, fresh: Freshness) -> dict[str, str]:
     """The properties that change from commit to commit: how far the catalog follows, and the freshness."""
-    fresh = facts.freshness
-    times = {} if facts.last_commit is None else {LAST_COMMIT_KEY: facts.last_commit}
-    if facts.last_completion is not None:
-        times[LAST_COMPLETION_KEY] = facts.last_completion
+    times = {} if last_commit is None else {LAST_COMMIT_KEY: last_commit}
+    if last_completion is not None:
+        times[LAST_COMPLETION_KEY] = last_completion
     if fresh.cut_ms is None or fresh.watermark_ms is None:
         return times
     return {
@@ -102,7 +101,7 @@ def _table(name: str, facts: SyncFacts, options: SyncOptions, *, is_read_optimiz
         properties={
             **options.table_properties,
             **(_for_spark(facts.columns, options) if options.is_for_spark else {}),
-            **published(facts),
+            **published(facts.last_commit, facts.last_completion, facts.freshness),
         },
     )
 

@@ -51,9 +51,8 @@ class SyncOptions:
         fields = config.partition_fields if said is None else said
         extractor = options.get(keys.SYNC_PARTITION_EXTRACTOR)
         is_hive_style = config.properties.get("hoodie.datasource.write.hive_style_partitioning") == "true"
-        database = options.get(keys.SYNC_DATABASE) or config.properties.get("hoodie.database.name") or "default"
         return cls(
-            database=_name(database, keys.SYNC_DATABASE),
+            database=_name(_database(options, config), keys.SYNC_DATABASE),
             table=_name(options.get(keys.SYNC_TABLE) or config.name, keys.SYNC_TABLE),
             base_path=options.get(keys.SYNC_BASE_PATH),
             partition_fields=fields,
@@ -76,9 +75,38 @@ class SyncOptions:
         )
 
 
+@dataclass(frozen=True, slots=True)
+class DatasetOptions:
+    """How a table is to stand in DataHub. `base_path` is None if the table's own URI is what readers know it by."""
+
+    database: str
+    table: str
+    base_path: str | None
+    partition_fields: tuple[str, ...]
+    table_properties: Mapping[str, str]
+    is_conditional: bool
+
+    @classmethod
+    def of(cls, options: Options, config: TableConfig) -> "DatasetOptions":
+        """Raises ConfigError for an option that cannot be used."""
+        fields = options.get(keys.SYNC_PARTITION_FIELDS)
+        return cls(
+            database=options.get(keys.DATAHUB_DATABASE) or _database(options, config),
+            table=options.get(keys.DATAHUB_TABLE) or options.get(keys.SYNC_TABLE) or config.name,
+            base_path=options.get(keys.SYNC_BASE_PATH),
+            partition_fields=config.partition_fields if fields is None else fields,
+            table_properties=_pairs(options, keys.SYNC_TABLE_PROPERTIES),
+            is_conditional=options.get(keys.SYNC_CONDITIONAL),
+        )
+
+
 def is_sync_enabled(options: Options) -> bool:
     """Whether compactions and the table service are to tell the catalog by themselves."""
     return any(map(options.get, (keys.HIVE_SYNC_ENABLED, keys.DATASOURCE_SYNC_ENABLED, keys.SYNC_ENABLED)))
+
+
+def _database(options: Options, config: TableConfig) -> str:
+    return options.get(keys.SYNC_DATABASE) or config.properties.get("hoodie.database.name") or "default"
 
 
 def _name(text: str, option: str) -> str:

@@ -5,6 +5,7 @@ Adapters declare theirs beside what reads them, and the application in `eventide
 
 from eventide_core.config.cleaning import *
 from eventide_core.config.compaction import *
+from eventide_core.config.datahub import *
 from eventide_core.config.file_sizes import *
 from eventide_core.config.key_generators import *
 from eventide_core.config.lock import *

@@ -33,7 +33,7 @@ SYNC_TOOLS = Option(
     "hoodie.meta.sync.client.tool.class",
     NAMES,
     None,
-    "The catalog, by the class of Hudi that syncs it: HiveSyncTool, or AwsGlueCatalogSyncTool for AWS Glue.",
+    "The catalogs, by the classes of Hudi that sync them: HiveSyncTool, AwsGlueCatalogSyncTool, DataHubSyncTool.",
     otherwise="a Hive Metastore",
 )
 SYNC_MODE = Option(

@@ -4,7 +4,7 @@ Every path is relative to the table's root, with forward slashes; an adapter ref
 UnsafePathError. An adapter answers a failing world with StorageError or EngineError, never with a foreign exception.
 """
 
-from eventide_core.ports.catalog import Catalog
+from eventide_core.ports.catalog import Catalog, DatasetCatalog
 from eventide_core.ports.content import BaseContent, ContentAudit, LogContent, LogSummary, TimedKey
 from eventide_core.ports.locking import Heartbeats, Lease, TableLock
 from eventide_core.ports.metadata_table import (
@@ -58,6 +58,7 @@ __all__ = [
     "ChecksummedOutput",
     "Clock",
     "ContentAudit",
+    "DatasetCatalog",
     "Engine",
     "FileAnswers",
     "FileChanges",

@@ -1,8 +1,9 @@
-"""A catalog of Hive's kind, in which engines find tables by name."""
+"""Catalogs: those of Hive's kind, in which engines find tables by name, and data catalogs, in which people do."""
 
 from collections.abc import Sequence
 from typing import Protocol
 
+from eventide_core.table.catalog_dataset import CatalogDataset, DatasetChange
 from eventide_core.table.catalog_table import CatalogPartition, CatalogTable
 
 
@@ -41,6 +42,22 @@ class Catalog(Protocol):
 
     def drop_partitions(self, table: CatalogTable, partitions: Sequence[CatalogPartition]) -> None:
         """Removes each that is still there; its files stay."""
+        ...
+
+    def close(self) -> None:
+        """Ends the connection. Raises nothing."""
+        ...
+
+
+class DatasetCatalog(Protocol):
+    """Datasets by database and name, each with a schema and properties. Raises CatalogError as `Catalog` does."""
+
+    def dataset(self, database: str, name: str) -> CatalogDataset | None:
+        """None if there is none."""
+        ...
+
+    def change(self, database: str, name: str, change: DatasetChange) -> None:
+        """Changes the dataset, or creates it. Properties that others write meanwhile stay."""
         ...
 
     def close(self) -> None:

@@ -9,7 +9,6 @@ import click
 from eventide.catalog import hudi_tables
 from eventide.cli.settings import Duration, Settings
 from eventide.fleet.settings import FleetSettings, fleet_of_file, fleet_of_locations
-from eventide.sync import CATALOGS, sync_options
 from eventide_core.config import Options
 from eventide_core.errors import ConfigError
 
@@ -18,7 +17,7 @@ _OPTIONS: Final = (
     click.option(
         "--fleet", type=click.Path(path_type=Path), metavar="FILE.toml", help="The tables, with their target lags."
     ),
-    click.option("--catalog", type=click.Choice(tuple(CATALOGS)), help="Takes the Hudi tables of a database."),
+    click.option("--catalog", type=click.Choice(("hive", "glue")), help="Takes the Hudi tables of a database."),
     click.option("--database", metavar="NAME", help="The database of --catalog."),
     click.option(
         "--target-lag",
@@ -48,7 +47,7 @@ def fleet_of(
         return fleet_of_file(fleet, settings.options)
     if catalog is None or database is None:
         raise click.UsageError("--catalog and --database belong together")
-    locations = hudi_tables(Options(sync_options(settings.options, catalog, None, None)), database)
+    locations = hudi_tables(catalog, Options(dict(settings.options)), database)
     if not locations:
         raise ConfigError(f"database {database!r} has no Hudi table")
     return fleet_of_locations(locations, settings.options, target_lag=f"{_HOUR if target_lag is None else target_lag}s")

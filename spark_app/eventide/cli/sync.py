@@ -4,10 +4,9 @@ from typing import Any
 
 import click
 
-from eventide.catalog import is_glue
+from eventide.catalog import CATALOGS, catalogs_of
 from eventide.cli.console import table_of
 from eventide.cli.settings import Settings, common_options, event_time_option, option_help
-from eventide.sync import CATALOGS
 from eventide_core.config import EVENT_TIME_FIELD, SYNC_DATABASE, SYNC_TABLE, Options
 from eventide_core.service.maintenance.sync import SyncedTable, SyncResult
 
@@ -17,7 +16,7 @@ from eventide_core.service.maintenance.sync import SyncedTable, SyncResult
 @click.option(
     "--catalog",
     type=click.Choice(tuple(CATALOGS)),
-    help="A Hive Metastore, or AWS Glue.  [default: by the options, else hive]",
+    help="A Hive Metastore, AWS Glue, or DataHub.  [default: by the options, else hive]",
 )
 @click.option("--database", metavar="NAME", help=option_help(SYNC_DATABASE))
 @click.option("--name", metavar="NAME", help=option_help(SYNC_TABLE))
@@ -29,14 +28,13 @@ def sync(
     """Publish a table and its freshness in a catalog.
 
     Creates or updates the tables of TABLE in the catalog as Hudi's hive sync does: NAME_ro, read-optimized, and NAME_rt,
-    with partitions, schema, and freshness as properties. Writes only what has changed. Uses the metastore at
-    hoodie.datasource.hive_sync.metastore.uris.
+    with partitions, schema, and freshness as properties. In DataHub it is one dataset. Writes only what has changed. Uses
+    the metastore at hoodie.datasource.hive_sync.metastore.uris.
     """
     with settings.having(EVENT_TIME_FIELD, event_time).table(table) as opened:
         done = opened.sync(catalog, database=database, name=name)
-    if catalog is None:
-        catalog = "glue" if is_glue(Options(dict(settings.options))) else "hive"
-    settings.console.result(_json(catalog, done), *_summary(done))
+    catalogs = catalogs_of(Options(dict(settings.options))) if catalog is None else (catalog,)
+    settings.console.result(_json(",".join(catalogs), done), *_summary(done))
 
 
 def _json(catalog: str, done: SyncResult) -> dict[str, Any]:

@@ -10,7 +10,18 @@ from eventide_adapters.catalog import glue_options
 from eventide_adapters.format.merge import record_mergers
 from eventide_adapters.metrics import options as metrics
 from eventide_adapters.storage import hdfs_config, objects, s3_config
-from eventide_core.config import cleaning, compaction, file_sizes, key_generators, lock, strategies, sync, tags, writes
+from eventide_core.config import (
+    cleaning,
+    compaction,
+    datahub,
+    file_sizes,
+    key_generators,
+    lock,
+    strategies,
+    sync,
+    tags,
+    writes,
+)
 from eventide_core.config.option import Option, unknown_keys
 
 SECTIONS: Final[tuple[tuple[str, ModuleType], ...]] = (
@@ -28,6 +39,7 @@ SECTIONS: Final[tuple[tuple[str, ModuleType], ...]] = (
     ("Lineage", lineage),
     ("Catalog sync", sync),
     ("AWS Glue", glue_options),
+    ("DataHub", datahub),
     ("Mergers of your own", record_mergers),
     ("Key generators", key_generators),
     ("Object stores", objects),

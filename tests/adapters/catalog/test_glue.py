@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 from botocore.session import get_session
 
-from eventide import CatalogError, ConfigError, RefusedError, Table
+from eventide import CatalogError, RefusedError, Table
 from eventide_adapters.catalog.glue import GlueCatalog
 from eventide_adapters.catalog.glue_options import GLUE_ENDPOINT, GLUE_REGION
 from eventide_core.config import SYNC_TOOLS, Options
@@ -163,9 +163,3 @@ def test_a_glue_that_does_not_answer_is_a_typed_error(options: dict[str, str], t
     with pytest.raises(CatalogError, match="check region, credentials and address") as told:
         _table(tmp_path / "t", nobody).sync("glue", database="lake")
     assert told.value.exit_code == 5
-
-
-@pytest.mark.parametrize("tools", ["org.apache.hudi.sync.datahub.DataHubSyncTool", f"a.HiveSyncTool,{TOOL}"])
-def test_another_catalog_or_two_of_them_are_refused(tools: str, tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match=r"a sync has one catalog: name either .* or run `eventide sync --catalog`"):
-        _table(tmp_path / "t", {SYNC_TOOLS: tools}).sync(database="lake")

@@ -12,7 +12,8 @@ written if nothing has changed. The table itself is only read: a failed sync doe
 
 from collections.abc import Callable, Mapping
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Protocol
 
 from eventide_core.action.catalog_changes import (
     PartitionChanges,
@@ -24,7 +25,7 @@ from eventide_core.action.catalog_changes import (
 from eventide_core.action.catalog_tables import SyncFacts, published, wanted_tables
 from eventide_core.action.sync_options import SyncOptions
 from eventide_core.config import SYNC_AUTO_CREATE_DATABASE, Options
-from eventide_core.errors import DatabaseNotFoundError
+from eventide_core.errors import DatabaseNotFoundError, EventideError
 from eventide_core.ports import Catalog
 from eventide_core.service.facts.freshness import FreshnessReader
 from eventide_core.service.state.table import TableState
@@ -55,11 +56,40 @@ class SyncedTable:
 
 @dataclass(frozen=True, slots=True)
 class SyncResult:
-    """`properties` are those that change from commit to commit, including the freshness, as they are published now."""
+    """`properties` are those that change from commit to commit, including the freshness, as they are published now.
+
+    `database` is the first catalog's, if there are several.
+    """
 
     database: str
     tables: tuple[SyncedTable, ...]
     properties: Mapping[str, str]
+
+
+class Sync(Protocol):
+    """Publishes a table in a catalog."""
+
+    def sync(self) -> SyncResult: ...
+
+
+@dataclass(frozen=True, slots=True)
+class SyncOfEach:
+    """Publishes a table in several catalogs."""
+
+    syncs: tuple[Sync, ...]
+
+    def sync(self) -> SyncResult:
+        """Updates each of them, also where one before it fails; then raises the first failure."""
+        done: list[SyncResult] = []
+        failed: list[EventideError] = []
+        for one in self.syncs:
+            try:
+                done.append(one.sync())
+            except EventideError as error:
+                failed.append(error)
+        if failed:
+            raise failed[0]
+        return replace(done[0], tables=tuple(table for result in done for table in result.tables))
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,10 +122,10 @@ class CatalogSync:
                 _bring(catalog, table, there, partitions, is_conditional=options.is_conditional)
                 for table, there in zip(tables, found, strict=True)
             )
-        return SyncResult(options.database, done, published(facts))
+        return SyncResult(options.database, done, published(facts.last_commit, facts.last_completion, facts.freshness))
 
     def _facts(self, state: TableState, options: SyncOptions) -> SyncFacts:
-        completions = [i.completion_time for i in state.timeline.writes if i.completion_time is not None]
+        last_commit, last_completion = last_times(state)
         return SyncFacts(
             location=hadoop_location(options.base_path or self.files.storage.root),
             columns=TableColumns.of(
@@ -103,11 +133,17 @@ class CatalogSync:
                 has_meta_fields=not (options.omits_meta_fields or state.config.virtual_key_fields),
                 supports_timestamp=options.supports_timestamp,
             ),
-            last_commit=max((i.requested_time for i in state.timeline.writes), default=None),
-            last_completion=max(completions, default=None),
+            last_commit=last_commit,
+            last_completion=last_completion,
             freshness=self.freshness.published(state),
             is_copy_on_write=state.config.is_copy_on_write,
         )
+
+
+def last_times(state: TableState) -> tuple[str | None, str | None]:
+    """The latest instant time and the latest completion time; None if there is no commit, or no completion time."""
+    completions = [i.completion_time for i in state.timeline.writes if i.completion_time is not None]
+    return max((i.requested_time for i in state.timeline.writes), default=None), max(completions, default=None)
 
 
 def _partitions(state: TableState, location: str, options: SyncOptions) -> tuple[CatalogPartition, ...]:

@@ -203,3 +203,25 @@ def test_rows_that_another_write_adds_to_a_partition_are_not_kept_by_chance(
         complete()
     assert ("n", partition, 1, "added") in seen(table)
     assert not table.state().timeline.pending_plans
+
+
+@pytest.mark.parametrize("version", [6, 9])
+def test_a_savepoint_from_before_it_brings_the_old_rows_back(version: int, tmp_path: Path) -> None:
+    table = filled(tmp_path / "t", version)
+    before = seen(table)
+    last = table.history(1)[0].instant
+    table.savepoint(last)
+    table.insert_overwrite(rows(("z", "a", 1, "over")))
+    table.clean(1)
+    table.restore(last)
+    assert seen(table) == before
+    assert table.verify(deep=True).ok
+
+
+def test_an_incremental_query_shows_the_new_rows(tmp_path: Path) -> None:
+    table = filled(tmp_path / "t")
+    last = table.state().timeline.completion_time(table.history(1)[0].instant)
+    assert last is not None
+    result = table.insert_overwrite(rows(("k0", "a", 1, "over"), ("z", "a", 1, "over")))
+    found = table.incremental(last).to_arrow().to_pylist()
+    assert {(row["id"], row["_hoodie_commit_time"]) for row in found} == {("k0", result.instant), ("z", result.instant)}

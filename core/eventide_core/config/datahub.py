@@ -1,0 +1,73 @@
+"""Sync to DataHub, with Hudi's keys."""
+
+from enum import StrEnum
+
+from eventide_core.config.option import TEXT, Option, choice
+
+
+class DataHubEnvironment(StrEnum):
+    """DataHub's fabric types: the environments that a dataset may belong to."""
+
+    DEV = "DEV"
+    TEST = "TEST"
+    QA = "QA"
+    UAT = "UAT"
+    EI = "EI"
+    PRE = "PRE"
+    STG = "STG"
+    NON_PROD = "NON_PROD"
+    PROD = "PROD"
+    CORP = "CORP"
+
+
+DATAHUB_SERVER = Option(
+    "hoodie.meta.sync.datahub.emitter.server",
+    TEXT,
+    None,
+    "The URL of DataHub's metadata service.",
+    otherwise="the environment variable DATAHUB_GMS_URL, else `http://localhost:8080`",
+)
+DATAHUB_TOKEN = Option(
+    "hoodie.meta.sync.datahub.emitter.token",
+    TEXT,
+    None,
+    "The access token.",
+    otherwise="the environment variable DATAHUB_GMS_TOKEN",
+    secret=True,
+)
+DATAHUB_CA_FILE = Option(
+    "hoodie.meta.sync.datahub.tls.ca.cert.path",
+    TEXT,
+    None,
+    "A file with the certificates of the authorities that may have signed the server's.",
+    otherwise="those that come with the library",
+)
+DATAHUB_PLATFORM = Option(
+    "hoodie.meta.sync.datahub.dataplatform.name", TEXT, "hudi", "The data platform of the dataset."
+)
+DATAHUB_INSTANCE = Option(
+    "hoodie.meta.sync.datahub.dataplatform_instance.name",
+    TEXT,
+    None,
+    "The instance of the data platform; it precedes the database in the name of the dataset.",
+)
+DATAHUB_ENVIRONMENT = Option(
+    "hoodie.meta.sync.datahub.dataset.env",
+    choice(DataHubEnvironment),
+    DataHubEnvironment.DEV,
+    "The environment of the dataset. The default is Hudi's; what DataHub itself ingests is in PROD by default.",
+)
+DATAHUB_DATABASE = Option(
+    "hoodie.meta.sync.datahub.database.name",
+    TEXT,
+    None,
+    "The database in the name of the dataset.",
+    otherwise="hoodie.datasource.hive_sync.database",
+)
+DATAHUB_TABLE = Option(
+    "hoodie.meta.sync.datahub.table.name",
+    TEXT,
+    None,
+    "The table in the name of the dataset.",
+    otherwise="hoodie.datasource.hive_sync.table",
+)

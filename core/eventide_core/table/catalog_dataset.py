@@ -1,0 +1,32 @@
+"""A dataset in a data catalog that people search and no engine reads by, such as DataHub."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class CatalogDataset:
+    """A dataset as the catalog has it. `schema` is an Avro schema (JSON), or None if there is none.
+
+    `properties` may contain those of others. `is_removed`: somebody marked it as deleted.
+    """
+
+    schema: str | None
+    properties: Mapping[str, str]
+    is_removed: bool
+
+
+@dataclass(frozen=True, slots=True)
+class DatasetChange:
+    """What is written to a dataset. `schema` is None if it stays. Properties that are in neither field stay.
+
+    `is_revived`: a dataset that was marked as deleted no longer is.
+    """
+
+    schema: str | None
+    properties: Mapping[str, str]
+    removed_properties: tuple[str, ...]
+    is_revived: bool
+
+    def __bool__(self) -> bool:
+        return bool(self.schema is not None or self.properties or self.removed_properties or self.is_revived)
