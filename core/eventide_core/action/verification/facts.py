@@ -49,7 +49,8 @@ class LogScan:
 
 @dataclass(frozen=True, slots=True)
 class RecordFacts:
-    """What reading records found. `problems` say by path why something could not be read.
+    """What reading records found. `problems` say by path why something could not be read, `unsupported` which of it
+    eventide does not support.
 
     `copies` are the left-overs of which another file than the copy's source was found, with that source. `repeated` are keys
     that several file groups of a partition show. `differences` are how a compaction changed a slice's rows, by its instant
@@ -66,6 +67,7 @@ class RecordFacts:
     differences: Mapping[str, RowDifference | None] = field(default_factory=dict[str, RowDifference | None])
     checksums: Mapping[str, str | None] = field(default_factory=dict[str, str | None])
     problems: Mapping[str, str] = field(default_factory=dict[str, str])
+    unsupported: Mapping[str, str] = field(default_factory=dict[str, str])
     compares_keys: bool = True
 
 
