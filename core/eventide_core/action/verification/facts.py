@@ -259,7 +259,7 @@ class TableFacts:
         """
         if self.view is None:
             return {}
-        bases = self._known_bases
+        bases = self.known_bases
         kept = {path for paths in self.saved.values() for path in paths}
         lost: dict[str, tuple[str, WriteStat]] = {}
         for path, stats in self.committed.items():
@@ -267,7 +267,7 @@ class TableFacts:
             group = (stat.partition, stat.file_id)
             if path in self.sizes or path in self.going or self.view.is_replaced(group):
                 continue
-            at = self._slice_of(path, bases.get(group, {}))
+            at = self.slice_of(path, bases.get(group, {}))
             if at is None:
                 continue
             if at >= max(bases.get(group, {}), default=""):
@@ -295,13 +295,13 @@ class TableFacts:
             group = (stat.partition, stat.file_id)
             if base is None or path in self.sizes or path in self.missing or path in self.going or path in removed:
                 continue
-            after = [instant for instant in self._known_bases.get(group, {}) if instant > base.instant]
+            after = [instant for instant in self.known_bases.get(group, {}) if instant > base.instant]
             if after and since <= min(after) and not self.view.is_replaced(group):
                 lost[path] = (time, stat)
         return lost
 
     @cached_property
-    def _known_bases(self) -> Mapping[FileGroup, Mapping[str, str]]:
+    def known_bases(self) -> Mapping[FileGroup, Mapping[str, str]]:
         """The base files of each file group by instant, including those that only a commit names."""
         found: dict[FileGroup, dict[str, str]] = {}
         for slices in () if self.view is None else self.view.slices.values():
@@ -314,7 +314,7 @@ class TableFacts:
                 found.setdefault((stats[-1][1].partition, base.file_id), {})[base.instant] = path
         return found
 
-    def _slice_of(self, path: str, bases: Mapping[str, str]) -> str | None:
+    def slice_of(self, path: str, bases: Mapping[str, str]) -> str | None:
         """The base instant of the slice that a file belongs to; None for a log file of a write that has not completed."""
         name = path.rpartition("/")[2]
         if (base := BaseFileName.parse(name)) is not None:

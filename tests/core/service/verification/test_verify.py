@@ -198,6 +198,29 @@ def test_a_lost_file_is_told_with_its_records_and_commits(name: str, tmp_path: P
     assert {time for time in rows if any(time in text for text in told.values())} == rows
 
 
+def test_the_cure_of_a_lost_file_says_what_each_way_costs(tmp_path: Path) -> None:
+    table = make(tmp_path / "t", 9)
+    table.upsert(rows(("k0", -9, "base")))
+    saved = table.history()[-1].instant
+    table.savepoint(saved)
+    for number in range(1, 6):
+        table.upsert(rows(("k0", number - 9, "later")))
+    later = sorted(one.instant for one in table.history() if one.instant > saved)
+    logs = sorted((tmp_path / "t").glob("part=a/.*.log.*"))
+    logs[-1].unlink()
+    (cure,) = cures_of(table)
+    assert cure.startswith("restore the file from a copy, which loses nothing; or the table to the savepoint ")
+    assert f"{saved}, which loses 5 commits: {', '.join(later[:3])}, ... {later[-1]};" in cure
+    table.delete_savepoint(saved)
+    (cure,) = cures_of(table)
+    assert "no savepoint is older than the file; `eventide repair TABLE --lost-keys FILE` lists the keys" in cure
+
+
+def cures_of(table: Table) -> list[str]:
+    found = {check.name: check for check in table.verify().failed}
+    return [finding.cure for finding in found["committed-files"].findings]
+
+
 def test_what_a_deep_check_had_to_leave_out_is_not_passed(tmp_path: Path) -> None:
     path = golden.unpack("v9_no_deletes", tmp_path)
     whole = run_json("verify", path, "--deep")
