@@ -85,7 +85,7 @@ class TableFacts:
     `saved` those that savepoints keep, `cleans` those that each completed clean of the active timeline removed. No other
     clean ran since `cleans_known_since` (None: others may have, at any time). `archived` are the files that archived
     writes say they wrote, `archived_left_overs` those of them that are left-overs; `untold` are writes that are older than
-    the archived timeline.
+    the archived timeline, `unarchived` later ones from before the active timeline that the archived one doesn't have.
     `row_counts` are by base file, as its footer has them. `event_times` are those of the log files of the latest
     slices, as the planner gets them, `uncompacted` those of their records that are said to be in no base file.
     `undone` are the instants that rollbacks and restores name. `marked` are those that had markers or a heartbeat when the
@@ -120,6 +120,7 @@ class TableFacts:
     archived: frozenset[str]
     archived_left_overs: frozenset[str]
     untold: frozenset[str]
+    unarchived: frozenset[str]
     log_scans: Mapping[str, LogScan]
     row_counts: Mapping[str, int]
     base_problems: Mapping[str, str]

@@ -141,6 +141,9 @@ def _orphan(facts: TableFacts, file: DataFile, instant: str) -> Iterator[Observa
     if instant in facts.untold:
         yield _of_unknown_write(file, instant)
         return
+    if instant in facts.unarchived:
+        yield _of_forgotten_write(file, instant)
+        return
     cure = "inspect it, then remove it; the rows go that readers find in it today"
     if found is not None or facts.timeline.is_archived(instant):
         yield Finding(file.path, f"is not named by the commit {instant}, but readers treat it as a part of it", cure)
@@ -160,6 +163,16 @@ def _of_unknown_write(file: DataFile, instant: str) -> Remark:
     )
 
 
+def _of_forgotten_write(file: DataFile, instant: str) -> Finding:
+    """Either the instant was rolled back, or the archived timeline has lost it: never advise to remove the file."""
+    return Finding(
+        file.path,
+        f"has records of {instant}, which is older than the active timeline and missing in the archived one",
+        "leave it if files of the archived timeline may be lost: then its records are good, and readers show them; if a "
+        "rollback of that instant left it behind, move it out of the table and keep it",
+    )
+
+
 def _orphaned_blocks(facts: TableFacts, file: DataFile, log: LogFileName) -> Iterator[Observation]:
     scan = facts.log_scans.get(file.path)
     if scan is None or scan.problem is not None:
@@ -173,6 +186,9 @@ def _orphaned_blocks(facts: TableFacts, file: DataFile, log: LogFileName) -> Ite
         yield _of_unknown_write(file, untold[0])
     for instant in sorted(scan.instants - facts.untold):
         # After archival, a rolled-back write looks like a completed one, except for its command block.
+        if instant in facts.unarchived and (group, instant) not in facts.rolled_back:
+            yield _of_forgotten_write(file, instant)
+            return
         if facts.blocks.accepts(instant) and (group, instant) not in facts.rolled_back:
             problem = f"holds records of {instant} under the slice {log.instant}, but no commit names the file"
             cure = (
