@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from eventide_core.service.maintenance.sync import Sync
     from eventide_core.service.query.offending_records import OffendingRecordsReader
     from eventide_core.service.query.read import QueryService
+    from eventide_core.service.repair.lost_keys import LostKeysReader
     from eventide_core.service.repair.lost_settings import SettingsRecovery
     from eventide_core.service.repair.repair import Repairer
     from eventide_core.service.rollback.instant import Rollback
@@ -238,6 +239,12 @@ class Application:
         return Repairer(
             self.files, self.verifier, self._content_audit, self.runner, self.metadata_rebuilder, self._lock, self.clock
         )
+
+    @cached_property
+    def lost_keys(self) -> LostKeysReader:
+        from eventide_core.service.repair.lost_keys import LostKeysReader
+
+        return LostKeysReader(self.verifier, self._content_audit, self.metadata, self.engine)
 
     @cached_property
     def settings_recovery(self) -> SettingsRecovery:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from eventide_core.service.maintenance.sync import SyncResult
     from eventide_core.service.repair.lost_settings import RecoveredSettings
     from eventide_core.service.repair.repair import RepairResult, UndoneRepair
+    from eventide_core.table.lost_keys import LostKeys
     from eventide_core.table.metadata_table import MetadataTableStatus
 
 
@@ -91,6 +92,17 @@ class TableMaintenance:
         repairer = (self._application if engine is None else self._on(engine)).repairer
         run = repairer.apply if apply else repairer.plan
         return run(checks, is_deep=deep, progress=progress or NoProgress())
+
+    def lost_keys(
+        self, *, engine: SparkSession | Engine | None = None, progress: Progress | None = None
+    ) -> tuple[LostKeys, ...]:
+        """The keys that missing and damaged files take with them, for each file group of which files are lost.
+
+        They come from the record index of Hudi's metadata table, or from the previous file slice, if that is whole.
+        Otherwise, nothing tells them. Writes nothing. Raises CorruptTimelineError while the timeline is damaged.
+        """
+        application = self._application if engine is None else self._on(engine)
+        return application.lost_keys.read(progress or NoProgress())
 
     @staticmethod
     def recover_settings(

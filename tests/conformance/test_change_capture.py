@@ -137,6 +137,7 @@ def test_hudi_reads_the_same_changes_after_a_compaction_and_continues(
     assert table.verify(deep=True).ok
 
 
+@pytest.mark.broad
 def test_what_would_leave_changes_out_is_refused_and_writes_nothing(judge_111: HudiJudge, tmp_path: Path) -> None:
     path, options = tmp_path / "captured", capturing(9, "DATA_BEFORE_AFTER", BUCKET_INDEX)
     judge_111.write(path, rows(("k0", 100, "base")), options=options, operation="insert", mode="overwrite")

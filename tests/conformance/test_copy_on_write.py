@@ -27,6 +27,7 @@ SERVICES = {"hoodie.keep.min.commits": "1", "hoodie.keep.max.commits": "2", "hoo
 BY_LISTING = {"hoodie.metadata.enable": "false"}
 
 
+@pytest.mark.broad
 def test_hudi_continues_after_the_services_of_eventide(tmp_path: Path, judge_111: HudiJudge) -> None:
     """The last commit is undone, then the table goes back by one more, and only the latest slices stay."""
     name = "v9_copy_on_write"

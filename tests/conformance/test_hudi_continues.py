@@ -42,7 +42,7 @@ def opened(path: Path, options: dict[str, str]) -> Table:
 @pytest.mark.parametrize(
     ("name", "mode", "bundle"),
     [
-        ("v6_no_deletes", "copy", "0.15.0"),
+        pytest.param("v6_no_deletes", "copy", "0.15.0", marks=pytest.mark.broad),
         pytest.param("v6_avro_defpay", "copy", "0.15.0", marks=PROOF),
         pytest.param("v6_111_avro_bucket", "copy", "1.1.1", marks=PROOF),
         pytest.param("v6_archived", "copy", "0.15.0", marks=PROOF),

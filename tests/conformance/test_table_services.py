@@ -67,9 +67,8 @@ def opened(path: Path, options: dict[str, str]) -> Table:
     return Table.open(str(path), ARCHIVED_EARLY | {key: options[key] for key in known if key in options})
 
 
-@pytest.mark.parametrize(
-    ("name", "bundle"), [("v6_inflight", "0.15.0"), pytest.param("v9_inflight", "1.1.1", marks=pytest.mark.broad)]
-)
+@pytest.mark.broad
+@pytest.mark.parametrize(("name", "bundle"), [("v6_inflight", "0.15.0"), ("v9_inflight", "1.1.1")])
 def test_hudi_continues_after_eventide_rolled_back_a_failed_write_and_a_completed_one(
     name: str, tmp_path: Path, judge: HudiJudge
 ) -> None:

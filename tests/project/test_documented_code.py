@@ -30,6 +30,7 @@ PAGES = [
     for page in (ROOT / "README.md", *sorted({*(ROOT / "docs").rglob("*.md")} - {ROOT / "docs" / "storage.md"}))
     if CODE.search(page.read_text(encoding="utf-8"))
 ]
+BY_DEFAULT = ("README", "quickstart", "python", "spark", "testing", "catalog")
 # A story that begins with nothing; on the other pages each block meets the same table.
 STORY = "quickstart.md"
 ON_SPARK = re.compile(r"^```python\n(?:(?!```).*\n)*?.*\b(spark|frame|stream)\b", re.MULTILINE)
@@ -52,7 +53,10 @@ def spark() -> Iterator[SparkSession]:
     session.stop()
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+@pytest.mark.parametrize(
+    "page",
+    [pytest.param(page, id=page.stem, marks=() if page.stem in BY_DEFAULT else pytest.mark.broad) for page in PAGES],
+)
 def test_the_code_of_a_page_runs(
     page: Path, tmp_path: Path, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -56,6 +56,7 @@ def _mypy(program: str, directory: Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run(words, cwd=directory, capture_output=True, text=True, check=False)
 
 
+@pytest.mark.broad
 def test_a_program_of_a_user_is_sound_to_mypy_and_a_wrong_one_is_not(tmp_path: Path) -> None:
     run = _mypy(_PROGRAM, tmp_path)
     assert run.returncode == 0, run.stdout + run.stderr

@@ -8,15 +8,15 @@ import pytest
 
 from eventide.testing.compaction_case import Case, make_case
 from eventide.testing.crash_enumeration import Bench
-from support.compaction_cells import CELLS, PAIRED, TALLY, Cell, cell_name
+from support.compaction_cells import CELLS, PAIRED, TALLY, Cell, params_of
 
 
-@pytest.fixture(scope="module", params=CELLS, ids=[cell_name(*cell) for cell in CELLS])
+@pytest.fixture(scope="module", params=params_of(CELLS))
 def case(request: pytest.FixtureRequest) -> Case:
     return _case(request)
 
 
-@pytest.fixture(scope="module", params=PAIRED, ids=[cell_name(*cell) for cell in PAIRED])
+@pytest.fixture(scope="module", params=params_of(PAIRED))
 def paired_case(request: pytest.FixtureRequest) -> Case:
     return _case(request)
 

@@ -34,7 +34,7 @@ from eventide.testing.crash_enumeration import (
 from eventide.testing.histories import EPOCH_MS, Commit, History, Layout, delete, layouts, put, records, write_history
 from eventide.testing.invariants import Inspection, check_invariants
 from eventide.testing.observation import BlockInstants, Observer
-from eventide.testing.oracle import Change, Oracle
+from eventide.testing.oracle import Change, Oracle, Order
 from eventide.writer import arrow_records
 from eventide_adapters.storage.faulty import Fault
 from eventide_core.config import LinkChoice
@@ -55,7 +55,7 @@ WRITTEN = (put("k0", 9, "written"), put("k4", 4, "new"), put("k5", 4, "elsewhere
 RIVAL = (put("k0", 7, "rival"),)
 ELSEWHERE = (put("k9", 7, "far off", partition="z"),)
 TALLY = Tally()
-FLOORS = {"crash states": 80, "faults": 240, "writes rolled back": 40, "conflicts": 10, "both committed": 40}
+FLOORS = {"crash states": 40, "faults": 120, "writes rolled back": 20, "conflicts": 10, "both committed": 40}
 
 
 def ingest(changes: Commit) -> Protocol:
@@ -115,7 +115,17 @@ def _at_epoch(change: Change) -> Change:
     return Change(change.partition, change.key, None if change.ms is None else EPOCH_MS + change.ms, change.word)
 
 
-@pytest.fixture(scope="module", params=layouts(), ids=lambda layout: f"v{layout.version}-{layout.order.name}")
+@pytest.fixture(
+    scope="module",
+    params=[
+        pytest.param(
+            layout,
+            id=f"v{layout.version}-{layout.order.name}",
+            marks=() if layout.order is Order.EVENT_TIME else pytest.mark.broad,
+        )
+        for layout in layouts()
+    ],
+)
 def case(request: pytest.FixtureRequest) -> Case:
     layout: Layout = request.param
     bench = Bench("ingest-crashes")

@@ -57,13 +57,14 @@ KINDS = (
     *layouts(),
     *(replace(layout, has_metadata_table=True) for layout in layouts()[1::2]),
 )
+BROAD = (Order.HUDI_0X_OVERWRITE, Order.COMMIT_TIME)
 
 
 RACES = [
     pytest.param(
         kind,
         takes_lock,
-        marks=() if takes_lock else pytest.mark.broad,
+        marks=() if takes_lock and kind.version >= 8 else pytest.mark.broad,
         id=f"{named(kind)}-{'one lock' if takes_lock else 'no lock'}",
     )
     for kind in KINDS
@@ -74,7 +75,12 @@ RACES = [
 ]
 
 
-@pytest.fixture(scope="module", params=KINDS, ids=named)
+@pytest.fixture(
+    scope="module",
+    params=[
+        pytest.param(kind, id=named(kind), marks=pytest.mark.broad if kind.order in BROAD else ()) for kind in KINDS
+    ],
+)
 def case(request: pytest.FixtureRequest) -> Case:
     return foreign_case(request.param)
 

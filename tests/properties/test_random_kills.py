@@ -105,7 +105,7 @@ def _instant(name: str) -> str | None:
     return None if found is None else found.instant
 
 
-@pytest.fixture(params=[6, 9])
+@pytest.fixture(params=[pytest.param(6, marks=pytest.mark.broad), 9])
 def pipeline(request: pytest.FixtureRequest, tmp_path: Path) -> Pipeline:
     made = Pipeline(tmp_path, request.param)
     for _ in range(2):

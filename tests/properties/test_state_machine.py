@@ -9,14 +9,14 @@ from __future__ import annotations
 import pytest
 
 from eventide.testing.state_machine import Configuration, configurations
-from support.machine_run import MachineRun
+from support.machine_run import MachineRun, params_of
 
 pytestmark = pytest.mark.campaign
 
 RUN = MachineRun(tuple(kind for kind in configurations() if kind.layout.version >= 8))
 
 
-@pytest.mark.parametrize("configuration", RUN.kinds, ids=str)
+@pytest.mark.parametrize("configuration", params_of(RUN.kinds))
 def test_a_table_keeps_every_promise_whatever_happens_to_it(configuration: Configuration) -> None:
     RUN.of(configuration)
 

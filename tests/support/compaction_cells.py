@@ -6,8 +6,11 @@ support.campaign: EVENTIDE_CAMPAIGN=n adds n - 1 random histories in each layout
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+
+import pytest
+from _pytest.mark import ParameterSet
 
 from eventide.testing.crash_enumeration import Tally
 from eventide.testing.histories import Commit, History, Layout, delete, layouts, put
@@ -66,8 +69,23 @@ def cell_name(layout: Layout, history: History, link: LinkChoice) -> str:
 
 
 CELLS = tuple(cells())
+# One of each history, of each link mode, of a metadata table, and of both ways to slice. The others are broad.
+BY_DEFAULT = {
+    "v6-EVENT_TIME-late data and ties-copy",
+    "v6-EVENT_TIME-deletes in natural order-hardlink",
+    "v9-COMMIT_TIME-late data and ties-prefix",
+    "v9-EVENT_TIME-late data and ties-copy",
+    "v9-EVENT_TIME-a delete that must be carried-copy",
+    "v9-EVENT_TIME-metadata table-late data and ties-copy",
+}
 # The cells that also get every second crash: one for each layout's slicing, and every cell in a campaign.
 PAIRED = CELLS if CAMPAIGN > 1 else tuple(cell for cell in CELLS if "late" in cell[1].name)[1:4:2]
+
+
+def params_of(cells: Sequence[Cell]) -> list[ParameterSet]:
+    """The cells as parameters of a fixture."""
+    named = [(cell_name(*cell), cell) for cell in cells]
+    return [pytest.param(cell, id=name, marks=() if name in BY_DEFAULT else pytest.mark.broad) for name, cell in named]
 
 
 def check_reach(floors: Mapping[str, int]) -> None:

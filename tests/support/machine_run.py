@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import zlib
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import pytest
+from _pytest.mark import ParameterSet
 
 from eventide.testing.campaign import run_examples
 from eventide.testing.state_machine import Configuration
@@ -32,6 +34,14 @@ FLOORS = {
     "restore, done": 0.05,
     "archive, done": 0.1,
 }
+
+
+def params_of(kinds: Sequence[Configuration]) -> list[ParameterSet]:
+    """Two of four kinds of tables by default, with and without dictionary-encoded strings; the others are broad."""
+    return [
+        pytest.param(kind, id=str(kind), marks=pytest.mark.broad if number // 2 % 2 else ())
+        for number, kind in enumerate(kinds)
+    ]
 
 
 @dataclass(slots=True)

@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Final
 
+from eventide_core.action.rebuilt_commit import instants_in, rebuilt_commit
+from eventide_core.action.repair_history import repair_lost_history
 from eventide_core.action.verification.content import METADATA_TABLE
 from eventide_core.action.verification.facts import TableFacts
 from eventide_core.action.verification.lost_completions import LostCompletion, lost_completions
@@ -21,7 +23,6 @@ from eventide_core.action.verification.result import CheckResult, Finding, Verif
 from eventide_core.action.verification.settings import changed_settings
 from eventide_core.action.verification.timeline import inputs_of
 from eventide_core.errors import counted
-from eventide_core.table.commit_metadata import CommitMetadata, WriteStat
 from eventide_core.table.file_name import BaseFileName, LogFileName
 from eventide_core.table.file_system_view import DataFile
 from eventide_core.table.instant import Action, Instant, State
@@ -41,7 +42,6 @@ from eventide_core.table.repair import (
 )
 from eventide_core.table.table_path import METADATA_DIRECTORY
 
-_OPERATION: Final = "UPSERT"  # Hudi's name for a write that may hold anything
 _LOST_METADATA: Final = (
     "the commit's extra metadata, such as a stream's checkpoint, and the event times in its write stats"
 )
@@ -105,7 +105,7 @@ def _repair_timeline(facts: TableFacts, check: str, finding: Finding) -> Repair 
     name = finding.path.rpartition("/")[2]
     instant = Instant.parse(name)
     if finding.path in facts.unreadable:
-        return _repair_unreadable(facts, check, finding, instant)
+        return repair_lost_history(facts, check, finding) or _repair_unreadable(facts, check, finding, instant)
     if instant is not None and (instant.action, instant.state) == (Action.COMPACTION, State.INFLIGHT):
         return _removal(check, finding, "moves the inflight file to the backup: it has no plan")
     if instant is not None and (lost := lost_completions(facts).get(instant.requested_time)) is not None:
@@ -127,7 +127,7 @@ def _repair_unreadable(facts: TableFacts, check: str, finding: Finding, instant:
     is_compaction = facts.plans.get(instant.requested_time) is not None
     if instant.action is not Action.DELTA_COMMIT or is_compaction:
         return None
-    metadata = _rebuilt_commit(facts, instant.requested_time)
+    metadata = rebuilt_commit(facts, instant.requested_time)
     if metadata is None:
         return None
     files = counted(len(metadata.stats), "file")
@@ -139,7 +139,7 @@ def _repair_lost_completion(facts: TableFacts, check: str, finding: Finding, los
     """A delta commit that others built on gets its completed file back, from its files."""
     if lost.completed_as is None or lost.pending is None or lost.pending.action is not Action.DELTA_COMMIT:
         return None
-    metadata = _rebuilt_commit(facts, lost.instant)
+    metadata = rebuilt_commit(facts, lost.instant)
     if metadata is None:
         return None
     path = f"{facts.timeline_path}/{lost.completed_as}"
@@ -148,68 +148,6 @@ def _repair_lost_completion(facts: TableFacts, check: str, finding: Finding, los
     if facts.slices_by_completion_time:
         loses += ", and its completion time: an incremental query may see the write again or miss it"
     return Repair(check, path, finding.problem, action, (Rebuilding(path, metadata),), loses)
-
-
-def _rebuilt_commit(facts: TableFacts, time: str) -> CommitMetadata | None:
-    """The commit of the files that hold its records.
-
-    None if there are none, or two base files of one file group, or no other commit states the schema.
-    """
-    schemas = [(other, metadata.schema) for other, metadata in facts.commits.items() if metadata.schema]
-    stats: dict[str, list[WriteStat]] = {}
-    for file in facts.data_files:
-        stat = _stat(facts, file, time)
-        if stat is not None:
-            stats.setdefault(file.partition, []).append(stat)
-    bases = [(s.partition, s.file_id) for of in stats.values() for s in of if s.log_version is None]
-    if not schemas or not stats or len(set(bases)) < len(bases):
-        return None
-    earlier = [schema for other, schema in sorted(schemas) if other < time]
-    schema = earlier[-1] if earlier else min(schemas)[1]
-    assert schema is not None
-    write_stats = {partition: tuple(of_partition) for partition, of_partition in stats.items()}
-    return CommitMetadata(write_stats, {"schema": schema}, _OPERATION)
-
-
-def _stat(facts: TableFacts, file: DataFile, time: str) -> WriteStat | None:
-    """The write stat of a file that the write at `time` made or appended to; None for any other file."""
-    name = file.parsed
-    if isinstance(name, BaseFileName):
-        if name.instant != time:
-            return None
-        return WriteStat(name.file_id, file.path, file.partition, "null", file_size_bytes=file.size)
-    if name is None or name.suffix or file.path in facts.left_overs or time not in _instants(facts, file):
-        return None
-    base = _base_below(facts, file, name, time)
-    return WriteStat(
-        name.file_id,
-        file.path,
-        file.partition,
-        prev_commit=base.instant if base is not None else name.instant,
-        file_size_bytes=file.size,
-        log_version=name.version,
-        base_file=str(base) if base is not None else "",
-        log_files=(file.name,),
-    )
-
-
-def _instants(facts: TableFacts, file: DataFile) -> frozenset[str]:
-    scan = facts.log_scans.get(file.path)
-    return frozenset() if scan is None else scan.instants
-
-
-def _base_below(facts: TableFacts, file: DataFile, log: LogFileName, time: str) -> BaseFileName | None:
-    """The base file of the slice that the log file belongs to."""
-    bases = [
-        name
-        for other in facts.data_files
-        if other.partition == file.partition
-        and isinstance(name := other.parsed, BaseFileName)
-        and name.file_id == log.file_id
-    ]
-    if not facts.slices_by_completion_time:
-        return next((name for name in bases if name.instant == log.instant), None)
-    return max((name for name in bases if name.instant < time), key=lambda name: name.instant, default=None)
 
 
 def _repair_second_completion(facts: TableFacts, check: str, finding: Finding) -> Repair | None:
@@ -281,7 +219,7 @@ def _is_of_itself(facts: TableFacts, time: str) -> bool:
 
 def _is_of(facts: TableFacts, file: DataFile, time: str) -> bool:
     name = file.parsed
-    return name is not None and (name.instant == time or time in _instants(facts, file))
+    return name is not None and (name.instant == time or time in instants_in(facts, file))
 
 
 def _repair_left_over(damage: "_Damage", check: str, finding: Finding) -> Repair | None:

@@ -133,6 +133,10 @@ class ContentAudit(Protocol):
         """Reads all of a slice, every column of every record. `keys`: how its keys follow from its key fields, if known."""
         ...
 
+    def shown_keys(self, found: SliceRead, shape: RecordShape) -> frozenset[str]:
+        """The record keys that a snapshot query of the slice returns."""
+        ...
+
     def repeated_keys(self, slices: Sequence[SliceRead], shape: RecordShape) -> tuple[RepeatedKey, ...]:
         """The keys that several of these slices show in a snapshot. Raises what reading a slice raises."""
         ...

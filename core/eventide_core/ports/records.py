@@ -107,6 +107,13 @@ class KeyIndex(Protocol):
         """
         ...
 
+    def keys_of(self, number: int, groups: Collection[tuple[str, str]]) -> Mapping[tuple[str, str], frozenset[str]]:
+        """The keys of these file groups of the table, by partition and file ID, in that file group of the index.
+
+        Reads all of it.
+        """
+        ...
+
 
 class IncomingRecords(Protocol):
     """The records of one write, wherever they are: the core plans by counts, and never sees a row.

@@ -100,6 +100,10 @@ class ArchivedTimeline(Protocol):
         """The files of the archived timeline that are missing, and how that shows, by path."""
         ...
 
+    def encode(self, actions: Sequence[ArchivedAction]) -> bytes:
+        """A file of the archived timeline with these actions."""
+        ...
+
     def append(self, actions: Sequence[ArchivedAction]) -> None:
         """Adds completed instants, all or none, under the table lock. Does not add an instant twice.
 

@@ -50,6 +50,16 @@ class Truncation:
 
 
 @dataclass(frozen=True, slots=True)
+class HistoryRebuilding:
+    """The file of the archived timeline gets these delta commits, by instant, in which the numbers of records are still
+    missing.
+    """
+
+    path: str
+    commits: Mapping[str, CommitMetadata]
+
+
+@dataclass(frozen=True, slots=True)
 class SettingsChange:
     """hoodie.properties gets these values; a key with None goes."""
 
@@ -72,7 +82,7 @@ class Repair:
     path: str
     problem: str
     action: str
-    changes: tuple[Change | Rebuilding | Truncation | SettingsChange, ...]
+    changes: tuple[Change | HistoryRebuilding | Rebuilding | Truncation | SettingsChange, ...]
     loses: str | None = None
     rerun: str | None = None
     rebuilt_indexes: tuple[str, ...] | None = None

@@ -1,18 +1,27 @@
 """`eventide repair`: mends what `verify` finds."""
 
+from collections.abc import Iterator
 from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 import click
+import pyarrow as pa
 
 from eventide import Table
+from eventide.cli.row_files import format_of, write_rows
 from eventide.cli.settings import Settings, common_options, pairs_of
 from eventide_core.errors import NotAHudiTableError, counted
 from eventide_core.service.repair.lost_settings import RecoveredSettings
 from eventide_core.service.repair.repair import RepairResult
+from eventide_core.table.lost_keys import LostKeys
 from eventide_core.table.repair import Repair, Unrepaired
 
 DAMAGED = 1
+LOST_KEYS = pa.schema(
+    (name, pa.string()) for name in ("partition", "file_id", "record_key", "files", "commits", "source")
+)
+"""The columns of the file of --lost-keys; `files` and `commits` are separated by semicolons."""
 
 
 @click.command()
@@ -27,6 +36,13 @@ DAMAGED = 1
     metavar="KEY=VALUE",
     help="Of a lost hoodie.properties, a setting that no other file tells; an empty value if there was none. Repeatable.",
 )
+@click.option(
+    "--lost-keys",
+    "lost_keys",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Writes the keys that lost and damaged files take with them to FILE.parquet, .csv, or .json, and repairs nothing.",
+)
 @click.option("--undo", is_flag=True, help="Undoes the latest repair.")
 @common_options
 @click.pass_context
@@ -38,6 +54,7 @@ def repair(
     deep: bool,
     apply: bool,
     stated: tuple[str, ...],
+    lost_keys: Path | None,
     undo: bool,
 ) -> None:
     """Repair what `verify` finds.
@@ -47,6 +64,11 @@ def repair(
     long as no action has begun since. If hoodie.properties and its backup are lost, makes it anew from the table's other
     files, and asks for what they don't tell. Run it again after an interruption. Exits with 1 while damage is left.
     """
+    if lost_keys is not None:
+        if undo or apply or deep or checks or stated:
+            raise click.UsageError("--lost-keys stands alone: it repairs nothing")
+        _write_lost_keys(settings, table, lost_keys)
+        return
     if undo and (apply or deep or checks or stated):
         raise click.UsageError("--undo stands alone: it undoes the latest repair as a whole")
     with suppress(NotAHudiTableError):
@@ -89,6 +111,48 @@ def _repair(
     )
     if not done.verification.ok:
         ctx.exit(DAMAGED)
+
+
+def _write_lost_keys(settings: Settings, table: str, path: Path) -> None:
+    format_of(path)  # refuses the name before anything is read
+    with settings.table(table) as opened, settings.console.progress() as progress:
+        found = opened.lost_keys(progress=progress)
+    write_rows(path, LOST_KEYS, (batch for one in found for batch in _batches(one)))
+    settings.console.result(
+        {
+            "file": str(path),
+            "keys": sum(len(one.keys) for one in found),
+            "file_groups": [
+                {
+                    "partition": one.partition,
+                    "file_id": one.file_id,
+                    "files": list(one.paths),
+                    "commits": list(one.commits),
+                    "source": one.source,
+                    "keys": len(one.keys),
+                }
+                for one in found
+            ],
+        },
+        *(_lost(one) for one in found),
+        f"wrote {counted(sum(len(one.keys) for one in found), 'key')} to {path}" if found else "no file is lost",
+    )
+
+
+def _batches(lost: LostKeys) -> Iterator[pa.RecordBatch]:
+    keys, count = pa.array(lost.keys, pa.string()), len(lost.keys)
+    said = (lost.partition, lost.file_id, ";".join(lost.paths), ";".join(lost.commits), lost.source or "")
+    partition, file_id, files, commits, source = (pa.repeat(text, count) for text in said)
+    yield pa.record_batch([partition, file_id, keys, files, commits, source], schema=LOST_KEYS)
+
+
+def _lost(one: LostKeys) -> str:
+    place = f"{one.partition}/{one.file_id}" if one.partition else one.file_id
+    if one.source is None:
+        told = "nothing tells which keys they had"
+    else:
+        told = f"{counted(len(one.keys), 'key')} lost, by the {one.source.replace('_', ' ')}"
+    return f"{place}: {', '.join(one.paths)}\n    {told}"
 
 
 def _say_recovered(settings: Settings, found: RecoveredSettings) -> None:

@@ -9,7 +9,7 @@ from eventide.cli.settings import Settings, common_options, event_time_option, f
 from eventide.detail import WORST, Detail, more
 from eventide_core.action.verification.result import CheckResult, Verification
 from eventide_core.config import EVENT_TIME_FIELD
-from eventide_core.errors import counted
+from eventide_core.errors import UnsupportedTableError, counted
 
 FAILED = 1
 
@@ -28,8 +28,9 @@ def verify(
 
     Checks names, sizes, headers, and footers of TABLE; with --deep, its records too. Writes nothing. Reports what is
     damaged, how to repair it, and what was not checked: the first findings of each check, or with --verbose, --partition or
-    --limit, those that they select. Exits with 1 when a check failed;
-    a check that was not made, or not of everything, does not change the exit code.
+    --limit, those that they select. Exits with 1 when a check failed,
+    and otherwise with 3 if a check left out what eventide does not support. A check that was not made, or not of everything,
+    does not change the exit code.
     """
     with settings.having(EVENT_TIME_FIELD, event_time).table(table) as opened, settings.console.progress() as progress:
         found = opened.verify(deep=deep, progress=progress)
@@ -37,6 +38,7 @@ def verify(
         {
             "ok": found.ok,
             "deep": found.is_deep,
+            "not_supported": [check.name for check in found.not_supported],
             "not_checked": [check.name for check in found.not_checked],
             "checks": [_json(check) for check in found.checks],
         },
@@ -46,6 +48,8 @@ def verify(
     )
     if not found.ok:
         ctx.exit(FAILED)
+    if found.not_supported:
+        ctx.exit(UnsupportedTableError.exit_code)
 
 
 def _json(check: CheckResult) -> dict[str, Any]:
@@ -81,5 +85,7 @@ def _findings(check: CheckResult, detail: Detail) -> list[str]:
 
 
 def _sum(found: Verification) -> str:
-    passed = len(found.checks) - len(found.failed) - len(found.not_checked)
-    return f"{counted(passed, 'check')} passed, {len(found.failed)} failed, {len(found.not_checked)} not checked"
+    failed, unsupported, unchecked = len(found.failed), len(found.not_supported), len(found.not_checked)
+    passed = len(found.checks) - failed - unsupported - unchecked
+    told = f", {unsupported} not supported" if unsupported else ""
+    return f"{counted(passed, 'check')} passed, {failed} failed{told}, {unchecked} not checked"

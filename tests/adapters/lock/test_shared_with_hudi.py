@@ -137,7 +137,11 @@ def start_hudi(tmp_path: Path, shared: Shared) -> Iterator[Callable[[], HudiLock
         yield start
 
 
-@pytest.mark.parametrize("shared", CONTENDED, indirect=True)
+@pytest.mark.parametrize(
+    "shared",
+    ["zookeeper", *(pytest.param(name, marks=pytest.mark.broad) for name in ("dynamodb", "hivemetastore"))],
+    indirect=True,
+)
 def test_it_excludes_and_is_excluded_by_hudi(shared: Shared, start_hudi: Callable[[], HudiLock]) -> None:
     hudi, impatient = start_hudi(), {**shared.options, LOCK_WAIT_MS: "500"}
     ours = lock_of(shared.provider, shared.options)

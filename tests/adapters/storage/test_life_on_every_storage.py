@@ -39,7 +39,9 @@ def check_sound(there: Backend, chapter: Chapter) -> None:
     assert found.ok, f"{chapter.deed}: {found.failed}"
 
 
-@pytest.mark.parametrize("name", ["local", pytest.param("moto", marks=pytest.mark.broad), "seaweedfs", "hdfs"])
+@pytest.mark.parametrize(
+    "name", ["local", "hdfs", *(pytest.param(name, marks=pytest.mark.broad) for name in ("moto", "seaweedfs"))]
+)
 def test_a_table_lives_there_as_in_memory_with_copies_for_left_overs(
     name: str, in_memory: list[Chapter], tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:

@@ -70,6 +70,15 @@ def test_lost_settings_are_made_anew_from_the_files_and_what_the_user_states(nam
         Table.open(path)
 
 
+def test_the_archived_files_tell_their_directory(tmp_path: Path) -> None:
+    path = golden.unpack("v6_archived", tmp_path)
+    (path / ".hoodie/archived").rename(path / ".hoodie/old")
+    settings = lose_settings(path)
+    listed = run("repair", path, "--output", "json").document
+    assert listed["settings"]["hoodie.archivelog.folder"]["value"] == "old"
+    assert settings["hoodie.archivelog.folder"] == "archived", "the golden table's own, before the move"
+
+
 def test_commits_of_eventide_tell_the_key_and_ordering_fields(tmp_path: Path) -> None:
     path = golden.unpack("v9_mdt", tmp_path)
     table = Table.open(path)

@@ -39,7 +39,12 @@ def in_order(found: pa.Table) -> list[dict[str, object]]:
 
 
 @pytest.mark.parametrize(
-    "name", ["v6_avro_types", pytest.param("v9_avro_types", marks=pytest.mark.broad), "v9_event_ordered_deletes"]
+    "name",
+    [
+        "v6_avro_types",
+        pytest.param("v9_avro_types", marks=pytest.mark.broad),
+        pytest.param("v9_event_ordered_deletes", marks=pytest.mark.broad),
+    ],
 )
 def test_spark_compacts_as_threads_do(name: str, tmp_path: Path, spark: SparkSession) -> None:
     on_spark = Table.open(str(golden.unpack(name, tmp_path / "spark")))
@@ -139,6 +144,7 @@ def test_an_answer_of_many_pieces_comes_back_whole(spark: SparkSession) -> None:
     assert [len(found) for found in SparkEngine(spark).map(bytes, [3, 40 << 20, 0])] == [3, 40 << 20, 0]
 
 
+@pytest.mark.broad
 def test_very_many_items_share_tasks_and_keep_their_order(spark: SparkSession) -> None:
     def with_task(item: int) -> tuple[int, int]:
         context = TaskContext.get()

@@ -104,6 +104,9 @@ class ArrowContentAudit:
             log_records=records,
         )
 
+    def shown_keys(self, found: SliceRead, shape: RecordShape) -> frozenset[str]:
+        return frozenset(map(str, self._shown(found, shape).column(RECORD_KEY).to_pylist()))
+
     def repeated_keys(self, slices: Sequence[SliceRead], shape: RecordShape) -> tuple[RepeatedKey, ...]:
         shown = [_distinct(_at(one, self._shown(one, shape))) for one in slices]
         return _repeated(pa.concat_tables(shown))

@@ -44,8 +44,20 @@ class HudiKeyIndex:
 
     def locate(self, number: int, keys: Collection[str]) -> Mapping[str, tuple[str, str]]:
         """See `ports.KeyIndex`. Raises CorruptBaseFileError, CorruptLogBlockError, MissingFileError, RecordDecodeError."""
+        return self._located(number, frozenset(key.encode() for key in keys))
+
+    def keys_of(self, number: int, groups: Collection[tuple[str, str]]) -> Mapping[tuple[str, str], frozenset[str]]:
+        """See `ports.KeyIndex`. Raises the same errors as `locate`."""
+        found: dict[tuple[str, str], set[str]] = {group: set() for group in groups}
+        for key, group in self._located(number, None).items():
+            if group in found:
+                found[group].add(key)
+        return {group: frozenset(keys) for group, keys in found.items()}
+
+    def _located(self, number: int, wanted: frozenset[bytes] | None) -> Mapping[str, tuple[str, str]]:
+        """The partition and file ID of each of the wanted keys, of all keys if None."""
         reader = replace(self.reader, _small_files={})  # files that were read are not sent to other tasks
-        sources, deleted = reader.sources(self.slices[number], frozenset(key.encode() for key in keys))
+        sources, deleted = reader.sources(self.slices[number], wanted)
         latest: dict[bytes, tuple[int, bytes]] = {}
         for age, source in enumerate(sources):
             for key, value in source.entries:

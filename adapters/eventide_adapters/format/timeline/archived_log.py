@@ -143,6 +143,9 @@ class LogArchivedTimeline:
         problem = "is missing: the archived files before and after it exist, and no merge takes one file alone"
         return {f"{self.directory}/{archive_log_name(number)}": problem for number in lost}
 
+    def encode(self, actions: Sequence[ArchivedAction]) -> bytes:
+        return encode_archive_log(actions)
+
     def append(self, actions: Sequence[ArchivedAction]) -> None:
         self.refresh()
         self._end_merge()

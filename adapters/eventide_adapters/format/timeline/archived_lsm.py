@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, Final
 from eventide_adapters.format.avro.reading_limits import INSTANTS_A_BYTE_MAX, check_parquet, within_memory
 from eventide_adapters.format.timeline.codec import HudiMetadataCodec, read_json
 from eventide_adapters.format.timeline.document import corrupt
-from eventide_core.errors import EventideError, MissingFileError
+from eventide_core.errors import CorruptTimelineError, EventideError, MissingFileError
 from eventide_core.ports import ArchivedAction, ArchivedTimeline, Lease, Storage
 from eventide_core.table.archived_timeline import (
     VERSION_NAME,
@@ -122,7 +122,10 @@ class LsmArchivedTimeline:
         """Reads the manifest again. Raises CorruptTimelineError if it still names the file that is missing."""
         self.refresh()
         if self._manifest() == files:
-            raise corrupt(f"below {self.directory}", f"is missing, but the manifest names it ({error})") from None
+            raise CorruptTimelineError(
+                f"{self.directory}: its manifest names a file that is missing ({error}); restore it from a copy, or run "
+                "`eventide repair`"
+            ) from None
 
     def lost_files(self) -> Mapping[str, str]:
         while True:
@@ -132,6 +135,11 @@ class LsmArchivedTimeline:
             self.refresh()
             if not lost or self._manifest() == files:  # else merged in between
                 return dict.fromkeys(lost, "is missing, but the manifest of the archived timeline names it")
+
+    def encode(self, actions: Sequence[ArchivedAction]) -> bytes:
+        from eventide_adapters.format.timeline.archived_lsm_writer import encode_actions
+
+        return encode_actions(actions)
 
     def append(self, actions: Sequence[ArchivedAction]) -> None:
         from eventide_adapters.format.timeline.archived_lsm_writer import append_actions

@@ -59,9 +59,13 @@ def append_actions(
     """Adds the actions to the files `known` of manifest `version`, None if there is none yet."""
     times = [action.completed.requested_time for action in actions]
     name = f"{min(times)}_{max(times)}_{_LEVEL}.parquet"
-    rows = pa.Table.from_pylist([_row(action) for action in actions], SCHEMA)
-    storage.put(f"{directory}/{name}", encode_rows([rows]))
+    storage.put(f"{directory}/{name}", encode_actions(actions))
     publish(storage, directory, [*(known_name for known_name in known if known_name != name), name], version)
+
+
+def encode_actions(actions: Sequence[ArchivedAction]) -> bytes:
+    """A file with a row for each action."""
+    return encode_rows([pa.Table.from_pylist([_row(action) for action in actions], SCHEMA)])
 
 
 def publish(storage: Storage, directory: str, names: Iterable[str], version: int | None) -> None:

@@ -8,7 +8,11 @@ from eventide_core.errors import CorruptTimelineError, format_timestamp
 from eventide_core.table.file_slice import LogFile
 from eventide_core.table.plans import CompactionPlan, LinkMode, PlannedOperation
 
-_FULL = "restore the file from a copy, then compact the table in full"
+_FULL = "restore the file from a copy, then compact the table in full; this loses nothing"
+
+
+def _again(instant: str) -> str:
+    return f"`eventide rollback TABLE {instant}`, and compact again; this loses nothing"
 
 
 def check_compactions(facts: TableFacts) -> Iterator[Observation]:
@@ -30,7 +34,11 @@ def check_compactions(facts: TableFacts) -> Iterator[Observation]:
             continue  # the check of freshness reports it
         if said != planned:
             problem = f"publishes the cut {said}, but its plan has {planned}"
-            yield Finding(_commit_path(facts, time), problem, f"`eventide rollback TABLE {time}`, and compact again")
+            yield Finding(
+                _commit_path(facts, time),
+                problem,
+                _again(time),
+            )
 
 
 def _one_operation(facts: TableFacts, plan: CompactionPlan, op: PlannedOperation) -> Iterator[Observation]:
@@ -69,7 +77,7 @@ def _forgotten(
             problem = (
                 f"is in the slice that the compaction at {plan.instant} merged, but was neither merged nor left over"
             )
-            yield Finding(log.path, problem, f"`eventide rollback TABLE {plan.instant}`, and compact again")
+            yield Finding(log.path, problem, _again(plan.instant))
 
 
 def check_freshness(facts: TableFacts) -> Iterator[Observation]:
@@ -89,7 +97,7 @@ def check_freshness(facts: TableFacts) -> Iterator[Observation]:
     highest: int | None = None
     for instant in by_end:
         place = _commit_path(facts, instant.requested_time)
-        cure = f"`eventide rollback TABLE {instant.requested_time}`, and compact again"
+        cure = _again(instant.requested_time)
         said = facts.publications[instant.requested_time]
         try:
             cut, watermark = said.cut_ms, said.watermark_ms

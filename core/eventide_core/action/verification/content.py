@@ -3,14 +3,13 @@
 from collections import Counter
 from collections.abc import Collection, Iterator
 
+from eventide_core.action.verification.cures import restore_cure
 from eventide_core.action.verification.facts import LogScan, TableFacts
 from eventide_core.action.verification.lost_completions import lost_completions
 from eventide_core.action.verification.result import Check, Finding, Observation, Remark, Unchecked
 from eventide_core.table.file_slice import LogFile
 from eventide_core.table.instant import is_instant_time
 from eventide_core.table.metadata_table import REBUILD_CURE
-
-_RESTORE = "restore the file from a copy, or the table to a savepoint before that write"
 
 
 def check_log_blocks(facts: TableFacts) -> Iterator[Observation]:
@@ -27,12 +26,12 @@ def check_log_blocks(facts: TableFacts) -> Iterator[Observation]:
         if scan is None:
             continue  # a link that leads nowhere
         if scan.problem is not None:
-            yield Finding(log.path, scan.problem, _RESTORE)
+            yield Finding(log.path, scan.problem, restore_cure(facts, log.path))
         for block in scan.blocks:
             if facts.is_lost(log.path, block):
                 whose = f"of {block.instant}" if block.instant is not None else "that doesn't name its write"
                 problem = f"has a torn block {whose} at byte {block.offset}: readers skip its records"
-                yield Finding(log.path, problem, _RESTORE)
+                yield Finding(log.path, problem, restore_cure(facts, log.path))
         if scan.problem is None and log.path not in facts.astray:
             yield from _wrong_instants(facts, log, scan, lost)
 
@@ -43,7 +42,11 @@ def _wrong_instants(facts: TableFacts, log: LogFile, scan: LogScan, lost: Collec
     found = Counter(block.instant for block in scan.blocks if not block.is_command)
     for writer, least in sorted(writers.items()):
         if found[writer] < least:
-            yield Finding(log.path, f"has {found[writer]} blocks of {writer}, but that commit wrote {least}", _RESTORE)
+            yield Finding(
+                log.path,
+                f"has {found[writer]} blocks of {writer}, but that commit wrote {least}",
+                restore_cure(facts, log.path),
+            )
     of_name = log.name.instant
     is_of_one_write = facts.slices_by_completion_time and of_name in writers
     is_of_slice = not facts.slices_by_completion_time and log.name.version > 0 and not _may_be_left_over(facts, log)
@@ -63,13 +66,16 @@ def _wrong_instants(facts: TableFacts, log: LogFile, scan: LogScan, lost: Collec
             continue
         place = f"has a block of {instant!r} at byte {block.offset}"
         if not is_instant_time(instant):
-            yield Finding(log.path, f"{place}, which is not an instant: readers refuse the file", _RESTORE)
+            wrong = "which is not an instant: readers refuse the file"
         elif not facts.knows(instant) and instant not in lost:
-            yield Finding(log.path, f"{place}, but no write on the timeline has this instant", _RESTORE)
+            wrong = "but no write on the timeline has this instant"
         elif is_of_one_write and instant not in writers:
-            yield Finding(log.path, f"{place}, but the file is of {of_name}", _RESTORE)
+            wrong = f"but the file is of {of_name}"
         elif is_of_slice and instant < of_name:
-            yield Finding(log.path, f"{place}, but its slice began later, at {of_name}", _RESTORE)
+            wrong = f"but its slice began later, at {of_name}"
+        else:
+            continue
+        yield Finding(log.path, f"{place}, {wrong}", restore_cure(facts, log.path))
 
 
 def _may_be_left_over(facts: TableFacts, log: LogFile) -> bool:
@@ -83,11 +89,13 @@ def _may_be_left_over(facts: TableFacts, log: LogFile) -> bool:
 def check_base_files(facts: TableFacts) -> Iterator[Observation]:
     """Each base file is Parquet to its footer, and has as many records as its commit says."""
     for path, why in sorted(facts.base_problems.items()):
-        yield Finding(path, why, _RESTORE)
+        yield Finding(path, why, restore_cure(facts, path))
     for path, rows in sorted(facts.row_counts.items()):
         for time, stat in facts.committed.get(path, ()):
             if stat.num_writes != rows:
-                yield Finding(path, f"has {rows} records, but {stat.num_writes} by the commit {time}", _RESTORE)
+                yield Finding(
+                    path, f"has {rows} records, but {stat.num_writes} by the commit {time}", restore_cure(facts, path)
+                )
 
 
 def check_metadata_table(facts: TableFacts) -> Iterator[Observation]:

@@ -49,7 +49,8 @@ class LogScan:
 
 @dataclass(frozen=True, slots=True)
 class RecordFacts:
-    """What reading records found. `problems` say by path why something could not be read.
+    """What reading records found. `problems` say by path why something could not be read, `unsupported` which of it
+    eventide does not support.
 
     `copies` are the left-overs of which another file than the copy's source was found, with that source. `repeated` are keys
     that several file groups of a partition show. `differences` are how a compaction changed a slice's rows, by its instant
@@ -66,6 +67,7 @@ class RecordFacts:
     differences: Mapping[str, RowDifference | None] = field(default_factory=dict[str, RowDifference | None])
     checksums: Mapping[str, str | None] = field(default_factory=dict[str, str | None])
     problems: Mapping[str, str] = field(default_factory=dict[str, str])
+    unsupported: Mapping[str, str] = field(default_factory=dict[str, str])
     compares_keys: bool = True
 
 
@@ -83,7 +85,7 @@ class TableFacts:
     `saved` those that savepoints keep, `cleans` those that each completed clean of the active timeline removed. No other
     clean ran since `cleans_known_since` (None: others may have, at any time). `archived` are the files that archived
     writes say they wrote, `archived_left_overs` those of them that are left-overs; `untold` are writes that are older than
-    the archived timeline.
+    the archived timeline, `unarchived` later ones from before the active timeline that the archived one doesn't have.
     `row_counts` are by base file, as its footer has them. `event_times` are those of the log files of the latest
     slices, as the planner gets them, `uncompacted` those of their records that are said to be in no base file.
     `undone` are the instants that rollbacks and restores name. `marked` are those that had markers or a heartbeat when the
@@ -118,6 +120,7 @@ class TableFacts:
     archived: frozenset[str]
     archived_left_overs: frozenset[str]
     untold: frozenset[str]
+    unarchived: frozenset[str]
     log_scans: Mapping[str, LogScan]
     row_counts: Mapping[str, int]
     base_problems: Mapping[str, str]
@@ -257,7 +260,7 @@ class TableFacts:
         """
         if self.view is None:
             return {}
-        bases = self._known_bases
+        bases = self.known_bases
         kept = {path for paths in self.saved.values() for path in paths}
         lost: dict[str, tuple[str, WriteStat]] = {}
         for path, stats in self.committed.items():
@@ -265,7 +268,7 @@ class TableFacts:
             group = (stat.partition, stat.file_id)
             if path in self.sizes or path in self.going or self.view.is_replaced(group):
                 continue
-            at = self._slice_of(path, bases.get(group, {}))
+            at = self.slice_of(path, bases.get(group, {}))
             if at is None:
                 continue
             if at >= max(bases.get(group, {}), default=""):
@@ -293,13 +296,13 @@ class TableFacts:
             group = (stat.partition, stat.file_id)
             if base is None or path in self.sizes or path in self.missing or path in self.going or path in removed:
                 continue
-            after = [instant for instant in self._known_bases.get(group, {}) if instant > base.instant]
+            after = [instant for instant in self.known_bases.get(group, {}) if instant > base.instant]
             if after and since <= min(after) and not self.view.is_replaced(group):
                 lost[path] = (time, stat)
         return lost
 
     @cached_property
-    def _known_bases(self) -> Mapping[FileGroup, Mapping[str, str]]:
+    def known_bases(self) -> Mapping[FileGroup, Mapping[str, str]]:
         """The base files of each file group by instant, including those that only a commit names."""
         found: dict[FileGroup, dict[str, str]] = {}
         for slices in () if self.view is None else self.view.slices.values():
@@ -312,7 +315,7 @@ class TableFacts:
                 found.setdefault((stats[-1][1].partition, base.file_id), {})[base.instant] = path
         return found
 
-    def _slice_of(self, path: str, bases: Mapping[str, str]) -> str | None:
+    def slice_of(self, path: str, bases: Mapping[str, str]) -> str | None:
         """The base instant of the slice that a file belongs to; None for a log file of a write that has not completed."""
         name = path.rpartition("/")[2]
         if (base := BaseFileName.parse(name)) is not None:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from eventide_core.action.verification.cures import restore_cure
 from eventide_core.action.verification.facts import TableFacts
 from eventide_core.action.verification.lost_completions import lost_completions
 from eventide_core.action.verification.result import Check, Finding, Observation, Remark, Unchecked
@@ -10,8 +11,7 @@ from eventide_core.table.file_name import BaseFileName, LogFileName
 from eventide_core.table.file_system_view import DataFile
 from eventide_core.table.plans import CompactionPlan
 
-_RESTORE = "restore the file from a copy, or the table to a savepoint before that write"
-
+_LIST_KEYS = "`eventide repair TABLE --lost-keys FILE` lists the keys, where something tells them"
 _RESTORE_HISTORY = "restore the file from a copy; without it, only queries of earlier states lose rows, and none of now"
 
 
@@ -23,13 +23,13 @@ def check_file_slices(facts: TableFacts) -> Iterator[Observation]:
         yield Finding(
             path,
             f"is beside {named}, which the commit names: Hudi reads the one that it lists last",
-            "remove it when no engine runs that commit anymore",
+            "remove it when no engine runs that commit anymore; this loses nothing",
         )
     for path in sorted(facts.unmarked):
         yield Finding(
             path,
             "is in a directory without .hoodie_partition_metadata: readers skip it",
-            "restore that file from another partition, or remove this one if no commit names it",
+            "copy that file from another partition, which loses nothing; or remove this one if no commit names it",
         )
 
 
@@ -55,7 +55,7 @@ def check_committed_files(facts: TableFacts) -> Iterator[Observation]:
         return
     for path, (time, _) in sorted(facts.missing.items()):
         problem = f"is missing: the commit {time} wrote it, and its file slice is still in use"
-        yield Finding(path, f"{problem}; {_lost_with(facts, path)}", _RESTORE)
+        yield Finding(path, f"{problem}; {_lost_with(facts, path)}", f"{restore_cure(facts, path)}; {_LIST_KEYS}")
     for path, (time, _) in sorted(facts.missing_history.items()):
         problem = f"is missing: the commit {time} wrote it, and no clean has removed it"
         yield Finding(path, problem, _RESTORE_HISTORY)
@@ -69,7 +69,11 @@ def check_committed_files(facts: TableFacts) -> Iterator[Observation]:
         # On version 6 a log file may have grown since: others append, and write command blocks.
         is_shared = LogFileName.parse(file.name) is not None and not facts.slices_by_completion_time
         if file.size < wanted or (file.size > wanted and not is_shared):
-            yield Finding(file.path, f"has {file.size} bytes, but {wanted} by the commit {stats[-1][0]}", _RESTORE)
+            yield Finding(
+                file.path,
+                f"has {file.size} bytes, but {wanted} by the commit {stats[-1][0]}",
+                restore_cure(facts, file.path),
+            )
 
 
 def _lost_with(facts: TableFacts, path: str) -> str:
@@ -88,7 +92,10 @@ def check_savepoints(facts: TableFacts) -> Iterator[Observation]:
     """Every file that a savepoint keeps is there."""
     for time, paths in sorted(facts.saved.items()):
         for path in sorted(paths - facts.sizes.keys()):
-            cure = f"restore the file, or delete the savepoint: `eventide savepoint TABLE {time} --delete`"
+            cure = (
+                "restore the file; or delete the savepoint, which gives up the state of that time: "
+                f"`eventide savepoint TABLE {time} --delete`"
+            )
             yield Finding(path, f"is missing, but the savepoint at {time} keeps it", cure)
 
 
@@ -134,7 +141,10 @@ def _orphan(facts: TableFacts, file: DataFile, instant: str) -> Iterator[Observa
     if instant in facts.untold:
         yield _of_unknown_write(file, instant)
         return
-    cure = "inspect it, then remove it"
+    if instant in facts.unarchived:
+        yield _of_forgotten_write(file, instant)
+        return
+    cure = "inspect it, then remove it; the rows go that readers find in it today"
     if found is not None or facts.timeline.is_archived(instant):
         yield Finding(file.path, f"is not named by the commit {instant}, but readers treat it as a part of it", cure)
     else:
@@ -153,6 +163,16 @@ def _of_unknown_write(file: DataFile, instant: str) -> Remark:
     )
 
 
+def _of_forgotten_write(file: DataFile, instant: str) -> Finding:
+    """Either the instant was rolled back, or the archived timeline has lost it: never advise to remove the file."""
+    return Finding(
+        file.path,
+        f"has records of {instant}, which is older than the active timeline and missing in the archived one",
+        "leave it if files of the archived timeline may be lost: then its records are good, and readers show them; if a "
+        "rollback of that instant left it behind, move it out of the table and keep it",
+    )
+
+
 def _orphaned_blocks(facts: TableFacts, file: DataFile, log: LogFileName) -> Iterator[Observation]:
     scan = facts.log_scans.get(file.path)
     if scan is None or scan.problem is not None:
@@ -166,9 +186,15 @@ def _orphaned_blocks(facts: TableFacts, file: DataFile, log: LogFileName) -> Ite
         yield _of_unknown_write(file, untold[0])
     for instant in sorted(scan.instants - facts.untold):
         # After archival, a rolled-back write looks like a completed one, except for its command block.
+        if instant in facts.unarchived and (group, instant) not in facts.rolled_back:
+            yield _of_forgotten_write(file, instant)
+            return
         if facts.blocks.accepts(instant) and (group, instant) not in facts.rolled_back:
             problem = f"holds records of {instant} under the slice {log.instant}, but no commit names the file"
-            cure = f"remove it; `eventide rollback TABLE {log.instant}` does so if a compaction was rolled back"
+            cure = (
+                "remove it, with the rows that readers find in it today; "
+                f"`eventide rollback TABLE {log.instant}` does so if a compaction was rolled back"
+            )
             yield Finding(file.path, problem, cure)
             return
 

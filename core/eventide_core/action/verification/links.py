@@ -11,7 +11,7 @@ from eventide_core.table.plans import CompactionPlan, LeftOver, LinkMode, Planne
 def check_links(facts: TableFacts) -> Iterator[Observation]:
     """Each link leads, in one hop, to a file of its own file group inside the table, to the one that its commit says."""
     for path, problem in sorted(facts.astray.items()):
-        yield Finding(path, problem, "point it to its left-over, or replace it with a copy of that")
+        yield Finding(path, problem, "point it to its left-over, or replace it with a copy of that; this loses nothing")
 
 
 _CURE = "find out which of the two is damaged, and copy the other over it; `eventide repair` does so where it can tell"
@@ -60,7 +60,9 @@ def check_left_overs(facts: TableFacts) -> Iterator[Observation]:
             if ahead or first != [path for path in left if path in first]:
                 place = ahead[0] if ahead else first[0]
                 problem = f"sorts differently from the left-overs of the compaction at {time}"
-                yield Finding(place, problem, "compact the table in full, then check which record won")
+                yield Finding(
+                    place, problem, "compact the table in full, which loses nothing; then check which record won"
+                )
 
 
 def _place(facts: TableFacts, plan: CompactionPlan, op: PlannedOperation, left: LeftOver) -> str | None:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from eventide_core.action.verification.cures import restore_cure
 from eventide_core.action.verification.facts import RecordFacts, TableFacts
 from eventide_core.action.verification.lost_completions import lost_completions
 from eventide_core.action.verification.result import Check, Finding, Observation, Remark, Unchecked
@@ -10,7 +11,6 @@ from eventide_core.table.commit_metadata import LOG_COMPACT
 from eventide_core.table.content_audit import RepeatedKey, StrayKeys
 from eventide_core.table.file_name import path_in
 
-_RESTORE = "restore the file from a copy, or the table to a savepoint before that write"
 _INSERTS = frozenset({"INSERT", "BULK_INSERT", "INSERT_OVERWRITE", "INSERT_OVERWRITE_TABLE"})
 
 
@@ -26,7 +26,7 @@ def check_readability(facts: TableFacts) -> Iterator[Observation]:
     for audit in found.audits:
         unreadable.update(audit.unreadable)
     for path, why in sorted(unreadable.items()):
-        yield Finding(path, why, _RESTORE)
+        yield Finding(path, why, restore_cure(facts, path))
 
 
 def check_checksums(facts: TableFacts) -> Iterator[Observation]:
@@ -39,7 +39,7 @@ def check_checksums(facts: TableFacts) -> Iterator[Observation]:
                 f"its {stat.file_size_bytes} bytes have the checksum {checksum}, but {recorded} by the commit {time}: "
                 "some byte has changed since"
             )
-            yield Finding(path, problem, _RESTORE)
+            yield Finding(path, problem, restore_cure(facts, path))
     without = sum(1 for path in facts.sizes if path in facts.committed and path not in facts.recorded_checksums)
     if without:
         yield Remark(f"{without} files have no checksum in their commit: other engines wrote them")
@@ -58,7 +58,7 @@ def check_record_counts(facts: TableFacts) -> Iterator[Observation]:
                 said = sum(stat.num_writes for of, stat in stats if of == time)
                 if of_writes[time] < said:
                     problem = f"has {of_writes[time]} records of {time}, but {said} by that commit"
-                    yield Finding(path, problem, _RESTORE)
+                    yield Finding(path, problem, restore_cure(facts, path))
 
 
 def check_versions(facts: TableFacts) -> Iterator[Observation]:
@@ -75,7 +75,8 @@ def check_versions(facts: TableFacts) -> Iterator[Observation]:
             yield Remark(f"{keys} {verb} more than once in {place}: insert operations may write duplicates")
         else:
             what = "in the same version" if one.is_same_version else f"as of {', '.join(one.commit_times)}"
-            yield Finding(place, f"{keys} {verb} more than once, {what}", "delete the key, and write it again")
+            cure = "delete the key, and write it again: its other versions go"
+            yield Finding(place, f"{keys} {verb} more than once, {what}", cure)
     lost = lost_completions(facts)
     for audit in found.audits:
         for time, rows in sorted(audit.commit_times.items()):
@@ -102,7 +103,7 @@ def check_indexes(facts: TableFacts) -> Iterator[Observation]:
         if audit.hidden_keys is not None:
             place = path_in(audit.partition, audit.file_id)
             problem = f"its base file's bloom filter hides {_keys(audit.hidden_keys)} from writers"
-            yield Finding(place, problem, "compact the slice again, which writes the footer again")
+            yield Finding(place, problem, "compact the slice again, which writes the footer again and loses nothing")
 
 
 def check_read_optimized(facts: TableFacts) -> Iterator[Observation]:
@@ -116,7 +117,7 @@ def check_read_optimized(facts: TableFacts) -> Iterator[Observation]:
             place = path_in(audit.partition, audit.file_id)
             watermark = format_timestamp(found.watermark_ms)
             problem = f"{_keys(audit.late_rows)} before the watermark {watermark} are not in the base file"
-            yield Finding(place, problem, "compact the table again before a later T")
+            yield Finding(place, problem, "compact the table again before a later T; this loses nothing")
 
 
 def check_event_times(facts: TableFacts) -> Iterator[Observation]:
@@ -129,7 +130,7 @@ def check_event_times(facts: TableFacts) -> Iterator[Observation]:
             if claimed.min_ms is None or least < claimed.min_ms:
                 first, said = format_timestamp(least), format_timestamp(claimed.min_ms)
                 problem = f"holds a record of {first}, but its statistics start at {said}"
-                cure = "omit hoodie.payload.event.time.field: then eventide trusts no write stat"
+                cure = "omit hoodie.payload.event.time.field: then eventide reads log files, and trusts no write stat"
                 yield Finding(path, problem, cure)
 
 
@@ -146,7 +147,10 @@ def check_compacted_rows(facts: TableFacts) -> Iterator[Observation]:
             () if found is None else (("lost", found.lost), ("added", found.added), ("changed", found.changed))
         ):
             if keys is not None:
-                cure = "restore the table to a savepoint before the compaction, or roll the compaction back"
+                cure = (
+                    "roll the compaction back, which loses nothing; or restore the table to a savepoint before it, which "
+                    "loses every later commit"
+                )
                 yield Finding(path, f"the compaction that wrote it {what} {_keys(keys)}", cure)
     compacted = sum(len(plan.operations) for plan in facts.compactions.values()) - len(without)
     if compacted > len(differences):

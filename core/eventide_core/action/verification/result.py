@@ -3,8 +3,9 @@
 A check is a value: the invariant it stands for, the counterexample it stands against, and a function from facts to what it
 says. What it says are findings (damage), remarks (harmless), or why it could not look at all, or not at everything.
 
-There are three outcomes: a check failed if it found damage. Otherwise, it is not checked if it had to leave out anything
-that it could be wrong about. Only then has it passed.
+A check failed if it found damage. Otherwise, it is not supported if it had to leave out records that eventide can't read
+because of a feature that it lacks, and not checked if it had to leave out anything else that it could be wrong about. Only
+then has it passed.
 """
 
 from collections.abc import Callable, Iterable
@@ -18,6 +19,7 @@ from eventide_core.errors import counted
 class Status(StrEnum):
     PASSED = "passed"
     FAILED = "failed"
+    NOT_SUPPORTED = "not supported"
     NOT_CHECKED = "not checked"
 
 
@@ -44,7 +46,14 @@ class Unchecked:
     reason: str
 
 
-Observation = Finding | Remark | Unchecked
+@dataclass(frozen=True, slots=True)
+class Unsupported:
+    """What a check had to leave out because eventide does not support it."""
+
+    reason: str
+
+
+Observation = Finding | Remark | Unchecked | Unsupported
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +93,7 @@ class Verification:
 
     @property
     def ok(self) -> bool:
-        """Whether no check failed. Says nothing about what was not checked."""
+        """Whether no check failed. Says nothing about what was not checked or is not supported."""
         return not self.failed
 
     @property
@@ -92,29 +101,50 @@ class Verification:
         return tuple(check for check in self.checks if check.status is Status.FAILED)
 
     @property
+    def not_supported(self) -> tuple[CheckResult, ...]:
+        return tuple(check for check in self.checks if check.status is Status.NOT_SUPPORTED)
+
+    @property
     def not_checked(self) -> tuple[CheckResult, ...]:
         return tuple(check for check in self.checks if check.status is Status.NOT_CHECKED)
 
     def __repr__(self) -> str:
         failed = f", failed: {', '.join(check.name for check in self.failed)}" if self.failed else ""
+        unsupported = f", {len(self.not_supported)} not supported" if self.not_supported else ""
         unchecked = f", {len(self.not_checked)} not checked" if self.not_checked else ""
-        return f"<Verification {'ok' if self.ok else 'not ok'}: {len(self.checks)} checks{failed}{unchecked}>"
+        return (
+            f"<Verification {'ok' if self.ok else 'not ok'}: {len(self.checks)} checks{failed}{unsupported}{unchecked}>"
+        )
 
 
 def result_of(check: Check, facts: TableFacts) -> CheckResult:
     """The check's result for these facts."""
     if check.is_deep and facts.records is None:
         return _answer(check, (Unchecked("records were not read: use --deep"),))
-    left_out = len(facts.latest_slices) - len(facts.whole_slices) if check.is_of_slices else 0
-    unchecked = (
-        (Unchecked(f"left out {counted(left_out, 'file slice')} with missing or damaged files"),) if left_out else ()
-    )
-    return _answer(check, (*check.observe(facts), *unchecked))
+    return _answer(check, (*check.observe(facts), *_left_out(check, facts)))
+
+
+def _left_out(check: Check, facts: TableFacts) -> Iterable[Unchecked | Unsupported]:
+    count = len(facts.latest_slices) - len(facts.whole_slices) if check.is_of_slices else 0
+    if count:
+        yield Unchecked(f"left out {counted(count, 'file slice')} with missing or damaged files")
+    if check.is_deep and facts.records is not None and facts.records.unsupported:
+        place, reason = next(iter(facts.records.unsupported.items()))
+        places = counted(len(facts.records.unsupported), "place")
+        yield Unsupported(f"left out {places} with what eventide does not support: {place}: {reason}")
 
 
 def _answer(check: Check, said: tuple[Observation, ...]) -> CheckResult:
     findings = tuple(one for one in said if isinstance(one, Finding))
+    unsupported = tuple(one.reason for one in said if isinstance(one, Unsupported))
     unchecked = tuple(one.reason for one in said if isinstance(one, Unchecked))
-    remarks = (*unchecked, *(one.text for one in said if isinstance(one, Remark)))
-    status = Status.FAILED if findings else Status.NOT_CHECKED if unchecked else Status.PASSED
+    remarks = (*unsupported, *unchecked, *(one.text for one in said if isinstance(one, Remark)))
+    status = Status.PASSED
+    for there, outcome in (
+        (unchecked, Status.NOT_CHECKED),
+        (unsupported, Status.NOT_SUPPORTED),
+        (findings, Status.FAILED),
+    ):
+        if there:
+            status = outcome
     return CheckResult(check.name, check.invariant, check.promise, status, findings, remarks)

@@ -18,11 +18,12 @@ from eventide_core.errors import (
     RefusedError,
     UnsupportedTableError,
 )
-from eventide_core.ports import Clock, TableLock
+from eventide_core.ports import Clock, FileInfo, TableLock
 from eventide_core.service.facts.planning import instant_beyond
 from eventide_core.service.repair.backup import RepairBackup, backups_of
 from eventide_core.service.state.outcome import instants_with_outcome
 from eventide_core.service.state.table_files import PARTITION_MARK, TableFiles
+from eventide_core.table.archived_timeline import archive_log_number
 from eventide_core.table.checksum import Checksums
 from eventide_core.table.file_name import LogFileName
 from eventide_core.table.file_system_view import DataFile
@@ -209,6 +210,10 @@ def _own_properties(files: TableFiles) -> Mapping[str, str]:
     return own if own.get("hoodie.table.checksum") == table_checksum(own) else {}
 
 
+def _is_archive_log(entry: FileInfo) -> bool:
+    return archive_log_number(entry.path.rpartition("/")[2]) is not None
+
+
 class _Evidence:
     """What the files of a table tell of its settings."""
 
@@ -228,7 +233,7 @@ class _Evidence:
         """Each setting that the files tell for certain."""
         layout, history = ("2", "history") if self._path != ".hoodie" else ("1", "archived")
         yield "hoodie.timeline.layout.version", KnownSetting(layout, "the directory of the timeline")
-        yield "hoodie.archivelog.folder", KnownSetting(history, "the layout of the timeline")
+        yield "hoodie.archivelog.folder", self._archive_folder(layout, history)
         if layout == "2":
             yield "hoodie.timeline.path", KnownSetting("timeline", "the directory of the timeline")
             yield "hoodie.timeline.history.path", KnownSetting(history, "the layout of the timeline")
@@ -244,6 +249,15 @@ class _Evidence:
             yield _META_FIELDS, KnownSetting(str(has_meta_fields).lower(), f"the footer of {base.path}")
         if {f.partition for f in self._data} == {""}:
             yield _PARTITIONS, KnownSetting("", f"{PARTITION_MARK} of the table's own directory")
+
+    def _archive_folder(self, layout: str, usual: str) -> KnownSetting:
+        """The directory of the archived timeline: on version 6, any that has files of it."""
+        storage = self._files.storage
+        for entry in storage.list(".hoodie") if layout == "1" else ():
+            name = entry.path.rpartition("/")[2]
+            if entry.is_directory and name != usual and any(map(_is_archive_log, storage.list(entry.path))):
+                return KnownSetting(name, f"the archived files in {entry.path}")
+        return KnownSetting(usual, "the layout of the timeline")
 
     def style_of_partitions(self, known: Mapping[str, KnownSetting]) -> dict[str, KnownSetting]:
         """Whether partition paths are `field=value`, if the fields are known."""

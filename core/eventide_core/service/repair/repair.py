@@ -24,7 +24,7 @@ from eventide_core.errors import (
     RefusedError,
     StorageError,
 )
-from eventide_core.ports import Clock, ContentAudit, Lease, Progress, TableLock
+from eventide_core.ports import ArchivedAction, ArchivedFile, Clock, ContentAudit, Lease, Progress, TableLock
 from eventide_core.service.compaction.run import CompactionRunner
 from eventide_core.service.facts.planning import instant_beyond
 from eventide_core.service.maintenance.metadata_rebuild import MetadataRebuilder
@@ -32,13 +32,15 @@ from eventide_core.service.repair.backup import RepairBackup, backups_of
 from eventide_core.service.state.outcome import instants_with_outcome
 from eventide_core.service.state.table_files import TableFiles
 from eventide_core.service.verification.verify import Verifier
-from eventide_core.table.commit_metadata import WriteStat
+from eventide_core.table.commit_metadata import CommitMetadata, WriteStat
 from eventide_core.table.file_name import BaseFileName
+from eventide_core.table.instant import Action, Instant, State
 from eventide_core.table.log_block import BlockType, read_blocks
 from eventide_core.table.properties import settings_text, with_settings
 from eventide_core.table.repair import (
     BACKUP_DIRECTORY,
     Change,
+    HistoryRebuilding,
     Rebuilding,
     Repair,
     RepairPlan,
@@ -198,8 +200,11 @@ class Repairer:
         taken = {*instants_with_outcome(self.files.storage), *(b.instant for b in self._backups())}
         return instant_beyond(self.files.timeline(config), taken, config, self.clock)
 
-    def _with_bytes(self, change: Change | Rebuilding | Truncation | SettingsChange) -> Change:
-        """The change, with the bytes of a file that is cut, or of a commit or settings that are written again."""
+    def _with_bytes(self, change: Change | HistoryRebuilding | Rebuilding | Truncation | SettingsChange) -> Change:
+        """The change, with the bytes of a file that is cut, or of commits or settings that are written again."""
+        if isinstance(change, HistoryRebuilding):
+            actions = [self._archived(time, metadata) for time, metadata in sorted(change.commits.items())]
+            return Replacement(change.path, self.files.archive(self.files.config()).encode(actions))
         if isinstance(change, SettingsChange):
             text = settings_text(self.files.storage.read_range, self.files.storage.root)
             return Replacement(change.path, with_settings(text, change.values).encode())
@@ -214,12 +219,19 @@ class Repairer:
         if not isinstance(change, Rebuilding):
             return change
         time = change.path.rpartition("/")[2].partition(".")[0].partition("_")[0]
+        return Replacement(change.path, self._encoded(change.metadata, time))
+
+    def _archived(self, time: str, metadata: CommitMetadata) -> ArchivedAction:
+        """Readers take the requested time for a completion time that nobody knows."""
+        done = Instant(time, Action.DELTA_COMMIT, State.COMPLETED, time)
+        return ArchivedAction(done, (ArchivedFile(done, self._encoded(metadata, time), self.clock.now_ms()),))
+
+    def _encoded(self, metadata: CommitMetadata, time: str) -> bytes:
         stats = {
             partition: tuple(self._counted(stat, time) for stat in of_partition)
-            for partition, of_partition in change.metadata.write_stats.items()
+            for partition, of_partition in metadata.write_stats.items()
         }
-        metadata = replace(change.metadata, write_stats=stats)
-        return Replacement(change.path, self.files.codec.encode_commit(metadata, self.files.config().version))
+        return self.files.codec.encode_commit(replace(metadata, write_stats=stats), self.files.config().version)
 
     def _counted(self, stat: WriteStat, time: str) -> WriteStat:
         if BaseFileName.parse(stat.path.rpartition("/")[2]) is not None:
@@ -264,7 +276,7 @@ def _changes(repairs: Sequence[Repair]) -> list[Change]:
     changes: dict[str, Change] = {}
     for repair in repairs:
         for change in repair.changes:
-            assert not isinstance(change, (Rebuilding, Truncation, SettingsChange))
+            assert not isinstance(change, (HistoryRebuilding, Rebuilding, Truncation, SettingsChange))
             changes.setdefault(change.path, change)
     return list(changes.values())
 

@@ -85,7 +85,7 @@ class FactsReader:
         saved = reader.saved()
         cleans = reader.cleans()
         left_overs = reader.left_overs(commits)
-        archived, archived_left_overs, untold = reader.archived(commits, listing, logs)
+        archived = reader.archived(commits, listing, logs)
         bases, base_problems = self._row_counts(state)
         shape, fresh, log_facts, fresh_problem = self._freshness(state, is_deep)
         indexed, index_problem = self._indexed(config, timeline)
@@ -113,9 +113,10 @@ class FactsReader:
             cleans_known_since=self._cleans_known_since(config, cleans),
             undone=reader.undone(),
             marked=marked,
-            archived=archived,
-            archived_left_overs=archived_left_overs,
-            untold=untold,
+            archived=archived.files,
+            archived_left_overs=archived.left_overs,
+            untold=archived.untold,
+            unarchived=archived.unarchived,
             log_scans=logs,
             row_counts=bases,
             base_problems=base_problems,
@@ -178,15 +179,17 @@ class FactsReader:
             return None, None, {}, "the file slices are not known"
         shape, fresh = state.shape(None), None
         logs: dict[str, LogFacts] = {}
+        has_cut = True  # unless the timeline, of which a part may be lost, shows that it has none
         try:
-            if state.cut_ms is None and not is_deep:
+            has_cut = state.cut_ms is not None
+            if not has_cut and not is_deep:
                 return shape, None, {}, None
             shape = state.shape(event_time_field_of(state, self.options))
             logs = self._log_facts(state, shape)
             fresh = self.freshness.now(state)
         except EventideError as error:
             require_damage(error)
-            return shape, None, logs, None if state.cut_ms is None else str(error)
+            return shape, None, logs, str(error) if has_cut else None
         return shape, fresh, logs, None
 
     def _log_facts(self, state: TableState, shape: RecordShape) -> dict[str, LogFacts]:

@@ -2,11 +2,11 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import TypeVar
+from typing import Generic, TypeVar
 
 from eventide_core.action.query_planner import plan_slices
 from eventide_core.action.verification.facts import RecordFacts, TableFacts
-from eventide_core.errors import EventideError
+from eventide_core.errors import EventideError, UnsupportedTableError
 from eventide_core.ports import ContentAudit, Engine, Progress
 from eventide_core.service.state.table import TableState
 from eventide_core.service.verification.attempt import Attempt, Problem
@@ -21,6 +21,26 @@ R = TypeVar("R")
 
 
 @dataclass(frozen=True, slots=True)
+class _Unsupported:
+    """What eventide doesn't support in some records."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Reading(Generic[T, R]):
+    """A picklable call that returns what it found unsupported instead of raising it: the rest can still be verified."""
+
+    function: Callable[[T], R]
+
+    def __call__(self, item: T) -> R | _Unsupported:
+        try:
+            return self.function(item)
+        except UnsupportedTableError as error:
+            return _Unsupported(str(error))
+
+
+@dataclass(frozen=True, slots=True)
 class RecordsReader:
     audit: ContentAudit
     engine: Engine
@@ -29,6 +49,7 @@ class RecordsReader:
         """The facts with those from records, of slices whose files all exist and can be read."""
         shape = shape or state.shape(None)
         problems: dict[str, str] = {}
+        unsupported: dict[str, str] = {}
         watermark_ms = None if facts.freshness is None else facts.freshness.watermark_ms
         slices = plan_slices(facts.whole_slices, state.blocks_of_slices())
 
@@ -36,11 +57,16 @@ class RecordsReader:
             what: str, function: Callable[[T], R], items: Sequence[T], name: Callable[[T], str]
         ) -> list[tuple[T, R]]:
             progress.start(what, len(items))
-            answers = self.engine.map(Attempt(function), items, on_done=progress.advance)
+            answers = self.engine.map(Attempt(_Reading(function)), items, on_done=progress.advance)
+            read: list[tuple[T, R]] = []
             for item, answer in zip(items, answers, strict=True):
                 if isinstance(answer, Problem):
                     problems[name(item)] = answer.text
-            return [(i, a) for i, a in zip(items, answers, strict=True) if not isinstance(a, Problem)]
+                elif isinstance(answer, _Unsupported):
+                    unsupported[name(item)] = answer.text
+                else:
+                    read.append((item, answer))
+            return read
 
         audits = run("reading slices", _Audit(self.audit, shape, watermark_ms, _keys(state)), slices, _place)
         unreadable = {(a.partition, a.file_id) for _, a in audits if a.unreadable}
@@ -68,6 +94,7 @@ class RecordsReader:
                 differences={pair.base_path: difference for pair, difference in differences},
                 checksums={path: checksum for (path, _), checksum in summed},
                 problems=problems,
+                unsupported=unsupported,
                 compares_keys=_keys(state) is not None,
             ),
         )

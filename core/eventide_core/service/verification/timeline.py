@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
 from eventide_core.action.verification.facts import LogScan
 from eventide_core.errors import CorruptTimelineError, EmptyPlanError
@@ -18,6 +19,19 @@ from eventide_core.table.table_config import TableConfig
 from eventide_core.table.timeline import Timeline
 
 _LATER_VERSION, _LATER_TIMELINE = 8, ".hoodie/timeline"
+
+
+class ArchivedFacts(NamedTuple):
+    """The files that archived writes say they wrote, and which of these are left-overs.
+
+    `untold` are writes that are older than the archived timeline, so that nothing shows what they wrote. A downgrade to
+    version 6 leaves such. `unarchived` are later ones from before the active timeline that the archived one doesn't have.
+    """
+
+    files: frozenset[str]
+    left_overs: frozenset[str]
+    untold: frozenset[str]
+    unarchived: frozenset[str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,11 +132,8 @@ class TimelineReader:
 
     def archived(
         self, commits: Mapping[str, CommitMetadata], listing: Iterable[DataFile], logs: Mapping[str, LogScan]
-    ) -> tuple[frozenset[str], frozenset[str], frozenset[str]]:
-        """What archived writes wrote, of those that wrote the files that no active one names; what of it are left-overs; and
-        which of these writes are older than the archived timeline, so that nothing shows what they wrote. A downgrade to
-        version 6 leaves such.
-        """
+    ) -> ArchivedFacts:
+        """What archived writes wrote, of those that wrote the files that no active one names."""
         named = {stat.path for commit in commits.values() for stat in commit.stats}
         times: set[str] = set()
         for file in listing:
@@ -136,18 +147,19 @@ class TimelineReader:
         found: set[str] = set()
         left_overs: set[str] = set()
         untold: set[str] = set()
+        unarchived: set[str] = set()
         with Noting(self.unreadable, self.config.archive_path):
             archives = self._archives()
             for time in sorted(filter(self.timeline.is_archived, times)):
                 archive = next((archive for archive in archives if archive.find(time) is not None), None)
                 if archive is None:
-                    if all(next(archive.writes("0", time), None) is None for archive in archives):
-                        untold.add(time)
+                    is_oldest = all(next(archive.writes("0", time), None) is None for archive in archives)
+                    (untold if is_oldest else unarchived).add(time)
                 elif (commit := archive.commit(time)) is not None:
                     found.update(stat.path for stat in commit.stats)
                     said = CompactionExtraMetadata.of(time, commit)
                     left_overs.update(() if said is None else said.origins)
-        return frozenset(found), frozenset(left_overs), frozenset(untold)
+        return ArchivedFacts(*map(frozenset, (found, left_overs, untold, unarchived)))
 
     def _archives(self) -> tuple[ArchivedTimeline, ...]:
         """The archived timeline; and on version 6 that of version 8 and later, which a downgrade leaves where it is."""

@@ -151,7 +151,7 @@ def test_files_of_hudi_and_of_eventide_are_merged_and_old_ones_removed(table: Pa
 def test_a_file_that_the_manifest_still_names_is_missed(tmp_path: Path) -> None:
     table = golden.unpack("v9_archived", tmp_path)
     next((table / ".hoodie/timeline/history").glob("*.parquet")).unlink()
-    with pytest.raises(CorruptTimelineError, match="the manifest names it"):
+    with pytest.raises(CorruptTimelineError, match="its manifest names a file that is missing"):
         times(archive_of(table))
 
 

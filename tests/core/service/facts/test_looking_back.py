@@ -66,6 +66,9 @@ class Archive:
                 self.asked.append(instant.requested_time)
                 yield instant
 
+    def encode(self, actions: Sequence[ArchivedAction]) -> bytes:
+        raise AssertionError(actions)
+
     def lost_files(self) -> Mapping[str, str]:
         raise AssertionError("only a verification asks for lost files")
 

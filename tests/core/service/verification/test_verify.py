@@ -4,13 +4,16 @@ import pickle
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import pyarrow.parquet as pq
 import pytest
 
 from eventide import Table
-from eventide_core.errors import NotAHudiTableError
+from eventide_adapters.format.merge.content_audit import ArrowContentAudit
+from eventide_core.errors import NotAHudiTableError, UnsupportedTableError
+from eventide_core.table.content_audit import SliceAudit
+from eventide_core.table.slice_read import SliceRead
 from support import golden
 from support.command_line import content_of, run, run_json
 from support.small_table import HOUR_MS, SOON, make, rows
@@ -195,6 +198,29 @@ def test_a_lost_file_is_told_with_its_records_and_commits(name: str, tmp_path: P
     assert {time for time in rows if any(time in text for text in told.values())} == rows
 
 
+def test_the_cure_of_a_lost_file_says_what_each_way_costs(tmp_path: Path) -> None:
+    table = make(tmp_path / "t", 9)
+    table.upsert(rows(("k0", -9, "base")))
+    saved = table.history()[-1].instant
+    table.savepoint(saved)
+    for number in range(1, 6):
+        table.upsert(rows(("k0", number - 9, "later")))
+    later = sorted(one.instant for one in table.history() if one.instant > saved)
+    logs = sorted((tmp_path / "t").glob("part=a/.*.log.*"))
+    logs[-1].unlink()
+    (cure,) = cures_of(table)
+    assert cure.startswith("restore the file from a copy, which loses nothing; or the table to the savepoint ")
+    assert f"{saved}, which loses 5 commits: {', '.join(later[:3])}, ... {later[-1]};" in cure
+    table.delete_savepoint(saved)
+    (cure,) = cures_of(table)
+    assert "no savepoint is older than the file; `eventide repair TABLE --lost-keys FILE` lists the keys" in cure
+
+
+def cures_of(table: Table) -> list[str]:
+    found = {check.name: check for check in table.verify().failed}
+    return [finding.cure for finding in found["committed-files"].findings]
+
+
 def test_what_a_deep_check_had_to_leave_out_is_not_passed(tmp_path: Path) -> None:
     path = golden.unpack("v9_no_deletes", tmp_path)
     whole = run_json("verify", path, "--deep")
@@ -207,6 +233,30 @@ def test_what_a_deep_check_had_to_leave_out_is_not_passed(tmp_path: Path) -> Non
     assert of_slices <= set(found["not_checked"])
     (reason,) = next(check["remarks"] for check in found["checks"] if check["name"] == "key-indexes")
     assert reason == "left out 1 file slice with missing or damaged files"
+
+
+def test_a_slice_that_eventide_does_not_support_is_left_out_and_the_others_are_checked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = golden.unpack("v9_no_deletes", tmp_path)
+    assert "records-readable" not in run_json("verify", path, "--deep")["not_checked"]
+    audit, seen = ArrowContentAudit.audit, list[str]()
+
+    def refuse_the_first(self: ArrowContentAudit, found: SliceRead, *rest: Any) -> SliceAudit:
+        seen.append(found.file_id)
+        if len(seen) == 1:
+            raise UnsupportedTableError("a column of another type")
+        return audit(self, found, *rest)
+
+    monkeypatch.setattr(ArrowContentAudit, "audit", refuse_the_first)
+    answer = run("verify", path, "--deep", "--output", "json")
+    assert answer.exit_code == 3
+    assert len(seen) > 1
+    by_name = {check["name"]: check for check in answer.document["checks"]}
+    assert {"records-readable", "read-optimized", "record-versions"} <= set(answer.document["not_supported"])
+    (reason,) = by_name["records-readable"]["remarks"]
+    assert reason.startswith("left out 1 place with what eventide does not support: ")
+    assert reason.endswith("a column of another type")
 
 
 def test_a_path_without_a_table_is_an_error_and_no_finding(tmp_path: Path) -> None:
