@@ -254,9 +254,19 @@ class Application:
 
     @cached_property
     def sync(self) -> Sync:
-        from eventide.catalog import sync_of
+        from eventide.catalog import catalogs_of, open_catalog, open_datahub
+        from eventide_core.service.maintenance.dataset_sync import DatasetSync
+        from eventide_core.service.maintenance.sync import CatalogSync, SyncOfEach
 
-        return sync_of(self)
+        def of(catalog: str) -> Sync:
+            if catalog == "datahub":
+                return DatasetSync(self.files, self.freshness, lambda: open_datahub(self.options), self.options)
+            return CatalogSync(
+                self.files, self.freshness, lambda: open_catalog(catalog, self.options, self.engine), self.options
+            )
+
+        syncs = tuple(map(of, catalogs_of(self.options)))
+        return syncs[0] if len(syncs) == 1 else SyncOfEach(syncs)
 
     @cached_property
     def metadata(self) -> MetadataTableUpkeep:

@@ -5,7 +5,7 @@ A Hive Metastore is reached over Thrift, or through a SparkSession with Hive sup
 
 from collections.abc import Iterable, Mapping
 from contextlib import closing
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from eventide_adapters.catalog.datahub import DataHubCatalog
 from eventide_adapters.catalog.glue import GlueCatalog
@@ -14,13 +14,8 @@ from eventide_adapters.catalog.metastore_address import URIS_DEFAULT, metastore_
 from eventide_core.action.catalog_tables import is_hudi_table
 from eventide_core.config import METASTORE_URIS, SYNC_TOOLS, Options
 from eventide_core.errors import ConfigError, DatabaseNotFoundError, UnsupportedEngineError
-from eventide_core.ports import Catalog, Engine
-from eventide_core.service.maintenance.dataset_sync import DatasetSync
-from eventide_core.service.maintenance.sync import CatalogSync, Sync, SyncOfEach
+from eventide_core.ports import Catalog, DatasetCatalog, Engine
 from eventide_core.table.catalog_table import CatalogTable
-
-if TYPE_CHECKING:
-    from eventide.bootstrap import Application
 
 CATALOGS: Final = {
     "hive": "org.apache.hudi.hive.HiveSyncTool",
@@ -42,17 +37,9 @@ def catalogs_of(options: Options) -> tuple[str, ...]:
     return tuple(dict.fromkeys(names[_short_name(tool)] for tool in tools))
 
 
-def sync_of(application: "Application") -> Sync:
-    """The sync to the catalogs in the options. Raises ConfigError."""
-
-    def of(name: str) -> Sync:
-        files, freshness, options = application.files, application.freshness, application.options
-        if name == "datahub":
-            return DatasetSync(files, freshness, lambda: DataHubCatalog(options), options)
-        return CatalogSync(files, freshness, lambda: open_catalog(name, options, application.engine), options)
-
-    syncs = tuple(map(of, catalogs_of(application.options)))
-    return syncs[0] if len(syncs) == 1 else SyncOfEach(syncs)
+def open_datahub(options: Options) -> DatasetCatalog:
+    """Connects to DataHub. Raises CatalogError and ConfigError."""
+    return DataHubCatalog(options)
 
 
 def open_catalog(name: str, options: Options, engine: Engine) -> Catalog:

@@ -11,7 +11,7 @@ import pytest
 
 from eventide import Table
 from support import golden
-from support.hudi_continues import snapshots, write_on
+from support.hudi_continues import rows, snapshots, write_on
 from support.judge import HudiJudge, hudi_rs
 from support.lost_settings import answers_of, lose_settings
 from support.thresholds import dividing_plan
@@ -102,6 +102,49 @@ def test_hudi_continues_with_a_repaired_table(
     assert not done.unrepaired
     assert snapshots(judge, path) == before == snapshots(judge, twin)
     assert hudi_rs.read(path).num_rows == judge.read(path).num_rows
+
+    for found in (path, twin):
+        write_on(judge, found, options)
+        judge.schedule_compaction(found, options)
+        judge.run_compaction(found, options)
+    assert snapshots(judge, path) == snapshots(judge, twin)
+    assert Table.open(str(path)).verify(deep=True).ok
+
+
+@pytest.mark.parametrize(
+    ("name", "bundle"),
+    [
+        ("v6_mdt", "0.15.0"),
+        pytest.param("v9_mdt", "1.1.1", marks=BROAD),
+        pytest.param("v9_event_bucket", "1.1.1", marks=BROAD),
+        pytest.param("v9_120_event", "1.2.0", marks=BROAD),
+    ],
+)
+def test_a_base_file_of_hudis_own_compaction_is_merged_again(
+    name: str, bundle: str, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    """One is lost, one is cut off. Both have the rows that Hudi had merged."""
+    judge: HudiJudge = request.getfixturevalue(JUDGES[bundle])
+    path, twin = (golden.unpack(name, tmp_path / directory) for directory in ("ours", "twin"))
+    options = dict(golden.expected(name).options)
+    for found in (path, twin):
+        judge.schedule_compaction(found, options)
+        judge.run_compaction(found, options)
+    before, optimized = snapshots(judge, path), rows(judge.read(path, "read_optimized"))
+    instant = max(one.name for one in _timeline(path).glob("*.compaction.requested"))[:17]
+    lost, damaged = sorted(path.rglob(f"*_{instant}.parquet"))[:2]
+    lost.unlink()
+    damaged.write_bytes(damaged.read_bytes()[:-50])
+
+    table = Table.open(str(path))
+    done = table.repair(apply=True)
+    assert done.verification.ok, done.verification.failed
+    assert any("merges 2 base files of the compaction" in one.action for one in done.repairs)
+    assert not done.unrepaired
+    assert snapshots(judge, path) == before
+    assert rows(judge.read(path, "read_optimized")) == optimized
+    assert rows(table.read_optimized().to_arrow()) == optimized
+    assert table.verify(deep=True).ok
 
     for found in (path, twin):
         write_on(judge, found, options)

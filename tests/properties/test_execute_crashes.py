@@ -78,5 +78,5 @@ def test_a_scheduling_that_dies_at_any_write_leaves_a_plan_or_none(case: Case) -
 
 def test_the_enumeration_reached_what_it_is_for() -> None:
     check_reach(
-        {"crash states": 300, "recoveries": 500, "compactions completed": 700, "pairs of crashes, execute": 300}
+        {"crash states": 120, "recoveries": 400, "compactions completed": 400, "pairs of crashes, execute": 300}
     )

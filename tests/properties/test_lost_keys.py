@@ -114,6 +114,26 @@ def test_a_base_file_that_hudi_compacted_and_whose_previous_slice_stands(name: s
     }
 
 
+@pytest.mark.parametrize("name", ["v6_log_only", "v9_log_only"])
+def test_file_slices_of_log_files_alone(name: str, tmp_path: Path) -> None:
+    path = golden.unpack(name, tmp_path)
+    table = Table.open(path)
+    table.rebuild_metadata_table(["record_index"])
+    shown = rows_of(table)
+    groups: dict[str, list[Path]] = {}
+    for one in sorted(path.rglob(".*.log.*")):
+        if ".hoodie" not in one.relative_to(path).parts[:-1] and not one.name.endswith(".crc"):
+            groups.setdefault(one.name.partition("_")[0].lstrip("."), []).append(one)
+    file_id, logs = max(groups.items(), key=lambda found: len(found[1]))
+    gone = logs.pop()
+    gone.unlink()
+    (lost,) = Table.open(path).lost_keys()
+    assert (lost.file_id, lost.source) == (file_id, KeySource.RECORD_INDEX)
+    left = b"".join(one.read_bytes() for one in logs)
+    of_group = {key for (_, key), row in shown.items() if file_id in str(row["_hoodie_file_name"])}
+    assert keys_of(lost) == {key for key in of_group if key.encode() not in left}
+
+
 def rows_of(table: Table) -> dict[tuple[str, str], dict[str, object]]:
     found = table.snapshot().to_arrow().to_pylist()
     return {(row["_hoodie_partition_path"], row["_hoodie_record_key"]): row for row in found}

@@ -31,7 +31,7 @@ FLOORS = {
     "roll back plan, done": 0.02,
     "execute as stock, done": 0.02,
     "completed actions undone": 0.1,
-    "restore, done": 0.05,
+    "restore, done": 0.02,
     "archive, done": 0.1,
 }
 

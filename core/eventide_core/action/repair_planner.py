@@ -16,6 +16,7 @@ from typing import Final
 
 from eventide_core.action.rebuilt_commit import instants_in, rebuilt_commit
 from eventide_core.action.repair_history import repair_lost_history
+from eventide_core.action.repair_remerge import repair_by_merge
 from eventide_core.action.verification.content import METADATA_TABLE
 from eventide_core.action.verification.facts import TableFacts
 from eventide_core.action.verification.lost_completions import LostCompletion, lost_completions
@@ -69,7 +70,9 @@ def plan_repairs(facts: TableFacts, found: Verification, checks: frozenset[str],
             if repair is None and check.name in _REPAIRERS:
                 repair = _REPAIRERS[check.name](facts, check.name, finding)
             if repair is None and check.name in _OF_COMPACTIONS:
-                repair = _repair_by_rerun(facts, check.name, finding, claimed)
+                repair = _repair_by_rerun(facts, check.name, finding, claimed) or repair_by_merge(
+                    facts, check.name, finding
+                )
             if repair is not None:
                 repairs.setdefault(repair.path, repair)
             elif finding.path not in repairs:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from eventide_core.table.commit_metadata import CommitMetadata
+from eventide_core.table.plans import ForeignPlan
 
 BACKUP_DIRECTORY: Final = ".hoodie/.backup"
 """A directory for each repair, by instant, with the files that it changed."""
@@ -60,6 +61,18 @@ class HistoryRebuilding:
 
 
 @dataclass(frozen=True, slots=True)
+class Remerging:
+    """The base files at these paths are merged again as `plan` says, which is another engine's and names these slices alone;
+    in the order of its operations. The commit at `commit_path` gets their sizes.
+    """
+
+    paths: tuple[str, ...]
+    plan: ForeignPlan
+    commit_path: str
+    commit: CommitMetadata
+
+
+@dataclass(frozen=True, slots=True)
 class SettingsChange:
     """hoodie.properties gets these values; a key with None goes."""
 
@@ -68,6 +81,8 @@ class SettingsChange:
 
 
 Change = Removal | Replacement | Copying
+PlannedChange = Change | HistoryRebuilding | Rebuilding | Remerging | Truncation | SettingsChange
+"""A change, or one whose bytes are made when the repair is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +97,7 @@ class Repair:
     path: str
     problem: str
     action: str
-    changes: tuple[Change | HistoryRebuilding | Rebuilding | Truncation | SettingsChange, ...]
+    changes: tuple[PlannedChange, ...]
     loses: str | None = None
     rerun: str | None = None
     rebuilt_indexes: tuple[str, ...] | None = None

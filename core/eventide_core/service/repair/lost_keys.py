@@ -92,15 +92,15 @@ def _task(facts: TableFacts, state: TableState, group: FileGroup, paths: Sequenc
     assert facts.view is not None
     slices = facts.view.slices.get(group, ())
     bases = facts.known_bases.get(group, {})
-    instant = max([*bases, *(one.base_instant for one in slices if not bases)], default="")
+    instant = max(bases, default="")  # without a base file, all log files are of one slice
     base = bases.get(instant)
-    if base is not None and (base in paths or base not in facts.sizes):
+    if base in paths:
         base = None
     logs = tuple(
         (log.path, log.size)
         for one in slices
         for log in one.log_files
-        if facts.slice_of(log.path, bases) == instant and facts.is_readable(log.path)
+        if (not bases or facts.slice_of(log.path, bases) == instant) and facts.is_readable(log.path)
     )
     commits = sorted({time for path in paths for time, _ in facts.committed.get(path, ())})
     left = SliceRead(*group, base, logs, state.blocks())

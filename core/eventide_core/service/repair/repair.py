@@ -29,6 +29,7 @@ from eventide_core.service.compaction.run import CompactionRunner
 from eventide_core.service.facts.planning import instant_beyond
 from eventide_core.service.maintenance.metadata_rebuild import MetadataRebuilder
 from eventide_core.service.repair.backup import RepairBackup, backups_of
+from eventide_core.service.repair.remerge import Remerger
 from eventide_core.service.state.outcome import instants_with_outcome
 from eventide_core.service.state.table_files import TableFiles
 from eventide_core.service.verification.verify import Verifier
@@ -41,7 +42,9 @@ from eventide_core.table.repair import (
     BACKUP_DIRECTORY,
     Change,
     HistoryRebuilding,
+    PlannedChange,
     Rebuilding,
+    Remerging,
     Repair,
     RepairPlan,
     Replacement,
@@ -117,6 +120,7 @@ class Repairer:
                 rebuilt = next((r.rebuilt_indexes for r in now if r.rebuilt_indexes is not None), None)
                 backup.begin(_changes(now), [_told(repair) for repair in now], reruns, lease, rebuilt_indexes=rebuilt)
                 backup.apply(lease)
+                self.files.forget()
             repairs += now
             self._run_again(backup, progress)
             self._rebuild(backup)
@@ -138,7 +142,9 @@ class Repairer:
                 raise NothingToDoError(f"{self.files.storage.root} has no repair{which} to undo")
             backup = known[-1]
             self._check_nothing_since(backup.instant)
-            return UndoneRepair(backup.instant, backup.undo(lease))
+            undone = UndoneRepair(backup.instant, backup.undo(lease))
+            self.files.forget()
+            return undone
 
     def _run_again(self, backup: RepairBackup, progress: Progress) -> None:
         """Runs those of the repair's compactions that are still pending. If one fails, undoes the repair, and raises."""
@@ -178,7 +184,8 @@ class Repairer:
         unrepaired = list(plan.unrepaired)
         for repair in plan.repairs:
             try:
-                repairs.append(replace(repair, changes=tuple(map(self._with_bytes, repair.changes))))
+                changes = tuple(found for change in repair.changes for found in self._with_bytes(change))
+                repairs.append(replace(repair, changes=changes))
             except (CorruptTimelineError, CorruptBaseFileError, CorruptLogBlockError) as error:
                 unrepaired.append(Unrepaired(repair.check, repair.path, repair.problem, str(error)))
         return RepairPlan(tuple(repairs), tuple(unrepaired)), found
@@ -190,6 +197,7 @@ class Repairer:
                     backup.undo(lease)
                 else:
                     backup.apply(lease)
+                self.files.forget()
                 yield backup.instant
 
     def _backups(self) -> list[RepairBackup]:
@@ -200,8 +208,15 @@ class Repairer:
         taken = {*instants_with_outcome(self.files.storage), *(b.instant for b in self._backups())}
         return instant_beyond(self.files.timeline(config), taken, config, self.clock)
 
-    def _with_bytes(self, change: Change | HistoryRebuilding | Rebuilding | Truncation | SettingsChange) -> Change:
-        """The change, with the bytes of a file that is cut, or of commits or settings that are written again."""
+    def _with_bytes(self, change: PlannedChange) -> Iterator[Change]:
+        """The changes, with the bytes of a file that is cut or merged again, or of what else is written again."""
+        if isinstance(change, Remerging):
+            merger = self.runner.compact_slice.merger
+            yield from Remerger(self.files, merger, self.runner.options).replacements(change)
+        else:
+            yield self._with_its_bytes(change)
+
+    def _with_its_bytes(self, change: Change | HistoryRebuilding | Rebuilding | Truncation | SettingsChange) -> Change:
         if isinstance(change, HistoryRebuilding):
             actions = [self._archived(time, metadata) for time, metadata in sorted(change.commits.items())]
             return Replacement(change.path, self.files.archive(self.files.config()).encode(actions))
@@ -276,7 +291,7 @@ def _changes(repairs: Sequence[Repair]) -> list[Change]:
     changes: dict[str, Change] = {}
     for repair in repairs:
         for change in repair.changes:
-            assert not isinstance(change, (HistoryRebuilding, Rebuilding, Truncation, SettingsChange))
+            assert not isinstance(change, (HistoryRebuilding, Rebuilding, Remerging, Truncation, SettingsChange))
             changes.setdefault(change.path, change)
     return list(changes.values())
 

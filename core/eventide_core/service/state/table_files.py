@@ -96,6 +96,11 @@ class TableFiles:
             self._timeline = (names, Timeline.of_file_names(names))
         return self._timeline[1]
 
+    def forget(self) -> None:
+        """Forgets what was read of timeline files, which never change but by a repair."""
+        self._commits.clear()
+        self._archives.clear()
+
     def archive(self, config: TableConfig) -> ArchivedTimeline:
         """The archived timeline, as it is from now on. Asked for after the active one: an instant then is in either."""
         archive = self._archives.get(config.archive_path)
