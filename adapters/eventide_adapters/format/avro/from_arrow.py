@@ -47,6 +47,7 @@ def avro_field_of(column: pa.Field[Any], record: str) -> dict[str, Any]:
 
 
 def _avro_type(kind: ArrowType, place: str) -> Any:
+    """A named type has the name of its column, also within a list or a map, as Spark names it: Hudi compares names."""
     if kind in _PRIMITIVES:
         return _PRIMITIVES[kind]
     types = pa.types
@@ -63,8 +64,20 @@ def _avro_type(kind: ArrowType, place: str) -> Any:
         decimal = {"logicalType": "decimal", "precision": kind.precision, "scale": kind.scale}
         return {"type": "fixed", "name": "fixed", "namespace": place, "size": size, **decimal}
     if types.is_list(kind):
-        item = _avro_type(kind.value_type, f"{place}.element")
+        item = _avro_type(kind.value_type, place)
         return {"type": "array", "items": ["null", item] if kind.value_field.nullable else item}
+    if types.is_struct(kind):
+        namespace, _, name = place.rpartition(".")
+        return {
+            "type": "record",
+            "name": name,
+            "namespace": namespace,
+            "fields": [avro_field_of(f, place) for f in kind],
+        }
+    if types.is_map(kind) and kind.key_type in (pa.string(), pa.large_string()):
+        value = _avro_type(kind.item_type, place)
+        return {"type": "map", "values": ["null", value] if kind.item_field.nullable else value}
     raise UnsupportedTableError(
-        f"column {place} of type {kind}: supported are strings, numbers, times, decimals and lists"
+        f"column {place} of type {kind}: supported are strings, numbers, times, decimals, lists, structs, and maps with "
+        "strings as keys"
     )

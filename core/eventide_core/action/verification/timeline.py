@@ -13,7 +13,7 @@ from eventide_core.table.file_name import LogFileName
 from eventide_core.table.instant import COMPLETED_ACTION, Action, Instant, State
 from eventide_core.table.plans import CompactionPlan, ForeignPlan
 
-_RESTORE = "restore the file from a copy; it states what an instant did"
+_RESTORE = "restore the file from a copy, which loses nothing; it states what an instant did"
 _LIKE_AN_INSTANT = re.compile(r"\d{14}", re.ASCII)
 _LIKE_AN_ACTION = re.compile(r"\.(?:" + "|".join(Action) + r")(?:\.(?:requested|inflight))?\Z")
 _TEMPORARY = re.compile(r"(.+)\.[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.ASCII)
@@ -34,7 +34,9 @@ def check_timeline(facts: TableFacts) -> Iterator[Observation]:
             continue  # nobody reads it
         elif _LIKE_AN_INSTANT.match(name):
             yield Finding(
-                f"{facts.timeline_path}/{name}", "is not an instant that Hudi knows", "remove it if it is unknown"
+                f"{facts.timeline_path}/{name}",
+                "is not an instant that Hudi knows",
+                "remove it if nobody knows it: no engine reads it",
             )
         elif _LIKE_AN_ACTION.search(name):
             cure = "give the file its instant back if you know it; otherwise move it elsewhere, as Hudi can't open the table"
@@ -89,10 +91,16 @@ def _one_instant(facts: TableFacts, time: str, states: list[Instant]) -> Iterato
     actions = sorted({COMPLETED_ACTION.get(i.action, i.action) for i in states})
     if len(completed) > 1:
         names = ", ".join(i.file_name for i in completed)
-        yield Finding(place, f"has completed {len(completed)} times: {names}", "keep the file whose data files exist")
+        yield Finding(
+            place,
+            f"has completed {len(completed)} times: {names}",
+            "keep the file whose data files exist; the other one states nothing that exists",
+        )
     if len(actions) > 1:
         yield Finding(
-            place, f"belongs to several actions: {', '.join(actions)}", "find out which one wrote the data files"
+            place,
+            f"belongs to several actions: {', '.join(actions)}",
+            "find out which one wrote the data files, and move the other away, which loses nothing",
         )
     for instant in completed:
         end = instant.completion_time
@@ -100,15 +108,21 @@ def _one_instant(facts: TableFacts, time: str, states: list[Instant]) -> Iterato
             said = (
                 "has no completion time" if end is None else "has a completion time, which version 6 does not support"
             )
-            yield Finding(f"{facts.timeline_path}/{instant.file_name}", said, "restore the file's name")
+            yield Finding(
+                f"{facts.timeline_path}/{instant.file_name}", said, "restore the file's name, which loses nothing"
+            )
         elif end is not None and end < time:
             problem = f"completed at {end}, before it was requested"
-            yield Finding(f"{facts.timeline_path}/{instant.file_name}", problem, "restore the file's name")
+            yield Finding(
+                f"{facts.timeline_path}/{instant.file_name}", problem, "restore the file's name, which loses nothing"
+            )
     inflight = Instant(time, Action.COMPACTION, State.INFLIGHT)
     if not completed and inflight in states and Instant(time, Action.COMPACTION, State.REQUESTED) not in states:
         problem = "is an inflight compaction without a plan"
         yield Finding(
-            f"{facts.timeline_path}/{inflight.file_name}", problem, "remove the file; no engine can complete it"
+            f"{facts.timeline_path}/{inflight.file_name}",
+            problem,
+            "remove the file, which loses nothing: no engine can complete it",
         )
 
 
@@ -120,7 +134,7 @@ def check_pending_plans(facts: TableFacts) -> Iterator[Observation]:
             if pending.action is not Action.COMPACTION:
                 yield Remark(f"did not check the pending {pending.action} at {pending.requested_time}")
             continue
-        cure = f"restore the file, or run `eventide rollback TABLE {pending.requested_time}`"
+        cure = f"restore the file, or run `eventide rollback TABLE {pending.requested_time}`, which removes no data"
         for path, size in (
             inputs_of(plan) if isinstance(plan, CompactionPlan) else ((path, None) for path in plan.paths)
         ):
