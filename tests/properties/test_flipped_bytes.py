@@ -34,9 +34,10 @@ VERSIONS = (6, 9)
 WITHOUT_CHECKSUM = ("base files", "log files", "hoodie.properties")
 """Where Hudi's own tables say a thing once: a record's value, or a setting such as the payload."""
 WITH_CHECKSUM = ("base files", "log files")
-FLIPS_OF_A_FILE = tries(3, 200)
+EACH_BYTE = 1 << 20
+FLIPS_OF_A_FILE = tries(3, EACH_BYTE)
 FLIPS_OF_A_FILE_OF_HUDI = 10
-"""Evenly spaced."""
+"""Evenly spaced; no file has as many bytes as EACH_BYTE."""
 
 pytestmark = pytest.mark.campaign
 
