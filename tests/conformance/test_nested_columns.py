@@ -17,7 +17,7 @@ PLACE = pa.struct([pa.field("lat", pa.float64()), pa.field("name", pa.string())]
 FARE = pa.struct(
     [pa.field("amount", pa.decimal128(9, 2)), pa.field("tips", pa.list_(pa.int64())), pa.field("at", PLACE)]
 )
-# No time in it: hudi-rs 0.5 refuses times in a list of structs, also in tables that Hudi wrote.
+# No time in it: hudi-rs 0.5 refuses times in a list of structs.
 STOP = pa.struct([pa.field("number", pa.int32()), pa.field("reached", pa.date32())])
 COLUMNS: list[pa.Field[Any]] = [
     pa.field("id", pa.string(), nullable=False),
@@ -31,7 +31,7 @@ SCHEMA = pa.schema(COLUMNS)
 
 
 def rows(ms: int, *keys: str) -> pa.Table:
-    """No list has a null: Hudi 0.15 can't compact such rows, also its own."""
+    """No list has a null: Hudi 0.15 writes base files with a list structure that has none."""
 
     def row(key: str) -> dict[str, Any]:
         at = {"lat": 59.9, "name": f"stop {key}"}
