@@ -21,7 +21,7 @@ import pyarrow as pa
 from eventide_adapters.format.metadata_table.file_contents import FileContents, Question
 from eventide_adapters.format.metadata_table.log_form import LogForm
 from eventide_adapters.format.metadata_table.records import Value, encode_value
-from eventide_core.ports import Capability, FileChanges, Storage
+from eventide_core.ports import Capability, Engine, FileChanges, Storage
 
 ENCODED_HERE: Final = 50_000  # so many keys are encoded sooner than a job of Spark starts and ends
 STAGED_ABOVE_BYTES: Final = 32 * 1024**2  # a file of keys alone has a few million keys in that size
@@ -188,9 +188,19 @@ class _Staging:
         return pa.ipc.read_record_batch(pa.py_buffer(data), _PART).column(0)
 
 
+def place_logs(storage: Storage, engine: Engine | None, logs: Sequence[tuple[StagedLog, str]]) -> None:
+    """Gives staged log files their names in the metadata table. Tasks of the engine do it if files have to be copied."""
+    placing = _Placing(storage)
+    if engine is not None and logs and Capability.HARDLINK not in storage.capabilities:
+        engine.map(placing, logs)
+    else:
+        for pair in logs:
+            placing(pair)
+
+
 @dataclass(frozen=True, slots=True)
-class Placing:
-    """Gives a staged log file its name in the metadata table, where it replaces one that isn't committed. Picklable."""
+class _Placing:
+    """Gives a staged log file its name, where it replaces a file that isn't committed. Picklable."""
 
     storage: Storage
 

@@ -31,10 +31,10 @@ from eventide_adapters.format.metadata_table.file_contents import FileContents, 
 from eventide_adapters.format.metadata_table.group_records import (
     EncodedLog,
     KeyIndexRules,
-    Placing,
     StagedLog,
     bytes_to_read,
     encoded_logs,
+    place_logs,
 )
 from eventide_adapters.format.metadata_table.hfile_writer import HFileStyle
 from eventide_adapters.format.metadata_table.index_definitions import drop_indexes, index_definition
@@ -171,12 +171,7 @@ class HudiMetadataUpdate:
                 staged.append((log.encoded.content, log.place))
             else:
                 storage.put(log.place, log.encoded.content)
-        placing = Placing(storage)
-        if self.engine is not None and staged:
-            self.engine.map(placing, staged)
-        else:
-            for pair in staged:
-                placing(pair)
+        place_logs(storage, self.engine, staged)
         stats = [self._stat(log, log.encoded.size) for log in self.logs]
         storage.put_if_absent(completed, self._commit(stats, self.extra_metadata))
 
