@@ -60,7 +60,8 @@ def main() -> None:
         names = list(found)
         everything = [sample for sample in read_samples(samples) if sample.records == found[sample.workload].records]
         everything.sort(key=lambda sample: names.index(sample.workload))
-        readme.write_text(with_results(readme.read_text(encoding="utf-8"), everything), encoding="utf-8")
+        sizes = {name: place.base_bytes(found[name]) for name in {sample.workload for sample in everything}}
+        readme.write_text(with_results(readme.read_text(encoding="utf-8"), everything, sizes), encoding="utf-8")
 
 
 def measured(place: Place, workload: Workload, peers: list[Peer], rounds: int, file: Path) -> list[Sample]:

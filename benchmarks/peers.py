@@ -36,6 +36,12 @@ class Place:
     def table(self, workload: Workload) -> Path:
         return self.directory / f"{workload.name}-{workload.records}"
 
+    def base_bytes(self, workload: Workload) -> int:
+        """The size of the table's base files before a compaction."""
+        return sum(
+            file.stat().st_size for file in self.table(workload).rglob("*.parquet") if ".hoodie" not in file.parts
+        )
+
     def merged(self, workload: Workload) -> Path:
         """The table after a compaction, made once: what the limit writes."""
         return self.directory / f"{workload.name}-{workload.records}-merged"

@@ -1,4 +1,4 @@
-"""What was measured, as tables: of each contestant the least it ever cost, and its ratio to each other one of its task."""
+"""What was measured, as tables: the median cost of each contestant, and its ratio to each other one of its task."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from statistics import median
 
 from benchmarks.processes import Cost
 
@@ -29,13 +30,17 @@ def read_samples(file: Path) -> list[Sample]:
     return [Sample(**{**sample, "cost": Cost(**sample["cost"])}) for sample in found]
 
 
-def least(samples: Sequence[Sample], task: str, peer: str, *, is_cold: bool) -> float | None:
-    """The least that a contestant ever spent on a task, in seconds of the processor; None if it was not measured."""
-    return min(_cpu(samples, task, peer, is_cold=is_cold), default=None)
+def typical(samples: Sequence[Sample], task: str, peer: str, *, is_cold: bool) -> float | None:
+    """The median of what a contestant spent on a task, in seconds of the processor; None if it was not measured."""
+    found = _cpu(samples, task, peer, is_cold=is_cold)
+    return median(found) if found else None
 
 
 def table_of(title: str, samples: Sequence[Sample]) -> str:
-    """A table in Markdown; times in seconds of the processor, the least and the greatest of all runs."""
+    """A table in Markdown. Times are medians, in seconds of the processor except for the wall time.
+
+    The spread is from the least to the greatest of all warm runs.
+    """
     lines = [
         f"### {title}",
         "",
@@ -49,13 +54,13 @@ def table_of(title: str, samples: Sequence[Sample]) -> str:
         ratios = ["", ""]
         if peer != "eventide":
             for place, is_cold in enumerate((False, True)):
-                ours = least(samples, task, "eventide", is_cold=is_cold)
+                ours = typical(samples, task, "eventide", is_cold=is_cold)
                 if ours is not None:
-                    ratios[place] = f"{ours / min(cold if is_cold else warm):.2f}"
-        wall = min(sample.cost.wall_s for sample in mine if not sample.cost.is_cold)
+                    ratios[place] = f"{ours / median(cold if is_cold else warm):.2f}"
+        wall = median(sample.cost.wall_s for sample in mine if not sample.cost.is_cold)
         peak = max(sample.cost.peak_mb for sample in mine)
         lines.append(
-            f"| {task} | {peer} | {min(warm):.2f} | {min(warm):.2f}-{max(warm):.2f} | {min(cold):.2f} | {wall:.1f} "
+            f"| {task} | {peer} | {median(warm):.2f} | {min(warm):.2f}-{max(warm):.2f} | {median(cold):.2f} | {wall:.1f} "
             f"| {peak} | {ratios[0]} | {ratios[1]} |"
         )
     return "\n".join([*lines, ""])

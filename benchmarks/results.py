@@ -3,24 +3,28 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
-from benchmarks.goals import goals_tables
+from benchmarks.goals import goals_tables, terabyte_table
 from benchmarks.report import Sample, table_of
 
 BEGIN: Final = "<!-- results: written by `python -m benchmarks --write` -->"
 END: Final = "<!-- end of results -->"
 
 
-def with_results(readme: str, samples: Sequence[Sample]) -> str:
-    """The text with everything between the marks made again; workloads are in the order of the samples."""
+def with_results(readme: str, samples: Sequence[Sample], base_bytes: Mapping[str, int]) -> str:
+    """The text with everything between the marks made again; workloads are in the order of the samples.
+
+    `base_bytes`: the size of the base files of a workload's table.
+    """
     before, _, rest = readme.partition(BEGIN)
     _, _, after = rest.partition(END)
     assert after, "README.md has both marks"
     names = list(dict.fromkeys(sample.workload for sample in samples))
     tables = [table_of(f"`{name}`", [sample for sample in samples if sample.workload == name]) for name in names]
-    parts = ["", _measured_when(samples), goals_tables(names, samples), *tables]
+    costs = terabyte_table(names, samples, base_bytes)
+    parts = ["", _measured_when(samples), goals_tables(names, samples), costs, *tables]
     return before + BEGIN + "\n".join(parts) + END + after
 
 

@@ -5,16 +5,28 @@ Hudi 1.1 writes change logs (`.cdc`) beside the base files of its own compaction
 
 from __future__ import annotations
 
+import functools
+import io
 import json
+import os
+import shutil
+import struct
 from collections import Counter
 from pathlib import Path
 from typing import Any
 
+import fastavro
 import pyarrow as pa
 import pytest
 
 from eventide import Table
-from eventide_core.errors import UnsupportedTableError
+from eventide.bootstrap import assemble
+from eventide.testing.histories import NoLock
+from eventide_adapters.storage.faulty import Fault, FaultPlan, FaultyStorage, SimulatedCrash
+from eventide_adapters.storage.local import LocalStorage
+from eventide_core.errors import BusyError, UnsupportedTableError
+from eventide_core.table.log_block import BlockType, HeaderKey, read_blocks
+from eventide_core.table.plans import FallbackReason
 from support.command_line import content_of
 from support.judge import HudiJudge
 from support.judge.options import (
@@ -22,6 +34,7 @@ from support.judge.options import (
     DEFAULT_PAYLOAD,
     EVENT_TIME_ORDERING,
     MERGE_ON_READ,
+    METADATA_TABLE,
     NO_METADATA_TABLE,
     SIMPLE_INDEX,
     table_name,
@@ -137,16 +150,158 @@ def test_hudi_reads_the_same_changes_after_a_compaction_and_continues(
     assert table.verify(deep=True).ok
 
 
+def bucketed(
+    judge: HudiJudge, path: Path, version: int, mode: str, metadata: dict[str, str] = NO_METADATA_TABLE
+) -> dict[str, str]:
+    """A table with a bucket index, in whose only file group a key is changed twice, one is late, one new, one deleted."""
+    options = capturing(version, mode, BUCKET_INDEX | {"hoodie.bucket.index.num.buckets": "1"}) | metadata
+    base = rows(*((f"k{number}", 100, "base") for number in range(6)))
+    judge.write(path, base, options=options, operation="insert", mode="overwrite")
+    judge.write(path, rows(("k0", 200, "one"), ("k1", 50, "late"), ("k9", 200, "new")), options=options)
+    judge.write(path, rows(("k4", 300, "gone")), options=options, operation="delete")
+    judge.write(path, rows(("k0", 5000, "two"), ("k2", 6000, "two")), options=options)
+    return options
+
+
+def logged(path: Path) -> Counter[tuple[str, ...]]:
+    """The records of all change logs, without the compaction's instant."""
+    found: Counter[tuple[str, ...]] = Counter()
+    for file in path.rglob("*.cdc"):
+        data = file.read_bytes()
+        read = functools.partial(LocalStorage(file.parent).read_range, file.name)
+        (block,) = read_blocks(read, len(data), file.name, is_strict=True)
+        assert block.block_type is BlockType.CDC_DATA
+        schema = fastavro.parse_schema(json.loads(block.header[HeaderKey.SCHEMA]))
+        content = io.BytesIO(data[block.content_offset : block.content_offset + block.content_length])
+        version, count = struct.unpack(">ii", content.read(8))
+        assert version == 3
+        for _ in range(count):
+            (length,) = struct.unpack(">i", content.read(4))
+            record = fastavro.schemaless_reader(io.BytesIO(content.read(length)), schema)
+            assert isinstance(record, dict)
+            assert record.pop("ts_ms", block.header[HeaderKey.INSTANT_TIME]) == block.header[HeaderKey.INSTANT_TIME]
+            found[tuple(f"{name}={record[name]}" for name in sorted(record))] += 1
+        assert not content.read(1)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("mode", "metadata", "is_planned_by_hudi"),
+    [
+        ("DATA_BEFORE_AFTER", METADATA_TABLE, False),
+        pytest.param("DATA_BEFORE_AFTER", NO_METADATA_TABLE, True, marks=pytest.mark.broad),
+        pytest.param("DATA_BEFORE", NO_METADATA_TABLE, False, marks=pytest.mark.broad),
+        pytest.param("OP_KEY_ONLY", NO_METADATA_TABLE, False, marks=pytest.mark.broad),
+    ],
+)
+def test_under_a_bucket_index_compactions_write_the_change_logs_of_hudi(
+    mode: str, metadata: dict[str, str], tmp_path: Path, judge_111: HudiJudge, *, is_planned_by_hudi: bool
+) -> None:
+    path, twin = tmp_path / "captured", tmp_path / "twin"
+    options = bucketed(judge_111, path, 9, mode, metadata)
+    shutil.copytree(path, twin)
+    before, snapshot = changes(judge_111, path), shown(judge_111.read(path))
+    for found in (twin, path) if is_planned_by_hudi else (twin,):
+        judge_111.schedule_compaction(found, options)
+    judge_111.run_compaction(twin, options)
+    opened(path).compact(before=T_MS + 10_000)
+    assert logged(path) == logged(twin)
+    assert Counter(row for entry in logged(path) for row in entry if row.startswith("op=")) == {
+        "op=u": 2,
+        "op=i": 1,
+        "op=d": 1,
+    }
+    splits, of_twin = judge_111.change_splits(path), judge_111.change_splits(twin)
+    assert Counter(case for _, _, case, _ in splits) == Counter(case for _, _, case, _ in of_twin)
+    (compacted,) = [split for split in splits if split[2] == "AS_IS"]
+    assert [file.rpartition("/")[2] for file in compacted[3]] == [file.name for file in path.rglob("*.cdc")]
+    assert changes(judge_111, path) == before
+    assert shown(judge_111.read(path)) == snapshot
+    assert opened(path).verify(deep=True).ok
+
+    judge_111.write(path, rows(("k3", 8000, "three")), options=options | COMPACTED)
+    table = opened(path)
+    assert changes_of(table.changes("000").to_arrow()) == changes(judge_111, path)
+    assert len([split for split in judge_111.change_splits(path) if split[2] == "AS_IS"]) == 2
+    judge_111.write(path, rows(("k3", 9000, "four")), options=options)
+    table.clean(retain_commits=1)
+    assert len(list(path.rglob("*.cdc"))) == 1
+    assert table.verify(deep=True).ok
+
+
+@pytest.mark.parametrize("cut", ["file", "exact"])
+def test_compactions_by_event_time_log_each_change_once(cut: Any, tmp_path: Path, judge_111: HudiJudge) -> None:
+    path = tmp_path / "captured"
+    bucketed(judge_111, path, 9, "DATA_BEFORE_AFTER")
+    before = changes(judge_111, path)
+    table = opened(path)
+    # T lies within the last log file only for the exact cut, which would merge a part of it.
+    plan = table.plan_compaction(T_MS + (1000 if cut == "file" else 5500), cut=cut)
+    assert bool(plan.operations[0].left_overs) == (cut == "file")
+    assert plan.operations[0].fallback == (None if cut == "file" else FallbackReason.CHANGE_CAPTURE)
+    table.compact(plan)
+    first = logged(path)
+    table.compact(before=T_MS + 10_000)
+    ops = Counter(row for entry in logged(path).elements() for row in entry if row.startswith("op="))
+    assert ops == {"op=u": 3 if cut == "file" else 2, "op=i": 1, "op=d": 1}
+    assert (logged(path) == first) == (cut == "exact")
+    assert changes(judge_111, path) == before
+    assert table.verify(deep=True).ok
+
+
+@pytest.mark.parametrize("version", [6, 9])
+def test_a_compaction_that_breaks_off_and_runs_again_leaves_one_change_log(
+    version: int, tmp_path: Path, judge_111: HudiJudge
+) -> None:
+    made = tmp_path / "made"
+    bucketed(judge_111, made, version, "DATA_BEFORE_AFTER")
+    counting = FaultyStorage(LocalStorage(made))
+    path = tmp_path / "captured"
+    for number in range(100):
+        shutil.rmtree(path, ignore_errors=True)
+        shutil.copytree(made, path)
+        counting = FaultyStorage(LocalStorage(path), FaultPlan(writes={number: Fault.CRASH_BEFORE}))
+        options = {"hoodie.payload.event.time.field": "event_ts"}
+        try:
+            Table(str(path), options, assemble(str(path), options, storage=counting, lock=NoLock())).compact(
+                before=T_MS + 1000
+            )
+            break
+        except SimulatedCrash:
+            pass
+        for heartbeat in (path / ".hoodie/.heartbeat").glob("*"):
+            os.utime(heartbeat, (0, 0))  # its process has died long ago
+        if number % 2:
+            pending = [plan.requested_time for plan in opened(path).state().timeline.pending_plans]
+            for instant in pending:
+                try:
+                    opened(path).rollback(instant)
+                    assert not list(path.rglob("*.cdc")), number
+                except BusyError:
+                    assert list(path.rglob("*.cdc")), "the outcome is claimed"
+        opened(path).compact(before=T_MS + 1000)
+        assert len(list(path.rglob("*.cdc"))) == 1, number
+        assert opened(path).verify(deep=True).ok, number
+    assert number > 5
+
+
 @pytest.mark.broad
 def test_what_would_leave_changes_out_is_refused_and_writes_nothing(judge_111: HudiJudge, tmp_path: Path) -> None:
+    """Writes of eventide; and compactions of a table in which a row changes and stays of its commit."""
     path, options = tmp_path / "captured", capturing(9, "DATA_BEFORE_AFTER", BUCKET_INDEX)
     judge_111.write(path, rows(("k0", 100, "base")), options=options, operation="insert", mode="overwrite")
     judge_111.write(path, rows(("k0", 200, "one")), options=options)
+    properties = path / ".hoodie/hoodie.properties"
+    whole = properties.read_text()
+    table = opened(path)
+    with pytest.raises(UnsupportedTableError, match=r"hoodie\.table\.cdc\.enabled=true"):
+        table.upsert(rows(("k0", 300, "two")))
+    properties.write_text(f"{whole}\nhoodie.table.partial.update.mode=IGNORE_DEFAULTS\n")
+    (path / ".hoodie/.hoodie.properties.crc").unlink(missing_ok=True)
     table, before = opened(path), content_of(path)
     for refused in (
         lambda: table.plan_compaction(T_MS + 1000),
         lambda: table.compact(before=T_MS + 1000),
-        lambda: table.upsert(rows(("k0", 300, "two"))),
     ):
         with pytest.raises(UnsupportedTableError, match=r"hoodie\.table\.cdc\.enabled=true"):
             refused()

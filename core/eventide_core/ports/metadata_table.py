@@ -49,13 +49,15 @@ class WrittenRows:
     """How to read back the rows of a write before its commit.
 
     `slices`: the changed slices with the write's own files, whose log blocks count. `known_files`: other files of the
-    table, as (partition, name), those of the last writes first. `replaced`: the slices that the write replaces.
+    table, as (partition, name), those of the last writes first. `replaced`: the slices that the write replaces, with
+    `replaced_bytes` in their files.
     """
 
     shape: RecordShape
     slices: tuple[SliceRead, ...]
     known_files: tuple[tuple[str, str], ...]
     replaced: tuple[SliceRead, ...] = ()
+    replaced_bytes: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,7 +185,8 @@ class MetadataTable(Protocol):
     def read_ahead(self, instant: str, changes: FileChanges) -> FileAnswers:
         """What `prepare` will have to know of the content of the added files, read by tasks of the engine.
 
-        It includes what is made of that content and takes long, so that `prepare` under the lock does not.
+        It includes what is made of that content and takes long, so that `prepare` under the lock does not. What is made of a
+        large write lies in the staging directory of its instant (`table/file_group_write.py`).
 
         It takes no lock. Raises what `prepare` does.
         """

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from eventide_core.ports.storage import OutputFile
+from eventide_core.table.change_log import SupplementalLogging
 from eventide_core.table.commit_metadata import WriteStat
 from eventide_core.table.file_group_write import FileGroupWrite, Placement
 from eventide_core.table.record_shape import RecordShape
@@ -19,6 +20,7 @@ class MergeTask:
     `left_overs` are (source, size, linked path) in reader order. Of those in `early`, by source, the records before a
     time are merged as well, and those without an event time. `carried_path` is the log file that carries tombstones
     that beat a left-over record. `marker_path` is created before the base file. `codec` is a config.ParquetCodec.
+    `change_log_path` is None if the compaction writes no change log; `logged` is what it would hold.
     """
 
     partition: str
@@ -35,6 +37,8 @@ class MergeTask:
     shape: RecordShape
     blocks: BlockFilter
     codec: str
+    change_log_path: str | None = None
+    logged: SupplementalLogging = SupplementalLogging.DATA_BEFORE_AFTER
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +47,7 @@ class MergeResult:
 
     `uncompacted_from_ms`, of each left-over in `early`: the least event time of its records that are not in the new base;
     None if all are. `merged_keys` is how many keys the log files hold. The checksums are those of the base file and of the
-    carried log file.
+    carried log file. `change_log_size` is None if there is no change log.
     """
 
     new_base_path: str
@@ -60,14 +64,19 @@ class MergeResult:
     merged_keys: int = 0
     base_checksum: str | None = None
     carried_checksum: str | None = None
+    change_log_size: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class MergedSlice:
-    """A merged slice. `carried` is the content of the carried log file, empty if no tombstone has to be carried."""
+    """A merged slice. `carried` is the content of the carried log file, empty if no tombstone has to be carried.
+
+    `changes` is the content of the change log, empty if there is none.
+    """
 
     result: MergeResult
     carried: bytes
+    changes: bytes = b""
 
 
 class SliceMerger(Protocol):

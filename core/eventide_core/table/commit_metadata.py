@@ -33,7 +33,8 @@ class WriteStat(NamedTuple):
 
     Event times are epoch milliseconds, null if the writer did not track them; see EVENT_TIMES_KEY. For a log file
     `log_version`, `base_file` and `log_files` are set, for a base file they are None. `checksum` is that of a file that
-    this process has written; a commit keeps it in its extra metadata (table/checksum.py).
+    this process has written; a commit keeps it in its extra metadata (table/checksum.py). `change_log` is the path and the
+    size of the change log beside a base file that this process has written; commits are read without it.
     """
 
     file_id: str
@@ -60,6 +61,7 @@ class WriteStat(NamedTuple):
     total_scan_time_ms: int = 0
     total_upsert_time_ms: int = 0
     checksum: str | None = None
+    change_log: tuple[str, int] | None = None
 
     @property
     def has_slice_below(self) -> bool:

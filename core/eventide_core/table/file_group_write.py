@@ -9,6 +9,7 @@ from eventide_core.table.file_slice import BaseFile
 
 MARKERS: Final = ".hoodie/.temp"
 HEARTBEATS: Final = ".hoodie/.heartbeat"
+STAGING: Final = ".staging"
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +85,11 @@ class FileGroupWrite:
 
 def marker_directory(instant: str) -> str:
     return f"{MARKERS}/{instant}"
+
+
+def staging_directory(instant: str) -> str:
+    """The directory of files that only the tasks of a write read. Not below its markers, which stock Hudi reads."""
+    return f"{MARKERS}/{instant}{STAGING}"
 
 
 def heartbeat_path(instant: str) -> str:

@@ -14,6 +14,7 @@ import re
 from dataclasses import dataclass
 from functools import lru_cache
 from sys import intern
+from typing import Final
 
 _BASE = re.compile(
     r"(?P<file_id>[^./\\\x00][^/\\\x00]*?)_(?P<token>\d+-\d+-\d+)_(?P<instant>\d{14}|\d{17}|\d{20})(?P<extension>\.\w+)",
@@ -24,6 +25,9 @@ _LOG = re.compile(
     r"(?:_(?P<token>\d+-\d+-\d+))?(?P<suffix>\.cdc)?",
     re.ASCII,
 )
+
+
+CHANGE_LOG_SUFFIX: Final = ".cdc"
 
 
 @dataclass(frozen=True, slots=True)

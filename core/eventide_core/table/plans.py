@@ -11,7 +11,7 @@ from enum import StrEnum
 
 from eventide_core.errors import PlanMismatchError
 from eventide_core.table.event_time import EventTimeRange
-from eventide_core.table.file_name import path_in
+from eventide_core.table.file_name import CHANGE_LOG_SUFFIX, BaseFileName, LogFileName, path_in
 
 
 class LinkMode(StrEnum):
@@ -43,6 +43,7 @@ class FallbackReason(StrEnum):
     CUSTOM_MERGER = "custom-merger"
     TOO_MANY_LEFT_OVERS = "too-many-left-overs"
     CHANGED_AFTER_PLANNING = "changed-after-planning"
+    CHANGE_CAPTURE = "change-capture"
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +88,7 @@ class PlannedOperation:
 
     `compacted` and `left_overs` together are all its log files, in reader order. `new_base_name` is the new base file's
     name. `carried_name` is the name of the log file with carried tombstones, which precedes the left-overs; None if
-    none is needed.
+    none is needed. `captures_changes`: the compaction writes a change log beside the base file.
     """
 
     partition: str
@@ -101,12 +102,30 @@ class PlannedOperation:
     carried_name: str | None
     fallback: FallbackReason | None
     reason: str
+    captures_changes: bool = False
+
+    @property
+    def change_log_name(self) -> str | None:
+        """The name of the change log, with the write token of the base file; None if the compaction writes none.
+
+        A slice without a base file needs none: all its rows are inserts.
+        """
+        base = BaseFileName.parse(self.new_base_name)
+        if not self.captures_changes or self.base_path is None or base is None:
+            return None
+        return str(LogFileName(base.file_id, base.instant, 1, base.write_token, CHANGE_LOG_SUFFIX))
 
     @property
     def new_log_names(self) -> tuple[str, ...]:
         """The names of the plan's log files in the new slice, in reader order."""
         carried = () if self.carried_name is None else (self.carried_name,)
         return carried + tuple(left.new_name for left in self.left_overs if left.new_name is not None)
+
+    @property
+    def made_paths(self) -> tuple[str, ...]:
+        """The data files that an execution makes, in the order in which they may be removed: left-overs in order."""
+        changes = () if self.change_log_name is None else (self.change_log_name,)
+        return tuple(self.path_of(name) for name in (*self.new_log_names, self.new_base_name, *changes))
 
     @property
     def merged_before_ms(self) -> Mapping[str, int]:

@@ -1,10 +1,11 @@
-"""When a table with change data capture may be compacted without writing change logs."""
+"""Which compactions of a table with change data capture write change logs."""
 
 import pytest
 
-from eventide_core.action.change_capture import require_derived_changes
+from eventide_core.action.change_capture import writes_change_logs
 from eventide_core.config import INDEX_TYPE, Options
 from eventide_core.errors import UnsupportedTableError
+from eventide_core.table.change_log import LOGGING_KEY, SupplementalLogging
 from eventide_core.table.file_name import BaseFileName, LogFileName
 from eventide_core.table.file_slice import BaseFile, FileSlice, LogFile
 from eventide_core.table.table_config import TableConfig
@@ -32,7 +33,7 @@ def one(file_id: str, *, has_base: bool = True) -> FileSlice:
 
 
 @pytest.mark.parametrize(
-    ("options", "found", "is_refused"),
+    ("options", "found", "is_logged"),
     [
         ({}, one(SPARK), False),
         ({}, one(SPARK, has_base=False), True),
@@ -44,14 +45,38 @@ def one(file_id: str, *, has_base: bool = True) -> FileSlice:
     ],
 )
 def test_where_inserts_are_logs_changes_may_be_read_from_compactions(
-    options: dict[str, str], found: FileSlice, *, is_refused: bool
+    options: dict[str, str], found: FileSlice, *, is_logged: bool
 ) -> None:
-    require_derived_changes(config(), Options(options), [found], "/t")
+    assert not writes_change_logs(config(), Options(options), [found], "/t")
     captures = config(hoodie__table__cdc__enabled="true")
-    if not is_refused:
-        require_derived_changes(captures, Options(options), [found], "/t")
-        return
+    assert writes_change_logs(captures, Options(options), [found], "/t") == is_logged
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"hoodie.table.partial.update.mode": "IGNORE_DEFAULTS"},
+        {"hoodie.populate.meta.fields": "false"},
+    ],
+)
+def test_a_row_that_changes_without_a_commit_of_its_own_is_refused(more: dict[str, str]) -> None:
+    named = {key.replace(".", "__"): value for key, value in more.items()}
+    captures = config(hoodie__table__cdc__enabled="true", **named)
+    assert not writes_change_logs(captures, Options({INDEX_TYPE: "SIMPLE"}), [one(SPARK)], "/t")
     with pytest.raises(
         UnsupportedTableError, match=r"/t: hoodie\.table\.cdc\.enabled=true, with .*compact it with Hudi"
     ):
-        require_derived_changes(captures, Options(options), [found], "/t")
+        writes_change_logs(captures, Options({INDEX_TYPE: "BUCKET"}), [one(SPARK)], "/t")
+
+
+@pytest.mark.parametrize("text", ["data_before", "DATA_BEFORE"])
+def test_the_mode_is_read_in_either_case(text: str) -> None:
+    assert SupplementalLogging.of({LOGGING_KEY: text}) is SupplementalLogging.DATA_BEFORE
+    assert SupplementalLogging.of({}) is SupplementalLogging.DATA_BEFORE_AFTER
+
+
+def test_an_unknown_mode_is_refused() -> None:
+    with pytest.raises(
+        UnsupportedTableError, match=r"supplemental\.logging\.mode=ALL in hoodie\.properties is not one of"
+    ):
+        SupplementalLogging.of({LOGGING_KEY: "all"})

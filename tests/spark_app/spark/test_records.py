@@ -19,6 +19,7 @@ from eventide.spark.types import arrow_schema_of
 from eventide_adapters.format.metadata_table import group_records
 from eventide_adapters.format.metadata_table.file_contents import Answering, Question
 from eventide_adapters.format.metadata_table.group_records import GroupRecords
+from eventide_adapters.format.metadata_table.log_form import LogForm
 from eventide_adapters.format.metadata_table.table import HudiMetadataTable
 from eventide_adapters.storage.local import LocalStorage
 from eventide_core.config import BLOOM_ENTRIES, BUCKETS, INDEX_TYPE, PARQUET_MAX_FILE_SIZE, RECORD_SIZE_ESTIMATE
@@ -133,8 +134,9 @@ def test_a_data_frame_is_placed_by_the_record_index_as_arrow_is(
     assert ("k00002", "part=a", 2**52) in shown[1]
 
 
+@pytest.mark.parametrize("is_staged", [False, True])
 def test_the_driver_reads_no_file_that_a_data_frame_was_written_to(
-    tmp_path: Path, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, spark: SparkSession, monkeypatch: pytest.MonkeyPatch, *, is_staged: bool
 ) -> None:
     driver, ask, encode = os.getpid(), Answering.__call__, GroupRecords.encoded
 
@@ -142,16 +144,16 @@ def test_the_driver_reads_no_file_that_a_data_frame_was_written_to(
         assert os.getpid() != driver
         return ask(answering, question)
 
-    def encoded(records: GroupRecords) -> tuple[int, bytes]:
+    def encoded(records: GroupRecords, form: LogForm) -> tuple[int, bytes]:
         assert os.getpid() != driver
-        return encode(records)
+        return encode(records, form)
 
     path = indexed("v9_mdt", tmp_path, record_index_groups=2)
     table = Table.open(path, OPTIONS)
     rows = with_ids(own_rows(table).slice(0, 4), "new")
     monkeypatch.setattr(Answering, "__call__", asked)
     monkeypatch.setattr(GroupRecords, "encoded", encoded)
-    monkeypatch.setattr(group_records, "ENCODED_HERE", 0)
+    monkeypatch.setattr(group_records, "STAGED_ABOVE_BYTES" if is_staged else "ENCODED_HERE", 0)
     assert table.upsert(spark.createDataFrame(rows)).upserts == 4
     index = HudiMetadataTable(LocalStorage(path)).record_index(())
     assert index is not None

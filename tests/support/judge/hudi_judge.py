@@ -282,6 +282,12 @@ class HudiJudge:
         assert isinstance(instants, list)
         return tuple(JudgedInstant(**instant) for instant in instants)
 
+    def change_splits(self, path: Path | str) -> list[tuple[str, str, str, list[str]]]:
+        """Where Hudi 1.1's CDC extractor finds changes if it reads compactions: file ID, instant, case, and files."""
+        answer = self._ask("change_splits", path=str(path))
+        assert isinstance(answer, list)
+        return [tuple(split) for split in answer]
+
     def serialized_deletes(self, partition: str, deletes: Mapping[str, int | None]) -> bytes:
         """Keys with ordering values as DELETE blocks of version 2 contain them; of version 1 if there are no values."""
         answer = self._ask("serialized_deletes", partition=partition, deletes=dict(deletes))

@@ -4,7 +4,7 @@ Usage: `python server.py JAR SCRATCH [METASTORE]`. METASTORE is the address of a
 tables. Each connection has its own Spark session; sessions share the tables that they create. Prints a line when it
 listens, and ends when its standard input closes. Runs with PySpark 3.5 and imports nothing of the project.
 
-    request   {"method": "write" | "together" | "read" | "ask" | "sql" | "timeline" | "serialized_deletes"
+    request   {"method": "write" | "together" | "read" | "ask" | "sql" | "timeline" | "serialized_deletes" | "change_splits"
                | "storage_lock" | "begin_stream" | "begin_loops" | "failures" | "end_writers",
                ...arguments}
     response  {"ok": value} or {"error": message}
@@ -203,6 +203,30 @@ class Hudi:
             .build()
         )
         return [_instant(instant) for instant in client.getActiveTimeline().getInstants()]
+
+    def change_splits(self, path: str) -> list[list[Any]]:
+        """Where Hudi's CDC extractor finds the changes of each commit if it reads compactions, too, as Flink has it do.
+
+        For each split the file ID, the instant, the case, and the files, relative to the table.
+        """
+        context: Any = self._spark.sparkContext
+        jvm, hadoop = context._jvm, context._jsc.hadoopConfiguration()
+        table = jvm.org.apache.hudi.common.table
+        client = (
+            table.HoodieTableMetaClient.builder()
+            .setConf(jvm.org.apache.hudi.hadoop.fs.HadoopFSUtils.getStorageConf(hadoop))
+            .setBasePath(path)
+            .build()
+        )
+        log = jvm.org.apache.hudi.common.table.log
+        kind = getattr(log, "InstantRange$RangeType").OPEN_CLOSED
+        every = log.InstantRange.builder().startInstant("0" * 17).endInstant("9" * 17).rangeType(kind).build()
+        found = table.cdc.HoodieCDCExtractor(client, every, True).extractCDCFileSplits()
+        return [
+            [group.getFileId(), split.getInstant(), split.getCdcInferCase().name(), sorted(split.getCdcFiles())]
+            for group in found
+            for split in found[group]
+        ]
 
     def serialized_deletes(self, partition: str, deletes: dict[str, int | None]) -> str:
         """The output of Hudi's own serializer for deletes, in hexadecimal.

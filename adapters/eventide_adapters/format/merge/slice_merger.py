@@ -32,6 +32,7 @@ from eventide_adapters.format.base_file.virtual_key import read_keyed_base_and_f
 from eventide_adapters.format.log_file.records import iter_log_records
 from eventide_adapters.format.merge.base_merge import SliceMerge
 from eventide_adapters.format.merge.carried_deletes import contradicted, encode_carried
+from eventide_adapters.format.merge.change_log import ChangeLog
 from eventide_adapters.format.merge.early_records import EarlyRecords
 from eventide_adapters.format.merge.log_fold import FoldedLogFiles
 from eventide_adapters.format.merge.record_mergers import check_merger
@@ -76,11 +77,21 @@ class ArrowSliceMerger:
         if task.base_path is not None:
             few = dictionary_fields(fields, task.shape)
             footer, base = read_keyed_base_and_footer(self.storage, task.base_path, fields, task.shape, few)
+        changes = None if task.change_log_path is None else ChangeLog(task, folded.keys)
+        if changes is not None:
+            base = changes.reading(base)
         bloom, are_keys_known = _bloom(footer, task, int(np.count_nonzero(folded.is_delete)))
         with BaseFileWriter(output, task.shape.schema, codec=_codec(footer, task), bloom=bloom) as writer:
             for table in merge.met(base):
                 writer.write(_as_written(table, task), are_keys_known=are_keys_known)
-            writer.write(_as_written(merge.inserted(), task))
+                if changes is not None:
+                    changes.written(table)
+            inserted = merge.inserted()
+            writer.write(_as_written(inserted, task))
+            logged = b""
+            if changes is not None and (merge.deletes or writer.row_count != merge.inserts):
+                changes.written(inserted)
+                logged = changes.encoded()
             tombstones = contradicted(self.storage, task, merge.tombstones, early)
             carried = encode_carried(task, tombstones)
             result = MergeResult(
@@ -96,9 +107,10 @@ class ArrowSliceMerger:
                 carried_tombstones=len(tombstones.keys),
                 uncompacted_from_ms=early.uncompacted_from_ms,
                 merged_keys=len(folded.keys),
+                change_log_size=len(logged) or None,
             )
             size = writer.close(footer_of(result))
-        return MergedSlice(replace(result, base_size=size), carried)
+        return MergedSlice(replace(result, base_size=size), carried, logged)
 
 
 def _codec(footer: BaseFooter | None, task: MergeTask) -> str:

@@ -18,7 +18,8 @@ eventide writes in this order, all below `.hoodie/metadata` and under the table 
 
 1. `M.compaction.requested`, with the plan. If another engine has already made this file, eventide stops.
 2. `M.compaction.inflight`.
-3. A base file for each slice of the plan. A slice without remaining records keeps its files unchanged.
+3. A base file for each slice of the plan. A slice without remaining records keeps its files unchanged. Tasks of the engine
+   make the base files of a large compaction, and this process those of a small one.
 4. The completed `commit`, unless a log file was added to an old slice meanwhile. From version 8 on, it completes at M plus
    one millisecond, so that a second run makes the same name.
 
@@ -38,7 +39,7 @@ from eventide_adapters.format.metadata_table.merged import can_merge, merged_ent
 from eventide_adapters.format.metadata_table.reader import COMPLETION_TIME_VERSION, MetadataTableReader
 from eventide_adapters.format.timeline.codec import HudiMetadataCodec
 from eventide_core.errors import CorruptTimelineError, MissingFileError, UnsupportedTableError
-from eventide_core.ports import Lease, Storage
+from eventide_core.ports import Engine, Lease, Storage
 from eventide_core.table.commit_metadata import CommitMetadata, WriteStat
 from eventide_core.table.file_group_write import heartbeat_path
 from eventide_core.table.file_name import BaseFileName, LogFileName, path_in
@@ -51,20 +52,25 @@ _SUFFIX: Final = "001"  # Hudi's suffix for a compaction of the metadata table i
 _INSTANT_LENGTH: Final = 17
 _TOKEN: Final = "0-7-0"
 _EXTENSION: Final = ".hfile"
+COMPACTED_HERE_BYTES: Final = 32 * 1024**2  # a million entries of a record index, and more: some seconds of one core
 
 
 @dataclass(frozen=True, slots=True)
 class HudiMetadataCompaction:
-    """Implements `ports.MetadataCompaction`. `is_begun` is true if its plan is on the timeline."""
+    """Implements `ports.MetadataCompaction`. `is_begun` is true if its plan is on the timeline.
+
+    Without an engine, this process makes all base files.
+    """
 
     storage: Storage
     version: int
     timeline_path: str
     plan: CompactionPlan
     is_begun: bool
+    engine: Engine | None = None
 
     @classmethod
-    def pending(cls, reader: MetadataTableReader) -> HudiMetadataCompaction | None:
+    def pending(cls, reader: MetadataTableReader, engine: Engine | None = None) -> HudiMetadataCompaction | None:
         """The interrupted compaction that eventide began; None if there is none."""
         for found in reader.timeline.pending_plans:
             if found.action is Action.COMPACTION:
@@ -75,11 +81,13 @@ class HudiMetadataCompaction:
                 except (CorruptTimelineError, MissingFileError):
                     continue  # not eventide's: its plans are always complete
                 if isinstance(plan, CompactionPlan):
-                    return cls(reader.storage, reader.version, reader.timeline_path, plan, is_begun=True)
+                    return cls(reader.storage, reader.version, reader.timeline_path, plan, is_begun=True, engine=engine)
         return None
 
     @classmethod
-    def due(cls, reader: MetadataTableReader, delta_commits_max: int, moment: str) -> HudiMetadataCompaction | None:
+    def due(
+        cls, reader: MetadataTableReader, delta_commits_max: int, moment: str, engine: Engine | None = None
+    ) -> HudiMetadataCompaction | None:
         """A compaction of all slices that have log files; None if it is not due, or not possible now.
 
         `moment` is the completion time of the table's last commit. Raises CorruptLogBlockError, CorruptBaseFileError.
@@ -113,7 +121,7 @@ class HudiMetadataCompaction:
             schema=schema,
             partitions_with_logs=(),
         )
-        return cls(reader.storage, reader.version, reader.timeline_path, plan, is_begun=False)
+        return cls(reader.storage, reader.version, reader.timeline_path, plan, is_begun=False, engine=engine)
 
     def run(self, lease: Lease) -> bool:
         requested, inflight = self._path(State.REQUESTED), self._path(State.INFLIGHT)
@@ -126,10 +134,7 @@ class HudiMetadataCompaction:
         lease.check()
         self.storage.put_if_absent(inflight, b"")
         stats: dict[str, list[WriteStat]] = {}
-        reader = MetadataTableReader.load(self.storage)
-        for operation in self.plan.operations:
-            lease.check()
-            stat = _compact(reader, operation, self.plan.schema)
+        for operation, stat in zip(self.plan.operations, self._compacted(lease), strict=True):
             if stat is not None:
                 stats.setdefault(operation.partition, []).append(stat)
         if self._has_late_logs(MetadataTableReader.load(self.storage)):
@@ -145,6 +150,17 @@ class HudiMetadataCompaction:
             self._path(State.COMPLETED), HudiMetadataCodec().encode_commit(metadata, self.version)
         )
         return True
+
+    def _compacted(self, lease: Lease) -> list[WriteStat | None]:
+        compacting = _Compacting(MetadataTableReader.load(self.storage), self.plan.schema)
+        sizes = [op.base_size + sum(log.size for log in op.compacted) for op in self.plan.operations]
+        if self.engine is not None and sum(sizes) > COMPACTED_HERE_BYTES:
+            return self.engine.map(compacting, self.plan.operations, sizes=sizes)
+        found: list[WriteStat | None] = []
+        for operation in self.plan.operations:
+            lease.check()
+            found.append(compacting(operation))
+        return found
 
     def _is_obsolete(self) -> bool:
         """If a writer that shares no lock has compacted or written since the plan was made."""
@@ -267,8 +283,18 @@ def _slice_of(operation: PlannedOperation) -> FileSlice:
     return FileSlice(operation.partition, operation.file_id, operation.base_instant, base, tuple(logs))
 
 
+@dataclass(frozen=True, slots=True)
+class _Compacting:
+    """Writes the base file of an operation, block by block. None if no records are left. Picklable."""
+
+    reader: MetadataTableReader
+    schema: str
+
+    def __call__(self, operation: PlannedOperation, /) -> WriteStat | None:
+        return _compact(self.reader, operation, self.schema)
+
+
 def _compact(reader: MetadataTableReader, operation: PlannedOperation, schema: str) -> WriteStat | None:
-    """Writes a base file, block by block. None if no records are left."""
     sources, deleted = reader.sources(_slice_of(operation))
     entries = merged_entries(operation.partition, sources, deleted, schema)
     first = next(entries, None)

@@ -1,41 +1,226 @@
-"""The records of a write in one file group of an index over keys, and the log file that holds them."""
+"""The records of a write in the file groups of an index over keys, and the log files that hold them.
+
+1. Tasks answer questions about the files of a write, one question for each slice. The index divides the keys of an answer by
+   its file groups.
+2. A task for each file group takes its keys of all answers, makes its records, and encodes its log file.
+
+The keys of a small write pass through the driver. Those of a large write don't: the tasks of step 1 leave them in a
+staging directory, by file group, and those of step 2 leave the log files there. The driver gets paths and sizes. Nobody
+else reads that directory, and it is removed with the markers of the write.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+import uuid
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, Protocol, TypeAlias
 
 import pyarrow as pa
 
-from eventide_adapters.format.metadata_table.file_contents import FileContents
+from eventide_adapters.format.metadata_table.file_contents import FileContents, Question
 from eventide_adapters.format.metadata_table.log_form import LogForm
 from eventide_adapters.format.metadata_table.records import Value, encode_value
+from eventide_core.ports import Capability, Engine, FileChanges, Storage
 
 ENCODED_HERE: Final = 50_000  # so many keys are encoded sooner than a job of Spark starts and ends
+STAGED_ABOVE_BYTES: Final = 32 * 1024**2  # a file of keys alone has a few million keys in that size
+_PART: Final = pa.schema([("key", pa.string())])
+
+Parts: TypeAlias = Sequence[Any]
+"""Keys of one answer, as Arrow arrays: an array for each role that a key can have in the index."""
 
 
 @dataclass(frozen=True, slots=True)
 class GroupRecords:
-    """The records of a write in one file group: keys as Arrow arrays, each with the value that its keys share."""
+    """What a write does to one file group: keys as Arrow arrays, each with the value that its keys share; removed keys."""
 
-    form: LogForm
     living: tuple[tuple[Any, Value], ...]
     removed: tuple[str, ...]
 
-    def encoded(self) -> tuple[int, bytes]:
-        """The number of records, and the content of a log file."""
+    def encoded(self, form: LogForm) -> tuple[int, bytes]:
+        """The number of records, and the content of a log file. Of two values of a key, the later one counts."""
         values: dict[bytes, bytes] = {}
         for keys, value in self.living:
-            values.update(dict.fromkeys(keys.cast(pa.binary()).to_pylist(), encode_value(value, self.form.schema)))
-        return len(values) + len(self.removed), self.form.encode(sorted(values.items()), self.removed)
+            values.update(dict.fromkeys(keys.cast(pa.binary()).to_pylist(), encode_value(value, form.schema)))
+        return len(values) + len(self.removed), form.encode(sorted(values.items()), self.removed)
 
 
-def group_logs(
-    contents: FileContents, name: Hashable, count: int, groups: Callable[[], Sequence[GroupRecords]]
-) -> Sequence[tuple[int, bytes]]:
-    """The number of records and the content of the log file of each file group, for `count` keys in all.
+class KeyIndexRules(Protocol):
+    """The rules of one index. Picklable, and equal for equal writes."""
 
-    Tasks of the engine encode them if there are many. `name`: see `FileContents.derive`.
+    def divided(self, answer: Any, file_groups: int) -> Sequence[tuple[Any, Any]]:
+        """Keys and, beside them, the numbers of their file groups (NumPy), for each role; of the answer to one question."""
+        ...
+
+    def records(self, parts: Sequence[Parts]) -> GroupRecords:
+        """The records of a file group, from its keys of each answer, in the order of the questions."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class StagedLog:
+    """A log file in the staging directory: its path, and its size in bytes."""
+
+    path: str
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
+class EncodedLog:
+    """A log file of `count` records: its content, or where it is staged."""
+
+    count: int
+    content: bytes | StagedLog
+
+    @property
+    def size(self) -> int:
+        return self.content.size if isinstance(self.content, StagedLog) else len(self.content)
+
+
+def encoded_logs(
+    contents: FileContents,
+    rules: KeyIndexRules,
+    questions: Sequence[Question],
+    forms: Sequence[LogForm],
+    staging: str | None,
+) -> Sequence[EncodedLog]:
+    """The log file of each file group, in the order of `forms`. Keys and log files are staged if there is a directory.
+
+    A second call with the same arguments encodes nothing.
     """
-    return contents.derive(name, GroupRecords.encoded, groups, by_tasks=count > ENCODED_HERE)
+    name: Hashable = (rules, tuple(questions), tuple(forms), staging)
+    if staging is None:
+        contents.ask(questions)
+        divided = [rules.divided(contents[question], len(forms)) for question in questions]
+        count = sum(len(keys) for answer in divided for keys, _ in answer)
+
+        def in_memory() -> list[_Group]:
+            chosen = [[_of_group(answer, number) for answer in divided] for number in range(len(forms))]
+            return [_Group(form, rules, tuple(parts)) for form, parts in zip(forms, chosen, strict=True)]
+
+        return contents.derive(name, _Group.encoded, in_memory, by_tasks=count > ENCODED_HERE)
+    staged = [StagedKeys(question, rules, len(forms), staging) for question in questions]
+    contents.ask(staged)
+
+    def from_files() -> list[_StagedGroup]:
+        places: list[KeyPlaces] = [contents[question] for question in staged]
+        return [
+            _StagedGroup(form, rules, tuple((found.path, found.parts[number]) for found in places), staging)
+            for number, form in enumerate(forms)
+        ]
+
+    return contents.derive(name, _Staging(contents.storage), from_files, by_tasks=True)
+
+
+@dataclass(frozen=True, slots=True)
+class KeyPlaces:
+    """Where keys are staged: for each file group, the byte ranges (offset, length) of its keys in each role."""
+
+    path: str
+    parts: tuple[tuple[tuple[int, int], ...], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class StagedKeys:
+    """The keys of an answer, in a file of the staging directory. The answer is a KeyPlaces.
+
+    A task that runs again leaves a second file under another name.
+    """
+
+    question: Question
+    rules: KeyIndexRules
+    file_groups: int
+    staging: str
+
+    def answer(self, storage: Storage) -> KeyPlaces:
+        divided = self.rules.divided(self.question.answer(storage), self.file_groups)
+        path, offset, parts = f"{self.staging}/{uuid.uuid4()}", 0, list[tuple[tuple[int, int], ...]]()
+        output = storage.open_output(path)
+        try:
+            for number in range(self.file_groups):
+                ranges: list[tuple[int, int]] = []
+                for keys in _of_group(divided, number):
+                    data = pa.RecordBatch.from_arrays([keys.cast(pa.string())], schema=_PART).serialize()
+                    output.write(memoryview(data))
+                    ranges.append((offset, data.size))
+                    offset += data.size
+                parts.append(tuple(ranges))
+            output.commit()
+        finally:
+            output.abort()
+        return KeyPlaces(path, tuple(parts))
+
+
+@dataclass(frozen=True, slots=True)
+class _Group:
+    form: LogForm
+    rules: KeyIndexRules
+    parts: tuple[Parts, ...]
+
+    def encoded(self) -> EncodedLog:
+        return EncodedLog(*self.rules.records(self.parts).encoded(self.form))
+
+
+@dataclass(frozen=True, slots=True)
+class _StagedGroup:
+    form: LogForm
+    rules: KeyIndexRules
+    places: tuple[tuple[str, tuple[tuple[int, int], ...]], ...]
+    staging: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Staging:
+    """Encodes the log file of a file group from staged keys, and stages it. Picklable."""
+
+    storage: Storage
+
+    def __call__(self, group: _StagedGroup, /) -> EncodedLog:
+        parts = [[self._keys(path, *part) for part in ranges] for path, ranges in group.places]
+        count, data = group.rules.records(parts).encoded(group.form)
+        staged = StagedLog(f"{group.staging}/{uuid.uuid4()}", len(data))
+        self.storage.put(staged.path, data)
+        return EncodedLog(count, staged)
+
+    def _keys(self, path: str, offset: int, length: int) -> Any:
+        data = self.storage.read_range(path, offset, length)
+        return pa.ipc.read_record_batch(pa.py_buffer(data), _PART).column(0)
+
+
+def place_logs(storage: Storage, engine: Engine | None, logs: Sequence[tuple[StagedLog, str]]) -> None:
+    """Gives staged log files their names in the metadata table. Tasks of the engine do it if files have to be copied."""
+    placing = _Placing(storage)
+    if engine is not None and logs and Capability.HARDLINK not in storage.capabilities:
+        engine.map(placing, logs)
+    else:
+        for pair in logs:
+            placing(pair)
+
+
+@dataclass(frozen=True, slots=True)
+class _Placing:
+    """Gives a staged log file its name, where it replaces a file that isn't committed. Picklable."""
+
+    storage: Storage
+
+    def __call__(self, pair: tuple[StagedLog, str], /) -> None:
+        staged, path = pair
+        self.storage.delete(path)
+        if Capability.HARDLINK in self.storage.capabilities:
+            is_placed = self.storage.link_if_absent(staged.path, path, is_symbolic=False)
+        else:
+            is_placed = self.storage.copy_if_absent(staged.path, path)
+        if not is_placed:  # the answer to a request that was sent twice
+            found = self.storage.stat(path)
+            assert found is not None and found.size == staged.size, f"another file has the name {path}"  # noqa: PT018
+
+
+def bytes_to_read(changes: FileChanges) -> int:
+    """The size of the files of a write, and of those that it replaces, whose keys an index has to know."""
+    replaced = 0 if changes.written is None else changes.written.replaced_bytes
+    return sum(file.size for file in changes.added) + replaced
+
+
+def _of_group(divided: Sequence[tuple[Any, Any]], number: int) -> list[Any]:
+    return [keys.filter(pa.array(numbers == number)) for keys, numbers in divided]

@@ -12,27 +12,24 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from eventide_adapters.format.metadata_table.file_contents import FileContents, KeysOfRows, KeysOfSlice
+from eventide_adapters.format.metadata_table.file_contents import KeysOfRows, KeysOfSlice
 from eventide_adapters.format.metadata_table.file_groups import file_group_numbers
-from eventide_adapters.format.metadata_table.group_records import GroupRecords, group_logs
-from eventide_adapters.format.metadata_table.log_form import LogForm
+from eventide_adapters.format.metadata_table.group_records import GroupRecords, Parts
 from eventide_adapters.format.metadata_table.reader import MetadataTableReader
-from eventide_adapters.format.metadata_table.records import (
-    RECORD_INDEX,
-    Value,
-    record_index_value,
-)
+from eventide_adapters.format.metadata_table.records import RECORD_INDEX, record_index_value
 from eventide_core.errors import UnsupportedTableError
 from eventide_core.ports import FileChanges
 from eventide_core.table.table_path import METADATA_DIRECTORY
 
 _GLOBAL_FILE_ID: Final = re.compile(r"record-index-\d+-\d+")
+_NO_KEYS: Final[Any] = pa.array([], pa.string())
 
 
 def check_record_index(reader: MetadataTableReader) -> None:
@@ -63,55 +60,36 @@ def replaced_questions(changes: FileChanges) -> list[KeysOfRows]:
     return [] if written is None else [KeysOfRows(found, written.shape) for found in written.replaced]
 
 
-def record_index_logs(
-    instant: str,
-    changes: FileChanges,
-    contents: FileContents,
-    forms: Sequence[LogForm],
-    *,
-    is_utc: bool,
-) -> Sequence[tuple[int, bytes]]:
-    """The number of records and the content of the log file of each file group, in the order of `forms`.
+@dataclass(frozen=True, slots=True)
+class RecordIndexRules:
+    """`places`: the partition and file ID of each question's slice, None for a slice that the write replaces.
 
-    Tasks of the engine encode them if there are many, and a second call with the same arguments encodes nothing.
+    A key has two roles: the files of the write contain it; the slice shows it.
     """
-    questions, replaced = key_questions(changes), replaced_questions(changes)
 
-    def groups() -> list[GroupRecords]:
-        gone = [contents[question] for question in replaced]
-        return _groups(questions, gone, contents, forms, epoch_ms(instant, is_utc=is_utc))
+    places: tuple[tuple[str, str] | None, ...]
+    instant_ms: int
 
-    rows = sum(len(contents[question][0]) for question in questions) + sum(len(contents[q]) for q in replaced)
-    name = (RECORD_INDEX, instant, tuple(forms), tuple(questions), tuple(replaced))
-    return group_logs(contents, name, rows, groups)
+    @classmethod
+    def of(cls, instant: str, changes: FileChanges, *, is_utc: bool) -> RecordIndexRules:
+        places = [(question.found.partition, question.found.file_id) for question in key_questions(changes)]
+        return cls((*places, *(None for _ in replaced_questions(changes))), epoch_ms(instant, is_utc=is_utc))
 
+    def divided(self, answer: Any, file_groups: int) -> Sequence[tuple[Any, Any]]:
+        changed, living = answer if isinstance(answer, tuple) else (answer, _NO_KEYS)
+        numbers = file_group_numbers(changed, file_groups)
+        return (changed, numbers), (living, numbers if living is changed else file_group_numbers(living, file_groups))
 
-def _groups(
-    questions: Sequence[KeysOfSlice],
-    replaced: Sequence[Any],
-    contents: FileContents,
-    forms: Sequence[LogForm],
-    instant_ms: int,
-) -> list[GroupRecords]:
-    none: Any = pa.array([], pa.string())
-    answers = [contents[question] for question in questions]
-    changed: Any = pa.concat_arrays([none, *replaced, *(changed for changed, _ in answers)])
-    living: Any = pa.concat_arrays([none, *(keys for _, keys in answers)])
-    removed = pc.unique(changed.filter(pc.invert(pc.is_in(changed, value_set=living))))
-    removed = removed.take(pc.sort_indices(removed))
-    removed_to = file_group_numbers(removed, len(forms))
-    slices: list[tuple[Any, Any, Value]] = []
-    for question, (_, keys) in zip(questions, answers, strict=True):
-        value = record_index_value(question.found.partition, question.found.file_id, instant_ms)
-        slices.append((keys, file_group_numbers(keys, len(forms)), value))
-    return [
-        GroupRecords(
-            form,
-            tuple((keys.filter(pa.array(numbers == number)), value) for keys, numbers, value in slices),
-            tuple(removed.filter(pa.array(removed_to == number)).to_pylist()),
+    def records(self, parts: Sequence[Parts]) -> GroupRecords:
+        changed: Any = pa.concat_arrays([_NO_KEYS, *(changed for changed, _ in parts)])
+        living: Any = pa.concat_arrays([_NO_KEYS, *(living for _, living in parts)])
+        removed = pc.unique(changed.filter(pc.invert(pc.is_in(changed, value_set=living))))
+        shown = tuple(
+            (keys, record_index_value(*place, self.instant_ms))
+            for (_, keys), place in zip(parts, self.places, strict=True)
+            if place is not None
         )
-        for number, form in enumerate(forms)
-    ]
+        return GroupRecords(shown, tuple(removed.take(pc.sort_indices(removed)).to_pylist()))
 
 
 def epoch_ms(instant: str, *, is_utc: bool) -> int:

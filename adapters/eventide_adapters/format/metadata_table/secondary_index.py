@@ -27,11 +27,10 @@ import pyarrow.compute as pc
 
 from eventide_adapters.format.avro.schema import RECORD_KEY, table_fields
 from eventide_adapters.format.merge.slice_reader import ArrowSliceReader
-from eventide_adapters.format.metadata_table.file_contents import FileContents, changed_keys
+from eventide_adapters.format.metadata_table.file_contents import changed_keys
 from eventide_adapters.format.metadata_table.file_groups import file_group_numbers
-from eventide_adapters.format.metadata_table.group_records import GroupRecords, group_logs
+from eventide_adapters.format.metadata_table.group_records import GroupRecords, Parts
 from eventide_adapters.format.metadata_table.index_definitions import IndexDefinition
-from eventide_adapters.format.metadata_table.log_form import LogForm
 from eventide_adapters.format.metadata_table.records import secondary_index_value
 from eventide_core.ports import FileChanges, Storage, WrittenRows
 from eventide_core.table.record_shape import RecordShape
@@ -39,6 +38,7 @@ from eventide_core.table.slice_read import SliceRead
 
 SEPARATOR: Final = "$"
 _NULL: Final = "\0"
+_NO_KEYS: Final[Any] = pa.array([], pa.string())
 _TYPES: Final = (pa.string(), pa.int32(), pa.int64(), pa.date32())
 
 Pairs: TypeAlias = tuple[Any, Any]
@@ -102,26 +102,19 @@ class SecondaryIndex:
             *(PairsOfReplaced(found, written.shape, column, of_second) for found in written.replaced),
         ]
 
-    def logs(
-        self, partition: str, changes: FileChanges, contents: FileContents, forms: Sequence[LogForm]
-    ) -> Sequence[tuple[int, bytes]]:
-        """The number of records and the content of the log file of each file group, in the order of `forms`."""
-        questions = self.questions(changes)
+    def divided(self, answer: tuple[Pairs, Pairs], file_groups: int) -> Sequence[tuple[Any, Any]]:
+        """A pair has two roles: the write adds it to a slice; the write removes it from one."""
+        return [(pairs[0], self._numbers(pairs, file_groups)) for pairs in answer]
 
-        def groups() -> list[GroupRecords]:
-            added, removed = (_joined([contents[question][side] for question in questions]) for side in (0, 1))
-            sides = []
-            for pairs, is_deleted in ((_without(added, removed), False), (_without(removed, added), True)):
-                sides.append((pairs[0], self._numbers(pairs, len(forms)), secondary_index_value(is_deleted=is_deleted)))
-            return [
-                GroupRecords(
-                    form, tuple((keys.filter(pa.array(numbers == at)), value) for keys, numbers, value in sides), ()
-                )
-                for at, form in enumerate(forms)
-            ]
-
-        count = sum(len(side[0]) for question in questions for side in contents[question])
-        return group_logs(contents, (partition, tuple(forms), tuple(questions)), count, groups)
+    def records(self, parts: Sequence[Parts]) -> GroupRecords:
+        added, removed = (pc.unique(pa.concat_arrays([_NO_KEYS, *(part[side] for part in parts)])) for side in (0, 1))
+        return GroupRecords(
+            (
+                (added.filter(pc.invert(pc.is_in(added, value_set=removed))), secondary_index_value(is_deleted=False)),
+                (removed.filter(pc.invert(pc.is_in(removed, value_set=added))), secondary_index_value(is_deleted=True)),
+            ),
+            (),
+        )
 
     def _numbers(self, pairs: Pairs, file_groups: int) -> Any:
         keys, values = pairs
@@ -163,7 +156,7 @@ def _escaped(texts: Any) -> Any:
 
 
 def _no_pairs() -> Pairs:
-    return pa.array([], pa.string()), pa.array([], pa.string())
+    return _NO_KEYS, _NO_KEYS
 
 
 def _joined(parts: Sequence[Pairs]) -> Pairs:

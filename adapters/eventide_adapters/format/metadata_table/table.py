@@ -168,12 +168,12 @@ class HudiMetadataTable:
     def begun_compaction(self) -> MetadataCompaction | None:
         from eventide_adapters.format.metadata_table.compaction import HudiMetadataCompaction
 
-        return HudiMetadataCompaction.pending(_reader(self.storage))
+        return HudiMetadataCompaction.pending(_reader(self.storage), self.engine)
 
     def due_compaction(self, delta_commits_max: int, moment: str) -> MetadataCompaction | None:
         from eventide_adapters.format.metadata_table.compaction import HudiMetadataCompaction
 
-        return HudiMetadataCompaction.due(_reader(self.storage), delta_commits_max, moment)
+        return HudiMetadataCompaction.due(_reader(self.storage), delta_commits_max, moment, self.engine)
 
     def remove_old_slices(self, lease: Lease) -> None:
         from eventide_adapters.format.metadata_table.old_slices import remove_old_slices

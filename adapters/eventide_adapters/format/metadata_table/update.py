@@ -20,18 +20,27 @@ Before all that, an index that cannot follow the action is dropped, as Hudi drop
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from eventide_adapters.format.metadata_table import group_records
 from eventide_adapters.format.metadata_table import records as names
 from eventide_adapters.format.metadata_table.expression_index import ExpressionIndex
 from eventide_adapters.format.metadata_table.file_contents import FileContents, FilterOfBase, Question
+from eventide_adapters.format.metadata_table.group_records import (
+    EncodedLog,
+    KeyIndexRules,
+    StagedLog,
+    bytes_to_read,
+    encoded_logs,
+    place_logs,
+)
 from eventide_adapters.format.metadata_table.hfile_writer import HFileStyle
 from eventide_adapters.format.metadata_table.index_definitions import drop_indexes, index_definition
 from eventide_adapters.format.metadata_table.log_form import LogForm
 from eventide_adapters.format.metadata_table.reader import MetadataTableReader
-from eventide_adapters.format.metadata_table.record_index import key_questions, record_index_logs, replaced_questions
+from eventide_adapters.format.metadata_table.record_index import RecordIndexRules, key_questions, replaced_questions
 from eventide_adapters.format.metadata_table.records import (
     ALL_PARTITIONS_KEY,
     BLOOM_FILTERS,
@@ -56,8 +65,9 @@ from eventide_adapters.format.metadata_table.stats import ColumnStatistics, remo
 from eventide_adapters.format.metadata_table.written_stats import WrittenStatistics
 from eventide_adapters.format.timeline.codec import HudiMetadataCodec
 from eventide_core.errors import MetadataTableBusyError, UnsupportedTableError
-from eventide_core.ports import AddedFile, FileChanges, RowChange
+from eventide_core.ports import AddedFile, Engine, FileChanges, RowChange
 from eventide_core.table.commit_metadata import CommitMetadata, WriteStat
+from eventide_core.table.file_group_write import staging_directory
 from eventide_core.table.file_name import BaseFileName, LogFileName
 from eventide_core.table.file_slice import FileSlice
 from eventide_core.table.instant import Action, Instant, State, instant_epoch_ms, instant_time
@@ -72,16 +82,20 @@ Records = list[tuple[str, Value | None]]
 
 @dataclass(frozen=True, slots=True)
 class _Log:
-    """A log file to write: its slice and name, its number of records, and its bytes."""
+    """A log file to write: its slice and name, and what is in it."""
 
     file_slice: FileSlice
     name: LogFileName
-    count: int
-    data: bytes
+    encoded: EncodedLog
 
     @property
     def path(self) -> str:
         return f"{self.file_slice.partition}/{self.name}"
+
+    @property
+    def place(self) -> str:
+        """The path from the table's root."""
+        return f"{METADATA_DIRECTORY}/{self.path}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +103,7 @@ class HudiMetadataUpdate:
     """Implements `ports.MetadataUpdate`. `logs` is None if the delta commit is already completed.
 
     `extra_metadata` of the delta commit is the schema of the last write, which each write repeats. `dropped` are the
-    indexes that cannot follow the action.
+    indexes that cannot follow the action. Tasks of the engine place staged log files.
     """
 
     reader: MetadataTableReader
@@ -97,6 +111,7 @@ class HudiMetadataUpdate:
     logs: tuple[_Log, ...] | None
     extra_metadata: Mapping[str, str]
     dropped: tuple[str, ...] = ()
+    engine: Engine | None = None
 
     @classmethod
     def of(
@@ -136,7 +151,7 @@ class HudiMetadataUpdate:
         for partition, found in records.items():
             logs += _logs(reader, instant, partition, found)
         logs += _key_logs(reader, instant, changes, contents)
-        return cls(reader, instant, tuple(logs), _extra_metadata(reader), tuple(dropped))
+        return cls(reader, instant, tuple(logs), _extra_metadata(reader), tuple(dropped), contents.engine)
 
     def write(self, completion_time: str) -> None:
         if self.logs is None:
@@ -150,9 +165,14 @@ class HudiMetadataUpdate:
         )
         storage.put_if_absent(requested, b"")
         storage.put_if_absent(inflight, self._commit([self._stat(log, 0) for log in self.logs], {}))
+        staged: list[tuple[StagedLog, str]] = []
         for log in self.logs:
-            storage.put(f"{METADATA_DIRECTORY}/{log.path}", log.data)
-        stats = [self._stat(log, len(log.data)) for log in self.logs]
+            if isinstance(log.encoded.content, StagedLog):
+                staged.append((log.encoded.content, log.place))
+            else:
+                storage.put(log.place, log.encoded.content)
+        place_logs(storage, self.engine, staged)
+        stats = [self._stat(log, log.encoded.size) for log in self.logs]
         storage.put_if_absent(completed, self._commit(stats, self.extra_metadata))
 
     def _end(self, completion_time: str) -> str:
@@ -176,8 +196,8 @@ class HudiMetadataUpdate:
             path=log.path,
             partition=file_slice.partition,
             prev_commit=self.instant if by_time else file_slice.base_instant,
-            num_writes=log.count,
-            num_update_writes=log.count,
+            num_writes=log.encoded.count,
+            num_update_writes=log.encoded.count,
             total_write_bytes=size,
             file_size_bytes=size,
             log_version=log.name.version,
@@ -202,12 +222,11 @@ def read_ahead(reader: MetadataTableReader, instant: str, changes: FileChanges, 
         questions += WrittenStatistics(reader, changes, changes.written, contents).questions()
     elif COLUMN_STATS in reader.partitions:
         questions += ColumnStatistics(reader, changes.added, contents).questions()
-    if RECORD_INDEX in reader.partitions:
-        questions += [*key_questions(changes), *replaced_questions(changes)]
     if BLOOM_FILTERS in reader.partitions:
         questions += [FilterOfBase(file.path) for file in _bases(changes)]
-    for index in _secondary_indexes(reader, changes).values():
-        questions += index.questions(changes)
+    indexes = _key_indexes(reader, instant, changes)
+    if _staging(instant, changes) is None:  # otherwise, `_key_logs` asks about keys
+        questions += [question for _, asked in indexes.values() for question in asked]
     contents.ask(questions)
     _key_logs(reader, instant, changes, contents)
 
@@ -248,41 +267,44 @@ def _logs(reader: MetadataTableReader, instant: str, partition: str, records: Re
         found = of_group[number]
         entries = sorted((key.encode(), encode_value(value, form.schema)) for key, value in found if value is not None)
         data = form.encode(entries, [key for key, value in found if value is None])
-        logs.append(_Log(slices[number], _log_name(reader, slices[number], instant), len(found), data))
+        logs.append(_Log(slices[number], _log_name(reader, slices[number], instant), EncodedLog(len(found), data)))
     return logs
 
 
-def _secondary_indexes(reader: MetadataTableReader, changes: FileChanges) -> dict[str, SecondaryIndex]:
-    """Those that follow the rows of a write, by partition."""
+def _key_indexes(
+    reader: MetadataTableReader, instant: str, changes: FileChanges
+) -> dict[str, tuple[KeyIndexRules, Sequence[Question]]]:
+    """The indexes over keys that follow a write, by partition, with their questions about its files."""
     if changes.written is None:
         return {}
-    found = {
-        partition: SecondaryIndex(index_definition(reader.storage, partition))
-        for partition in reader.partitions
-        if kind_of(partition) == SECONDARY_INDEX_PREFIX
-    }
-    return {partition: index for partition, index in found.items() if index.is_followed(changes.written)}
+    found: dict[str, tuple[KeyIndexRules, Sequence[Question]]] = {}
+    for partition in reader.partitions:
+        if partition == RECORD_INDEX:
+            rules = RecordIndexRules.of(instant, changes, is_utc=reader.has_utc_instants)
+            found[partition] = rules, [*key_questions(changes), *replaced_questions(changes)]
+        elif kind_of(partition) == SECONDARY_INDEX_PREFIX:
+            index = SecondaryIndex(index_definition(reader.storage, partition))
+            if index.is_followed(changes.written):
+                found[partition] = index, index.questions(changes)
+    return found
+
+
+def _staging(instant: str, changes: FileChanges) -> str | None:
+    """The staging directory of a large write; None for a small one."""
+    return staging_directory(instant) if bytes_to_read(changes) > group_records.STAGED_ABOVE_BYTES else None
 
 
 def _key_logs(reader: MetadataTableReader, instant: str, changes: FileChanges, contents: FileContents) -> list[_Log]:
     """The log files of the indexes over keys. A second call with the same arguments encodes nothing."""
-    if changes.written is None:
-        return []
     logs: list[_Log] = []
-    secondary = _secondary_indexes(reader, changes)
-    for partition in reader.partitions:
-        if partition != RECORD_INDEX and partition not in secondary:
-            continue
+    for partition, (rules, questions) in _key_indexes(reader, instant, changes).items():
         slices = _slices(reader, partition)
         forms = [_form(reader, found, instant) for found in slices]
-        if partition == RECORD_INDEX:
-            encoded = record_index_logs(instant, changes, contents, forms, is_utc=reader.has_utc_instants)
-        else:
-            encoded = secondary[partition].logs(partition, changes, contents, forms)
+        encoded = encoded_logs(contents, rules, questions, forms, _staging(instant, changes))
         logs += [
-            _Log(found, _log_name(reader, found, instant), count, data)
-            for found, (count, data) in zip(slices, encoded, strict=True)
-            if count
+            _Log(found, _log_name(reader, found, instant), log)
+            for found, log in zip(slices, encoded, strict=True)
+            if log.count
         ]
     return logs
 

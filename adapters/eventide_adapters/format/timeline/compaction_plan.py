@@ -198,6 +198,7 @@ def _encode_details(operation: PlannedOperation) -> dict[str, Any]:
         "carried": operation.carried_name,
         "fallback": operation.fallback,
         "reason": operation.reason,
+        **({"captures_changes": True} if operation.captures_changes else {}),
     }
 
 
@@ -266,6 +267,7 @@ def _decode_operation(operation: Document, detail: Document, link_mode: LinkMode
         carried_name=None if carried is None else new_name(carried, LogFileName.parse),
         fallback=None if detail.text("fallback") is None else _member(detail, "fallback", FallbackReason),
         reason=detail.required_text("reason"),
+        captures_changes=bool(detail.boolean("captures_changes")),
     )
     _check_agreement(operation, decoded, link_mode)
     return decoded

@@ -99,7 +99,7 @@ def made_stats(
     file_ids, paths, prev_commits, base_files, prev_base_files = texts
     columns: list[Iterable[Any]] = [map(intern, file_ids), paths, partitions, map(_interned, prev_commits)]
     columns += [*counts, *numbers, map(_interned, base_files), logs, prev_base_files, *times]
-    return list(map(WriteStat._make, zip(*columns, repeat(None), strict=False)))
+    return list(map(WriteStat._make, zip(*columns, repeat(None), repeat(None), strict=False)))
 
 
 def _interned(text: str | None) -> str | None:
@@ -139,7 +139,7 @@ def _base_stat(stat: WriteStat) -> dict[str, Any]:
     return {
         "fileId": stat.file_id,
         "path": stat.path,
-        "cdcStats": None,
+        "cdcStats": None if stat.change_log is None else dict((stat.change_log,)),
         "prevCommit": stat.prev_commit,
         "numWrites": stat.num_writes,
         "numDeletes": stat.num_deletes,

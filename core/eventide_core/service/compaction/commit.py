@@ -91,6 +91,8 @@ def added_files(plan: CompactionPlan, results: Sequence[MergeResult]) -> tuple[A
         added.append(AddedFile(op.partition, op.new_base_name, result.base_size, sources))
         if op.carried_name is not None and result.carried_size is not None:
             added.append(AddedFile(op.partition, op.carried_name, result.carried_size))
+        if op.change_log_name is not None and result.change_log_size is not None:
+            added.append(AddedFile(op.partition, op.change_log_name, result.change_log_size))
         added += [
             AddedFile(op.partition, left.new_name, left.log_file.size, (left.log_file.name,))
             for left in op.left_overs
@@ -121,6 +123,9 @@ def _published_threshold(plan: CompactionPlan, fresh: Freshness) -> PublishedThr
 
 
 def _base_stat(op: PlannedOperation, result: MergeResult) -> WriteStat:
+    change_log = None
+    if op.change_log_name is not None and result.change_log_size is not None:
+        change_log = op.path_of(op.change_log_name), result.change_log_size
     return WriteStat(
         file_id=op.file_id,
         path=result.new_base_path,
@@ -139,6 +144,7 @@ def _base_stat(op: PlannedOperation, result: MergeResult) -> WriteStat:
         total_log_blocks=result.log_blocks,
         prev_base_file=op.base_path.rpartition("/")[2] if op.base_path else None,
         checksum=result.base_checksum,
+        change_log=change_log,
     )
 
 

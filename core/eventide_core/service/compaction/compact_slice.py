@@ -4,7 +4,8 @@
 2. Make the left-overs visible in the new slice, the last one first, each whole or not at all. A reader that meets them
    halfway sees a suffix of the slice's log files twice, which changes nothing. A prefix would change what it sees.
 3. Merge into a file that nobody sees yet (`ports.SliceMerger`).
-4. Put the log file of carried deletes. Readers meet it before all left-overs, so it is made after all of them.
+4. Put the log file of carried deletes. Readers meet it before all left-overs, so it is made after all of them. Put the
+   change log, if the table captures changes.
 5. Put the marker by which Hudi finds an unfinished base file, then give the base file its name.
 
 An earlier attempt may have done any of these steps. What exists must be what this attempt would write. The result of a
@@ -70,7 +71,8 @@ class SliceCompactor:
         output = ChecksummedOutput(self.storage.open_output(task.new_base_path))
         try:
             merged = self.merger.merge(task, output, lambda result: {RESULT_FOOTER_KEY: _encode_result(task, result)})
-            self._carry(task, merged.carried)
+            self._put_same(task, task.carried_path, merged.carried)
+            self._put_same(task, task.change_log_path, merged.changes)
             self.storage.put_if_absent(task.marker_path, b"")
             is_published = output.commit()
         finally:
@@ -86,13 +88,12 @@ class SliceCompactor:
             )
         return done
 
-    def _carry(self, task: MergeTask, data: bytes) -> None:
-        path = task.carried_path
+    def _put_same(self, task: MergeTask, path: str | None, data: bytes) -> None:
         if not data or path is None:
             return
         if not self.storage.put_if_absent(path, data) and self.storage.read(path) != data:
             raise PlanMismatchError(
-                f"{path} exists with other deletes than the plan at {task.instant} carries: roll the plan back "
+                f"{path} exists with other content than the plan at {task.instant} makes: roll the plan back "
                 "and plan again"
             )
 
@@ -107,6 +108,8 @@ class SliceCompactor:
     def _check_carried(self, task: MergeTask, result: MergeResult) -> None:
         if task.carried_path is not None and result.carried_size is not None:
             _check_size(self.storage, task.carried_path, result.carried_size)
+        if task.change_log_path is not None and result.change_log_size is not None:
+            _check_size(self.storage, task.change_log_path, result.change_log_size)
 
 
 def link_left_overs(storage: Storage, task: MergeTask) -> None:

@@ -1,11 +1,11 @@
 """Drafts a compaction: what the table needs now, by the configured strategy and trigger. Writes nothing."""
 
 from collections.abc import Container, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime
 
 from eventide_core import config as keys
-from eventide_core.action.change_capture import require_derived_changes
+from eventide_core.action.change_capture import with_change_logs, without_early_records, writes_change_logs
 from eventide_core.action.compaction_planner import (
     PlanTerms,
     plan_compaction,
@@ -80,16 +80,18 @@ class CompactionDrafter:
         # A bad value raises before anything is written.
         self.options.get(keys.PARQUET_CODEC)
         notes = self.metadata.check(state.config, RowChange.NONE)
-        require_derived_changes(state.config, self.options, state.view.latest_slices(), self.files.storage.root)
+        captures = writes_change_logs(state.config, self.options, state.view.latest_slices(), self.files.storage.root)
         strategy = chosen_strategy(self.options, self._today())
         now = unused_instant(state, self.clock)
         back = backdating_facts(state, self.options, now, self.files.rolled_back(state.config, state.timeline))
         moment = _Moment(now, back, self._quiet_moment(state, back, is_gap_needed=is_gap_needed))
         is_due = None if request.is_for_t else self._due(state, strategy, now)
         if strategy.is_by_event_time:
-            return self._by_event_time(state, request, strategy, moment, is_due, notes)
-        request.check_strategy(str(strategy))
-        return self._whole_slices(state, strategy, moment, is_due, notes)
+            found = self._by_event_time(state, request, strategy, moment, is_due, notes, captures_changes=captures)
+        else:
+            request.check_strategy(str(strategy))
+            found = self._whole_slices(state, strategy, moment, is_due, notes)
+        return replace(found, plan=with_change_logs(found.plan)) if captures else found
 
     def draft_of_copy_on_write(self, state: TableState) -> DraftPlan:
         """The draft of a copy-on-write table: nothing to do, whatever the request."""
@@ -105,6 +107,8 @@ class CompactionDrafter:
         moment: "_Moment",
         is_due: Due | None,
         notes: tuple[str, ...],
+        *,
+        captures_changes: bool,
     ) -> DraftPlan:
         """The draft of a strategy with event times, at the T of the request."""
         published_ms = state.cut_ms
@@ -123,7 +127,9 @@ class CompactionDrafter:
             elif asked_ms < published_ms:
                 asked, published = format_timestamp(asked_ms), format_timestamp(published_ms)
                 notes += (f"T {asked} is before the published cut: late records are compacted up to {published}",)
-        picked = self._pick(state, shape, strategy, facts, threshold_ms, request.cut, moment.instant)
+        picked = self._pick(
+            state, shape, strategy, facts, threshold_ms, request.cut, moment.instant, captures_changes=captures_changes
+        )
         cut_ms = publishable_cut(threshold_ms, picked.left_out_below(facts, moment.instant), published_ms)
         about_links = link_choice_facts(
             state, self.files.storage, self.options, request.link_choice, moment.instant, moment.back
@@ -164,6 +170,8 @@ class CompactionDrafter:
         threshold_ms: int,
         cut: CutMode,
         instant: str,
+        *,
+        captures_changes: bool,
     ) -> "_Picked":
         """Which slices to compact now, up to which log file each."""
         ranges = {fact.log_file.path: fact.event_times for found in facts for fact in found.log_facts}
@@ -177,6 +185,8 @@ class CompactionDrafter:
         rules = self.facts.reader_rules(state, shape, [s for s in state.view.latest_slices() if s.log_files])
         blocks = state.blocks_of_slices()
         checked = self.facts.checked([by_group.pop(found.file_group) for found in chosen], blocks, shape)
+        if captures_changes:
+            checked = [without_early_records(found) for found in checked]
         judged = self.splits.judged(checked, rules, shape, blocks)
         now = [selection for selection in judged if not selection.has_to_wait]
         return _Picked(now, [selection for selection in judged if selection.has_to_wait], list(by_group.values()))

@@ -9,6 +9,7 @@ from eventide_core.ports import Engine, MergeResult, MergeTask, Progress
 from eventide_core.service.compaction.compact_slice import SliceCompactor
 from eventide_core.service.rollback.compaction_files import marker_path
 from eventide_core.service.state.table import TableState
+from eventide_core.table.change_log import SupplementalLogging
 from eventide_core.table.plans import CompactionPlan
 
 
@@ -37,6 +38,8 @@ def merge_tasks(state: TableState, options: Options, plan: CompactionPlan) -> tu
             shape=shape,
             blocks=blocks.of_logs([log.path for log in op.read_logs]),
             codec=codec,
+            change_log_path=None if op.change_log_name is None else op.path_of(op.change_log_name),
+            logged=SupplementalLogging.of(state.config.properties),
         )
         for op in plan.operations
     )

@@ -6,6 +6,7 @@ of the run, which puts the new plan over the old one: `service/compaction/run.py
 
 from dataclasses import dataclass, replace
 
+from eventide_core.action.change_capture import with_change_logs
 from eventide_core.action.compaction_planner import partial_slice, whole_slice
 from eventide_core.action.link_choice import LinkDecision
 from eventide_core.action.slice_selection import Selection
@@ -52,7 +53,8 @@ class Replanner:
             else:
                 link = LinkDecision(plan.link_mode, plan.instant, plan.link_reason)
                 operations.append(partial_slice(selection, link, _VERSION, token))
-        return replace(plan, operations=tuple(operations))
+        again = replace(plan, operations=tuple(operations))
+        return with_change_logs(again) if any(op.captures_changes for op in plan.operations) else again
 
     def _grown(self, state: TableState, plan: CompactionPlan, op: PlannedOperation, old: FileSlice) -> Selection | None:
         """The operation's split with the slice's new log files left over; None if it has to be compacted in full."""

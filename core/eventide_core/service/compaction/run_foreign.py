@@ -32,7 +32,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from eventide_core import config as keys
-from eventide_core.action.change_capture import require_derived_changes
+from eventide_core.action.change_capture import with_change_logs, writes_change_logs
 from eventide_core.action.compaction_trigger import check_pending_writes, check_undoing
 from eventide_core.config import Options
 from eventide_core.errors import BusyError, EventideError, MissingFileError, PlanMismatchError, StorageError
@@ -122,7 +122,9 @@ class ForeignCompactionRunner:
             if found is None or found.is_completed:
                 return None
             self.metadata.check(state.config, RowChange.NONE)
-            require_derived_changes(state.config, self.options, state.view.latest_slices(), self.files.storage.root)
+            captures = writes_change_logs(
+                state.config, self.options, state.view.latest_slices(), self.files.storage.root
+            )
             self._check_neighbours(state, plan)
             attempt = self._attempt(state.config, plan.instant)
             if found.state is State.INFLIGHT and attempt is None and not may_take_over:
@@ -130,6 +132,8 @@ class ForeignCompactionRunner:
             if attempt is None:
                 attempt = Attempt(next_attempt(state.listing, plan), found.state is State.INFLIGHT)
             executed = as_executed(state, plan, attempt.number)
+            if captures:
+                executed = with_change_logs(executed)
             _check_slices(state, executed)
             if found.state is State.INFLIGHT:
                 lease.check()
@@ -205,7 +209,8 @@ class ForeignCompactionRunner:
             self._remove(made_files(executed), executed, lease)
             raise BusyError(_is_taken(plan.instant))
         named = {stat.path for stat in self.files.commit(config, found).stats}
-        self._remove([path for path in made_files(executed) if path not in named], executed, lease)
+        lost = [op for op in executed.operations if op.path_of(op.new_base_name) not in named]
+        self._remove([path for op in lost for path in op.made_paths], executed, lease)
         return True
 
     def _lose(self, executed: CompactionPlan, update: PendingUpdate, lease: Lease) -> None:
@@ -229,7 +234,7 @@ class ForeignCompactionRunner:
     def _is_ours(self, config: TableConfig, completed: Instant, executed: CompactionPlan) -> bool:
         """Whether the existing commit names this attempt's files: an earlier run of the attempt put it."""
         named = {stat.path for stat in self.files.commit(config, completed).stats}
-        return named == set(made_files(executed))
+        return named == {op.path_of(op.new_base_name) for op in executed.operations}
 
     def is_held_by_other(self, config: TableConfig, pending: Instant) -> bool:
         """Whether another engine has begun the pending compaction."""

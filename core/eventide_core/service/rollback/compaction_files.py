@@ -17,7 +17,7 @@ def marker_path(instant: str, op: PlannedOperation) -> str:
 
 def made_files(plan: CompactionPlan) -> tuple[str, ...]:
     """The data files that an execution makes, in the order in which they may be removed: left-overs in order."""
-    return (*plan.new_log_paths, *(op.path_of(op.new_base_name) for op in plan.operations))
+    return tuple(path for op in plan.operations for path in op.made_paths)
 
 
 def remove_orphaned_inflight(files: TableFiles, instant: str) -> bool:

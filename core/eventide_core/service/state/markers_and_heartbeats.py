@@ -3,12 +3,20 @@
 .hoodie/.heartbeat/<instant>                                  renewed by its modification time; lazy writers alone
 .hoodie/.temp/<instant>/<partition>/<file>.marker.<kind>      a marker a file
 .hoodie/.temp/<instant>/MARKERS<n>                            many in one file, `<partition>/<file>.marker.<kind>` a line
+.hoodie/.temp/<instant>.staging/<file>                        what tasks of eventide leave for later tasks of a large write
 """
 
 from collections.abc import Iterator
 
 from eventide_core.ports import Storage, remove_tree
-from eventide_core.table.file_group_write import HEARTBEATS, MARKERS, heartbeat_path, marker_directory
+from eventide_core.table.file_group_write import (
+    HEARTBEATS,
+    MARKERS,
+    STAGING,
+    heartbeat_path,
+    marker_directory,
+    staging_directory,
+)
 
 _MARKER = ".marker."
 _MARKERS_FILE = "MARKERS"
@@ -29,14 +37,15 @@ def marked_paths(storage: Storage, instant: str) -> frozenset[str]:
 
 
 def instants_with_markers_or_heartbeat(storage: Storage) -> frozenset[str]:
-    """The instants that have a marker or a heartbeat."""
+    """The instants that have a marker, a staged file, or a heartbeat."""
     names = {entry.path.rpartition("/")[2] for directory in (MARKERS, HEARTBEATS) for entry in storage.list(directory)}
-    return frozenset(name for name in names if name.isdigit())
+    return frozenset(name for name in (name.removesuffix(STAGING) for name in names) if name.isdigit())
 
 
 def remove_markers_and_heartbeat(storage: Storage, instant: str) -> None:
-    """Removes the markers, then the heartbeat."""
+    """Removes the markers and the staged files, then the heartbeat."""
     remove_tree(storage, marker_directory(instant))
+    remove_tree(storage, staging_directory(instant))
     storage.delete(heartbeat_path(instant))
 
 

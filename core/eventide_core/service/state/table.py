@@ -16,7 +16,7 @@ from eventide_core.service.state.table_files import TableFiles
 from eventide_core.table.checksum import Checksums
 from eventide_core.table.commit_metadata import CommitMetadata
 from eventide_core.table.compaction_extra_metadata import CompactionExtraMetadata, writers_of_logs
-from eventide_core.table.file_name import BaseFileName, LogFileName
+from eventide_core.table.file_name import CHANGE_LOG_SUFFIX, BaseFileName, LogFileName
 from eventide_core.table.file_slice import LogFile
 from eventide_core.table.file_system_view import DataFile, FileGroup, FileSystemView
 from eventide_core.table.instant import Instant
@@ -153,6 +153,7 @@ class TableState:
             log
             for log in found
             if isinstance(log, LogFile)
+            and log.name.suffix != CHANGE_LOG_SUFFIX
             and log.name.instant == plan.instant
             and (log.path.rpartition("/")[0], log.name.file_id) in groups
         )

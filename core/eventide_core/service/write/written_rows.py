@@ -30,17 +30,20 @@ def written_changes(state: TableState, instant: str, metadata: CommitMetadata) -
         known += [(found.partition, path) for path, _ in found.log_paths if path not in own]
         known += [(found.partition, found.base_path)] if found.base_path and found.base_path not in own else []
     names = dict.fromkeys((partition, path.rpartition("/")[2]) for partition, path in known)
+    replaced, replaced_bytes = _replaced(state, metadata)
     return FileChanges(
         RowChange.WRITTEN if schema == state.known_schema else RowChange.WIDENED,
         added_files(metadata),
-        written=WrittenRows(state.shape_of(schema, None), slices, tuple(names), _replaced(state, metadata)),
+        written=WrittenRows(state.shape_of(schema, None), slices, tuple(names), replaced, replaced_bytes),
     )
 
 
-def _replaced(state: TableState, metadata: CommitMetadata) -> tuple[SliceRead, ...]:
+def _replaced(state: TableState, metadata: CommitMetadata) -> tuple[tuple[SliceRead, ...], int]:
+    """The slices that a write replaces, and the bytes of their files."""
     groups = {(partition, file_id) for partition, ids in metadata.replaced_file_ids.items() for file_id in ids}
     blocks = BlockFilter(frozenset(i.requested_time for i in state.timeline.completed), state.timeline.start)
-    return tuple(
+    slices = [found for found in state.view.latest_slices() if found.file_group in groups]
+    reads = tuple(
         SliceRead(
             found.partition,
             found.file_id,
@@ -48,9 +51,10 @@ def _replaced(state: TableState, metadata: CommitMetadata) -> tuple[SliceRead, .
             tuple((log.path, log.size) for log in found.log_files),
             blocks,
         )
-        for found in state.view.latest_slices()
-        if found.file_group in groups
+        for found in slices
     )
+    bases = sum(found.base_file.size for found in slices if found.base_file is not None)
+    return reads, bases + sum(log.size for found in slices for log in found.log_files)
 
 
 def _slices(state: TableState, instant: str, metadata: CommitMetadata) -> tuple[SliceRead, ...]:

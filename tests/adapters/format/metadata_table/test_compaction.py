@@ -11,6 +11,7 @@ from typing import TypeVar
 import pytest
 
 from eventide.testing.histories import NoLock
+from eventide_adapters.format.metadata_table import compaction
 from eventide_adapters.format.metadata_table.compaction import delta_commits_since_compaction
 from eventide_adapters.format.metadata_table.reader import MetadataTableReader
 from eventide_adapters.format.metadata_table.table import HudiMetadataTable
@@ -20,8 +21,10 @@ from eventide_core.errors import MetadataTableBusyError
 from eventide_core.ports import AddedFile, FileChanges, MetadataCompaction, RowChange
 from eventide_core.service.state.metadata_table import revert_update
 from eventide_core.table.instant import instant_epoch_ms, instant_time
+from eventide_core.table.plans import PlannedOperation
 from support import golden
 from support.metadata_updates import TABLES, metadata_files
+from support.pickled_tasks import PickledTasks
 
 pytestmark = pytest.mark.slow
 
@@ -99,6 +102,21 @@ def log_counts(path: Path) -> list[int]:
 def completed_compactions(path: Path) -> list[str]:
     directory = path / ".hoodie" / "metadata"
     return sorted(found.name for found in directory.rglob("*.commit"))
+
+
+@pytest.mark.parametrize("here_bytes", [0, compaction.COMPACTED_HERE_BYTES])
+def test_tasks_of_the_engine_make_the_base_files_of_a_large_compaction(
+    table: Path, here_bytes: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(compaction, "COMPACTED_HERE_BYTES", here_bytes)
+    write(table, *range(UPDATES))
+    before, tasks = content(table), PickledTasks()
+    found = HudiMetadataTable(LocalStorage(table), tasks).due_compaction(UPDATES, times(UPDATES - 1)[1])
+    assert found is not None
+    assert found.run(NoLock())
+    assert tasks.asked == (set() if here_bytes else {PlannedOperation})
+    assert content(table) == before
+    assert log_counts(table) == [0]
 
 
 def test_a_compaction_keeps_the_content_of_the_metadata_table(table: Path) -> None:

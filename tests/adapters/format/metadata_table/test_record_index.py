@@ -29,7 +29,8 @@ class Told(LogForm):
 def test_a_key_that_two_slices_of_a_write_show_is_in_the_later_one() -> None:
     places = [record_index_value("part=a", file_id, 0) for file_id in ("first", "second")]
     keys = (pa.array(["b", "a"]), pa.array(["c", "b"]))
-    records = GroupRecords(
-        Told(RECORD_INDEX, "1", SCHEMA, HFileStyle.NATIVE), tuple(zip(keys, places, strict=True)), ("gone",)
+    records = GroupRecords(tuple(zip(keys, places, strict=True)), ("gone",))
+    assert records.encoded(Told(RECORD_INDEX, "1", SCHEMA, HFileStyle.NATIVE)) == (
+        4,
+        b"a=first b=second c=second -gone",
     )
-    assert records.encoded() == (4, b"a=first b=second c=second -gone")

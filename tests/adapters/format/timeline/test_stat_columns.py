@@ -38,7 +38,7 @@ def _write_stats(draw: st.DrawFn, partition: str) -> WriteStat:
     values += [draw(counts) for _ in range(11)]
     values += [draw(times), draw(times), draw(st.none() | st.integers(0, 2**31 - 1)), draw(texts)]
     values += [draw(st.none() | st.lists(st.text(max_size=70), max_size=3).map(tuple)), draw(texts)]
-    return WriteStat._make([*values, draw(counts), draw(counts), None])
+    return WriteStat._make([*values, draw(counts), draw(counts), None, None])
 
 
 @st.composite

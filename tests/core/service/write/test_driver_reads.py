@@ -16,6 +16,7 @@ from eventide.bootstrap import Application, assemble
 from eventide.writer import incoming_records
 from eventide_adapters.format.metadata_table import group_records
 from eventide_adapters.format.metadata_table.group_records import GroupRecords
+from eventide_adapters.format.metadata_table.log_form import LogForm
 from eventide_adapters.format.metadata_table.reader import MetadataTableReader
 from eventide_adapters.storage.local import LocalStorage
 from eventide_core.errors import EngineError
@@ -145,9 +146,9 @@ def test_the_record_index_of_a_write_is_encoded_before_the_lock_and_by_tasks_if_
     calls: list[tuple[bool, bool]] = []
     encoded = GroupRecords.encoded
 
-    def noted(records: GroupRecords) -> tuple[int, bytes]:
+    def noted(records: GroupRecords, form: LogForm) -> tuple[int, bytes]:
         calls.append((watch.in_task, watch.under_lock))
-        return encoded(records)
+        return encoded(records, form)
 
     monkeypatch.setattr(GroupRecords, "encoded", noted)
     monkeypatch.setattr(group_records, "ENCODED_HERE", most_here)

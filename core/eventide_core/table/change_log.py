@@ -1,0 +1,26 @@
+"""What change logs hold: `hoodie.table.cdc.supplemental.logging.mode`."""
+
+from collections.abc import Mapping
+from enum import StrEnum
+from typing import Final
+
+from eventide_core.errors import UnsupportedTableError
+
+LOGGING_KEY: Final = "hoodie.table.cdc.supplemental.logging.mode"
+
+
+class SupplementalLogging(StrEnum):
+    """The columns of a change log. Hudi 0.x also writes these names in small letters."""
+
+    OP_KEY_ONLY = "OP_KEY_ONLY"  # op, record_key
+    DATA_BEFORE = "DATA_BEFORE"  # op, record_key, before
+    DATA_BEFORE_AFTER = "DATA_BEFORE_AFTER"  # op, ts_ms, before, after
+
+    @classmethod
+    def of(cls, properties: Mapping[str, str]) -> "SupplementalLogging":
+        """The mode of a table. Raises UnsupportedTableError for an unknown one."""
+        text = properties.get(LOGGING_KEY, cls.DATA_BEFORE_AFTER).upper()
+        if text not in cls.__members__:
+            known = ", ".join(cls)
+            raise UnsupportedTableError(f"{LOGGING_KEY}={text} in hoodie.properties is not one of {known}")
+        return cls(text)
