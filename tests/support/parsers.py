@@ -5,11 +5,13 @@ from __future__ import annotations
 import tarfile
 from collections.abc import Callable, Iterator
 from functools import cache
+from unittest import mock
 
 from eventide.testing.crash_enumeration import OPTIONS, Bench, pending_plan
 from eventide.testing.histories import EPOCH_MS, Layout, Story, put
 from eventide.testing.oracle import Order
 from eventide_adapters.format.avro.schema import table_fields
+from eventide_adapters.format.base_file import inflated_pages
 from eventide_adapters.format.base_file.bloom_filter import FOOTER_KEY, SIMPLE, TYPE_FOOTER_KEY, BloomFilter
 from eventide_adapters.format.base_file.parquet import read_base, read_footer
 from eventide_adapters.format.log_file.records import iter_log_records
@@ -117,7 +119,12 @@ def about_base_file(table: str, path: str, data: bytes) -> Questions:
         footer = read_footer(storage, path)
         return BloomFilter(footer.get(TYPE_FOOTER_KEY, SIMPLE), footer.get(FOOTER_KEY, ""), path)
 
+    def inflated() -> object:
+        with mock.patch.object(inflated_pages, "_COMPRESSED_BYTES_MIN", 0):
+            return list(read_base(storage, path, table_fields(shape_of(table).schema)))
+
     yield lambda: list(read_base(storage, path, table_fields(shape_of(table).schema)))
+    yield inflated
     yield bloom_filter
 
 

@@ -5,8 +5,8 @@
 Numbers are big-endian. A record is Avro without a schema; the schema is in the block's header. The versions 1, 2, and 3
 have the same layout. Version 0 has no count and is older than any table that eventide reads.
 
-A segment contains as many whole records as fit into one read; a longer record is read alone. Records are decoded column
-by column, or one by one if their collections are too uneven for that.
+A segment contains as many whole records as fit into one read; a longer record is read alone. A few megabytes of them are
+decoded together, column by column, or one by one if their collections are too uneven for that.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -27,12 +27,16 @@ from eventide_adapters.format.avro.vectors import UnevenCollectionsError, decode
 from eventide_core.errors import RecordDecodeError, UnsupportedLogFormatError
 
 SEGMENT_BYTES: Final = 32 * 1024 * 1024
+# To decode takes five times the memory of the records.
+DECODED_BYTES: Final = 4 * 1024 * 1024
 _VERSIONS = (1, 2, 3)
 _HEAD_BYTES = 8  # version and count
 _CONTENT_BYTES_MAX = (1 << 31) - 1  # Hudi keeps a content in one Java array
 _read_length = struct.Struct(">i").unpack_from
 
-Positions = npt.NDArray[np.int64]
+Positions: TypeAlias = npt.NDArray[np.int64]
+_Records: TypeAlias = tuple[bytes, Positions, Positions]
+"""Bytes, and where whole records begin and end in them."""
 
 
 def iter_avro_block(
@@ -47,7 +51,7 @@ def iter_avro_block(
     fields = record_fields(writer_schema)
     check_columns({field.name: field.type.arrow for field in fields}, target, place)
     wanted = frozenset(field.name for field in target)
-    for content, starts, ends in _segments(read, size, place):
+    for content, starts, ends in _pieces(_segments(read, size, place)):
         columns = _decode(content, starts, ends, fields, wanted, place)
         yield resolve_columns(columns, len(starts), target, place)
 
@@ -91,8 +95,8 @@ def avro_record_bounds(content: bytes, place: str) -> tuple[Positions, Positions
     return starts, ends
 
 
-def _segments(read: Callable[[int, int], bytes], size: int, place: str) -> Iterator[tuple[bytes, Positions, Positions]]:
-    """Bytes of the content, with the start and end positions of the whole records in them."""
+def _segments(read: Callable[[int, int], bytes], size: int, place: str) -> Iterator[_Records]:
+    """The whole records of the content, as many as one read contains."""
     offset, position, done = 0, _HEAD_BYTES, 0
     content = read(0, min(size, SEGMENT_BYTES))
     count = _checked_count(content, size, place)
@@ -108,6 +112,24 @@ def _segments(read: Callable[[int, int], bytes], size: int, place: str) -> Itera
         next_bytes = 4 + _read_length(content, position)[0] if position + 4 <= len(content) else 0
         content, position = read(offset, min(size - offset, max(next_bytes, SEGMENT_BYTES))), 0
     _check_end(done, count, offset, size, place)
+
+
+def _pieces(segments: Iterator[_Records]) -> Iterator[_Records]:
+    """The segments in pieces that are decoded at once: at most DECODED_BYTES, or one record."""
+    for content, starts, ends in segments:
+        first = 0
+        while len(ends) and ends[-1] - starts[first] > DECODED_BYTES:
+            after = max(first + 1, int(np.searchsorted(ends, starts[first] + DECODED_BYTES, "right")))
+            if after == len(ends):
+                break
+            yield _piece(content, starts[first:after], ends[first:after])
+            first = after
+        yield _piece(content, starts[first:], ends[first:]) if first else (content, starts, ends)
+
+
+def _piece(content: bytes, starts: Positions, ends: Positions) -> _Records:
+    offset = starts[0]
+    return content[offset : ends[-1]], starts - offset, ends - offset
 
 
 def _bounds(content: bytes, position: int, count: int, place: str) -> tuple[Positions, Positions, int]:

@@ -19,7 +19,7 @@ import io
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, Final, Self
+from typing import Any, BinaryIO, Final, Self
 
 import numpy as np
 import pyarrow as pa
@@ -42,6 +42,7 @@ from eventide_adapters.format.base_file.dictionary_columns import (
     small_dictionary_columns,
 )
 from eventide_adapters.format.base_file.footer_columns import Footer, codec_of
+from eventide_adapters.format.base_file.inflated_pages import InflatedPages
 from eventide_adapters.format.base_file.parquet_output import LEVELS, ROW_GROUP_ROWS_MAX, ParquetOutput, avro_footer
 from eventide_adapters.format.base_file.prefetch import prefetch
 from eventide_core.errors import CorruptBaseFileError, EventideError, RecordDecodeError
@@ -50,13 +51,15 @@ from eventide_core.ports import OutputFile, Storage
 MIN_KEY_FOOTER: Final = "hoodie_min_record_key"
 MAX_KEY_FOOTER: Final = "hoodie_max_record_key"
 _BATCH_ROWS: Final = 1 << 17
-_BATCH_BYTES: Final = 32 * 1024 * 1024
+_BATCH_BYTES: Final = 16 * 1024 * 1024
 _BATCH_ROWS_MIN: Final = 1 << 10
 _VALUE_BYTES_MIN: Final = 16  # of a string that a dictionary makes small in the file
 _ROWS_WORTH_A_THREAD: Final = 4096
 # Arrow reads a Python file in pieces, each on a separate thread, but reads memory directly. Half a megabyte of even the
 # smallest file is its bloom filter, which every read loads.
 _AT_ONCE_BYTES_MAX: Final = 1024 * 1024
+# With a buffer, Arrow reads page by page; it looks for each header in so many bytes.
+_PAGE_BUFFER_BYTES: Final = 16 * 1024
 _SINK_BUFFER_BYTES: Final = 64 * 1024
 # Arrow memory that waits to be written. Engines process a row group as one unit of work, also if it is as small as
 # this.
@@ -97,13 +100,14 @@ def _footer_then_batches(
 
 
 def _batches(
-    file: pq.ParquetFile, target: Sequence[AvroField], dictionary_candidates: Collection[str], place: str
+    file: BaseFile, target: Sequence[AvroField], dictionary_candidates: Collection[str], place: str
 ) -> Iterator[pa.RecordBatch]:
     written = {field.name: field.type for field in file.schema_arrow}
     few = [name for name in dictionary_candidates if pa.types.is_dictionary(written.get(name, pa.null()))]
     target = as_dictionaries(target, few)
     check_columns(written, target, place)
     names = [field.name for field in target if field.name in written]
+    file = file.inflated(names)
     # Decoding a few rows takes less time than starting a thread.
     has_many = file.metadata.num_rows > _ROWS_WORTH_A_THREAD
     size = _batch_rows(file.metadata, len(names))
@@ -266,9 +270,30 @@ class _Sink(io.RawIOBase):
 
 
 class BaseFile(pq.ParquetFile):
-    """An open base file, with the bytes of its footer."""
+    """An open base file, with its stream, its size, and the bytes of its footer."""
 
+    stream: BinaryIO
+    size: int
     footer: Footer
+    dictionary_columns: list[str]
+
+    def inflated(self, columns: Collection[str]) -> BaseFile:
+        """The same file to read only these columns, of which the pages in gzip are inflated before Arrow reads them.
+
+        This one if nothing is to be inflated.
+        """
+        if codec_of(self.footer) != "gzip":
+            return self
+        source: Any = InflatedPages.of(self.stream, self.size, self.footer.data, columns)
+        if source is None:
+            return self
+        return BaseFile(
+            source,
+            read_dictionary=self.dictionary_columns,
+            coerce_int96_timestamp_unit="us",
+            pre_buffer=False,
+            buffer_size=_PAGE_BUFFER_BYTES,
+        )
 
 
 @contextmanager
@@ -289,7 +314,7 @@ def open_base(storage: Storage, path: str, dictionary_candidates: Collection[str
                 stream.seek(0)
                 source = pa.BufferReader(stream.read())
             file = BaseFile(source, coerce_int96_timestamp_unit="us", page_checksum_verification=True)
-            file.footer = footer = Footer(source, size)
+            footer = Footer(source, size)
             check_parquet(file.metadata, size, place)
             few = small_dictionary_columns(file, footer, dictionary_candidates, place)
             if few:
@@ -300,7 +325,7 @@ def open_base(storage: Storage, path: str, dictionary_candidates: Collection[str
                     coerce_int96_timestamp_unit="us",
                     page_checksum_verification=True,
                 )
-                file.footer = footer
+            file.stream, file.size, file.footer, file.dictionary_columns = stream, size, footer, few
             yield file
         except (EventideError, MemoryError):
             raise

@@ -9,7 +9,7 @@ list := one byte (count << 4 | type), or 0xF0 | type and a varint count; element
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final
+from typing import Final, TypeAlias
 
 _BOOLEANS: Final = (1, 2)
 _BYTE: Final = 3
@@ -19,15 +19,18 @@ _BINARY: Final = 8
 _LISTS: Final = (9, 10)
 _STRUCT: Final = 12
 _MORE_IN_COUNT: Final = 15
+_SHIFT_MAX: Final = 63  # of the last seven bits of 64
 
-Span = tuple[int, int]
+Data: TypeAlias = bytes | bytearray | memoryview
+
+Span: TypeAlias = tuple[int, int]
 """Where a value begins and ends."""
 
 
-def fields(data: bytes | bytearray, at: int) -> tuple[dict[int, Span], int]:
+def fields(data: Data, at: int) -> tuple[dict[int, Span], int]:
     """The values of the struct at this offset, by number of the field, and the struct's end.
 
-    Raises IndexError if the data ends too early.
+    Raises IndexError if the data ends too early, and ValueError for what Parquet has not.
     """
     found: dict[int, Span] = {}
     number = 0
@@ -43,7 +46,7 @@ def fields(data: bytes | bytearray, at: int) -> tuple[dict[int, Span], int]:
     return found, at + 1
 
 
-def field(data: bytes | bytearray, at: int, wanted: int) -> int:
+def field(data: Data, at: int, wanted: int) -> int:
     """Where the value of that field of the struct at this offset begins; nothing behind it is looked at.
 
     Raises KeyError if the struct has no such field, and IndexError if the data ends too early.
@@ -61,7 +64,7 @@ def field(data: bytes | bytearray, at: int, wanted: int) -> int:
     raise KeyError(wanted)
 
 
-def elements(data: bytes | bytearray, at: int) -> list[Span]:
+def elements(data: Data, at: int) -> list[Span]:
     """The elements of the list at this offset. Raises IndexError if the data ends too early."""
     kind, count, at = _list_head(data, at)
     found: list[Span] = []
@@ -72,10 +75,16 @@ def elements(data: bytes | bytearray, at: int) -> list[Span]:
     return found
 
 
-def integer(data: bytes | bytearray, at: int) -> tuple[int, int]:
+def integer(data: Data, at: int) -> tuple[int, int]:
     """The integer at this offset, and its end."""
     value, at = _varint(data, at)
     return value >> 1 ^ -(value & 1), at
+
+
+def binary(data: Data, at: int) -> bytes:
+    """The bytes or the text at this offset."""
+    length, at = _varint(data, at)
+    return bytes(data[at : at + length])
 
 
 def encoded(value: int) -> bytes:
@@ -89,16 +98,16 @@ def encoded(value: int) -> bytes:
     return bytes(found)
 
 
-def with_integers(data: bytes | bytearray, start: int, end: int, new: Mapping[Span, int]) -> bytes:
+def with_integers(data: Data, start: int, end: int, new: Mapping[Span, int]) -> bytes:
     """The bytes from `start` to `end` with other integers in these places."""
-    pieces: list[bytes | bytearray] = []
+    pieces: list[Data] = []
     for (begin, after), value in sorted(new.items()):
         pieces += data[start:begin], encoded(value)
         start = after
     return b"".join([*pieces, data[start:end]])
 
 
-def _varint(data: bytes | bytearray, at: int) -> tuple[int, int]:
+def _varint(data: Data, at: int) -> tuple[int, int]:
     value = data[at]
     at += 1
     if value < 0x80:
@@ -112,9 +121,11 @@ def _varint(data: bytes | bytearray, at: int) -> tuple[int, int]:
         if byte < 0x80:
             return value, at
         shift += 7
+        if shift > _SHIFT_MAX:
+            raise ValueError(f"the number at {at} has no end")
 
 
-def _list_head(data: bytes | bytearray, at: int) -> tuple[int, int, int]:
+def _list_head(data: Data, at: int) -> tuple[int, int, int]:
     head = data[at]
     count, at = head >> 4, at + 1
     if count == _MORE_IN_COUNT:
@@ -122,7 +133,7 @@ def _list_head(data: bytes | bytearray, at: int) -> tuple[int, int, int]:
     return head & 15, count, at
 
 
-def _end(data: bytes | bytearray, at: int, kind: int, *, is_element: bool = False) -> int:
+def _end(data: Data, at: int, kind: int, *, is_element: bool = False) -> int:
     """The end of a value of this type."""
     if kind in _INTEGERS:
         while data[at] > 0x7F:

@@ -170,7 +170,7 @@ class BlockReader:
         return iter_avro_block(read, placed.block.content_length, schema, fields, placed.place)
 
     def read_avro_content(self, content: bytes, schema: str, place: str) -> pa.RecordBatch:
-        """The records of a content of at most SEGMENT_BYTES with whole records, not separated from deletes."""
+        """The records of a content of at most DECODED_BYTES with whole records, not separated from deletes."""
 
         def read(offset: int, length: int) -> bytes:
             return content[offset : offset + length]

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from eventide_adapters.format.avro.decode import SEGMENT_BYTES, count_of_whole, join_contents
+from eventide_adapters.format.avro.decode import DECODED_BYTES, count_of_whole, join_contents
 from eventide_adapters.format.avro.field_path import top_level
 from eventide_adapters.format.log_file.blocks import PlacedBlock, counting_blocks
 from eventide_adapters.format.log_file.event_times import event_times_of
@@ -68,7 +68,7 @@ class BlockEventTimes:
                     by_schema.setdefault(schema, []).append((placed, placed.content, count))
         for schema, several in by_schema.items():
             joined = join_contents([(content, count) for _, content, count in several])
-            if len(joined) <= SEGMENT_BYTES:
+            if len(joined) <= DECODED_BYTES:
                 with suppress(EventideError):
                     records = self.reader.read_avro_content(joined, schema, "small blocks")
                     found = self._ranges(records, [count for _, _, count in several])

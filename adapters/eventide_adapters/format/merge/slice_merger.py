@@ -64,23 +64,20 @@ class ArrowSliceMerger:
         fields = [field for field in table_fields(task.shape.schema) if field.name != FILE_NAME]
         names = [field.name for field in fields]
         early = EarlyRecords(self.storage, task, names)
-        folded = FoldedLogFiles.of(
-            itertools.chain(
-                iter_log_records(self.storage, task.merged, task.shape, task.blocks, names, is_strict=True), early
-            ),
-            pa.schema([field.arrow for field in fields]),
-            task.shape,
+        blocks = itertools.chain(
+            iter_log_records(self.storage, task.merged, task.shape, task.blocks, names, is_strict=True), early
         )
-        merge = SliceMerge(folded, task.shape)
+        schema = pa.schema([field.arrow for field in fields])
+        merge = SliceMerge(FoldedLogFiles.of(blocks, schema, task.shape), task.shape)
         footer: BaseFooter | None = None
         base: Iterator[pa.RecordBatch] = iter(())
         if task.base_path is not None:
             few = dictionary_fields(fields, task.shape)
             footer, base = read_keyed_base_and_footer(self.storage, task.base_path, fields, task.shape, few)
-        changes = None if task.change_log_path is None else ChangeLog(task, folded.keys)
+        changes = None if task.change_log_path is None else ChangeLog(task, merge.folded.keys)
         if changes is not None:
             base = changes.reading(base)
-        bloom, are_keys_known = _bloom(footer, task, int(np.count_nonzero(folded.is_delete)))
+        bloom, are_keys_known = _bloom(footer, task, int(np.count_nonzero(merge.folded.is_delete)))
         with BaseFileWriter(output, task.shape.schema, codec=_codec(footer, task), bloom=bloom) as writer:
             for table in merge.met(base):
                 writer.write(_as_written(table, task), are_keys_known=are_keys_known)
@@ -101,12 +98,12 @@ class ArrowSliceMerger:
                 num_deletes=merge.deletes,
                 num_updates=merge.updates,
                 num_inserts=merge.inserts,
-                log_records=folded.record_count,
-                log_blocks=folded.block_count,
+                log_records=merge.folded.record_count,
+                log_blocks=merge.folded.block_count,
                 carried_size=len(carried) or None,
                 carried_tombstones=len(tombstones.keys),
                 uncompacted_from_ms=early.uncompacted_from_ms,
-                merged_keys=len(folded.keys),
+                merged_keys=len(merge.folded.keys),
                 change_log_size=len(logged) or None,
             )
             size = writer.close(footer_of(result))

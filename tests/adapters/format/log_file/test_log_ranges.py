@@ -111,6 +111,17 @@ def test_a_record_longer_than_a_segment_is_read_alone(
     assert found == [{"s": record["s"]} for record in records]
 
 
+@pytest.mark.parametrize("most", [1, 300, 800, 1 << 20])
+def test_a_segment_is_decoded_in_pieces(storage: CountingStorage, monkeypatch: pytest.MonkeyPatch, most: int) -> None:
+    monkeypatch.setattr(avro_decode, "DECODED_BYTES", most)
+    records = [*_records(30, "short"), *_records(2, "y" * 400), *_records(7, "last")]
+    storage.put(LOG, avro_block(T1, written_schema(FIELDS), records))
+    parts = [part for part in _read(storage, ["s"]) if isinstance(part, DataBlock)]
+    assert [row for part in parts for row in part.records.to_pylist()] == [{"s": record["s"]} for record in records]
+    assert (len(parts) == len(records)) == (most == 1)
+    assert (len(parts) == 1) == (most == 1 << 20)
+
+
 @pytest.mark.parametrize("cut", [1, 5, SEGMENT])
 def test_a_content_shorter_than_its_records_is_reported(
     storage: CountingStorage, monkeypatch: pytest.MonkeyPatch, cut: int
