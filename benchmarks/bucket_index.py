@@ -5,8 +5,8 @@
 Stock Hudi makes a small table of version 9, without a metadata table, and the table is copied twice. In each round, each
 contestant inserts that many new rows into its own table, and then upserts a fifth as many, of which four in five are changed
 and one is new. The first round is cold, the others are warm. Stock Hudi and `eventide on Spark` get a DataFrame of the same
-Parquet files, `eventide` the same rows as an Arrow table, which is read before the clock starts. Afterwards, stock Hudi reads
-the same rows from all three tables.
+Parquet files, `eventide` the same rows as an Arrow table, which is read before the clock starts. Afterwards, stock Hudi
+reads the same rows from all three tables.
 
 Wall time and CPU of the whole process tree are printed as JSON.
 """
