@@ -9,6 +9,7 @@ from eventide_adapters.storage import remote_streams
 from eventide_adapters.storage.objects import Upload
 from eventide_adapters.storage.remote_streams import SpooledOutput, StreamedOutput, in_pieces, open_ranges
 from eventide_core.errors import StorageError
+from eventide_core.table.properties import properties_bytes
 
 DATA = bytes(range(256)) * 4096
 
@@ -94,6 +95,12 @@ def test_a_large_range_is_asked_for_in_pieces_that_are_exactly_it(offset: int, l
     assert max(size for _, size in asked) <= 1000
     assert [start for start, _ in asked] == [offset, *(start + size for start, size in asked)][:-1]
     assert sum(size for _, size in asked) == length
+
+
+def test_the_settings_of_a_table_are_one_request() -> None:
+    file = Pieces()
+    properties_bytes(lambda _path, offset, length: in_pieces(file.read, offset, length), "hoodie.properties")
+    assert len(file.asked) == 1
 
 
 @pytest.mark.usefixtures("small_pieces")
