@@ -149,7 +149,10 @@ class CompactionRunner:
                     raise
                 continue
             if isinstance(ended, CompactionResult):
-                return ended
+                committed = self.files.timeline(config).find_compaction(instant)
+                if committed is not None and committed.is_completed:
+                    return ended
+                break  # rolled back since, or archived
             if ended is None:
                 break
             instant = self._plan_again(ended)
@@ -345,7 +348,7 @@ class CompactionRunner:
             update.check_after_commit(lease)
             update.compact(lease, completion.time, self.options)
         remove_markers(self.files, plan)
-        # The state inside the lock is that of the commit, so the result needs no further look at the table.
+        # The state inside the lock is that of the commit, so the result needs no other load of the table.
         return (
             CompactionResult(
                 plan.instant, fresh, _metrics(tuple(metadata.stats)), dropped_indexes=update.dropped_indexes
