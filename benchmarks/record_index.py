@@ -17,7 +17,6 @@ import argparse
 import json
 import os
 import shutil
-import subprocess
 import sys
 import time
 from dataclasses import dataclass, field
@@ -25,6 +24,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
+from benchmarks.beside_hudi import run_beside_hudi
 from eventide_adapters.lock.file_system_based import FileSystemBasedLock
 from eventide_adapters.storage.local import LocalStorage
 from eventide_core.config.option import Options
@@ -186,32 +186,8 @@ def main() -> None:
     if said.jar is not None:
         print(json.dumps(measured(said.jar, str(place), said.rows, said.stride, said.rounds, said.memory)))
         return
-    from support.judge.hudi_judge import judge_environment, judge_python
-    from support.judge.jars import BUNDLES
-    from support.maven import maven_jar
-
-    place.mkdir(parents=True, exist_ok=True)
-    inside = [
-        "-m",
-        "benchmarks.record_index",
-        "--rows",
-        str(said.rows),
-        "--stride",
-        str(said.stride),
-        "--rounds",
-        str(said.rounds),
-        "--memory",
-        said.memory,
-        "--place",
-        str(place),
-    ]
-    environment = judge_environment()
-    inside += ["--jar", str(maven_jar(BUNDLES["1.1.1"], python=judge_python(), environment=environment))]
-    root = Path(__file__).parents[1]
-    sources = [str(root), *(str(root / part) for part in ("core", "adapters", "spark_app"))]
-    environment |= {"PYTHONPATH": os.pathsep.join(sources)}
-    done = subprocess.run([str(judge_python()), *inside], env=environment, cwd=root, check=False)
-    sys.exit(done.returncode)
+    arguments = ["--rows", said.rows, "--stride", said.stride, "--rounds", said.rounds, "--memory", said.memory]
+    sys.exit(run_beside_hudi("benchmarks.record_index", place, [*map(str, arguments)]))
 
 
 if __name__ == "__main__":

@@ -41,6 +41,7 @@ OF_EXTRAS = {
     "eventide_adapters.metrics.prometheus_push": "prometheus_client",
     "eventide_adapters.metrics.prometheus_samples": "prometheus_client",
     "eventide_adapters.storage.s3_objects": "s3fs",
+    "eventide_adapters.storage.s3_upload": "botocore",  # which s3fs brings
 }
 T_MS = 1_700_002_200_000
 IMPORT_ALL = """

@@ -12,6 +12,7 @@ from eventide_adapters.storage.webhdfs import RemoteError
 from eventide_core.config import Options
 from eventide_core.errors import StorageError, UnsafePathError
 from eventide_core.ports import Capability, Storage
+from support.metered import Cost, requests_counted
 from support.servers.faulty_proxy import Fault, FaultyProxy, faulty_proxy
 from support.servers.hdfs_server import HdfsServer
 from support.servers.server_process import free_ports
@@ -28,6 +29,26 @@ def path_of(storage: Storage, server: HdfsServer) -> str:
 def temporary_files(storage: Storage, server: HdfsServer) -> list[str]:
     found = server.client().call("GET", "LISTSTATUS", f"{path_of(storage, server)}/{TEMPORARY}")
     return [entry["pathSuffix"] for entry in found["FileStatuses"]["FileStatus"]]
+
+
+def test_a_large_range_comes_in_pieces_and_is_the_same(
+    hdfs_with_symlinks: HdfsServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("eventide_adapters.storage.remote_streams._PIECE_BYTES", 64 << 10)
+    storage = storage_on(hdfs_with_symlinks)
+    data = bytes(range(251)) * 4096
+    storage.put("file", data)
+    assert storage.link_if_absent("file", "link", is_symbolic=True)
+    cost = Cost()
+    with requests_counted(cost):
+        assert storage.read_range("link", 100, len(data)) == data[100:]
+    assert cost.requests > 2 * (len(data) // (64 << 10))
+    with storage.open_input("file") as stream:
+        stream.seek(70_001)
+        assert stream.read(600_000) == data[70_001:670_001]
+        storage.delete("file")
+        with pytest.raises(StorageError, match="file"):
+            stream.read(300_000)
 
 
 def test_a_links_target_is_absolute_and_names_no_name_node(hdfs_with_symlinks: HdfsServer) -> None:

@@ -105,7 +105,7 @@ class FileSystemBasedLock:
         self._storage.delete(probe)
 
     def check(self, content: bytes) -> None:
-        found = self._look()
+        found = self._look_as_holder()
         if found is None or found.content != content:
             now = "is gone" if found is None else f"is now held by {_owner_in(found.content)}"
             raise LockLostError(f"the table lock {self._place} was lost: it {now}; nothing was written after that")
@@ -117,7 +117,7 @@ class FileSystemBasedLock:
 
     def release(self, content: bytes) -> None:
         """Releases the lock, unless another owner has it now."""
-        found = self._look()
+        found = self._look_as_holder()
         if found is not None and found.content == content:
             if self._expire_ms:
                 self._remove(found)
@@ -130,6 +130,15 @@ class FileSystemBasedLock:
             return None
         try:
             return _Found(self._storage.read(self._path), info.modified_ms)
+        except MissingFileError:
+            return None
+
+    def _look_as_holder(self) -> _Found | None:
+        """The lock, without its age if locks don't expire: one request less for each check."""
+        if self._expire_ms:
+            return self._look()
+        try:
+            return _Found(self._storage.read(self._path), 0)
         except MissingFileError:
             return None
 

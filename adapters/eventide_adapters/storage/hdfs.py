@@ -18,7 +18,7 @@ from eventide_adapters.storage.hdfs_bytes import hdfs_bytes
 from eventide_adapters.storage.hdfs_config import HdfsConfig
 from eventide_adapters.storage.hdfs_publishing import TEMPORARY, HdfsPublisher
 from eventide_adapters.storage.paths import check_whole, checked_directory, checked_path
-from eventide_adapters.storage.remote_streams import SpooledOutput, open_ranges
+from eventide_adapters.storage.remote_streams import SpooledOutput, in_pieces, open_ranges
 from eventide_adapters.storage.secret_texts import harmless, without_secrets
 from eventide_adapters.storage.webhdfs import RemoteError, WebHdfs
 from eventide_core.errors import EventideError, MissingFileError, StorageError, UnsafePathError
@@ -99,7 +99,7 @@ class HdfsStorage:
         if length == 0:
             self._require(path)
             return b""
-        return self._read(path, offset, length)
+        return in_pieces(lambda start, size: self._read(path, start, size), offset, length)
 
     def open_input(self, path: str) -> BinaryIO:
         at, size = self._require(path)
@@ -108,7 +108,7 @@ class HdfsStorage:
             with self._answering("read", path):
                 return self._bytes.read(at, offset, length)
 
-        return open_ranges(size, read_range)
+        return open_ranges(size, lambda offset, length: in_pieces(read_range, offset, length))
 
     def open_output(self, path: str) -> OutputFile:
         self._at(path)

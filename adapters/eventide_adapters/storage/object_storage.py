@@ -1,7 +1,8 @@
 """Tables in an object store: S3 and compatible stores, and others that fsspec supports.
 
 A key is a file; a directory exists as long as a key is below it. Nothing is ever renamed. A file appears whole, by one
-request. If two writers create it, the store decides which one succeeds (s3_objects.py, fsspec_objects.py).
+request, even if it was sent in parts before that. If two writers create it, the store decides which one succeeds
+(s3_objects.py, fsspec_objects.py).
 
 A store that ignores the condition of a create lets two writers both succeed, so the first write tests the store: it
 creates a key twice by each kind of request, and the second create must fail. Such a store is refused, unless the option
@@ -17,9 +18,9 @@ import uuid
 from contextlib import suppress
 from typing import BinaryIO
 
-from eventide_adapters.storage.objects import PART_BYTES, UNSAFE_WRITES, Objects, StoredObject, VersionedObjects
+from eventide_adapters.storage.objects import UNSAFE_WRITES, Objects, StoredObject, Upload, VersionedObjects
 from eventide_adapters.storage.paths import check_whole, checked_directory, checked_path
-from eventide_adapters.storage.remote_streams import SpooledOutput, in_pieces, open_ranges
+from eventide_adapters.storage.remote_streams import StreamedOutput, in_pieces, open_ranges
 from eventide_core.errors import MissingFileError, RefusedError, StorageError
 from eventide_core.ports import WHOLE_FILE_BYTES_MAX, Capability, FileInfo, OutputFile
 
@@ -107,12 +108,16 @@ class ObjectStorage:
     def open_output(self, path: str) -> OutputFile:
         key = self._key(path)
 
-        def publish(file: BinaryIO, size: int) -> bool:
-            if size <= PART_BYTES:
-                return self._create(key, file.read())
-            return self._may_create(key) and self._objects.create_large(key, file, is_conditional=not self._is_unsafe)
+        def begin() -> Upload | None:
+            self._require_exclusive_creates()
+            return self._objects.upload(key)
 
-        return SpooledOutput(publish)
+        def publish(content: BinaryIO, upload: Upload | None) -> bool:
+            if upload is None:
+                return self._create(key, content.read())
+            return self._may_create(key) and upload.complete(content, is_conditional=not self._is_unsafe)
+
+        return StreamedOutput(begin, publish)
 
     def put(self, path: str, data: bytes) -> None:
         self._objects.replace(self._key(path), bytes(data))
@@ -154,13 +159,16 @@ class ObjectStorage:
 
     def _may_create(self, key: str) -> bool:
         """Whether to send a create request for the key. Raises RefusedError if no create is exclusive."""
+        self._require_exclusive_creates()
+        return not self._is_unsafe or self._objects.head(key) is None
+
+    def _require_exclusive_creates(self) -> None:
         if Capability.PUT_IF_ABSENT not in self.capabilities:
             raise RefusedError(
                 f"{self._objects.where} ignores the condition of a create, so two writers of {self.root} could "
                 f"both succeed: use a store that supports it, or set {UNSAFE_WRITES}=true if nobody else ever "
                 "writes to the table"
             )
-        return not self._is_unsafe or self._objects.head(key) is None
 
     def _keeps_conditions(self) -> bool:
         """Whether a second create of a key fails, both by PutObject and by CompleteMultipartUpload."""

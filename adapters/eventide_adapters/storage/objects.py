@@ -19,9 +19,9 @@ FSSPEC = Option(
     otherwise="credentials from the environment",
 )
 
-# Larger objects are sent in parts if the store supports it. S3 allows 10,000 parts of at least 5 MiB (the last may be
-# smaller).
-PART_BYTES: Final = 64 << 20
+# A larger object is sent in parts of this size if the store supports it. S3 allows 10,000 parts of at least 5 MiB (the last
+# may be smaller).
+PART_BYTES: Final = 8 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +33,25 @@ class StoredObject:
     modified_ms: int
     etag: str = ""
     mark: str | None = None
+
+
+class Upload(Protocol):
+    """An object that is sent in parts. Nobody sees it until `complete`."""
+
+    def send(self, part: bytes) -> None:
+        """Begins to send the next part. Waits if many are being sent. Raises StorageError if an earlier one failed."""
+        ...
+
+    def complete(self, content: BinaryIO, *, is_conditional: bool = True) -> bool:
+        """Creates the object from all parts. Returns False if the key is taken, unless it is unconditional.
+
+        `content` is the whole content again, because a store may require the upload to be repeated.
+        """
+        ...
+
+    def abort(self) -> None:
+        """Removes what was sent. Does nothing after `complete`."""
+        ...
 
 
 class Objects(Protocol):
@@ -80,8 +99,8 @@ class Objects(Protocol):
         """Creates a whole object. Returns False if the key is taken, which an unconditional create does not check."""
         ...
 
-    def create_large(self, key: str, stream: BinaryIO, *, is_conditional: bool = True) -> bool:
-        """The same for objects that may be too large for one request."""
+    def upload(self, key: str) -> "Upload | None":
+        """Begins an object that is sent in parts while it is made; None if the store needs it whole."""
         ...
 
     def copy(self, source: StoredObject, key: str, *, is_conditional: bool = True) -> bool:

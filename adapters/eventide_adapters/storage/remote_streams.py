@@ -1,4 +1,4 @@
-"""Files of a remote storage that are being read or written: reads are ranges, writes are whole files."""
+"""Files of a remote storage that are being read or written: reads are ranges, writes are whole files or parts of them."""
 
 import io
 import itertools
@@ -7,6 +7,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, BinaryIO
 
+from eventide_adapters.storage.objects import PART_BYTES, Upload
 from eventide_core.table.read_ahead import ReadRange
 
 # A request costs a round trip, whatever its size, and most reads of a log file or a Parquet footer are smaller than
@@ -123,4 +124,60 @@ class SpooledOutput:
             return self._publish(file, size)  # type: ignore[arg-type]  # it reads and seeks as a BinaryIO does
 
     def abort(self) -> None:
+        self._file.close()
+
+
+class StreamedOutput:
+    """ports.OutputFile. Sends a file of more than one part in parts while it is written.
+
+    `begin` starts the upload; it returns None if the storage needs the whole file. `publish` gets the whole content, and the
+    upload to complete, if there is one. The content also waits on the local disk, because a store may require that an upload
+    is repeated. Memory holds one part, and those that are being sent.
+    """
+
+    def __init__(self, begin: Callable[[], Upload | None], publish: Callable[[BinaryIO, Upload | None], bool]) -> None:
+        self._begin, self._publish = begin, publish
+        self._file = tempfile.SpooledTemporaryFile(max_size=PART_BYTES)  # noqa: SIM115  # closed by commit or abort
+        self._part = bytearray()
+        self._upload: Upload | None = None
+        self._is_whole = False
+
+    def write(self, data: bytes | memoryview, /) -> int:
+        assert not self._file.closed, "the output is closed"
+        count = self._file.write(data)
+        if not self._is_whole:
+            self._part += data
+            try:
+                self._send_full_parts()
+            except BaseException:
+                self.abort()
+                raise
+        return count
+
+    def _send_full_parts(self) -> None:
+        """Keeps the last part, so that none is empty, and a small file needs no upload."""
+        while len(self._part) > PART_BYTES:
+            self._upload = self._upload or self._begin()
+            if self._upload is None:
+                self._is_whole = True
+                self._part.clear()
+                return
+            part = bytes(memoryview(self._part)[:PART_BYTES])
+            del self._part[:PART_BYTES]
+            self._upload.send(part)
+
+    def commit(self) -> bool:
+        assert not self._file.closed, "the output is closed"
+        try:
+            if self._upload is not None:
+                self._upload.send(bytes(self._part))
+            self._file.seek(0)
+            return self._publish(self._file, self._upload)  # type: ignore[arg-type]  # it reads and seeks as a BinaryIO does
+        finally:
+            self.abort()
+
+    def abort(self) -> None:
+        if self._upload is not None:
+            self._upload.abort()
+        self._part.clear()
         self._file.close()

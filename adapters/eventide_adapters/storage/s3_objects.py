@@ -10,10 +10,8 @@ mark, this create succeeded; with another mark, the race is lost; without an obj
 import os
 import time
 import uuid
-from collections import deque
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, BinaryIO, Final, cast
@@ -23,14 +21,12 @@ from botocore.exceptions import BotoCoreError, ClientError
 from fsspec.asyn import sync
 from s3fs.core import S3_RETRYABLE_ERRORS
 
-from eventide_adapters.storage.objects import StoredObject
+from eventide_adapters.storage.objects import PART_BYTES, StoredObject
 from eventide_adapters.storage.s3_config import S3Config
+from eventide_adapters.storage.s3_upload import MultipartUpload, aborted_on_failure, send_all
 from eventide_adapters.storage.secret_texts import harmless, without_secrets
 from eventide_core.errors import EventideError, StorageError
 
-# Four of them take no more memory than one of `PART_BYTES`. S3 allows 10,000 parts.
-UPLOAD_PART_BYTES: Final = 16 << 20
-_PARTS_AT_ONCE: Final = 4
 # The range that one request of a copy reads from its source. S3 allows 5 GiB.
 COPY_PART_BYTES: Final = 1 << 30
 
@@ -131,31 +127,8 @@ class S3Objects:
         condition = {"IfNoneMatch": "*"} if is_conditional else {}
         return self._create(key, lambda mark: self._call("put_object", Key=key, Body=data, Metadata=mark, **condition))
 
-    def create_large(self, key: str, stream: BinaryIO, *, is_conditional: bool = True) -> bool:
-        """Creates an object in parts. Returns False if the key is taken."""
-
-        def send(mark: dict[str, str]) -> None:
-            stream.seek(0)
-            with self._parts(key, mark, is_conditional) as (upload, etags):
-                etags += self._upload(iter(lambda: stream.read(UPLOAD_PART_BYTES), b""), upload)
-
-        return self._create(key, send)
-
-    def _upload(self, parts: Iterator[bytes], upload: dict[str, str]) -> list[str]:
-        """Uploads parts, several at once, and returns their ETags in order. No request outlasts this call."""
-
-        def send(number: int, part: bytes) -> str:
-            return cast(str, self._call("upload_part", Body=part, PartNumber=number, **upload)["ETag"])
-
-        etags: list[str] = []
-        waiting: deque[Future[str]] = deque()
-        with ThreadPoolExecutor(_PARTS_AT_ONCE) as threads:
-            for number, part in enumerate(parts, start=1):
-                waiting.append(threads.submit(send, number, part))
-                if len(waiting) == _PARTS_AT_ONCE:
-                    etags.append(waiting.popleft().result())
-            etags += [found.result() for found in waiting]
-        return etags
+    def upload(self, key: str) -> "S3Upload":
+        return S3Upload(self, key)
 
     def copy(self, source: StoredObject, key: str, *, is_conditional: bool = True) -> bool:
         """Copies a source that is not empty inside the store. Returns False if the key is taken.
@@ -169,23 +142,24 @@ class S3Objects:
             return True
 
         def send(mark: dict[str, str]) -> None:
-            with self._parts(key, mark, True) as (upload, etags):
-                for start in range(0, source.size, COPY_PART_BYTES):
+            with aborted_on_failure(MultipartUpload(self._call, key, mark)) as upload:
+                for number, start in enumerate(range(0, source.size, COPY_PART_BYTES), start=1):
                     end = min(start + COPY_PART_BYTES, source.size) - 1
                     part = self._call(
                         "upload_part_copy",
                         CopySource={"Bucket": self.bucket, "Key": source.key},
                         CopySourceIfMatch=source.etag,
                         CopySourceRange=f"bytes={start}-{end}",
-                        PartNumber=len(etags) + 1,
-                        **upload,
+                        PartNumber=number,
+                        **upload.place,
                     )
-                    etags.append(part["CopyPartResult"]["ETag"])
+                    upload.add(part["CopyPartResult"]["ETag"])
+                upload.complete(is_conditional=True)
 
         return self._create(key, send)
 
-    def _create(self, key: str, send: Callable[[dict[str, str]], object]) -> bool:
-        mark = uuid.uuid4().hex
+    def _create(self, key: str, send: Callable[[dict[str, str]], object], mark: str | None = None) -> bool:
+        mark = mark or uuid.uuid4().hex
         with self._answering("write", key):
             for attempt in range(_CONFLICT_TRIES):
                 try:
@@ -204,25 +178,6 @@ class S3Objects:
                 else:
                     return True
         raise StorageError(f"{key!r} in the bucket {self.bucket} was used by other writers each time; try again")
-
-    @contextmanager
-    def _parts(
-        self, key: str, mark: dict[str, str], is_conditional: bool
-    ) -> Iterator[tuple[dict[str, str], list[str]]]:
-        """A multipart upload, completed at the end of the block, or aborted if something failed."""
-        upload = {"Key": key, "UploadId": self._call("create_multipart_upload", Key=key, Metadata=mark)["UploadId"]}
-        etags: list[str] = []
-        try:
-            yield upload, etags
-            parts = [{"PartNumber": number, "ETag": etag} for number, etag in enumerate(etags, start=1)]
-            condition = {"IfNoneMatch": "*"} if is_conditional else {}
-            self._call("complete_multipart_upload", MultipartUpload={"Parts": parts}, **upload, **condition)
-        except BaseException:
-            # It is already gone if only the response to its completion was lost. The store's own expiry removes other
-            # remains.
-            with suppress(OSError, BotoCoreError):
-                self._call("abort_multipart_upload", **upload)
-            raise
 
     def _get(self, key: str, **part: str) -> tuple[bytes, str] | None:
         """The current content, and its ETag."""
@@ -261,6 +216,39 @@ class S3Objects:
             raise StorageError(f"cannot {verb} {key!r} in the bucket {self.bucket} at {where}: {shown}") from harmless(
                 failure, self.config.secrets
             )
+
+
+class S3Upload:
+    """objects.Upload by a multipart upload."""
+
+    def __init__(self, objects: S3Objects, key: str) -> None:
+        self._objects, self._key, self._mark = objects, key, uuid.uuid4().hex
+        with objects._answering("write", key):
+            self._parts: MultipartUpload | None = self._begin()
+
+    def send(self, part: bytes) -> None:
+        assert self._parts is not None, "the upload has ended"
+        with self._objects._answering("write", self._key):
+            self._parts.send(part)
+
+    def complete(self, content: BinaryIO, *, is_conditional: bool = True) -> bool:
+        def send(_: dict[str, str]) -> None:
+            parts, self._parts = self._parts, None
+            is_repeat = parts is None
+            with aborted_on_failure(parts or self._begin()) as upload:
+                if is_repeat:
+                    send_all(upload, content, PART_BYTES)
+                upload.complete(is_conditional=is_conditional)
+
+        return self._objects._create(self._key, send, self._mark)
+
+    def abort(self) -> None:
+        parts, self._parts = self._parts, None
+        if parts is not None:
+            parts.abort()
+
+    def _begin(self) -> MultipartUpload:
+        return MultipartUpload(self._objects._call, self._key, {_MARK: self._mark})
 
 
 def _object(key: str, size: int, found: dict[str, Any], mark: str | None = None) -> StoredObject:

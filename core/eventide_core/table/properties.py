@@ -14,8 +14,10 @@ from eventide_core.errors import MissingFileError, NotAHudiTableError, ResourceL
 
 PROPERTIES_PATH = ".hoodie/hoodie.properties"
 BACKUP_PATH = f"{PROPERTIES_PATH}.backup"
-PROPERTIES_BYTES_MAX: Final = 16 * 1024 * 1024
-"""A schema of ten thousand columns takes less than one."""
+PROPERTIES_BYTES_MAX: Final = 8 * 1024 * 1024 - 1
+"""A schema of ten thousand columns takes less than a megabyte. With one byte more, it is the largest range that remote
+storages read by one request.
+"""
 
 ReadRange = Callable[[str, int, int], bytes]
 """As Storage.read_range: path, offset, length. Raises MissingFileError."""

@@ -19,9 +19,10 @@ from eventide_adapters.storage.faulty import Fault, FaultPlan, FaultyStorage, Si
 from eventide_adapters.storage.local import LocalStorage
 from eventide_adapters.storage.memory import MemoryStorage
 from eventide_core.config import LOCK_EXPIRE_MINUTES, LOCK_PATH, LOCK_WAIT_MS, Options
-from eventide_core.errors import ConfigError, LockError, StorageError
+from eventide_core.errors import ConfigError, LockError, LockLostError, StorageError
 from eventide_core.ports import Storage
 from support.clocks import ManualClock
+from support.metered import Cost, MeteredStorage
 
 LOCK = ".hoodie/lock"
 MINUTE_MS = 60_000
@@ -68,6 +69,19 @@ class TestHolding:
             pytest.raises(LockError, match=r"memory://locked/\.hoodie/lock.*'first .*since 2026-11-18T"),
         ):
             _lock(storage, clock, "second").acquire()
+
+    @pytest.mark.parametrize(("options", "asked"), [({}, {"read": 1}), (EXPIRING, {"stat": 1, "read": 1})])
+    def test_a_check_asks_for_the_age_only_of_a_lock_that_expires(
+        self, storage: MemoryStorage, clock: ManualClock, options: dict[str, str], asked: dict[str, int]
+    ) -> None:
+        cost = Cost()
+        with _lock(MeteredStorage(storage, cost), clock, **options).acquire() as lease:
+            cost.calls.clear()
+            lease.check()
+            assert cost.calls == asked
+            storage.delete(LOCK)
+            with pytest.raises(LockLostError, match="is gone"):
+                lease.check()
 
     def test_the_same_owner_is_no_exception(self, storage: MemoryStorage, clock: ManualClock) -> None:
         lock = _lock(storage, clock)

@@ -6,8 +6,10 @@ from typing import BinaryIO
 import pytest
 
 from eventide_adapters.storage import remote_streams
-from eventide_adapters.storage.remote_streams import SpooledOutput, in_pieces, open_ranges
+from eventide_adapters.storage.objects import Upload
+from eventide_adapters.storage.remote_streams import SpooledOutput, StreamedOutput, in_pieces, open_ranges
 from eventide_core.errors import StorageError
+from eventide_core.table.properties import properties_bytes
 
 DATA = bytes(range(256)) * 4096
 
@@ -95,6 +97,12 @@ def test_a_large_range_is_asked_for_in_pieces_that_are_exactly_it(offset: int, l
     assert sum(size for _, size in asked) == length
 
 
+def test_the_settings_of_a_table_are_one_request() -> None:
+    file = Pieces()
+    properties_bytes(lambda _path, offset, length: in_pieces(file.read, offset, length), "hoodie.properties")
+    assert len(file.asked) == 1
+
+
 @pytest.mark.usefixtures("small_pieces")
 def test_several_pieces_are_under_way_at_a_time() -> None:
     together = threading.Barrier(4, timeout=60)
@@ -143,4 +151,74 @@ def test_what_is_published_is_all_that_was_written(size: int) -> None:
         output.write(bytes(size // 5))
     assert output.commit()
     assert published == [(size, size)]
+    output.abort()
+
+
+class Sent:
+    """objects.Upload that keeps what it gets, and fails at one part."""
+
+    def __init__(self, failing: int | None = None) -> None:
+        self.parts: list[bytes] = []
+        self.aborted = 0
+        self._failing = failing
+
+    def send(self, part: bytes) -> None:
+        if len(self.parts) == self._failing:
+            raise StorageError("no answer")
+        self.parts.append(part)
+
+    def complete(self, content: BinaryIO, *, is_conditional: bool = True) -> bool:
+        assert content.read() == b"".join(self.parts)
+        return is_conditional
+
+    def abort(self) -> None:
+        self.aborted += 1
+
+
+def published(content: BinaryIO, upload: Upload | None) -> bool:
+    return content.read() == DATA[:2500] if upload is None else upload.complete(content)
+
+
+@pytest.mark.parametrize("size", [0, 999, 1000, 1001, 2000, 2500])
+def test_parts_are_full_but_the_last_and_a_file_of_one_part_needs_no_upload(
+    size: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(remote_streams, "PART_BYTES", 1000)
+    upload, whole = Sent(), list[bytes]()
+
+    def publish(content: BinaryIO, given: Upload | None) -> bool:
+        if given is None:
+            whole.append(content.read())
+            return True
+        return given.complete(content)
+
+    output = StreamedOutput(lambda: upload, publish)
+    for start in range(0, size, 700):
+        output.write(memoryview(DATA)[start : min(start + 700, size)])
+    if size > 1000:
+        assert upload.parts == [DATA[start : start + 1000] for start in range(0, (size - 1) // 1000 * 1000, 1000)]
+    assert output.commit()
+    if size <= 1000:
+        assert (whole, upload.parts) == ([DATA[:size]], [])
+    else:
+        assert [len(part) for part in upload.parts[:-1]] == [1000] * (len(upload.parts) - 1)
+        assert b"".join(upload.parts) == DATA[:size]
+
+
+def test_a_store_without_parts_gets_the_whole_file(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(remote_streams, "PART_BYTES", 1000)
+    output = StreamedOutput(lambda: None, published)
+    for start in range(0, 2500, 500):
+        output.write(DATA[start : start + 500])
+    assert output.commit()
+
+
+def test_a_part_that_fails_ends_the_write_and_the_upload(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(remote_streams, "PART_BYTES", 1000)
+    upload = Sent(failing=1)
+    output = StreamedOutput(lambda: upload, published)
+    output.write(DATA[:1500])
+    with pytest.raises(StorageError, match="no answer"):
+        output.write(DATA[1500:4000])
+    assert upload.aborted == 1
     output.abort()

@@ -54,8 +54,8 @@ def test_a_user_who_declares_exclusive_use_may_write_to_such_a_store(rclone: S3S
 
 
 def test_a_file_above_one_part_is_created_in_parts_and_once(moto: S3Server, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("eventide_adapters.storage.s3_objects.UPLOAD_PART_BYTES", 5 << 20)
-    monkeypatch.setattr("eventide_adapters.storage.object_storage.PART_BYTES", 5 << 20)
+    monkeypatch.setattr("eventide_adapters.storage.s3_objects.PART_BYTES", 5 << 20)
+    monkeypatch.setattr("eventide_adapters.storage.remote_streams.PART_BYTES", 5 << 20)
     monkeypatch.setattr("eventide_adapters.storage.s3_objects.COPY_PART_BYTES", 5 << 20)
     storage = storage_on(moto)
     data = bytes(range(256)) * (44 << 10)

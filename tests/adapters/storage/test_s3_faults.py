@@ -2,10 +2,13 @@
 
 import uuid
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
+from botocore.exceptions import ClientError
 
 from eventide_adapters.storage.open import open_storage
+from eventide_adapters.storage.s3_objects import S3Objects
 from eventide_core.config import Options
 from eventide_core.errors import StorageError
 from eventide_core.ports import Capability, Storage
@@ -106,8 +109,8 @@ def test_a_store_that_stays_away_is_an_error_and_leaves_no_file(
 @pytest.fixture
 def large(monkeypatch: pytest.MonkeyPatch) -> bytes:
     """The content of a file of six parts, more than are uploaded at once."""
-    monkeypatch.setattr("eventide_adapters.storage.s3_objects.UPLOAD_PART_BYTES", 5 << 20)
-    monkeypatch.setattr("eventide_adapters.storage.object_storage.PART_BYTES", 5 << 20)
+    monkeypatch.setattr("eventide_adapters.storage.s3_objects.PART_BYTES", 5 << 20)
+    monkeypatch.setattr("eventide_adapters.storage.remote_streams.PART_BYTES", 5 << 20)
     return b"".join(number.to_bytes(8) for number in range((26 << 20) // 8))
 
 
@@ -115,6 +118,11 @@ def _write(storage: Storage, data: bytes) -> bool:
     output = storage.open_output("new")
     output.write(data)
     return output.commit()
+
+
+def _unfinished(server: S3Server, storage: Storage) -> list[str]:
+    uploads = server.client().list_multipart_uploads(Bucket=BUCKET).get("Uploads", [])
+    return [found["Key"] for found in uploads if storage.root.endswith(found["Key"].removesuffix("/new"))]
 
 
 @pytest.mark.parametrize("fault", [None, Fault.REPLY_LOST, Fault.UNAVAILABLE])
@@ -137,8 +145,80 @@ def test_a_part_that_stays_away_is_an_error_and_leaves_no_file(
     with pytest.raises(StorageError, match="new"):
         _write(patient, large)
     assert patient.stat("new") is None
-    uploads = moto.client().list_multipart_uploads(Bucket=BUCKET).get("Uploads", [])
-    assert not [found["Key"] for found in uploads if patient.root.endswith(found["Key"].removesuffix("/new"))]
+    assert _unfinished(moto, patient) == []
+
+
+@pytest.mark.parametrize("fault", [Fault.REPLY_LOST, Fault.UNAVAILABLE, Fault.FAILED_AFTER])
+@pytest.mark.parametrize(("method", "path"), [("POST", "uploads"), ("PUT", "partNumber=6"), ("POST", "uploadId")])
+def test_who_uploads_a_large_file_knows_it_whatever_happens_to_one_request(
+    patient: Storage, proxy: FaultyProxy, large: bytes, method: str, path: str, fault: Fault
+) -> None:
+    proxy.strike_once(fault, method, path)
+    assert _write(patient, large)
+    assert proxy.struck == {fault: 1}
+    assert patient.read("new") == large
+    assert not _write(patient, large)
+
+
+def test_a_lost_answer_does_not_make_anothers_large_file_ours(
+    patient: Storage, proxy: FaultyProxy, large: bytes
+) -> None:
+    output = patient.open_output("new")
+    output.write(large)
+    assert patient.put_if_absent("new", large)  # the same content: only the mark tells whose it is
+    proxy.strike_once(Fault.REPLY_LOST, "POST", "uploadId")
+    assert not output.commit()
+    assert proxy.struck == {Fault.REPLY_LOST: 1}
+    assert patient.read("new") == large
+
+
+def test_a_completion_that_stays_away_is_an_error_and_leaves_no_file(
+    moto: S3Server, patient: Storage, proxy: FaultyProxy, large: bytes
+) -> None:
+    proxy.choose = lambda method, path, _: Fault.UNAVAILABLE if (method, "uploadId" in path) == ("POST", True) else None
+    with pytest.raises(StorageError, match="new"):
+        _write(patient, large)
+    assert _unfinished(moto, patient) == []
+    assert patient.stat("new") is None
+    proxy.choose = lambda _method, _path, _number: None
+    assert _write(patient, large)
+
+
+def test_a_writer_that_dies_between_parts_leaves_no_file_and_is_in_nobodys_way(
+    moto: S3Server, patient: Storage, large: bytes
+) -> None:
+    dead, aborted = patient.open_output("new"), patient.open_output("new")
+    for output in (dead, aborted):
+        output.write(large[: 17 << 20])
+    aborted.abort()
+    assert len(_unfinished(moto, patient)) == 1  # the parts were sent before a commit
+    assert patient.stat("new") is None
+    assert [info.path for info in patient.list("")] == ["source"]
+    assert _write(patient, large)
+    assert patient.read("new") == large
+    dead.abort()
+    assert _unfinished(moto, patient) == []
+
+
+def test_an_upload_that_the_store_wants_repeated_is_sent_again(
+    moto: S3Server, patient: Storage, large: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    call, completions = S3Objects._call, 0
+
+    def conflicting_once(objects: S3Objects, operation: str, **arguments: Any) -> dict[str, Any]:
+        nonlocal completions
+        if operation == "complete_multipart_upload":
+            completions += 1
+            if completions == 1:
+                conflict = {"Error": {"Code": "ConditionalRequestConflict", "Message": ""}}
+                raise OSError("conflict") from ClientError(conflict, operation)  # as s3fs raises it
+        return call(objects, operation, **arguments)
+
+    monkeypatch.setattr(S3Objects, "_call", conflicting_once)
+    assert _write(patient, large)
+    assert completions == 2
+    assert patient.read("new") == large
+    assert _unfinished(moto, patient) == []
 
 
 @pytest.mark.parametrize("fault", [*WRITE_FAULTS, Fault.HALF])

@@ -67,7 +67,7 @@ class PendingCompactions:
         has_failed = self.rollback.has_failed_writes(config, self.files.timeline(config))
         undone = self.rollback.undo_failed_writes() if has_failed else ()
         compactions = self.end_compactions(progress)
-        self._wait_for_others()
+        self._wait_for_others(config)
         return Ended(compactions.resumed, (*undone, *compactions.rolled_back))
 
     def end_compactions(self, progress: Progress) -> Ended:
@@ -77,7 +77,8 @@ class PendingCompactions:
             return Ended()
         resumed: list[str] = []
         rolled_back: list[str] = []
-        for pending in self.files.timeline(config).pending_plans:
+        timeline = self.files.timeline(config)
+        for pending in timeline.pending_plans:
             instant = pending.requested_time
             try:
                 if not self._is_to_run(config, pending):
@@ -94,7 +95,9 @@ class PendingCompactions:
                 rolled_back.append(instant)
             except InstantNotFoundError:
                 continue  # another process was faster, and rolled it back
-        for overtaken in self._overtaken(self.files.timeline(config)):
+        if timeline.pending_plans:
+            timeline = self.files.timeline(config)
+        for overtaken in self._overtaken(timeline):
             self._sweep(config, overtaken)
         return Ended(tuple(resumed), tuple(rolled_back))
 
@@ -117,15 +120,14 @@ class PendingCompactions:
             lease.check()
             storage.delete(heartbeat_path(completed.requested_time))
 
-    def _wait_for_others(self) -> None:
+    def _wait_for_others(self, config: TableConfig) -> None:
         """Waits, as long as configured, until no plan is pending. A plan that is still pending then excludes a new one.
 
         Raises BusyError for a compaction that another engine has begun: only the user can take it over.
         """
         limit_ms = self.options.get(keys.PENDING_WRITE_WAIT_MS)
-        if wait_until(lambda: not self.files.timeline(self.files.config()).pending_plans, self.clock, limit_ms) is None:
+        if wait_until(lambda: not self.files.timeline(config).pending_plans, self.clock, limit_ms) is None:
             return
-        config = self.files.config()
         for pending in self.files.timeline(config).pending_plans:
             if isinstance(self._plan(config, pending), ForeignPlan):
                 self.runner.foreign.check_not_begun(config, pending)

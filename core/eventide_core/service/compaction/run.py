@@ -138,7 +138,7 @@ class CompactionRunner:
                     if isinstance(plan, ForeignPlan):
                         self.foreign.run(plan, progress, may_take_over=may_take_over)
                         break
-                    rolled_back = once_metadata_table_is_free(
+                    ended = once_metadata_table_is_free(
                         partial(self._run, plan, found, progress),
                         self.clock,
                         self.options.get(keys.PENDING_WRITE_WAIT_MS),
@@ -148,9 +148,14 @@ class CompactionRunner:
                 if attempt == PLANS_AT_MOST:
                     raise
                 continue
-            if rolled_back is None:
+            if isinstance(ended, CompactionResult):
+                committed = self.files.timeline(config).find_compaction(instant)
+                if committed is not None and committed.is_completed:
+                    return ended
+                break  # rolled back since, or archived
+            if ended is None:
                 break
-            instant = self._plan_again(rolled_back)
+            instant = self._plan_again(ended)
         return self._completed(instant)
 
     def reached(self) -> CompactionResult:
@@ -180,8 +185,8 @@ class CompactionRunner:
             )
         return found
 
-    def _run(self, plan: CompactionPlan, found: Instant, progress: Progress) -> "_RolledBack | None":
-        """Steps 2 to 8. None if the compaction has completed, even if another process was faster."""
+    def _run(self, plan: CompactionPlan, found: Instant, progress: Progress) -> "CompactionResult | _RolledBack | None":
+        """Steps 2 to 8. None if the compaction has completed, but only the timeline states how."""
         started = self._start(plan, found)
         if not isinstance(started, tuple):
             return started
@@ -222,7 +227,7 @@ class CompactionRunner:
             return False
         for path in made_files(plan):
             self.files.storage.delete(path)
-        remove_markers(self.files.storage, plan)
+        remove_markers(self.files, plan)
         remove_orphaned_inflight(self.files, plan.instant)
         return True
 
@@ -312,16 +317,17 @@ class CompactionRunner:
                 "log files above its base file as uncommitted; roll the plan back and plan again"
             )
 
-    def _complete(self, plan: CompactionPlan, results: Sequence[MergeResult]) -> "_RolledBack | None":
-        """Steps 6 to 8. None if the compaction has completed."""
-        storage = self.files.storage
+    def _complete(
+        self, plan: CompactionPlan, results: Sequence[MergeResult]
+    ) -> "CompactionResult | _RolledBack | None":
+        """Steps 6 to 8. None if another process completed the compaction."""
         state = TableState.load(self.files)
         self.freshness.after(state, plan)  # warms the facts before the lock is held
         changes = FileChanges(RowChange.NONE, added_files(plan, results))
         known = self.metadata.known_ahead(state.config, plan.instant, changes)
         with CommitLock(self.files, self.lock, self.clock).held(state.config) as (lease, state):
             if self._pending(state.timeline, plan.instant) is None:
-                remove_markers(storage, plan)  # this process's own markers; another process was faster
+                remove_markers(self.files, plan)  # this process's own markers; another process was faster
                 return None
             self._check_pending(state, plan)
             overtaken = _overtaken(state, plan)
@@ -338,11 +344,18 @@ class CompactionRunner:
             completion = Completion.claim(self.files, self.clock, state, plan.instant)
             settings = state.config.identity_settings
             metadata = commit_metadata(plan, results, fresh, state.internal_schema, state.checksums, settings=settings)
-            completion.put(self.files, state, metadata, update, lease)
+            is_ours = completion.put(self.files, state, metadata, update, lease)
             update.check_after_commit(lease)
             update.compact(lease, completion.time, self.options)
-        remove_markers(storage, plan)
-        return None
+        remove_markers(self.files, plan)
+        # The state inside the lock is that of the commit, so the result needs no other load of the table.
+        return (
+            CompactionResult(
+                plan.instant, fresh, _metrics(tuple(metadata.stats)), dropped_indexes=update.dropped_indexes
+            )
+            if is_ours
+            else None
+        )
 
     def _completed(self, instant: str) -> CompactionResult:
         state = TableState.load(self.files)

@@ -44,7 +44,7 @@ class CompactionRollback:
                 f"the compaction at {instant} is about to complete; complete it with `compact --execute {instant}`"
             )
         deleted = self._delete(made_files(plan), lease)
-        remove_markers(self.files.storage, plan)
+        remove_markers(self.files, plan)
         if not state.timeline.shares_its_time(instant):
             self.metadata.revert(state.config, lease, instant)
             self.files.storage.delete(heartbeat_path(instant))

@@ -30,13 +30,13 @@ def remove_orphaned_inflight(files: TableFiles, instant: str) -> bool:
     return files.storage.stat(requested) is None and files.storage.delete(inflight)
 
 
-def remove_markers(storage: Storage, plan: CompactionPlan) -> None:
+def remove_markers(files: TableFiles, plan: CompactionPlan) -> None:
     """Removes the markers of the plan's base files, and their directories unless another process is at work there.
 
     A process that has not noticed the rollback yet removes its own files.
     """
-    for op in plan.operations:
-        storage.delete(marker_path(plan.instant, op))
+    storage = files.storage
+    files.delete_all([marker_path(plan.instant, op) for op in plan.operations])
     for partition in {op.partition for op in plan.operations}:
         parts = [part for part in partition.split("/") if part]
         while parts:

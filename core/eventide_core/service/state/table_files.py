@@ -269,6 +269,10 @@ class TableFiles:
             return known
         return DataFile(partition, entry.path, entry.size, entry.link_target)
 
+    def delete_all(self, paths: Sequence[str]) -> None:
+        """Deletes files, in any order. Those that are absent are ignored."""
+        self._each(self.storage.delete, paths)
+
     def _each(self, ask: Callable[[str], T], paths: Sequence[str]) -> list[T]:
         return [ask(path) for path in paths] if len(paths) < _WORTH_TASKS else self.engine.map(ask, paths)
 
