@@ -5,16 +5,14 @@ the slice that its write stat names. A compaction changes no row, so it adds no 
 
 This is different under an index that writes inserts as log files (BUCKET, FLINK_STATE). There, Flink by default reads
 changes from compactions (`read.cdc.from.changelog`): from the change log (`.cdc`) that Hudi's compaction writes beside each
-new base file of a slice with a base file, or else as inserts, if it wrote nothing but inserts. Otherwise the query fails. So
-eventide writes these change logs, too (`adapters/eventide_adapters/format/merge/change_log.py`). Hudi on Spark reads none of
-them.
+new base file of a slice with a base file, or else as inserts, if it wrote nothing but inserts. Otherwise the query fails.
+Hudi on Spark reads none of them. eventide writes these change logs, too
+(`adapters/eventide_adapters/format/log_file/change_log.py`).
 
 1. The change log holds what is different between the old and the new base file. So a compaction of the first log files
    leaves the changes of the others to the next one.
 2. An exact cut would merge early records, which stay in a left-over. The next compaction of Hudi would log them again, as
    updates that change nothing. So such a slice is compacted in full.
-3. Rows are compared by commit time and sequence number. A partial update mode, a custom merger, or a table without meta
-   fields is refused: there, a row can change, and these stay the same or are absent.
 """
 
 from collections.abc import Iterable
@@ -23,34 +21,21 @@ from dataclasses import replace
 from eventide_core import config as keys
 from eventide_core.action.slice_selection import Selection
 from eventide_core.config import Options
-from eventide_core.errors import UnsupportedTableError
 from eventide_core.table.bucket import PURE_LOG_INDEXES, bucket_of_file_id, is_flink_file_id
+from eventide_core.table.change_log import SupplementalLogging
 from eventide_core.table.file_slice import FileSlice
 from eventide_core.table.plans import CompactionPlan, FallbackReason
 from eventide_core.table.table_config import TableConfig
 
 
-def writes_change_logs(config: TableConfig, options: Options, slices: Iterable[FileSlice], place: str) -> bool:
-    """Whether compactions of the table write change logs.
-
-    Raises UnsupportedTableError if eventide can't tell there which rows changed.
-    """
+def writes_change_logs(config: TableConfig, options: Options, slices: Iterable[FileSlice]) -> bool:
+    """Whether compactions of the table write change logs. Raises UnsupportedTableError for an unknown kind of these."""
     if not config.captures_changes:
         return False
     said = options.text(keys.INDEX_TYPE) or config.properties.get(keys.INDEX_TYPE)
-    if said is None:
-        is_pure_log = any(map(_is_of_pure_logs, slices))
-        found = "file groups that begin with logs"
-    else:
-        is_pure_log = said.upper() in PURE_LOG_INDEXES
-        found = f"{keys.INDEX_TYPE}={said}"
-    if is_pure_log and (config.partial_update is not None or config.merger is not None or config.virtual_key_fields):
-        kind = "no meta fields" if config.virtual_key_fields else "a partial update mode or a custom merger"
-        raise UnsupportedTableError(
-            f"{place}: hoodie.table.cdc.enabled=true, with {found} and {kind}: compactions of this table must write change "
-            "logs, and eventide can't tell there which rows changed; compact it with Hudi, or set "
-            "hoodie.table.cdc.enabled=false there if nobody reads its changes"
-        )
+    is_pure_log = any(map(_is_of_pure_logs, slices)) if said is None else said.upper() in PURE_LOG_INDEXES
+    if is_pure_log:
+        SupplementalLogging.of(config.properties)
     return is_pure_log
 
 

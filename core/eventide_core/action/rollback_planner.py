@@ -180,7 +180,9 @@ def _check_compaction(write: UndoneWrite, groups: set[FileGroup]) -> None:
         name = log or base
         if name is None or (file.partition, name.file_id) not in groups or file.path in own:
             continue
-        is_in_its_slice = log is not None and not write.slices_by_completion_time and log.instant == time
+        is_in_its_slice = (
+            log is not None and not log.suffix and not write.slices_by_completion_time and log.instant == time
+        )
         if is_in_its_slice or (base is not None and base.instant > time and write.timeline.is_completed(base.instant)):
             raise RefusedError(
                 f"{file.path} was written on top of the compaction at {time} and would be lost with it; restore "

@@ -47,26 +47,9 @@ def one(file_id: str, *, has_base: bool = True) -> FileSlice:
 def test_where_inserts_are_logs_changes_may_be_read_from_compactions(
     options: dict[str, str], found: FileSlice, *, is_logged: bool
 ) -> None:
-    assert not writes_change_logs(config(), Options(options), [found], "/t")
+    assert not writes_change_logs(config(), Options(options), [found])
     captures = config(hoodie__table__cdc__enabled="true")
-    assert writes_change_logs(captures, Options(options), [found], "/t") == is_logged
-
-
-@pytest.mark.parametrize(
-    "more",
-    [
-        {"hoodie.table.partial.update.mode": "IGNORE_DEFAULTS"},
-        {"hoodie.populate.meta.fields": "false"},
-    ],
-)
-def test_a_row_that_changes_without_a_commit_of_its_own_is_refused(more: dict[str, str]) -> None:
-    named = {key.replace(".", "__"): value for key, value in more.items()}
-    captures = config(hoodie__table__cdc__enabled="true", **named)
-    assert not writes_change_logs(captures, Options({INDEX_TYPE: "SIMPLE"}), [one(SPARK)], "/t")
-    with pytest.raises(
-        UnsupportedTableError, match=r"/t: hoodie\.table\.cdc\.enabled=true, with .*compact it with Hudi"
-    ):
-        writes_change_logs(captures, Options({INDEX_TYPE: "BUCKET"}), [one(SPARK)], "/t")
+    assert writes_change_logs(captures, Options(options), [found]) == is_logged
 
 
 @pytest.mark.parametrize("text", ["data_before", "DATA_BEFORE"])
@@ -75,8 +58,10 @@ def test_the_mode_is_read_in_either_case(text: str) -> None:
     assert SupplementalLogging.of({}) is SupplementalLogging.DATA_BEFORE_AFTER
 
 
-def test_an_unknown_mode_is_refused() -> None:
+def test_an_unknown_mode_is_refused_where_it_counts() -> None:
+    captures = config(hoodie__table__cdc__enabled="true", hoodie__table__cdc__supplemental__logging__mode="all")
+    assert not writes_change_logs(captures, Options({}), [one(SPARK)])
     with pytest.raises(
         UnsupportedTableError, match=r"supplemental\.logging\.mode=ALL in hoodie\.properties is not one of"
     ):
-        SupplementalLogging.of({LOGGING_KEY: "all"})
+        writes_change_logs(captures, Options({}), [one(BUCKET)])

@@ -11,7 +11,6 @@ Rows are processed in chunks whose positions fit in the processor's cache.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
@@ -55,42 +54,12 @@ def encode_records(records: pa.Table, fields: Sequence[AvroField]) -> bytes:
         rows = records.slice(begin, _CHUNK_ROWS)
         pieces: list[Piece] = []
         for field in fields:
-            pieces += _pieces(rows.column(field.name).combine_chunks(), field)
-        chunks.append(_laid_out(pieces, len(rows)))
+            pieces += pieces_of(rows.column(field.name).combine_chunks(), field)
+        chunks.append(laid_out(pieces, len(rows)))
     return np.concatenate(chunks).tobytes() if chunks else b""
 
 
-@dataclass(frozen=True, slots=True)
-class Part:
-    """A union of null with a record, or with a text if the table has one column without a name.
-
-    `rows` are those that are there, by the flags of all records. The other branch of the union is that of the null.
-    """
-
-    rows: pa.Table
-    is_there: npt.NDArray[np.bool_]
-    null_branch: int
-
-
-def encode_parts(parts: Sequence[Part], fields: Sequence[AvroField], count: int) -> bytes:
-    """The encoded records, as of `encode_records`: each has these parts, and a record among them has these flat fields."""
-    pieces: list[Piece] = []
-    for part in parts:
-        branches = np.where(part.is_there, 2 * (1 - part.null_branch), 2 * part.null_branch).astype(np.uint8)
-        pieces.append((np.ones(count, np.int64), branches))
-        if part.rows.column_names == [""]:
-            lengths, data = _spans(part.rows.column(0).combine_chunks())
-            inner: list[Piece] = [_varints(lengths), (lengths, data)]
-        else:
-            inner = [piece for f in fields for piece in _pieces(part.rows.column(f.name).combine_chunks(), f)]
-        for lengths, data in inner:
-            spread = np.zeros(count, np.int64)
-            spread[part.is_there] = lengths
-            pieces.append((spread, data))
-    return _laid_out(pieces, count).tobytes() if count else b""
-
-
-def _laid_out(pieces: Sequence[Piece], count: int) -> Bytes:
+def laid_out(pieces: Sequence[Piece], count: int) -> Bytes:
     sizes = np.zeros(count, np.int64)
     for lengths, _ in pieces:
         sizes += lengths
@@ -107,7 +76,7 @@ def _laid_out(pieces: Sequence[Piece], count: int) -> Bytes:
     return out
 
 
-def _pieces(column: Any, field: AvroField) -> Iterator[Piece]:
+def pieces_of(column: Any, field: AvroField) -> Iterator[Piece]:
     valid = column.is_valid().to_numpy(zero_copy_only=False)
     if field.null_branch is not None:
         branches = np.where(valid, 2 * (1 - field.null_branch), 2 * field.null_branch).astype(np.uint8)

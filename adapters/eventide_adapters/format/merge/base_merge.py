@@ -58,15 +58,25 @@ class Tombstones:
         return Tombstones(self.keys.filter(mask), self.orderings.filter(mask), instants)
 
 
+@dataclass(frozen=True, slots=True)
+class ChangedRows:
+    """The base's rows that a merge replaces, as they were and as they are, and those that it deletes."""
+
+    before: list[pa.Table] = field(default_factory=list[pa.Table])
+    after: list[pa.Table] = field(default_factory=list[pa.Table])
+    deleted: list[pa.Table] = field(default_factory=list[pa.Table])
+
+
 @dataclass(slots=True)
 class SliceMerge:
-    """One pass over a base file. The counts and `tombstones` are complete after `batches` has ended."""
+    """One pass over a base file. The counts, `tombstones` and `changes` are complete after `batches` has ended."""
 
     folded: FoldedLogFiles
     shape: RecordShape
     updates: int = 0
     inserts: int = 0
     deletes: int = 0
+    changes: ChangedRows | None = None
     _is_met: Flags = field(init=False)
     _is_beaten: Flags = field(init=False)
     _index: KeyIndex = field(init=False)
@@ -151,13 +161,25 @@ class SliceMerge:
         kept = index >= 0
         both = pa.concat_tables([table, updates])
         if not self.folded.lacking and not beaten:
-            return both.take(index[kept])
+            return self._changed(table, rows, is_update, both.take(index[kept]), kept)
         of_columns = {
             name: self._base_where_lacking(index, rows[is_update], flags[source[is_update]])[kept]
             for name, flags in self.folded.lacking.items()
         }
         merged = taken(both, index[kept], iter(of_columns.items()))
-        return self._filled(merged, beaten, np.cumsum(kept) - 1)
+        merged = self._filled(merged, beaten, np.cumsum(kept) - 1)
+        filled = np.unique(np.concatenate([rows[:0], *(filled for filled, _ in beaten.values())]))
+        is_update = np.concatenate([is_update, np.ones(len(filled), np.bool_)])
+        return self._changed(table, np.concatenate([rows, filled]), is_update, merged, kept)
+
+    def _changed(self, base: pa.Table, rows: Numbers, is_update: Flags, merged: pa.Table, kept: Flags) -> pa.Table:
+        """The merged rows. Keeps what they change, if anybody asks: the base's `rows` are updated, or else deleted."""
+        if self.changes is not None:
+            place_of = np.cumsum(kept) - 1
+            self.changes.before.append(base.take(rows[is_update]))
+            self.changes.after.append(merged.take(place_of[rows[is_update]]))
+            self.changes.deleted.append(base.take(rows[~is_update]))
+        return merged
 
     @staticmethod
     def _base_where_lacking(index: Numbers, rows: Numbers, lacks: Flags) -> Numbers:

@@ -29,10 +29,10 @@ from eventide_adapters.format.base_file.parquet import (
     read_footer,
 )
 from eventide_adapters.format.base_file.virtual_key import read_keyed_base_and_footer
+from eventide_adapters.format.log_file.change_log import encode_change_log
 from eventide_adapters.format.log_file.records import iter_log_records
-from eventide_adapters.format.merge.base_merge import SliceMerge
+from eventide_adapters.format.merge.base_merge import ChangedRows, SliceMerge
 from eventide_adapters.format.merge.carried_deletes import contradicted, encode_carried
-from eventide_adapters.format.merge.change_log import ChangeLog
 from eventide_adapters.format.merge.early_records import EarlyRecords
 from eventide_adapters.format.merge.log_fold import FoldedLogFiles
 from eventide_adapters.format.merge.record_mergers import check_merger
@@ -68,27 +68,22 @@ class ArrowSliceMerger:
             iter_log_records(self.storage, task.merged, task.shape, task.blocks, names, is_strict=True), early
         )
         schema = pa.schema([field.arrow for field in fields])
-        merge = SliceMerge(FoldedLogFiles.of(blocks, schema, task.shape), task.shape)
+        changes = None if task.change_log_path is None else ChangedRows()
+        merge = SliceMerge(FoldedLogFiles.of(blocks, schema, task.shape), task.shape, changes=changes)
         footer: BaseFooter | None = None
         base: Iterator[pa.RecordBatch] = iter(())
         if task.base_path is not None:
             few = dictionary_fields(fields, task.shape)
             footer, base = read_keyed_base_and_footer(self.storage, task.base_path, fields, task.shape, few)
-        changes = None if task.change_log_path is None else ChangeLog(task, merge.folded.keys)
-        if changes is not None:
-            base = changes.reading(base)
         bloom, are_keys_known = _bloom(footer, task, int(np.count_nonzero(merge.folded.is_delete)))
         with BaseFileWriter(output, task.shape.schema, codec=_codec(footer, task), bloom=bloom) as writer:
             for table in merge.met(base):
                 writer.write(_as_written(table, task), are_keys_known=are_keys_known)
-                if changes is not None:
-                    changes.written(table)
             inserted = merge.inserted()
             writer.write(_as_written(inserted, task))
             logged = b""
             if changes is not None and (merge.deletes or writer.row_count != merge.inserts):
-                changes.written(inserted)
-                logged = changes.encoded()
+                logged = _change_log(task, changes, inserted)
             tombstones = contradicted(self.storage, task, merge.tombstones, early)
             carried = encode_carried(task, tombstones)
             result = MergeResult(
@@ -108,6 +103,15 @@ class ArrowSliceMerger:
             )
             size = writer.close(footer_of(result))
         return MergedSlice(replace(result, base_size=size), carried, logged)
+
+
+def _change_log(task: MergeTask, changes: ChangedRows, inserted: pa.Table) -> bytes:
+    """What the new base file changes in the old one."""
+    none = inserted.slice(0, 0)
+    before, after, deleted = (
+        pa.concat_tables([none, *tables]) for tables in (changes.before, changes.after, changes.deleted)
+    )
+    return encode_change_log(task.instant, task.shape.schema, task.logged, (before, after), inserted, deleted)
 
 
 def _codec(footer: BaseFooter | None, task: MergeTask) -> str:

@@ -80,7 +80,7 @@ class CompactionDrafter:
         # A bad value raises before anything is written.
         self.options.get(keys.PARQUET_CODEC)
         notes = self.metadata.check(state.config, RowChange.NONE)
-        captures = writes_change_logs(state.config, self.options, state.view.latest_slices(), self.files.storage.root)
+        captures = writes_change_logs(state.config, self.options, state.view.latest_slices())
         strategy = chosen_strategy(self.options, self._today())
         now = unused_instant(state, self.clock)
         back = backdating_facts(state, self.options, now, self.files.rolled_back(state.config, state.timeline))

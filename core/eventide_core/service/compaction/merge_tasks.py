@@ -19,6 +19,8 @@ def merge_tasks(state: TableState, options: Options, plan: CompactionPlan) -> tu
     shape = replace(state.shape(plan.event_time_field), schema=plan.schema)
     blocks = state.blocks_to_merge()
     codec = options.get(keys.PARQUET_CODEC)
+    captures = any(op.captures_changes for op in plan.operations)
+    logged = SupplementalLogging.of(state.config.properties if captures else {})
     return tuple(
         MergeTask(
             partition=op.partition,
@@ -39,7 +41,7 @@ def merge_tasks(state: TableState, options: Options, plan: CompactionPlan) -> tu
             blocks=blocks.of_logs([log.path for log in op.read_logs]),
             codec=codec,
             change_log_path=None if op.change_log_name is None else op.path_of(op.change_log_name),
-            logged=SupplementalLogging.of(state.config.properties),
+            logged=logged,
         )
         for op in plan.operations
     )

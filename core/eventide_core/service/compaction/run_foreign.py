@@ -122,9 +122,7 @@ class ForeignCompactionRunner:
             if found is None or found.is_completed:
                 return None
             self.metadata.check(state.config, RowChange.NONE)
-            captures = writes_change_logs(
-                state.config, self.options, state.view.latest_slices(), self.files.storage.root
-            )
+            captures = writes_change_logs(state.config, self.options, state.view.latest_slices())
             self._check_neighbours(state, plan)
             attempt = self._attempt(state.config, plan.instant)
             if found.state is State.INFLIGHT and attempt is None and not may_take_over:
