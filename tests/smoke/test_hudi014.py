@@ -108,7 +108,7 @@ def test_hudi_goes_on_after_a_compaction_as_without_it(
     lay(judge, path, options)
     shutil.copytree(path, twin)
     written = judge.read(path)
-    before, first = rows(written), min(written["_hoodie_commit_time"].to_pylist())
+    before, first = rows(written), min(map(str, written["_hoodie_commit_time"].to_pylist()))
     changes = rows(judge.read(path, "incremental", begin=first))
     words = {"hoodie.index.type": index["hoodie.index.type"], "hoodie.payload.event.time.field": "event_ts"}
     table = Table.open(str(path), words)
