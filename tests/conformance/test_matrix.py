@@ -196,7 +196,7 @@ def as_plain_parquet(table: Table, columns: list[str]) -> Rows:
 
 def is_merged_otherwise_by_hudi_1(cell: Cell) -> bool:
     """Hudi 1.x and hudi-rs read such a table of 0.15 in commit order, 0.15 by the ordering field among its logs."""
-    return cell.writer is Writer.HUDI_0_15_V6 and cell.merge is Merge.COMMIT_TIME
+    return cell.writer.version == 6 and cell.merge is Merge.COMMIT_TIME
 
 
 def opened(cell: Cell, path: Path) -> Table:

@@ -44,9 +44,13 @@ class Writer(StrEnum):
     """The Hudi that writes a table, and the table's version."""
 
     HUDI_0_15_V6 = "0.15.0-v6"
+    HUDI_1_0_V6 = "1.0.2-v6"
     HUDI_1_0_V8 = "1.0.2-v8"
+    HUDI_1_1_V6 = "1.1.1-v6"
     HUDI_1_1_V8 = "1.1.1-v8"
     HUDI_1_1_V9 = "1.1.1-v9"
+    HUDI_1_2_V6 = "1.2.0-v6"
+    HUDI_1_2_V8 = "1.2.0-v8"
     HUDI_1_2_V9 = "1.2.0-v9"
 
     @property
@@ -202,8 +206,10 @@ _METADATA = {
 
 def _merged(cell: Cell) -> dict[str, str]:
     is_by_event_time = cell.merge is Merge.EVENT_TIME
-    if cell.writer.bundle == "0.15.0":
+    if cell.writer is Writer.HUDI_0_15_V6:
         return DEFAULT_PAYLOAD if is_by_event_time else OVERWRITE_WITH_LATEST
+    if cell.writer.version == 6:  # the payload alone says there how rows are merged
+        return table_version(6) | (DEFAULT_PAYLOAD if is_by_event_time else OVERWRITE_WITH_LATEST)
     return table_version(cell.writer.version) | (EVENT_TIME_ORDERING if is_by_event_time else COMMIT_TIME_ORDERING)
 
 

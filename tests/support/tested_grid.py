@@ -23,31 +23,30 @@ from support.turns.kinds import EVENTIDE, HUDI_RS, KINDS
 PAGE: Final = Path(__file__).parents[2] / "docs" / "tested_tables.md"
 BEGIN, END = "<!-- tables of support.tested_grid: begin -->", "<!-- tables of support.tested_grid: end -->"
 VERSIONS: Final = (6, 8, 9)
-SPARK: Final = ("0.14", "0.15.0", "1.0.2", "1.1.1", "1.2.0")
+SPARK: Final = ("0.14.0", "0.15.0", "1.0.2", "1.1.1", "1.2.0")
 JAVA: Final = {"0.15.0": 6, "1.0.2": 8, "1.1.1": 9, "1.2.0": 9}
 """Hudi's Java client, by the version of Hudi that it runs on, and the version of the tables that it writes."""
 
-MATRIX, GOLDEN, TURNS, BESIDE = "matrix", "golden", "turns", "beside"
+MATRIX, GOLDEN, TURNS, BESIDE, COMPAT = "matrix", "golden", "turns", "beside", "compat"
 FILES: Final = {
     MATRIX: "test_matrix.py",
     GOLDEN: "test_golden_reads.py",
     TURNS: "test_interleaved_histories.py",
     BESIDE: "test_beside_writers.py",
+    COMPAT: "test_hudi014.py",
 }
+IN_COMPAT: Final = ("0.14.0", 6)
+"""What `./run compat hudi014` has beside eventide: its bundles end at Spark 3.4, and all other tests run Spark 3.5."""
 PARQUET: Final = "base files as plain Parquet"
 
-_OLD_SPARK = "a: its bundles end at Spark 3.4, and the tests run Spark 3.5, for which Hudi has bundles from 0.15 on"
-_NO_NINE = "c: version 9 came with Hudi 1.1"
+_NO_EIGHT = "a: versions 8 and 9 came with Hudi 1"
+_NO_NINE = "b: version 9 came with Hudi 1.1"
 REASONS: Final[Mapping[tuple[str, int], str]] = {
-    ("0.14", 6): _OLD_SPARK,
-    ("0.14", 8): "b: versions 8 and 9 came with Hudi 1",
-    ("0.14", 9): "b: versions 8 and 9 came with Hudi 1",
-    ("0.15.0", 8): "b: versions 8 and 9 came with Hudi 1",
-    ("0.15.0", 9): "b: versions 8 and 9 came with Hudi 1",
-    ("1.0.2", 6): "d: not run: the tests of version 6 are those of the Hudi that has it by default, and of 1.1",
+    ("0.14.0", 8): _NO_EIGHT,
+    ("0.14.0", 9): _NO_EIGHT,
+    ("0.15.0", 8): _NO_EIGHT,
+    ("0.15.0", 9): _NO_EIGHT,
     ("1.0.2", 9): _NO_NINE,
-    ("1.2.0", 6): "d: not run: the tests of version 6 are those of the Hudi that has it by default, and of 1.1",
-    ("1.2.0", 8): "e: not run: version 8 is that of 1.0, and of 1.1 on tables that aren't upgraded",
 }
 
 
@@ -68,6 +67,7 @@ def written() -> dict[tuple[str, int], set[str]]:
             found.setdefault((writer_version, kind.version), set()).add(TURNS)
     for place in JAVA.items():
         found.setdefault(place, set()).add(BESIDE)
+    found.setdefault(IN_COMPAT, set()).add(COMPAT)
     return found
 
 
@@ -143,6 +143,8 @@ def _tests_of_reader(reader: str, version: int) -> Iterator[str]:
         yield MATRIX
     if any(reader in kind.orders and kind.version == version for kind in KINDS):
         yield TURNS
+    if (reader, version) == IN_COMPAT:
+        yield COMPAT
 
 
 if __name__ == "__main__":

@@ -5,7 +5,8 @@
    commit, as a downgrade from version 8 leaves them while a plan is pending, belongs to the slice below.
    8 and later: to the slice with the greatest base instant at or before the completion time of the instant in its name.
 3. A slice is visible if its base instant has completed. For readers, log files of a slice under a pending compaction
-   belong to the slice below it (Hudi's merged slices).
+   belong to the slice below it (Hudi's merged slices). Those of a pending resize of buckets have the rows of the old
+   buckets once more, and don't count.
 4. Of two base files of one file group and instant, the one that the commit names counts. A lost attempt left the other.
 5. A change log belongs to the slice of the instant in its name, or of the last one before it.
 6. File groups that a completed replacecommit replaced no longer exist from its instant on.
@@ -24,6 +25,7 @@ from eventide_core.table.timeline import Timeline
 
 FileGroup = tuple[str, str]
 
+_COMPACTIONS = (Action.COMPACTION, Action.LOG_COMPACTION)
 _READER_ORDER = attrgetter("name.reader_order")
 
 
@@ -186,7 +188,7 @@ def _slices_by_name(
         is_from_above = bool(slices) and instant not in bases and _is_delta_commit(timeline, instant)
         if not is_from_above and (instant in bases or timeline.is_completed(instant)):
             slices.append(FileSlice(*group, instant, bases.get(instant), found))
-        elif is_from_above or _is_pending_plan(timeline, instant):
+        elif is_from_above or _is_pending_compaction(timeline, instant):
             if slices:
                 below = slices[-1]
                 slices[-1] = FileSlice(*group, below.base_instant, below.base_file, below.log_files + found)
@@ -194,14 +196,14 @@ def _slices_by_name(
                 # A listing that has only the files of some commits, as for an incremental query: there is no slice
                 # below to merge with.
                 slices.append(FileSlice(*group, instant, None, found))
-        # Otherwise, these are log files of a delta commit or compaction that is pending or was rolled back, so no
-        # reader uses them.
+        # Otherwise, these are log files of a delta commit or compaction that is pending or was rolled back, or of a bucket
+        # that a pending resize will make, whose rows lie in the old bucket, too. No reader uses them.
     return tuple(slices)
 
 
-def _is_pending_plan(timeline: Timeline, instant: str) -> bool:
+def _is_pending_compaction(timeline: Timeline, instant: str) -> bool:
     found = timeline.find(instant)
-    return found is not None and found.is_pending_plan
+    return found is not None and found.is_pending_plan and found.action in _COMPACTIONS
 
 
 def _is_delta_commit(timeline: Timeline, instant: str) -> bool:

@@ -111,6 +111,19 @@ def test_version_6_logs_that_a_downgrade_left_under_a_pending_plan_are_read_on_t
     assert _snapshot(uncommitted) == [(_t(1), base.path, [log.path for log in logs[:2]])]
 
 
+def test_version_6_logs_of_a_bucket_that_a_pending_resize_will_make_are_in_no_slice() -> None:
+    """Hudi writes each row to the old bucket and to the new one, whose logs bear the instant of the resize."""
+    writes = [f"{_t(1)}.commit", f"{_t(6)}.deltacommit"]
+    base, log, twice = _base(1), _log(1), _log(5, file_id="f-1")
+    for state in ("requested", "inflight"):
+        view = _view_6([*writes, f"{_t(5)}.replacecommit.{state}"], [twice, log, base])
+        assert _snapshot(view) == [(_t(1), base.path, [log.path])]
+    resized = _view_6(
+        [*writes, f"{_t(5)}.replacecommit"], [twice, log, base, _base(5, file_id="f-1")], {("p", "f-0"): _t(5)}
+    )
+    assert _snapshot(resized) == [(_t(5), _base(5, file_id="f-1").path, [twice.path])]
+
+
 @pytest.mark.parametrize("pending", [[], [f"{_t(5)}.deltacommit.inflight"]])
 def test_what_was_never_committed_is_in_no_slice(pending: list[str]) -> None:
     files = [_base(5), _log(5, file_id="f-1")]

@@ -8,13 +8,14 @@ from support.maven import MavenJar
 _FROM_SPARK = ("org.apache.hive:hive-storage-api", "org.slf4j:slf4j-api")
 
 BUNDLES = {
-    version: MavenJar(f"org.apache.hudi:hudi-spark3.5-bundle_2.12:{version}", sha256, _FROM_SPARK)
-    for version, sha256 in {
-        "0.15.0": "aab6ecdb5c65fcd20406b980b31ccec294fae95693de947d5778f0b3fb4e302a",
-        "1.0.2": "2c2ab65a11e91265e4b7346f954448c46df52d66fb72f52dad83767b621deae8",
-        "1.1.1": "5470908f0d26897fb6e0768790e6c75e3d05d2fa013f7d81c8f90c74056d1604",
-        "1.2.0": "cc79fba00822f3a6c3a860df99375c2e3d4a034d037dbf4213a4966a706a7676",
-    }.items()
+    version: MavenJar(f"org.apache.hudi:hudi-spark{spark}-bundle_2.12:{version}", sha256, _FROM_SPARK)
+    for version, spark, sha256 in (
+        ("0.14.0", "3.4", "f80922ef453fed3089d549d5a02d4c3c157f722a8fb3db099dbcc2c3a923c174"),
+        ("0.15.0", "3.5", "aab6ecdb5c65fcd20406b980b31ccec294fae95693de947d5778f0b3fb4e302a"),
+        ("1.0.2", "3.5", "2c2ab65a11e91265e4b7346f954448c46df52d66fb72f52dad83767b621deae8"),
+        ("1.1.1", "3.5", "5470908f0d26897fb6e0768790e6c75e3d05d2fa013f7d81c8f90c74056d1604"),
+        ("1.2.0", "3.5", "cc79fba00822f3a6c3a860df99375c2e3d4a034d037dbf4213a4966a706a7676"),
+    )
 }
 
 # The Java client alone, because the bundle of the same version contains all its dependencies.
