@@ -247,10 +247,12 @@ def test_compactions_by_event_time_log_each_change_once(cut: Any, tmp_path: Path
     assert (logged(path) == first) == (cut == "exact")
     assert changes(judge_111, path) == before
     assert table.verify(deep=True).ok
-    last = table.state().timeline.writes[-1].requested_time
-    assert [last in file for file in table.rollback(last) if file.endswith(".cdc")] == [True]
-    assert changes(judge_111, path) == before
-    assert table.verify(deep=True).ok
+    if cut == "file":
+        last = table.state().timeline.writes[-1].requested_time
+        assert [last in file for file in table.rollback(last) if file.endswith(".cdc")] == [True]
+        assert logged(path) == first
+        assert changes(judge_111, path) == before
+        assert table.verify(deep=True).ok
 
 
 @pytest.mark.parametrize("version", [6, 9])

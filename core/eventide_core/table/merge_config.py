@@ -58,8 +58,8 @@ _REFUSED_PAYLOADS = {
     "ExpressionPayload": "computes records by the expressions of a MERGE INTO, which the table doesn't hold",
     "AWSDmsAvroPayload": "takes deletes from the column Op by code of its own",
     "MySqlDebeziumAvroPayload": (
-        "orders by places in MySQL's log, which Hudi compares as numbers; below version 9, a row at the same place as the "
-        "base file's replaces it in Hudi 1, and doesn't in Hudi 0.x"
+        "orders by places in MySQL's log; below version 9, Hudi 0.x compares those of log records as texts, and of two at "
+        "one place Hudi 1.0 keeps the earlier row, Hudi 1.1 and 1.2 the later one"
     ),
 }
 _DECLARED_FROM_VERSION_9 = (
