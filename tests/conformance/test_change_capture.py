@@ -261,17 +261,16 @@ def test_a_compaction_that_breaks_off_and_runs_again_leaves_one_change_log(
 ) -> None:
     made = tmp_path / "made"
     bucketed(judge_111, made, version, "DATA_BEFORE_AFTER")
-    counting = FaultyStorage(LocalStorage(made))
     path = tmp_path / "captured"
+    number = 0
     for number in range(100):
         shutil.rmtree(path, ignore_errors=True)
         shutil.copytree(made, path)
-        counting = FaultyStorage(LocalStorage(path), FaultPlan(writes={number: Fault.CRASH_BEFORE}))
+        dying = FaultyStorage(LocalStorage(path), FaultPlan(writes={number: Fault.CRASH_BEFORE}))
         options = {"hoodie.payload.event.time.field": "event_ts"}
+        table = Table(str(path), options, assemble(str(path), options, storage=dying, lock=NoLock()))
         try:
-            Table(str(path), options, assemble(str(path), options, storage=counting, lock=NoLock())).compact(
-                before=T_MS + 1000
-            )
+            table.compact(before=T_MS + 1000)
             break
         except SimulatedCrash:
             pass
