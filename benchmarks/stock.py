@@ -87,14 +87,26 @@ class Stock:
         """Plans to compact everything."""
         self._call("schedule", path, version, {})
 
+    def is_ready(self) -> bool:
+        """Whether the process has started: True."""
+        return True
+
+    def schedule_all(self, path: str, version: int) -> int:
+        """Plans to compact everything, however much that is. Returns the number of planned slices."""
+        unbounded = {"hoodie.compaction.target.io": "1000000000"}
+        (planned,) = self._call("schedule", path, version, unbounded)
+        slices: int = planned["operation_size"]
+        return slices
+
     def run_plan(self, path: str, codec: str, version: int) -> None:
         """Runs what is planned."""
         self._call("run", path, version, {"hoodie.parquet.compression.codec": codec})
 
-    def _call(self, operation: str, path: str, version: int, more: dict[str, str]) -> None:
+    def _call(self, operation: str, path: str, version: int, more: dict[str, str]) -> list[Any]:
         options = COMPACTION | {"hoodie.write.table.version": str(version)} | more
         pairs = ",".join(f"{key}={value}" for key, value in options.items())
-        self._spark.sql(f"call run_compaction(op => '{operation}', path => '{path}', options => '{pairs}')").collect()
+        call = f"call run_compaction(op => '{operation}', path => '{path}', options => '{pairs}')"
+        return self._spark.sql(call).collect()
 
     def read(self, path: str, query: str) -> list[Any]:
         options = {"hoodie.datasource.query.type": query, "hoodie.metadata.enable": "false"}

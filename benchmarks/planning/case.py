@@ -28,7 +28,7 @@ from eventide_adapters.format.timeline.codec import HudiMetadataCodec
 from eventide_core.action.compaction_request import CompactionRequest
 from eventide_core.action.freshness import freshness
 from eventide_core.config import LinkChoice
-from eventide_core.ports import MergeResult
+from eventide_core.ports import MergeResult, Storage
 from eventide_core.service.compaction.commit import commit_metadata
 from eventide_core.service.compaction.draft_plan import DraftPlan
 from eventide_core.table.plans import CompactionPlan
@@ -113,7 +113,7 @@ def measure(table: MadeTable, profiled: str | None) -> dict[str, Any]:
         return found
 
 
-def application_over(storage: MadeStorage, options: Mapping[str, str] = {}) -> Application:
+def application_over(storage: Storage, options: Mapping[str, str] = {}) -> Application:
     return assemble(
         storage.root,
         {"hoodie.payload.event.time.field": "ts", **options},

@@ -35,7 +35,7 @@ SCHEMA = (
 START_MS = 1_767_225_600_000  # 2026-01-01
 STEP_MS = 60_000  # from one delta commit to the next, and from one commit's event times to the next one's
 BASE_BYTES = 100_000_000
-_MARK = ".hoodie_partition_metadata"
+PARTITION_MARK = ".hoodie_partition_metadata"
 _ROWS_A_LOG = 8
 
 
@@ -196,7 +196,7 @@ class MadeStorage:
         if directory not in self._numbers:
             return ()
         sizes = [_size_of_log(table, commit) for commit in range(table.logs + 1)]
-        found = [_file(f"{directory}/{_MARK}", 96)]
+        found = [_file(f"{directory}/{PARTITION_MARK}", 96)]
         for file_id in table.file_ids(self._numbers[directory]):
             found.append(_file(f"{directory}/{table.base_name(file_id)}", BASE_BYTES))
             found += [

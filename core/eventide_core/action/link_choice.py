@@ -14,7 +14,6 @@ from eventide_core.action.quiet_moment import BackdatingFacts, open_at, why_not_
 from eventide_core.action.slice_selection import Selection
 from eventide_core.config import LinkChoice
 from eventide_core.errors import RefusedError
-from eventide_core.table.file_slice import LogFile
 from eventide_core.table.instant import next_instant_time
 from eventide_core.table.plans import LinkMode
 from eventide_core.table.timeline import Timeline
@@ -106,12 +105,10 @@ def _backdated_instant(selections: Sequence[Selection], facts: LinkChoiceFacts) 
                 "version of a key"
             ),
         )
-    after = max(_completion(timeline, fact.log_file) for s in selections for fact in s.compacted)
-    before = min(
-        min(_completion(timeline, fact.log_file), fact.log_file.name.instant)
-        for s in selections
-        for fact in s.left_overs
-    )
+    merged = {fact.log_file.name.instant for s in selections for fact in s.compacted}
+    left = {fact.log_file.name.instant for s in selections for fact in s.left_overs}
+    after = max(_completion(timeline, requested) for requested in merged)
+    before = min(min(_completion(timeline, requested), requested) for requested in left)
     instant = next_instant_time(after)
     while instant in facts.back.used_times:
         instant = next_instant_time(instant)
@@ -124,7 +121,7 @@ def _backdated_instant(selections: Sequence[Selection], facts: LinkChoiceFacts) 
     return (None, why_not) if why_not else (instant, "")
 
 
-def _completion(timeline: Timeline, log: LogFile) -> str:
-    completion = timeline.completion_time(log.name.instant)
+def _completion(timeline: Timeline, requested: str) -> str:
+    completion = timeline.completion_time(requested)
     assert completion is not None  # the view holds log files of completed instants only
     return completion

@@ -159,12 +159,12 @@ def select(
                 FallbackReason.ROLLBACK_BLOCK,
                 f"{fact.log_file.name} rolls back blocks, so the log files must stay together",
             )
-        for block_instant in sorted(fact.instants):
-            if not timeline.is_completed(block_instant):
-                return chosen.in_full(
-                    FallbackReason.UNCOMMITTED_BLOCK,
-                    f"{fact.log_file.name} has a block of {block_instant}, which never completed",
-                )
+        uncommitted = [time for time in fact.instants if not timeline.is_completed(time)]
+        if uncommitted:
+            return chosen.in_full(
+                FallbackReason.UNCOMMITTED_BLOCK,
+                f"{fact.log_file.name} has a block of {min(uncommitted)}, which never completed",
+            )
     for fact in chosen.in_old_slice:
         if fact.has_merged_block:
             return chosen.in_full(

@@ -5,6 +5,7 @@ delete. A compaction that ignores the column, such as one of Hudi on Spark by de
 """
 
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Final
 
 from eventide_core.errors import UnsupportedTableError
@@ -16,10 +17,14 @@ OPERATION: Final = "_hoodie_operation"
 
 def refuse_operations(header: Mapping[HeaderKey, str], place: str) -> None:
     """Raises UnsupportedTableError if the records of a block carry operations."""
-    schema = header.get(HeaderKey.SCHEMA, "")
-    if OPERATION in schema and OPERATION in field_names(schema):
+    if _has_operations(header.get(HeaderKey.SCHEMA, "")):
         raise UnsupportedTableError(
             f"{place}: its records have the column {OPERATION} (hoodie.allow.operation.metadata.field=true, as in Flink's "
             "changelog mode), whose operations the versions of Hudi merge differently; work on this table with the engine "
             "that writes it, with that option set for its compactions, too, or write it again without the option"
         )
+
+
+@lru_cache(maxsize=64)  # nearly all blocks of a table have one of a few schemas
+def _has_operations(schema: str) -> bool:
+    return OPERATION in schema and OPERATION in field_names(schema)

@@ -12,7 +12,6 @@ wrote it (or, for a left-over, of the compaction that placed it).
 
 import re
 from dataclasses import dataclass
-from functools import lru_cache
 from sys import intern
 from typing import Final
 
@@ -43,7 +42,7 @@ class BaseFileName:
         match = _BASE.fullmatch(name)
         if match is None:
             return None
-        file_id, token, instant, extension = match.group("file_id", "token", "instant", "extension")
+        file_id, token, instant, extension = match.groups()
         return cls(intern(file_id), token, intern(instant), extension)
 
     def __str__(self) -> str:
@@ -64,7 +63,7 @@ class LogFileName:
         match = _LOG.fullmatch(name)
         if match is None:
             return None
-        file_id, instant, version, token, suffix = match.group("file_id", "instant", "version", "token", "suffix")
+        file_id, instant, version, token, suffix = match.groups()
         # A table has few file ids and instants, and many files of each.
         return cls(intern(file_id), intern(instant), int(version), token or "", suffix or "")
 
@@ -78,7 +77,6 @@ class LogFileName:
         return (self.instant, self.version, self.write_token, self.suffix)
 
 
-@lru_cache(maxsize=1 << 14)  # directories are listed repeatedly, and the meaning of a name never changes
 def parse_data_file(name: str) -> BaseFileName | LogFileName | None:
     """The parts of the name of a base or log file; None for any other name."""
     return LogFileName.parse(name) or BaseFileName.parse(name)

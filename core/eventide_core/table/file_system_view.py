@@ -35,21 +35,23 @@ class DataFile:
 
     `path` is relative to the table's root; `size` is in bytes, for a link the target's.
 
-    `link_target` is the target of a link, one hop away. `parsed` are the parts of a base or log file's name, None for
-    any other. `sliced` is the file in the form of slices.
+    `link_target` is the target of a link, one hop away. `sliced` is the file in the form of slices, None
+    for any file that is neither a base nor a log file.
     """
 
     partition: str
     path: str
     size: int
     link_target: str | None = None
-    parsed: BaseFileName | LogFileName | None = field(init=False, repr=False, compare=False)
     sliced: BaseFile | LogFile | None = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        parsed = parse_data_file(self.name)
-        object.__setattr__(self, "parsed", parsed)
-        object.__setattr__(self, "sliced", _sliced(parsed, self.path, self.size))
+        object.__setattr__(self, "sliced", _sliced(self.path, self.size))
+
+    @property
+    def parsed(self) -> BaseFileName | LogFileName | None:
+        """The parts of a base or log file's name; None for any other."""
+        return None if self.sliced is None else self.sliced.name
 
     @property
     def name(self) -> str:
@@ -157,11 +159,11 @@ def _named(rivals: Sequence[BaseFile], instant: str, is_named: Callable[[str, st
     return named[0]
 
 
-def _sliced(name: BaseFileName | LogFileName | None, path: str, size: int) -> BaseFile | LogFile | None:
-    match name:
-        case LogFileName():
+def _sliced(path: str, size: int) -> BaseFile | LogFile | None:
+    match parse_data_file(path[path.rfind("/") + 1 :]):
+        case LogFileName() as name:
             return LogFile(name, path, size)
-        case BaseFileName():
+        case BaseFileName() as name:
             return BaseFile(name, path, size)
         case None:
             return None

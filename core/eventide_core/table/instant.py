@@ -107,6 +107,7 @@ class Instant:
         return f"{self.requested_time}.{self.action}.{self.state}"
 
 
+@lru_cache(maxsize=4096)  # a table has few instants, and many blocks of each
 def is_instant_time(text: str) -> bool:
     """Whether the text is a requested time in the form of timeline file names."""
     return _REQUESTED_TIME.fullmatch(text) is not None

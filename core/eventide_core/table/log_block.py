@@ -11,6 +11,7 @@ import struct
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import IntEnum
+from functools import lru_cache
 
 from eventide_core.errors import CorruptLogBlockError, UnsupportedLogFormatError
 from eventide_core.table.read_ahead import ReadRange
@@ -20,6 +21,7 @@ FORMAT_VERSION = 1
 ROLLBACK_COMMAND = "0"
 """The only type of command block; it rolls back a write."""
 _PREFIX_LENGTH = len(MAGIC) + 8  # magic and size
+_ENTRY = struct.Struct(">ii")  # key and length of a header's value
 _HEADER_ENTRIES_MAX = 64  # Hudi has 9 keys; a greater number comes from torn bytes
 _HEADER_BYTES_MAX = 16 * 1024 * 1024  # the schema of a very wide table takes some hundred kilobytes
 _HEADER_PROBE_BYTES = 16 * 1024  # one read that nearly always contains a whole header
@@ -47,9 +49,10 @@ class HeaderKey(IntEnum):
     BASE_FILE_INSTANT_TIME_OF_RECORD_POSITIONS = 8
 
 
-# `in` takes a plain value from Python 3.12 on only.
-_BLOCK_TYPES = frozenset(int(kind) for kind in BlockType)
-_HEADER_KEYS = frozenset(int(key) for key in HeaderKey)
+# By code: calling an enum takes several times as long as a look into a dict.
+_BLOCK_TYPES = {int(kind): kind for kind in BlockType}
+_HEADER_KEYS = {int(key): key for key in HeaderKey}
+_SHARED_TEXT_BYTES_MAX = 16 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +138,8 @@ def _read_block(read: ReadRange, offset: int, file_size: int, path: str) -> LogB
         raise torn(f"its reverse pointer has {reverse}, its size {size}")
     if version != FORMAT_VERSION:
         raise UnsupportedLogFormatError(f"log file {path}: a block of format version {version} at byte {offset}")
-    if type_code not in _BLOCK_TYPES:
+    block_type = _BLOCK_TYPES.get(type_code)
+    if block_type is None:
         raise UnsupportedLogFormatError(f"log file {path}: a block of unknown type {type_code} at byte {offset}")
     position = _PREFIX_LENGTH + 8
     header, position, probe = _read_header(read, offset, position, end, probe, path, torn)
@@ -145,7 +149,7 @@ def _read_block(read: ReadRange, offset: int, file_size: int, path: str) -> LogB
     content_offset = offset + position + 8
     if content_length < 0 or content_offset + content_length > end - 12:  # an empty footer and the reverse pointer
         raise torn(f"its content of {content_length} bytes extends beyond its end")
-    return LogBlock(offset, end, BlockType(type_code), header, content_offset, content_length)
+    return LogBlock(offset, end, block_type, header, content_offset, content_length)
 
 
 def _read_header(
@@ -157,36 +161,51 @@ def _read_header(
     path: str,
     torn: Callable[[str], CorruptLogBlockError],
 ) -> tuple[dict[HeaderKey, str], int, bytes]:
+    longest = min(end - offset, _HEADER_BYTES_MAX)
+    held = min(len(probe), longest)
+
     def need(length: int) -> None:
-        nonlocal probe
-        if length > min(end - offset, _HEADER_BYTES_MAX):
+        nonlocal probe, held
+        if length > longest:
             raise torn("its header extends beyond its end")
         if len(probe) < length:
             probe = read(offset, max(length, min(2 * len(probe), end - offset)))
         if len(probe) < length:
             raise torn("the file ends before it")
+        held = min(len(probe), longest)
 
-    need(position + 4)
+    if position + 4 > held:
+        need(position + 4)
     (count,) = struct.unpack_from(">i", probe, position)
     position += 4
     if not 0 <= count <= _HEADER_ENTRIES_MAX:
         raise torn(f"a header of {count} entries")
     header: dict[HeaderKey, str] = {}
     for _ in range(count):
-        need(position + 8)
-        key, length = struct.unpack_from(">ii", probe, position)
+        if position + 8 > held:
+            need(position + 8)
+        code, length = _ENTRY.unpack_from(probe, position)
         position += 8
         if length < 0:
             raise torn(f"a header value of {length} bytes")
-        need(position + length)
-        if key not in _HEADER_KEYS:
-            raise UnsupportedLogFormatError(f"log file {path}: unknown header key {key} at byte {offset}")
+        if position + length > held:
+            need(position + length)
+        key = _HEADER_KEYS.get(code)
+        if key is None:
+            raise UnsupportedLogFormatError(f"log file {path}: unknown header key {code} at byte {offset}")
+        data = probe[position : position + length]
         try:
-            header[HeaderKey(key)] = probe[position : position + length].decode()
+            header[key] = _shared_text(data) if length <= _SHARED_TEXT_BYTES_MAX else data.decode()
         except UnicodeDecodeError:
-            raise torn(f"header {HeaderKey(key).name} is not UTF-8") from None
+            raise torn(f"header {key.name} is not UTF-8") from None
         position += length
     return header, position, probe
+
+
+@lru_cache(maxsize=256)
+def _shared_text(data: bytes) -> str:
+    """The text of a header's value: many blocks have the same schema, and many the same instant."""
+    return data.decode()
 
 
 def _header_of_torn_block(read: ReadRange, offset: int, end: int, path: str) -> dict[HeaderKey, str]:

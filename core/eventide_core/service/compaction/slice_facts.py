@@ -1,6 +1,6 @@
 """The planner's facts of each slice: those of its log files, and which of them are above the moment."""
 
-from collections.abc import Container, Sequence
+from collections.abc import Container, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from eventide_core.action.slice_selection import LogFacts, ReaderRules, Selection, SliceFacts
@@ -30,8 +30,9 @@ class SliceFactsReader:
             [log for s in slices for log in s.log_files],
             are_stats_proof=are_stats_proof(shape.schema, shape.event_time_field, self.options),
         )
+        later = _later(state, moment, facts.values())
         return [
-            SliceFacts(s, logs, above=_above(state, moment, logs))
+            SliceFacts(s, logs, above=_above(state, moment, logs, later))
             for s in slices
             if (logs := tuple(facts[log.path] for log in s.log_files))
         ]
@@ -70,12 +71,18 @@ def _with_partial_updates(selection: Selection, paths: Container[str]) -> Select
     return replace(selection, facts=replace(facts, log_facts=log_facts))
 
 
-def _above(state: TableState, moment: str, logs: Sequence[LogFacts]) -> int:
+def _later(state: TableState, moment: str, logs: Iterable[LogFacts]) -> frozenset[str]:
+    """The instants of these log files that begin, or belong to, the new slice."""
+    of_instant = {fact.log_file.name.instant: fact.log_file for fact in logs}
+    return frozenset([time for time, log in of_instant.items() if is_in_new_slice(state, moment, log)])
+
+
+def _above(state: TableState, moment: str, logs: Sequence[LogFacts], later: Container[str]) -> int:
     """How many of a slice's last log files were written after the moment.
 
     On version 6 their blocks decide, not their names.
     """
     if state.config.slices_by_completion_time:
-        return sum(is_in_new_slice(state, moment, fact.log_file) for fact in logs)
+        return sum([fact.log_file.name.instant in later for fact in logs])
     first = next((n for n, fact in enumerate(logs) if max(fact.instants, default="") > moment), len(logs))
     return len(logs) - first

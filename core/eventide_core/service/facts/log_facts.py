@@ -1,7 +1,7 @@
 """The facts of each log file: from the timeline if it has them, otherwise read once from the file."""
 
 import itertools
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final, TypeVar
 
@@ -34,9 +34,7 @@ class LogFactsReader:
 
     content: LogContent
     engine: Engine
-    _known: dict[tuple[str, int, str | None], LogFacts] = field(
-        default_factory=dict[tuple[str, int, str | None], LogFacts]
-    )
+    _known: dict[str | None, dict[str, LogFacts]] = field(default_factory=dict[str | None, dict[str, LogFacts]])
     _checked: dict[tuple[tuple[str, int], ...], frozenset[str]] = field(
         default_factory=dict[tuple[tuple[str, int], ...], frozenset[str]]
     )
@@ -62,14 +60,15 @@ class LogFactsReader:
         are_stats_proof: bool,
         returns_errors: bool,
     ) -> tuple[dict[str, LogFacts], dict[str, EventideError]]:
-        wanted = tuple(logs)
+        wanted = {log.path: log for log in logs}
         self._forget_gone(state)
-        unknown = [log for log in wanted if (log.path, log.size, shape.event_time_field) not in self._known]
+        known = self._known.setdefault(shape.event_time_field, {})
+        unknown = [
+            log for path, log in wanted.items() if (fact := known.get(path)) is None or fact.log_file.size != log.size
+        ]
         if unknown:
             by_stats = from_stats(state, unknown, shape.event_time_field, are_stats_proof=are_stats_proof)
-            self._known.update(
-                {(path, fact.log_file.size, shape.event_time_field): fact for path, fact in by_stats.items()}
-            )
+            known |= by_stats
             unknown = [log for log in unknown if log.path not in by_stats]
         problems: dict[str, EventideError] = {}
         for log, summary in zip(unknown, self._summarize(unknown, shape), strict=True):
@@ -78,7 +77,7 @@ class LogFactsReader:
                     raise summary
                 problems[log.path] = summary
                 continue
-            self._known[log.path, log.size, shape.event_time_field] = LogFacts(
+            known[log.path] = LogFacts(
                 log,
                 summary.event_times,
                 summary.instants,
@@ -89,16 +88,18 @@ class LogFactsReader:
                 uncompacted=summary.event_times,
                 has_partial_updates=summary.has_partial_updates,
             )
-        readable = (log for log in wanted if log.path not in problems)
-        known = [self._known[log.path, log.size, shape.event_time_field] for log in readable]
-        in_base = _in_base(state, known)
-        return {fact.log_file.path: _still_uncompacted(fact, in_base) for fact in known}, problems
+        found = {path: known[path] for path in wanted if path not in problems}
+        for path, since in _in_base(state, found.values()).items():
+            if path in found:
+                found[path] = _uncompacted_since(found[path], since)
+        return found, problems
 
     def _forget_gone(self, state: TableState) -> None:
         """Drops the facts of log files that no longer exist, because a service runs indefinitely."""
-        if len(self._known) > 2 * len(state.listing):
+        if sum(map(len, self._known.values())) > 2 * len(state.listing):
             there = {file.path for file in state.listing}
-            self._known = {key: fact for key, fact in self._known.items() if key[0] in there}
+            for name, known in self._known.items():
+                self._known[name] = {path: fact for path, fact in known.items() if path in there}
 
     def check(self, slices: Iterable[tuple[LogFile, ...]], blocks: BlockFilter, shape: RecordShape) -> frozenset[str]:
         """The paths of the log files with partial updates. Those of the question before are known.
@@ -152,18 +153,26 @@ def _portions(items: Sequence[T]) -> list[Sequence[T]]:
     return [items[start : start + size] for start in range(0, len(items), size)] if items else []
 
 
-def _in_base(state: TableState, facts: Sequence[LogFacts]) -> dict[str, int | None]:
+def _in_base(state: TableState, facts: Collection[LogFacts]) -> dict[str, int | None]:
     """The log files that are in their base in part or in whole, by path; see CompactionExtraMetadata.uncompacted.
 
     The compaction that gave a log file its name tells. The archive is asked for one that has left the active timeline
     only where a left-over of it has something before the cut: no other was merged early. What a pending compaction has
     made, which on version 6 is in the slice already, waits with the log file that it is of.
     """
-    pending = {fact.log_file.path: None for fact in facts if is_left_over_of_pending(state, fact.log_file.name)}
     active = state.publications
     commits = [active[time] for time in {fact.log_file.name.instant for fact in facts} & active.keys()]
-    compactions = frozenset([i.requested_time for i in state.timeline.archived if i.action is Action.COMMIT])
-    doubtful = [fact for fact in facts if _is_left_over_of_archived(state, fact.log_file, compactions)]
+    if state.config.slices_by_completion_time:
+        # The archived instants that log files are named after are known.
+        compactions = frozenset([i.requested_time for i in state.timeline.archived if i.action is Action.COMMIT])
+        doubtful = [fact for fact in facts if fact.log_file.name.instant in compactions] if compactions else []
+        pending: dict[str, int | None] = {}
+    else:
+        left_overs = [fact for fact in facts if fact.log_file.name.version == LEFT_OVER_VERSION]
+        doubtful = [fact for fact in left_overs if state.timeline.is_archived(fact.log_file.name.instant)]
+        pending = {
+            fact.log_file.path: None for fact in left_overs if is_left_over_of_pending(state, fact.log_file.name)
+        }
     cut_ms = state.cut_ms if doubtful else None
     if cut_ms is not None:
         archived = {fact.log_file.name.instant for fact in doubtful if fact.event_times.starts_before(cut_ms)}
@@ -174,18 +183,6 @@ def _in_base(state: TableState, facts: Sequence[LogFacts]) -> dict[str, int | No
     return {path: since for said in commits for path, since in said.uncompacted.items()} | pending
 
 
-def _is_left_over_of_archived(state: TableState, log: LogFile, compactions: frozenset[str]) -> bool:
-    """Whether an archived compaction of eventide gave the log file its name, as far as names show.
-
-    `compactions` are those of the archived instants that log files are named after; on version 6 none is known.
-    """
-    if state.config.slices_by_completion_time:
-        return log.name.instant in compactions
-    return log.name.version == LEFT_OVER_VERSION and state.timeline.is_archived(log.name.instant)
-
-
-def _still_uncompacted(fact: LogFacts, in_base: Mapping[str, int | None]) -> LogFacts:
-    if fact.log_file.path not in in_base:
-        return fact
-    since = in_base[fact.log_file.path]
+def _uncompacted_since(fact: LogFacts, since: int | None) -> LogFacts:
+    """The facts of a log file that is in its base, except for the records since then."""
     return replace(fact, uncompacted=EventTimeRange(None, None) if since is None else fact.event_times.since(since))

@@ -13,6 +13,7 @@
    file applies, through any number of compactions.
 """
 
+import itertools
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
@@ -34,24 +35,31 @@ def from_stats(
     `are_stats_proof`: Hudi's stats are trusted, see above.
     """
     origins = _origins(state)
-    places = {log.path: (log, tuple(_same_content(log.path, origins))) for log in logs}
-    wanted = {path for _, paths in places.values() for path in paths}
+    wanted = {log.path: log for log in logs}
+    # A log file that is no left-over has its own path alone.
+    chains = {path: tuple(_same_content(path, origins)) for path in wanted if path in origins} if origins else {}
+    asked = wanted.keys() | itertools.chain.from_iterable(chains.values()) if chains else wanted.keys()
     said: dict[str, tuple[_Teller, WriteStat] | None] = {}
     for time, commit in state.commits.items():
         if commit.operation_type == LOG_COMPACT:
             continue
         teller = _Teller.of(time, commit, event_time_field, are_stats_proof=are_stats_proof)
         for stat in commit.stats:
-            if stat.path in wanted:
-                said[stat.path] = None if teller is None or stat.path in said else (teller, stat)
+            path = stat.path
+            if path in asked:
+                said[path] = None if teller is None or path in said else (teller, stat)
     found: dict[str, LogFacts] = {}
-    for log, paths in places.values():
-        chain = [pair for path in paths if (pair := said.get(path)) is not None]
+    for path, log in wanted.items():
+        if path in chains:
+            chain = [pair for same in chains[path] if (pair := said.get(same)) is not None]
+        else:
+            own = said.get(path)
+            chain = [] if own is None else [own]
         needs_check = not any(teller.is_writer for teller, _ in chain)
         for teller, stat in chain:
             facts = teller.facts(stat, log, needs_check=needs_check)
             if facts is not None:
-                found[log.path] = facts
+                found[path] = facts
                 break
     return found
 
