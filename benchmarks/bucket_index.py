@@ -25,7 +25,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from benchmarks.beside_hudi import run_beside_hudi
+from benchmarks.beside_hudi import run_beside_hudi, versions_of
 
 PARTITIONS = 4
 OPTIONS = {
@@ -64,16 +64,6 @@ def measured(jar: str, scratch: str, rows: int, rounds: int) -> dict[str, Any]:
     meter = CpuMeter(os.getpid())
     spark = spark_with(jar, scratch, SETTINGS)
 
-    def made(numbers: DataFrame, event_ts: int) -> DataFrame:
-        key = functions.format_string("key-%012d", functions.col("id"))
-        return numbers.select(
-            key.alias("id"),
-            functions.format_string("p%d", functions.col("id") % PARTITIONS).alias("part"),
-            functions.lit(event_ts).cast("long").alias("event_ts"),
-            functions.sha2(functions.concat(key, functions.lit(event_ts)), 256).alias("word"),
-            (functions.col("id") * 1.5 + event_ts).alias("amount"),
-        )
-
     def write_as_hudi(frame: DataFrame, operation: str, path: str, mode: str = "append") -> None:
         said = OPTIONS | {"hoodie.datasource.write.operation": operation}
         frame.write.format("hudi").options(**said).mode(mode).save(path)
@@ -81,7 +71,7 @@ def measured(jar: str, scratch: str, rows: int, rounds: int) -> dict[str, Any]:
     place = Path(scratch) / "tables"
     shutil.rmtree(place, ignore_errors=True)
     paths = {name: str(place / name.replace(" ", "_")) for name in CONTESTANTS}
-    write_as_hudi(made(spark.range(1000), 0), "insert", paths["stock Hudi"], "overwrite")
+    write_as_hudi(versions_of(spark.range(1000), 0, PARTITIONS), "insert", paths["stock Hudi"], "overwrite")
     options = {key: value for key, value in OPTIONS.items() if key.startswith(("hoodie.index", "hoodie.bucket"))}
     tables: dict[str, Table] = {}
     for name, engine in (("eventide on Spark", SparkEngine(spark)), ("eventide", None)):
@@ -91,12 +81,15 @@ def measured(jar: str, scratch: str, rows: int, rounds: int) -> dict[str, Any]:
     samples: list[dict[str, Any]] = []
     first = 1000
     for number in range(1, rounds + 1):
-        inserted = made(spark.range(first, first + rows), 2 * number)
+        inserted = versions_of(spark.range(first, first + rows), 2 * number, PARTITIONS)
         changed = (functions.col("id") * 5 + number) % (first + rows)
         fresh = spark.range(first + rows, first + rows + rows // 25).toDF("id")
         numbers = spark.range(rows * 4 // 25).select(changed.alias("id")).union(fresh)
         first += rows + rows // 25
-        for operation, made_rows in (("insert", inserted), ("upsert", made(numbers, 2 * number + 1))):
+        for operation, made_rows in (
+            ("insert", inserted),
+            ("upsert", versions_of(numbers, 2 * number + 1, PARTITIONS)),
+        ):
             source = str(place / f"{operation}-{number}")
             made_rows.write.parquet(source)
             frame = spark.read.parquet(source)

@@ -24,7 +24,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from benchmarks.beside_hudi import run_beside_hudi
+from benchmarks.beside_hudi import run_beside_hudi, versions_of
 from eventide_adapters.lock.file_system_based import FileSystemBasedLock
 from eventide_adapters.storage.local import LocalStorage
 from eventide_core.config.option import Options
@@ -90,7 +90,7 @@ class TimedLease:
 
 def measured(jar: str, scratch: str, rows: int, stride: int, rounds: int, memory: str) -> dict[str, Any]:
     """Runs in the environment of PySpark 3.5."""
-    from pyspark.sql import DataFrame, functions
+    from pyspark.sql import functions
 
     from benchmarks.peer_spark import spark_with
     from benchmarks.processes import CpuMeter
@@ -102,21 +102,13 @@ def measured(jar: str, scratch: str, rows: int, stride: int, rounds: int, memory
     meter = CpuMeter(os.getpid())
     spark = spark_with(jar, scratch, SETTINGS | {"spark.driver.memory": memory})
 
-    def made(numbers: DataFrame, event_ts: int) -> DataFrame:
-        key = functions.format_string("key-%012d", functions.col("id"))
-        return numbers.select(
-            key.alias("id"),
-            functions.format_string("p%d", functions.col("id") % PARTITIONS).alias("part"),
-            functions.lit(event_ts).cast("long").alias("event_ts"),
-            functions.sha2(functions.concat(key, functions.lit(event_ts)), 256).alias("word"),
-            (functions.col("id") * 1.5 + event_ts).alias("amount"),
-        )
-
     place = Path(scratch) / "tables"
     shutil.rmtree(place, ignore_errors=True)
     paths = {name: str(place / name) for name in ("stock", "eventide")}
     bulk = OPTIONS | {"hoodie.datasource.write.operation": "bulk_insert"}
-    made(spark.range(rows), 1).write.format("hudi").options(**bulk).mode("overwrite").save(paths["stock"])
+    versions_of(spark.range(rows), 1, PARTITIONS).write.format("hudi").options(**bulk).mode("overwrite").save(
+        paths["stock"]
+    )
     shutil.copytree(paths["stock"], paths["eventide"])
     options = {key: value for key, value in OPTIONS.items() if key.startswith("hoodie.index")}
     storage, own = LocalStorage(paths["eventide"]), Options(options)
@@ -130,7 +122,9 @@ def measured(jar: str, scratch: str, rows: int, stride: int, rounds: int, memory
         numbers = changed.toDF("id").limit(rows // stride - new)
         first = rows + (number - 1) * new
         source = str(place / f"source-{number}")
-        made(numbers.union(spark.range(first, first + new).toDF("id")), number + 1).write.parquet(source)
+        versions_of(numbers.union(spark.range(first, first + new).toDF("id")), number + 1, PARTITIONS).write.parquet(
+            source
+        )
         frame = spark.read.parquet(source)
         upsert = OPTIONS | {"hoodie.datasource.write.operation": "upsert"}
         for name in sorted(paths, reverse=bool(number % 2)):
