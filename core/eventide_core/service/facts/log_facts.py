@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final, TypeVar
 
-from eventide_core.action.slice_selection import LogFacts
+from eventide_core.action.slice_selection import HeaderCheck, LogFacts
 from eventide_core.errors import EventideError, UnsupportedTableError
 from eventide_core.ports import Engine, LogContent, LogSummary
 from eventide_core.service.facts.log_stats import from_stats
@@ -83,7 +83,7 @@ class LogFactsReader:
                 summary.instants,
                 summary.delete_count,
                 summary.rolled_back,
-                summary.has_torn_block,
+                HeaderCheck.OF_FILE if summary.has_torn_block else HeaderCheck.NONE,
                 summary.has_merged_block,
                 uncompacted=summary.event_times,
                 has_partial_updates=summary.has_partial_updates,

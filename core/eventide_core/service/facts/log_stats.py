@@ -6,19 +6,22 @@
 3. Hudi's commits state neither. They are trusted if the user names the field that writers track, and if no record can
    lack an event time: Hudi omits nulls from a stat, but not from the file. They are not trusted if there are deletes,
    because a stat contains only the range of some kinds of them.
-4. No stat states the kinds of blocks in a log file. For eventide's log files, they are known. For others, the headers
-   are read before a plan is made. A left-over has the kinds of its original log file.
+4. No stat states the kinds of blocks in a log file. For eventide's log files, they are known. For others, headers are
+   read before a plan is made. A left-over has the kinds of its original log file.
+   The settings of a write decide whether Hudi's data blocks contain partial updates (HoodieAppendHandle adds IS_PARTIAL
+   to each block by shouldWritePartialUpdates alone), and one write has one of them. From version 8 on, a log file
+   named after its write contains only that write. So the headers of one such log file stand for all of the write.
 5. A left-over's file has the same content as its original log file. Its own stat, from the compaction that made it,
    contains what was known of that log file then, which may have taken a scan. Otherwise, the stat of the original log
    file applies, through any number of compactions.
 """
 
 import itertools
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from eventide_core.action.slice_selection import LogFacts
+from eventide_core.action.slice_selection import HeaderCheck, LogFacts
 from eventide_core.service.state.table import TableState
 from eventide_core.table.commit_metadata import EVENT_TIMES_KEY, LOG_COMPACT, WRITER_KEY, CommitMetadata, WriteStat
 from eventide_core.table.compaction_extra_metadata import CompactionExtraMetadata
@@ -55,9 +58,9 @@ def from_stats(
         else:
             own = said.get(path)
             chain = [] if own is None else [own]
-        needs_check = not any(teller.is_writer for teller, _ in chain)
+        check = _check(state, log, chain)
         for teller, stat in chain:
-            facts = teller.facts(stat, log, needs_check=needs_check)
+            facts = teller.facts(stat, log, check)
             if facts is not None:
                 found[path] = facts
                 break
@@ -88,7 +91,7 @@ class _Teller:
         deletes: Mapping[str, int] = {} if published is None else published.deletes
         return cls(frozenset({time}), named is not None, WRITER_KEY in commit.extra_metadata, deletes)
 
-    def facts(self, stat: WriteStat, log: LogFile, *, needs_check: bool) -> LogFacts | None:
+    def facts(self, stat: WriteStat, log: LogFile, check: HeaderCheck) -> LogFacts | None:
         event_times = stat.event_time_range
         if event_times is None or stat.file_size_bytes != log.size:
             return None
@@ -100,10 +103,17 @@ class _Teller:
             self.instants,
             stat.num_deletes or self.deletes.get(stat.path, 0),
             rolled_back=_NOTHING,
-            needs_check=needs_check,
+            check=check,
             has_merged_block=False,
             uncompacted=event_times,
         )
+
+
+def _check(state: TableState, log: LogFile, chain: Sequence[tuple[_Teller, WriteStat]]) -> HeaderCheck:
+    if any(teller.is_writer for teller, _ in chain):
+        return HeaderCheck.NONE
+    is_of_one_write = state.config.slices_by_completion_time and all(log.name.instant in by.instants for by, _ in chain)
+    return HeaderCheck.OF_WRITE if is_of_one_write else HeaderCheck.OF_FILE
 
 
 def _origins(state: TableState) -> dict[str, str]:
