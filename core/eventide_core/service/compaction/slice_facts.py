@@ -42,7 +42,9 @@ class SliceFactsReader:
 
         Raises what a merge would raise for the blocks of the log files that are read.
         """
-        doubtful = [s.facts for s in selections if any(fact.check is not HeaderCheck.NONE for fact in s.facts.log_facts)]
+        doubtful = [
+            s.facts for s in selections if any(fact.check is not HeaderCheck.NONE for fact in s.facts.log_facts)
+        ]
         samples = list(_samples(doubtful))
         partial = self.log_facts.check((found.file_slice.log_files for found in samples), blocks, shape)
         if partial and len(samples) < len(doubtful):

@@ -111,7 +111,8 @@ def _known_partial(content: Content, wrote: Wrote, check: HeaderCheck) -> set[st
         for group in GROUPS
         if (logs := tuple(_log(write, group) for write in WRITES if (write, group) in wrote))
     ]
-    reader = SliceFactsReader(LogFactsReader(cast("LogContent", content), cast("Engine", Here())), Options({}))
+    engine = cast("Engine", Here())
+    reader = SliceFactsReader(LogFactsReader(cast("LogContent", content), engine, engine), Options({}))
     checked = reader.checked(selections, BLOCKS, SHAPE)
     return {fact.log_file.path for s in checked for fact in s.facts.log_facts if fact.has_partial_updates}
 
