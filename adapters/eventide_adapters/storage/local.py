@@ -36,6 +36,7 @@ from eventide_core.errors import MissingFileError, StorageError, UnsafePathError
 from eventide_core.ports import Capability, FileInfo, OutputFile
 
 TEMPORARY = ".hoodie/.eventide_temp"
+_TEMPORARY_NAME = posixpath.basename(TEMPORARY)
 
 # Large enough to keep the disk busy, small enough to have one per thread.
 _COPY_BYTES = 1 << 20
@@ -76,7 +77,8 @@ class LocalStorage:
             try:
                 with self._directories.opened(directory) as directory_fd, os.scandir(directory_fd) as entries:
                     names = sorted(entry.name for entry in entries if not _is_hidden(entry))
-                    infos = [self._info(directory_fd, name, posixpath.join(directory, name)) for name in names]
+                    start = f"{directory}/" if directory else ""
+                    infos = [self._info(directory_fd, name, start + name) for name in names]
             except (FileNotFoundError, NotADirectoryError):
                 return ()
             return tuple(info for info in infos if info is not None)
@@ -283,6 +285,8 @@ class LocalStorage:
         except FileNotFoundError:
             return None
         modified_ms, target = status.st_mtime_ns // 1_000_000, None
+        if stat.S_ISREG(status.st_mode):
+            return FileInfo(path, status.st_size, False, modified_ms)
         if stat.S_ISLNK(status.st_mode):
             link = link_text(directory_fd, name)
             if link is None:
@@ -302,7 +306,7 @@ class LocalStorage:
 
 
 def _is_hidden(entry: os.DirEntry[str]) -> bool:
-    if entry.name.startswith(os.path.basename(TEMPORARY)):
+    if entry.name.startswith(_TEMPORARY_NAME):
         return True
     return local_names.is_side_file(entry.name) and not entry.is_dir(follow_symlinks=False)
 
