@@ -23,7 +23,7 @@ from typing import Final
 
 from eventide_core.action.slice_selection import HeaderCheck, LogFacts
 from eventide_core.service.state.table import TableState
-from eventide_core.table.commit_metadata import EVENT_TIMES_KEY, LOG_COMPACT, WRITER_KEY, CommitMetadata, WriteStat
+from eventide_core.table.commit_metadata import EVENT_TIMES_KEY, LOG_COMPACT, WRITER_KEY, WriteStat
 from eventide_core.table.compaction_extra_metadata import CompactionExtraMetadata
 from eventide_core.table.file_slice import LogFile
 
