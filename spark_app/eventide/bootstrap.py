@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from uuid import uuid4
 
 from eventide.compaction_request import tag_schedule
-from eventide.engine_local import LocalEngine
+from eventide.engine_local import LocalEngine, RequestEngine
 from eventide.options.queries import DELETE_FIELD, DELETE_MARKER
 from eventide.options.sections import warn_of_unknown_options
 from eventide_adapters.format.merge.record_mergers import check_merger, mergers_of
@@ -314,7 +314,8 @@ class Application:
     def _log_facts(self) -> LogFactsReader:
         from eventide_core.service.facts.log_facts import LogFactsReader
 
-        return LogFactsReader(self._log_content, self.engine)
+        requests = RequestEngine() if isinstance(self.engine, LocalEngine) else self.engine
+        return LogFactsReader(self._log_content, self.engine, requests)
 
     @cached_property
     def _slice_facts(self) -> SliceFactsReader:
@@ -376,7 +377,7 @@ def _table_files(storage: Storage, engine: Engine, clock: Clock, options: Option
         HudiMetadataCodec(),
         HudiMetadataTable(storage, engine),
         _archived_timeline,
-        LocalEngine(_QUESTIONS_AT_ONCE),
+        RequestEngine(_QUESTIONS_AT_ONCE),
         clock,
         _delete_marker(options),
         mergers_of(options),

@@ -1,12 +1,15 @@
-"""The engine without Spark: threads of this process."""
+"""The engines without Spark: threads of this process."""
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from os import cpu_count
-from typing import TypeVar
+from time import perf_counter, thread_time
+from typing import Final, TypeVar
 
 T = TypeVar("T")
 R = TypeVar("R")
+
+_WAITS_S: Final = 0.001  # a request to a network takes longer, one to a local disk whose content is cached does not
 
 
 class LocalEngine:
@@ -42,3 +45,31 @@ class LocalEngine:
             except BaseException:
                 pool.shutdown(wait=False, cancel_futures=True)
                 raise
+
+
+class RequestEngine(LocalEngine):
+    """Runs requests to a storage, and little else: one after another until one waits for a response, then on threads.
+
+    Threads that don't wait only contend for the interpreter's lock: listing a local disk takes half as much CPU time
+    again with two of them.
+    """
+
+    def map(
+        self,
+        function: Callable[[T], R],
+        items: Sequence[T],
+        *,
+        sizes: Sequence[int] | None = None,
+        on_done: Callable[[], None] | None = None,
+    ) -> list[R]:
+        results: list[R] = []
+        while len(results) < len(items):
+            began_s, used_s = perf_counter(), thread_time()
+            results.append(function(items[len(results)]))
+            used_s = thread_time() - used_s
+            waited_s = perf_counter() - began_s - used_s
+            if on_done is not None:
+                on_done()
+            if waited_s > max(_WAITS_S, used_s):
+                break
+        return results + super().map(function, items[len(results) :], sizes=sizes, on_done=on_done)

@@ -21,6 +21,12 @@ class CountingStorage(LocalStorage):
         self.opened.clear()
         self.bytes_read.clear()
 
+    def read_range(self, path: str, offset: int, length: int) -> bytes:
+        self.opened[path] += 1
+        data = super().read_range(path, offset, length)
+        self.bytes_read[path] += len(data)
+        return data
+
     def open_input(self, path: str) -> BinaryIO:
         self.opened[path] += 1
         return cast(BinaryIO, _Counted(super().open_input(path), self.bytes_read, path))

@@ -36,6 +36,7 @@ from eventide_core.errors import MissingFileError, StorageError, UnsafePathError
 from eventide_core.ports import Capability, FileInfo, OutputFile
 
 TEMPORARY = ".hoodie/.eventide_temp"
+_TEMPORARY_NAME = posixpath.basename(TEMPORARY)
 
 # Large enough to keep the disk busy, small enough to have one per thread.
 _COPY_BYTES = 1 << 20
@@ -76,7 +77,8 @@ class LocalStorage:
             try:
                 with self._directories.opened(directory) as directory_fd, os.scandir(directory_fd) as entries:
                     names = sorted(entry.name for entry in entries if not _is_hidden(entry))
-                    infos = [self._info(directory_fd, name, posixpath.join(directory, name)) for name in names]
+                    start = f"{directory}/" if directory else ""
+                    infos = [self._info(directory_fd, name, start + name) for name in names]
             except (FileNotFoundError, NotADirectoryError):
                 return ()
             return tuple(info for info in infos if info is not None)
@@ -107,9 +109,13 @@ class LocalStorage:
             return stream.read()
 
     def read_range(self, path: str, offset: int, length: int) -> bytes:
-        with self.open_input(path) as stream:
-            stream.seek(offset)
-            return stream.read(length)
+        checked_path(path)
+        with self._answering("read", path):
+            handle = self._open_content(path)
+            try:
+                return _range(handle, offset, length)
+            finally:
+                os.close(handle)
 
     def open_input(self, path: str) -> BinaryIO:
         checked_path(path)
@@ -239,13 +245,16 @@ class LocalStorage:
         """
         at = path
         for _ in range(_LINKS_MAX):
-            with self._directories.parent(at) as (directory_fd, name):
-                try:
-                    return use(directory_fd, name, at)
-                except OSError as failure:
-                    link = link_text(directory_fd, name)
-                    if failure.errno != errno.ELOOP or link is None:
-                        raise
+            directory, _, name = at.rpartition("/")
+            directory_fd = self._directories.open(directory)
+            try:
+                return use(directory_fd, name, at)
+            except OSError as failure:
+                link = link_text(directory_fd, name)
+                if failure.errno != errno.ELOOP or link is None:
+                    raise
+            finally:
+                os.close(directory_fd)
             at = self._directories.target(at, link)
         raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
 
@@ -276,6 +285,8 @@ class LocalStorage:
         except FileNotFoundError:
             return None
         modified_ms, target = status.st_mtime_ns // 1_000_000, None
+        if stat.S_ISREG(status.st_mode):
+            return FileInfo(path, status.st_size, False, modified_ms)
         if stat.S_ISLNK(status.st_mode):
             link = link_text(directory_fd, name)
             if link is None:
@@ -295,9 +306,20 @@ class LocalStorage:
 
 
 def _is_hidden(entry: os.DirEntry[str]) -> bool:
-    if entry.name.startswith(os.path.basename(TEMPORARY)):
+    if entry.name.startswith(_TEMPORARY_NAME):
         return True
     return local_names.is_side_file(entry.name) and not entry.is_dir(follow_symlinks=False)
+
+
+def _range(handle: int, offset: int, length: int) -> bytes:
+    """The bytes of the range; fewer if the file ends before."""
+    data = os.pread(handle, length, offset)
+    if len(data) == length:
+        return data
+    parts = [data]
+    while parts[-1] and (missing := length - sum(map(len, parts))):  # the system reads at most 2 GiB at once
+        parts.append(os.pread(handle, missing, offset + length - missing))
+    return b"".join(parts)
 
 
 def _open(directory_fd: int, name: str, _: str) -> int:

@@ -38,7 +38,7 @@ class LocalDirectories:
         handle = self._open_root(creates=creates)
         passed = ""
         for name in path.split("/") if path else ():
-            passed = posixpath.join(passed, name)
+            passed = f"{passed}/{name}" if passed else name
             try:
                 below = self._open_below(handle, name, passed, creates=creates)
             finally:

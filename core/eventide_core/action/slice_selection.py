@@ -11,6 +11,7 @@
 """
 
 from dataclasses import dataclass, replace
+from enum import Enum
 
 from eventide_core.action.compaction_strategy import CompactionStrategy
 from eventide_core.action.slice_split import SplitVerdict
@@ -23,11 +24,23 @@ from eventide_core.table.record_order import MergeRule
 from eventide_core.table.timeline import Timeline
 
 
+class HeaderCheck(Enum):
+    """Which block headers have to be read before a log file's facts are complete.
+
+    NONE: no further ones. OF_WRITE: those of any log file of the same write, which state the same. OF_FILE: its own,
+    because they weren't read, or one of its blocks is torn.
+    """
+
+    NONE = "none"
+    OF_WRITE = "of write"
+    OF_FILE = "of file"
+
+
 @dataclass(frozen=True, slots=True)
 class LogFacts:
     """A log file and what is known about its content.
 
-    `needs_check`: its headers weren't read, or one of its blocks is torn. `uncompacted` is the range of its records
+    `check` has to be made for a slice that is compacted. `uncompacted` is the range of its records
     that are in no base file yet: all of them, except those that an exact cut has merged early. `has_partial_updates`:
     it has records of some columns, as far as its headers were read.
     """
@@ -37,7 +50,7 @@ class LogFacts:
     instants: frozenset[str]
     delete_count: int
     rolled_back: frozenset[str]
-    needs_check: bool
+    check: HeaderCheck
     has_merged_block: bool
     uncompacted: EventTimeRange
     has_partial_updates: bool = False

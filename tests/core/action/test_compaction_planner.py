@@ -9,6 +9,7 @@ from eventide_core.action.compaction_strategy import EventTimeBasedCompactionStr
 from eventide_core.action.link_choice import LinkChoiceFacts, choose_link
 from eventide_core.action.quiet_moment import BackdatingFacts
 from eventide_core.action.slice_selection import (
+    HeaderCheck,
     LogFacts,
     ReaderRules,
     Selection,
@@ -58,7 +59,7 @@ def slice_facts(*ranges: EventTimeRange, version: int = 9, **changes: object) ->
                 frozenset({instant}),
                 0,
                 rolled_back=frozenset(),
-                needs_check=False,
+                check=HeaderCheck.NONE,
                 has_merged_block=False,
                 uncompacted=event_times,
             )

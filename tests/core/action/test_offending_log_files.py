@@ -1,7 +1,7 @@
 """Which logs are named for records of the future."""
 
 from eventide_core.action.offending_log_files import LOG_FILES_NAMED, offending_log_files
-from eventide_core.action.slice_selection import LogFacts, SliceFacts
+from eventide_core.action.slice_selection import HeaderCheck, LogFacts, SliceFacts
 from eventide_core.table.event_time import EventTimeRange
 from eventide_core.table.file_name import LogFileName
 from eventide_core.table.file_slice import FileSlice, LogFile
@@ -21,7 +21,7 @@ def _slice(*ranges: tuple[int | None, int | None], file_id: str = "f") -> SliceF
                 frozenset({"1"}),
                 0,
                 rolled_back=frozenset(),
-                needs_check=False,
+                check=HeaderCheck.NONE,
                 has_merged_block=False,
                 uncompacted=times,
             )

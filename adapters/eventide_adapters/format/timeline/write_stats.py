@@ -7,6 +7,7 @@ unusual, each is read singly, so that the error names the first wrong field.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
 from itertools import chain, repeat
 from sys import intern
 from types import NoneType
@@ -97,13 +98,15 @@ def made_stats(
 ) -> list[WriteStat]:
     """The stats whose fields are these columns, in the order of TEXTS, COUNTS, NUMBERS and TIMES."""
     file_ids, paths, prev_commits, base_files, prev_base_files = texts
-    columns: list[Iterable[Any]] = [map(intern, file_ids), paths, partitions, map(_interned, prev_commits)]
-    columns += [*counts, *numbers, map(_interned, base_files), logs, prev_base_files, *times]
-    return list(map(WriteStat._make, zip(*columns, repeat(None), repeat(None), strict=False)))
+    columns: list[Iterable[Any]] = [map(intern, file_ids), paths, partitions, _shared(prev_commits)]
+    columns += [*counts, *numbers, _shared(base_files), logs, prev_base_files, *times]
+    # Directly: the call of a named tuple takes as long again.
+    return list(map(partial(tuple.__new__, WriteStat), zip(*columns, repeat(None), repeat(None), strict=False)))
 
 
-def _interned(text: str | None) -> str | None:
-    return None if text is None else intern(text)  # many stats have the same text
+def _shared(texts: Iterable[str | None]) -> list[str | None]:
+    """The same texts, each kept once: many stats have the same."""
+    return [None if text is None else intern(text) for text in texts]
 
 
 def _read(stat: Document, partition: str) -> WriteStat:

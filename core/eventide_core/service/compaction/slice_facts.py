@@ -1,9 +1,9 @@
 """The planner's facts of each slice: those of its log files, and which of them are above the moment."""
 
-from collections.abc import Container, Iterable, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from eventide_core.action.slice_selection import LogFacts, ReaderRules, Selection, SliceFacts
+from eventide_core.action.slice_selection import HeaderCheck, LogFacts, ReaderRules, Selection, SliceFacts
 from eventide_core.config import Options
 from eventide_core.service.compaction.planned_slices import is_in_new_slice
 from eventide_core.service.facts.event_time_field import are_stats_proof
@@ -40,10 +40,15 @@ class SliceFactsReader:
     def checked(self, selections: Sequence[Selection], blocks: BlockFilter, shape: RecordShape) -> list[Selection]:
         """The selections, completed by a fact that no write stat contains: whether a log file has partial updates.
 
-        Raises what a merge would raise for the blocks of these slices' log files.
+        Raises what a merge would raise for the blocks of the log files that are read.
         """
-        doubtful = [s.facts.file_slice for s in selections if any(fact.needs_check for fact in s.facts.log_facts)]
-        partial = self.log_facts.check((found.log_files for found in doubtful), blocks, shape)
+        doubtful = [
+            s.facts for s in selections if any(fact.check is not HeaderCheck.NONE for fact in s.facts.log_facts)
+        ]
+        samples = list(_samples(doubtful))
+        partial = self.log_facts.check((found.file_slice.log_files for found in samples), blocks, shape)
+        if partial and len(samples) < len(doubtful):
+            partial = self.log_facts.check((found.file_slice.log_files for found in doubtful), blocks, shape)
         return [_with_partial_updates(selection, partial) for selection in selections]
 
     def reader_rules(self, state: TableState, shape: RecordShape, slices: Sequence[FileSlice]) -> ReaderRules:
@@ -59,6 +64,17 @@ class SliceFactsReader:
             takes_columns=shape.partial_update is not None,
             merger=shape.merger,
         )
+
+
+def _samples(doubtful: Iterable[SliceFacts]) -> Iterator[SliceFacts]:
+    """The slices whose headers are read: each log file that stands for itself alone, and one of each write of the others."""
+    known = set[str]()
+    for found in doubtful:
+        of_file = any(fact.check is HeaderCheck.OF_FILE for fact in found.log_facts)
+        writes = {fact.log_file.name.instant for fact in found.log_facts if fact.check is HeaderCheck.OF_WRITE}
+        if of_file or not writes <= known:
+            known |= writes
+            yield found
 
 
 def _with_partial_updates(selection: Selection, paths: Container[str]) -> Selection:

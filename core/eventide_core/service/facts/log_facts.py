@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final, TypeVar
 
-from eventide_core.action.slice_selection import LogFacts
+from eventide_core.action.slice_selection import HeaderCheck, LogFacts
 from eventide_core.errors import EventideError, UnsupportedTableError
 from eventide_core.ports import Engine, LogContent, LogSummary
 from eventide_core.service.facts.log_stats import from_stats
@@ -15,6 +15,7 @@ from eventide_core.table.compaction_extra_metadata import CompactionExtraMetadat
 from eventide_core.table.event_time import EventTimeRange
 from eventide_core.table.file_slice import LogFile
 from eventide_core.table.instant import Action
+from eventide_core.table.read_ahead import WHOLE_FILE_BYTES
 from eventide_core.table.record_shape import RecordShape, refusal_of_partial_updates
 from eventide_core.table.slice_read import BlockFilter
 
@@ -29,11 +30,13 @@ class LogFactsReader:
     """The facts of one table's log files. A log file never changes under its name, so each is read at most once.
 
     What the timeline states (service/facts/log_stats.py) is not read from the log file. What of it is in a base
-    already is asked of the timeline each time: a commit may have merged it since.
+    already is asked of the timeline each time: a commit may have merged it since. `requests` runs the tasks that read
+    little of each log file, `engine` those that decode many records.
     """
 
     content: LogContent
     engine: Engine
+    requests: Engine
     _known: dict[str | None, dict[str, LogFacts]] = field(default_factory=dict[str | None, dict[str, LogFacts]])
     _checked: dict[tuple[tuple[str, int], ...], frozenset[str]] = field(
         default_factory=dict[tuple[tuple[str, int], ...], frozenset[str]]
@@ -83,7 +86,7 @@ class LogFactsReader:
                 summary.instants,
                 summary.delete_count,
                 summary.rolled_back,
-                summary.has_torn_block,
+                HeaderCheck.OF_FILE if summary.has_torn_block else HeaderCheck.NONE,
                 summary.has_merged_block,
                 uncompacted=summary.event_times,
                 has_partial_updates=summary.has_partial_updates,
@@ -111,7 +114,7 @@ class LogFactsReader:
         asked = dict(named)
         unchecked = {names: logs for names, logs in asked.items() if names not in self._checked}
         blocks = blocks.of_logs([path for names in unchecked for path, _ in names])
-        portions = self.engine.map(_CheckBlocks(self.content, blocks), _portions(tuple(unchecked.values())))
+        portions = self.requests.map(_CheckBlocks(self.content, blocks), _portions(tuple(unchecked.values())))
         found = dict(zip(unchecked, itertools.chain.from_iterable(portions), strict=True))
         self._checked = {names: found[names] if names in found else self._checked[names] for names in asked}
         partial = frozenset[str]().union(*self._checked.values())
@@ -121,7 +124,9 @@ class LogFactsReader:
         return partial
 
     def _summarize(self, logs: Sequence[LogFile], shape: RecordShape) -> list[LogSummary | EventideError]:
-        portions = self.engine.map(_Summarize(self.content, shape), _portions(logs))
+        are_small = sum([log.size for log in logs]) <= WHOLE_FILE_BYTES * len(logs)
+        engine = self.requests if are_small else self.engine
+        portions = engine.map(_Summarize(self.content, shape), _portions(logs))
         return [summary for portion in portions for summary in portion]
 
 

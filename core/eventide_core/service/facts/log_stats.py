@@ -6,8 +6,11 @@
 3. Hudi's commits state neither. They are trusted if the user names the field that writers track, and if no record can
    lack an event time: Hudi omits nulls from a stat, but not from the file. They are not trusted if there are deletes,
    because a stat contains only the range of some kinds of them.
-4. No stat states the kinds of blocks in a log file. For eventide's log files, they are known. For others, the headers
-   are read before a plan is made. A left-over has the kinds of its original log file.
+4. No stat states the kinds of blocks in a log file. For eventide's log files, they are known. For others, headers are
+   read before a plan is made. A left-over has the kinds of its original log file.
+   The settings of a write decide whether Hudi's data blocks contain partial updates (HoodieAppendHandle adds IS_PARTIAL
+   to each block by shouldWritePartialUpdates alone), and one write has one of them. From version 8 on, a log file
+   named after its write contains only that write. So the headers of one such log file stand for all of the write.
 5. A left-over's file has the same content as its original log file. Its own stat, from the compaction that made it,
    contains what was known of that log file then, which may have taken a scan. Otherwise, the stat of the original log
    file applies, through any number of compactions.
@@ -18,9 +21,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from eventide_core.action.slice_selection import LogFacts
+from eventide_core.action.slice_selection import HeaderCheck, LogFacts
 from eventide_core.service.state.table import TableState
-from eventide_core.table.commit_metadata import EVENT_TIMES_KEY, LOG_COMPACT, WRITER_KEY, CommitMetadata, WriteStat
+from eventide_core.table.commit_metadata import EVENT_TIMES_KEY, LOG_COMPACT, WRITER_KEY, WriteStat
 from eventide_core.table.compaction_extra_metadata import CompactionExtraMetadata
 from eventide_core.table.file_slice import LogFile
 
@@ -43,7 +46,7 @@ def from_stats(
     for time, commit in state.commits.items():
         if commit.operation_type == LOG_COMPACT:
             continue
-        teller = _Teller.of(time, commit, event_time_field, are_stats_proof=are_stats_proof)
+        teller = _Teller.of(state, time, event_time_field, are_stats_proof=are_stats_proof)
         for stat in commit.stats:
             path = stat.path
             if path in asked:
@@ -51,16 +54,21 @@ def from_stats(
     found: dict[str, LogFacts] = {}
     for path, log in wanted.items():
         if path in chains:
-            chain = [pair for same in chains[path] if (pair := said.get(same)) is not None]
-        else:
-            own = said.get(path)
-            chain = [] if own is None else [own]
-        needs_check = not any(teller.is_writer for teller, _ in chain)
-        for teller, stat in chain:
-            facts = teller.facts(stat, log, needs_check=needs_check)
+            continue
+        own = said.get(path)
+        if own is not None:
+            teller, stat = own
+            facts = teller.facts(stat, log, teller.check(log))
             if facts is not None:
                 found[path] = facts
-                break
+    for path, same in chains.items():
+        chain = [pair for other in same if (pair := said.get(other)) is not None]
+        is_ours = any(teller.is_writer for teller, _ in chain)
+        check = HeaderCheck.NONE if is_ours else HeaderCheck.OF_FILE
+        told = (facts for by, stat in chain if (facts := by.facts(stat, wanted[path], check)) is not None)
+        facts = next(told, None)
+        if facts is not None:
+            found[path] = facts
     return found
 
 
@@ -68,29 +76,39 @@ def from_stats(
 class _Teller:
     """A commit whose stats state event times: `is_whole`, of every record and delete.
 
-    `is_writer`: eventide wrote the log files. `deletes` are those of left-overs' files, by path.
+    `is_writer`: eventide wrote the log files. `has_own_files`: a log file named after it contains nothing else.
+    `deletes` are those of left-overs' files, by path.
     """
 
+    time: str
     instants: frozenset[str]
     is_whole: bool
     is_writer: bool
+    has_own_files: bool
     deletes: Mapping[str, int]
 
     @classmethod
     def of(
-        cls, time: str, commit: CommitMetadata, event_time_field: str | None, *, are_stats_proof: bool
+        cls, state: TableState, time: str, event_time_field: str | None, *, are_stats_proof: bool
     ) -> "_Teller | None":
         """The range of a stat; None if the stat has none, or describes another field."""
+        commit = state.commits[time]
         named = commit.extra_metadata.get(EVENT_TIMES_KEY)
         if event_time_field is None or named not in (event_time_field, None) or (named is None and not are_stats_proof):
             return None
         published = CompactionExtraMetadata.of(time, commit)
         deletes: Mapping[str, int] = {} if published is None else published.deletes
-        return cls(frozenset({time}), named is not None, WRITER_KEY in commit.extra_metadata, deletes)
+        is_writer, has_own_files = WRITER_KEY in commit.extra_metadata, state.config.slices_by_completion_time
+        return cls(time, frozenset({time}), named is not None, is_writer, has_own_files, deletes)
 
-    def facts(self, stat: WriteStat, log: LogFile, *, needs_check: bool) -> LogFacts | None:
-        event_times = stat.event_time_range
-        if event_times is None or stat.file_size_bytes != log.size:
+    def check(self, log: LogFile) -> HeaderCheck:
+        """What has to be checked of a log file that it alone wrote."""
+        if self.is_writer:
+            return HeaderCheck.NONE
+        return HeaderCheck.OF_WRITE if self.has_own_files and log.name.instant == self.time else HeaderCheck.OF_FILE
+
+    def facts(self, stat: WriteStat, log: LogFile, check: HeaderCheck) -> LogFacts | None:
+        if stat.file_size_bytes != log.size or (event_times := stat.event_time_range) is None:
             return None
         if not self.is_whole and (stat.num_deletes or stat.num_writes == 0):
             return None
@@ -98,9 +116,9 @@ class _Teller:
             log,
             event_times,
             self.instants,
-            stat.num_deletes or self.deletes.get(stat.path, 0),
+            stat.num_deletes or (self.deletes.get(stat.path, 0) if self.deletes else 0),
             rolled_back=_NOTHING,
-            needs_check=needs_check,
+            check=check,
             has_merged_block=False,
             uncompacted=event_times,
         )

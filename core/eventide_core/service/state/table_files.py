@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from operator import attrgetter
 from typing import Final, TypeVar
 
 from eventide_core.errors import (
@@ -41,6 +42,8 @@ from eventide_core.table.table_path import HOODIE_DIRECTORY
 from eventide_core.table.timeline import Timeline
 
 T = TypeVar("T")
+
+_PATH: Final = attrgetter("path")
 
 PARTITION_MARK = ".hoodie_partition_metadata"
 _WORTH_TASKS: Final = 8  # fewer requests run one after another
@@ -259,7 +262,7 @@ class TableFiles:
                 mark = path_in(directory, PARTITION_MARK)
                 if any(e.path.startswith(mark) for e in files):
                     of_partition[directory] = [self._data_file(directory, e) for e in files]
-        found = [file for partition in sorted(of_partition) for file in sorted(of_partition[partition], key=_path)]
+        found = [file for partition in sorted(of_partition) for file in sorted(of_partition[partition], key=_PATH)]
         self._listed = {file.path: file for file in found}
         return tuple(found)
 
@@ -275,10 +278,6 @@ class TableFiles:
 
     def _each(self, ask: Callable[[str], T], paths: Sequence[str]) -> list[T]:
         return [ask(path) for path in paths] if len(paths) < _WORTH_TASKS else self.engine.map(ask, paths)
-
-
-def _path(file: DataFile) -> str:
-    return file.path
 
 
 def _holds_data(directory: FileInfo) -> bool:

@@ -74,6 +74,18 @@ def test_a_plan_reads_the_headers_of_log_files_that_another_engine_wrote(tmp_pat
     assert set(plan(tmp_path)[1]) == _logs(table)
 
 
+def test_of_each_write_of_another_engine_the_headers_of_one_log_file_are_read(tmp_path: Path) -> None:
+    table = table_of_two_logs(tmp_path)
+    for ms in (1_700_000_000_000, 1_700_000_100_000, 1_700_000_200_000):
+        rows = [{"id": "k", "part": part, "ms": ms} for part in ("b", "c")]
+        table.upsert(pa.Table.from_pylist(rows, schema=pa.schema(COLUMNS)))
+    assert _say_otherwise(table, tmp_path, b"eventide.writer", b"somebody.writer")
+    opened = plan(tmp_path)[1]
+    of_b, of_c = ({log for log in _logs(table) if log.startswith(part)} for part in ("part=b/", "part=c/"))
+    assert set(opened) == _logs(table) - of_c, "b and c were written together"
+    assert len(of_b) == len(of_c) == 2
+
+
 def test_stats_of_another_event_time_field_are_not_believed(tmp_path: Path) -> None:
     table = table_of_two_logs(tmp_path, 6)
     _say_otherwise(table, tmp_path, b'"eventide.event.times": "ms"', b'"eventide.event.times": "id"')

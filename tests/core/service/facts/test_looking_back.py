@@ -205,7 +205,11 @@ def _waiting(log_version: int, archive: Archive, *, version: int, least_ms: int 
     log = LogFile(name, f"a/{name}", 100)
     content: Any = Content(least_ms)
     shape = RecordShape("{}", MergeRule.EVENT_TIME_ORDERING, ("ts",), "ts")
-    return LogFactsReader(content, InLine()).read(state, shape, [log], are_stats_proof=False)[log.path].uncompacted
+    return (
+        LogFactsReader(content, InLine(), InLine())
+        .read(state, shape, [log], are_stats_proof=False)[log.path]
+        .uncompacted
+    )
 
 
 def _merged_early(log_version: int, *, version: int) -> Archive:

@@ -92,9 +92,16 @@ class WatchedStorage(LocalStorage):
         self._watch = watch
 
     def open_input(self, path: str) -> BinaryIO:
+        self._note(path)
+        return super().open_input(path)
+
+    def read_range(self, path: str, offset: int, length: int) -> bytes:
+        self._note(path)
+        return super().read_range(path, offset, length)
+
+    def _note(self, path: str) -> None:
         if not path.startswith(".hoodie/") and not path.endswith(".hoodie_partition_metadata"):
             self._watch.reads.append((path, self._watch.in_task, self._watch.under_lock))
-        return super().open_input(path)
 
 
 def watched(path: Path, watch: Watch) -> Application:
