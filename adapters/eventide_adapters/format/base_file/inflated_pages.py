@@ -28,7 +28,15 @@ from typing import Any, BinaryIO, Final, Self
 
 from isal import isal_zlib
 
-from eventide_adapters.format.base_file.thrift_compact import Span, binary, elements, fields, integer, with_integers
+from eventide_adapters.format.base_file.thrift_compact import (
+    Span,
+    Structs,
+    binary,
+    elements,
+    fields,
+    integer,
+    with_integers,
+)
 
 _MAGIC: Final = b"PAR1"
 _UNCOMPRESSED, _GZIP = 0, 2  # as codecs of parquet.thrift
@@ -85,10 +93,15 @@ class InflatedPages(io.RawIOBase):
         self._runs: dict[tuple[int, int], bytes] = {}  # of this row group
 
     @classmethod
-    def of(cls, stream: BinaryIO, size: int, footer: bytes, columns: Collection[str]) -> Self | None:
-        """A file of `size` bytes with this footer, to read these columns; None if it is to be read as it is."""
+    def of(
+        cls, stream: BinaryIO, size: int, footer: bytes, columns: Collection[str], walked: Structs | None = None
+    ) -> Self | None:
+        """A file of `size` bytes with this footer, to read these columns; None if it is to be read as it is.
+
+        `walked` are the structs that were already found in the footer.
+        """
         with suppress(IndexError, KeyError, ValueError):
-            chunks, new = _laid_out(footer, size, columns)
+            chunks, new = _laid_out(footer, size, columns, {} if walked is None else walked)
             if sum(chunk.size for chunk in chunks) >= _COMPRESSED_BYTES_MIN:
                 return cls(stream, chunks, with_integers(footer, 0, len(footer), new))
         return None
@@ -243,22 +256,24 @@ def _inflated(body: memoryview, size: int, levels: int, is_compressed: bool, pla
     return page
 
 
-def _laid_out(footer: bytes, file_size: int, columns: Collection[str]) -> tuple[list[_Chunk], dict[Span, int]]:
+def _laid_out(
+    footer: bytes, file_size: int, columns: Collection[str], walked: Structs
+) -> tuple[list[_Chunk], dict[Span, int]]:
     """The chunks of these columns, and the new integers of the footer. Raises ValueError, KeyError or IndexError."""
-    top, _ = fields(footer, 0)
+    top, _ = fields(footer, 0, walked)
     if _FILE_ENCRYPTION in top:
         raise ValueError("an encrypted file")
     found: list[_Chunk] = []
     new: dict[Span, int] = {}
     start = len(_MAGIC)
     wanted = {name.encode() for name in columns}
-    for group, (group_start, _) in enumerate(elements(footer, top[_FILE_ROW_GROUPS][0])):
+    for group, (group_start, _) in enumerate(elements(footer, top[_FILE_ROW_GROUPS][0], walked)):
         places: list[tuple[int, int, int]] = []  # offset, size, room
-        for chunk_start, _ in elements(footer, fields(footer, group_start)[0][_GROUP_COLUMNS][0]):
-            chunk, _ = fields(footer, chunk_start)
+        for chunk_start, _ in elements(footer, fields(footer, group_start, walked)[0][_GROUP_COLUMNS][0], walked):
+            chunk, _ = fields(footer, chunk_start, walked)
             if not chunk.keys().isdisjoint((_CHUNK_PATH, _CHUNK_CRYPTO, _CHUNK_ENCRYPTED)):
                 raise ValueError("a chunk that is encrypted, or in another file")
-            column, _ = fields(footer, chunk[_CHUNK_METADATA][0])
+            column, _ = fields(footer, chunk[_CHUNK_METADATA][0], walked)
             if binary(footer, elements(footer, column[_COLUMN_NAMES][0])[0][0]) not in wanted:
                 continue
             codec, inflated, size, offset = (
