@@ -25,10 +25,14 @@ _TAIL: Final = 8  # the footer's length, and Parquet's mark
 
 
 class Footer:
-    """The bytes of the footer of a Parquet file of `size` bytes, which are read when they are first needed."""
+    """The bytes of the footer of a Parquet file of `size` bytes, which are read when they are first needed.
+
+    `walked` are the structs that were found in them.
+    """
 
     def __init__(self, source: Any, size: int) -> None:
         self._source, self._size = source, size
+        self.walked: thrift.Structs = {}
 
     @cached_property
     def data(self) -> bytes:
@@ -43,15 +47,15 @@ def require_sound_columns(metadata: pq.FileMetaData, footer: Footer, place: str)
     data = footer.data
     columns: list[Any] = [metadata.schema.column(number) for number in range(metadata.num_columns)]
     try:
-        top, _ = thrift.fields(data, 0)
-        for group_at, _ in thrift.elements(data, top[_ROW_GROUPS][0]) if _ROW_GROUPS in top else ():
-            group, _ = thrift.fields(data, group_at)
-            chunks = thrift.elements(data, group[_COLUMNS][0])
+        top, _ = thrift.fields(data, 0, footer.walked)
+        for group_at, _ in thrift.elements(data, top[_ROW_GROUPS][0], footer.walked) if _ROW_GROUPS in top else ():
+            group, _ = thrift.fields(data, group_at, footer.walked)
+            chunks = thrift.elements(data, group[_COLUMNS][0], footer.walked)
             if len(chunks) != len(columns):
                 raise ValueError(f"a row group has {len(chunks)} columns, and the schema {len(columns)}")
             for (chunk_at, _), column in zip(chunks, columns, strict=True):
-                chunk, _ = thrift.fields(data, chunk_at)
-                values, _ = thrift.fields(data, chunk[_META_DATA][0])
+                chunk, _ = thrift.fields(data, chunk_at, footer.walked)
+                values, _ = thrift.fields(data, chunk[_META_DATA][0], footer.walked)
                 if _SIZE_STATISTICS in values:
                     _check_size_statistics(data, values[_SIZE_STATISTICS][0], column)
     except (IndexError, KeyError, ValueError) as error:

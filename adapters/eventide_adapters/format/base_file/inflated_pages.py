@@ -12,6 +12,9 @@ each page when Arrow reads it, in less than half of zlib's time:
    for each column is in memory. The compressed bytes are read in pieces from a local disk. From other storages, chunks that
    lie side by side are read at once, as Arrow itself does, and stay until the next row group.
 4. In a page header, the compressed size changes. The checksum is that of the compressed page, so it is compared here.
+5. Hudi stores a record key of one field twice: in its meta column, and in the field's own column. A member of gzip ends with
+   the checksum and the size of what it inflates to. A page whose end states those of a page of keys that was inflated
+   shortly before has the same values, and is not inflated again. This trusts the checksum as much as inflating does.
 
 Files are left to Arrow as they are if a chunk to be read is encrypted or not in gzip, or the footer is not understood.
 docs/decisions/gzip_pages.md has the measurements.
@@ -20,6 +23,7 @@ docs/decisions/gzip_pages.md has the measurements.
 from __future__ import annotations
 
 import io
+import struct
 from bisect import bisect_right
 from collections.abc import Collection, Iterator
 from contextlib import suppress
@@ -28,8 +32,18 @@ from typing import Any, BinaryIO, Final, Self
 
 from isal import isal_zlib
 
-from eventide_adapters.format.base_file.thrift_compact import Span, binary, elements, fields, integer, with_integers
+from eventide_adapters.format.avro.schema import RECORD_KEY
+from eventide_adapters.format.base_file.thrift_compact import (
+    Span,
+    Structs,
+    binary,
+    elements,
+    fields,
+    integer,
+    with_integers,
+)
 
+_RECORD_KEY: Final = RECORD_KEY.encode()
 _MAGIC: Final = b"PAR1"
 _UNCOMPRESSED, _GZIP = 0, 2  # as codecs of parquet.thrift
 _GZIP_OR_ZLIB: Final = 47  # as `wbits` of zlib: both are what Arrow accepts
@@ -38,6 +52,9 @@ _COMPRESSED_BYTES_MIN: Final = 1024 * 1024  # to open the file again costs as mu
 _TAIL_BYTES: Final = 64 * 1024  # what Arrow reads first of a file's end; the footer may be shorter
 _PIECE_BYTES: Final = 256 * 1024
 _RUN_BYTES_MAX: Final = 32 * 1024 * 1024  # Arrow's own limit of one read
+_GZIP_MAGIC: Final = b"\x1f\x8b"
+_GZIP_END: Final = struct.Struct("<II")  # the checksum and the size of the inflated bytes
+_KEY_PAGES_MAX: Final = 6  # that wait for the other column; Hudi's have a megabyte each, and a batch reads five
 
 # Numbers of fields in parquet.thrift
 _PAGE_SIZE, _PAGE_COMPRESSED_SIZE, _PAGE_CRC, _PAGE_V2 = 2, 3, 4, 8
@@ -60,6 +77,7 @@ class _Chunk:
     room: int
     run: tuple[int, int]
     group: int
+    has_keys: bool
 
     @property
     def end(self) -> int:
@@ -83,12 +101,18 @@ class InflatedPages(io.RawIOBase):
         self._readings: dict[int, _Reading] = {}
         self._group = 0
         self._runs: dict[tuple[int, int], bytes] = {}  # of this row group
+        self._keys: dict[tuple[int, int], memoryview] = {}  # by checksum and size
 
     @classmethod
-    def of(cls, stream: BinaryIO, size: int, footer: bytes, columns: Collection[str]) -> Self | None:
-        """A file of `size` bytes with this footer, to read these columns; None if it is to be read as it is."""
+    def of(
+        cls, stream: BinaryIO, size: int, footer: bytes, columns: Collection[str], walked: Structs | None = None
+    ) -> Self | None:
+        """A file of `size` bytes with this footer, to read these columns; None if it is to be read as it is.
+
+        `walked` are the structs that were already found in the footer.
+        """
         with suppress(IndexError, KeyError, ValueError):
-            chunks, new = _laid_out(footer, size, columns)
+            chunks, new = _laid_out(footer, size, columns, {} if walked is None else walked)
             if sum(chunk.size for chunk in chunks) >= _COMPRESSED_BYTES_MIN:
                 return cls(stream, chunks, with_integers(footer, 0, len(footer), new))
         return None
@@ -143,8 +167,22 @@ class InflatedPages(io.RawIOBase):
             if _PAGE_CRC in header and isal_zlib.crc32(body) != integer(data, header[_PAGE_CRC][0])[0] & 0xFFFFFFFF:
                 raise OSError(f"{place} does not have its CRC checksum")
             yield with_integers(data, 0, length, {header[_PAGE_COMPRESSED_SIZE]: inflated})
-            yield _inflated(body, inflated, *_levels_of(data, header, place), place)
+            levels, is_compressed = _levels_of(data, header, place)
+            page = None if levels else self._keys.pop(_end_of(body), None)
+            if page is None or len(page) != inflated:
+                page = memoryview(_inflated(body, inflated, levels, is_compressed, place))
+                if chunk.has_keys and not levels:
+                    self._keep_keys(page)
+            yield page
             at, data, left = at + length + size, data[length + size :], left - inflated
+
+    def _keep_keys(self, page: memoryview) -> None:
+        """Keeps a page of keys for the column of the key's field: as it is, and without the levels of a nullable column."""
+        levels = 4 + int.from_bytes(page[:4], "little")
+        for values in (page, page[levels:]):
+            self._keys[isal_zlib.crc32(values), len(values)] = values
+        while len(self._keys) > 2 * _KEY_PAGES_MAX:
+            del self._keys[next(iter(self._keys))]
 
     def _more(self, chunk: _Chunk, at: int, data: memoryview, least: int) -> memoryview:
         """The data from `at` on, with `least` more bytes of the chunk, or even more."""
@@ -210,6 +248,13 @@ def _header(data: memoryview, place: str) -> tuple[dict[int, Span], int] | None:
     return header, length
 
 
+def _end_of(body: memoryview) -> tuple[int, int]:
+    """The checksum and the size of what a page in gzip inflates to; zeros for another page."""
+    is_gzip = len(body) >= _GZIP_END.size and body[: len(_GZIP_MAGIC)] == _GZIP_MAGIC
+    checksum, size = _GZIP_END.unpack(body[-_GZIP_END.size :]) if is_gzip else (0, 0)
+    return checksum, size
+
+
 def _levels_of(data: memoryview, header: dict[int, Span], place: str) -> tuple[int, bool]:
     """How many bytes at the beginning of a page are not compressed, and whether the others are."""
     if _PAGE_V2 not in header:
@@ -243,23 +288,26 @@ def _inflated(body: memoryview, size: int, levels: int, is_compressed: bool, pla
     return page
 
 
-def _laid_out(footer: bytes, file_size: int, columns: Collection[str]) -> tuple[list[_Chunk], dict[Span, int]]:
+def _laid_out(
+    footer: bytes, file_size: int, columns: Collection[str], walked: Structs
+) -> tuple[list[_Chunk], dict[Span, int]]:
     """The chunks of these columns, and the new integers of the footer. Raises ValueError, KeyError or IndexError."""
-    top, _ = fields(footer, 0)
+    top, _ = fields(footer, 0, walked)
     if _FILE_ENCRYPTION in top:
         raise ValueError("an encrypted file")
     found: list[_Chunk] = []
     new: dict[Span, int] = {}
     start = len(_MAGIC)
     wanted = {name.encode() for name in columns}
-    for group, (group_start, _) in enumerate(elements(footer, top[_FILE_ROW_GROUPS][0])):
-        places: list[tuple[int, int, int]] = []  # offset, size, room
-        for chunk_start, _ in elements(footer, fields(footer, group_start)[0][_GROUP_COLUMNS][0]):
-            chunk, _ = fields(footer, chunk_start)
+    for group, (group_start, _) in enumerate(elements(footer, top[_FILE_ROW_GROUPS][0], walked)):
+        places: list[tuple[int, int, int, bool]] = []  # offset, size, room, whether it has the keys
+        for chunk_start, _ in elements(footer, fields(footer, group_start, walked)[0][_GROUP_COLUMNS][0], walked):
+            chunk, _ = fields(footer, chunk_start, walked)
             if not chunk.keys().isdisjoint((_CHUNK_PATH, _CHUNK_CRYPTO, _CHUNK_ENCRYPTED)):
                 raise ValueError("a chunk that is encrypted, or in another file")
-            column, _ = fields(footer, chunk[_CHUNK_METADATA][0])
-            if binary(footer, elements(footer, column[_COLUMN_NAMES][0])[0][0]) not in wanted:
+            column, _ = fields(footer, chunk[_CHUNK_METADATA][0], walked)
+            name = binary(footer, elements(footer, column[_COLUMN_NAMES][0])[0][0])
+            if name not in wanted:
                 continue
             codec, inflated, size, offset = (
                 integer(footer, column[number][0])[0]
@@ -278,26 +326,26 @@ def _laid_out(footer: bytes, file_size: int, columns: Collection[str]) -> tuple[
             }
             if _COLUMN_DICTIONARY in column:
                 new[column[_COLUMN_DICTIONARY]] = start
-            places.append((offset, size, room))
+            places.append((offset, size, room, name == _RECORD_KEY))
             start += room
-        found += _with_runs(places, start - sum(room for _, _, room in places), group)
+        found += _with_runs(places, start - sum(room for _, _, room, _ in places), group)
     return found, new
 
 
-def _with_runs(places: list[tuple[int, int, int]], start: int, group: int) -> Iterator[_Chunk]:
+def _with_runs(places: list[tuple[int, int, int, bool]], start: int, group: int) -> Iterator[_Chunk]:
     """The chunks of one row group. Those that lie side by side are in one run, up to its limit."""
     runs: list[tuple[int, int]] = []
-    for offset, size, _ in places:
+    for offset, size, *_ in places:
         if runs and runs[-1][1] == offset and offset + size - runs[-1][0] <= _RUN_BYTES_MAX:
             runs[-1] = runs[-1][0], offset + size
         else:
             runs.append((offset, offset + size))
     of_chunks = iter(runs)
     run = (0, 0)
-    for offset, size, room in places:
+    for offset, size, room, has_keys in places:
         if offset + size > run[1] or offset < run[0]:
             run = next(of_chunks)
-        yield _Chunk(offset, size, start, room, run, group)
+        yield _Chunk(offset, size, start, room, run, group, has_keys)
         start += room
 
 

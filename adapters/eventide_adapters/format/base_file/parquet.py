@@ -284,7 +284,7 @@ class BaseFile(pq.ParquetFile):
         """
         if codec_of(self.footer) != "gzip":
             return self
-        source: Any = InflatedPages.of(self.stream, self.size, self.footer.data, columns)
+        source: Any = InflatedPages.of(self.stream, self.size, self.footer.data, columns, self.footer.walked)
         if source is None:
             return self
         return BaseFile(

@@ -26,12 +26,19 @@ Data: TypeAlias = bytes | bytearray | memoryview
 Span: TypeAlias = tuple[int, int]
 """Where a value begins and ends."""
 
+Structs: TypeAlias = dict[int, tuple[dict[int, Span], int]]
+"""The structs of some data that were walked through, by their offset. To find the end of a struct is to walk through it."""
 
-def fields(data: Data, at: int) -> tuple[dict[int, Span], int]:
+
+def fields(data: Data, at: int, walked: Structs | None = None) -> tuple[dict[int, Span], int]:
     """The values of the struct at this offset, by number of the field, and the struct's end.
 
-    Raises IndexError if the data ends too early, and ValueError for what Parquet has not.
+    `walked` are the structs of this data that need no second walk; this call adds to them. Raises IndexError if the data
+    ends too early, and ValueError for what Parquet has not.
     """
+    if walked is not None and at in walked:
+        return walked[at]
+    start = at
     found: dict[int, Span] = {}
     number = 0
     while head := data[at]:
@@ -40,9 +47,11 @@ def fields(data: Data, at: int) -> tuple[dict[int, Span], int]:
             number += head >> 4
         else:
             number, at = integer(data, at)
-        end = _end(data, at, head & 15)
+        end = _end(data, at, head & 15, walked)
         found[number] = at, end
         at = end
+    if walked is not None:
+        walked[start] = found, at + 1
     return found, at + 1
 
 
@@ -64,12 +73,12 @@ def field(data: Data, at: int, wanted: int) -> int:
     raise KeyError(wanted)
 
 
-def elements(data: Data, at: int) -> list[Span]:
-    """The elements of the list at this offset. Raises IndexError if the data ends too early."""
+def elements(data: Data, at: int, walked: Structs | None = None) -> list[Span]:
+    """The elements of the list at this offset. `walked` as in `fields`. Raises IndexError if the data ends too early."""
     kind, count, at = _list_head(data, at)
     found: list[Span] = []
     for _ in range(count):
-        end = _end(data, at, kind, is_element=True)
+        end = _end(data, at, kind, walked, is_element=True)
         found.append((at, end))
         at = end
     return found
@@ -133,7 +142,7 @@ def _list_head(data: Data, at: int) -> tuple[int, int, int]:
     return head & 15, count, at
 
 
-def _end(data: Data, at: int, kind: int, *, is_element: bool = False) -> int:
+def _end(data: Data, at: int, kind: int, walked: Structs | None = None, *, is_element: bool = False) -> int:
     """The end of a value of this type."""
     if kind in _INTEGERS:
         while data[at] > 0x7F:
@@ -143,11 +152,11 @@ def _end(data: Data, at: int, kind: int, *, is_element: bool = False) -> int:
         length, at = _varint(data, at)
         return at + length
     if kind == _STRUCT:
-        return fields(data, at)[1]
+        return fields(data, at, walked)[1]
     if kind in _LISTS:
         element, count, at = _list_head(data, at)
         for _ in range(count):
-            at = _end(data, at, element, is_element=True)
+            at = _end(data, at, element, walked, is_element=True)
         return at
     if kind in _BOOLEANS:
         # A field's type is its value.
