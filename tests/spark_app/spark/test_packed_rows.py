@@ -57,9 +57,9 @@ def test_messages_are_the_records_of_each_place_in_their_own_order(
     found: dict[tuple[str, str], list[dict[str, Any]]] = {}
     told: Counter[tuple[str, str, bool]] = Counter()
     for message in messages(batches):
-        place = message.partition, message.place
-        found.setdefault(place, []).extend(message.rows(SCHEMA).to_pylist())
-        told += Counter({(*place, False): message.upserts, (*place, True): message.deletes})
+        pair = message.partition, message.place
+        found.setdefault(pair, []).extend(message.rows(SCHEMA).to_pylist())
+        told += Counter({(*pair, False): message.upserts, (*pair, True): message.deletes})
     assert found == expected
     assert told == counts
 
