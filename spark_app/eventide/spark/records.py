@@ -30,6 +30,7 @@ import pyarrow.compute as pc
 
 from eventide.spark.engine import cause_of, parallelism, ship_packages
 from eventide.spark.global_keys import (
+    Placing,
     combined_by_key,
     keyed_columns,
     placed_by_index,
@@ -159,11 +160,11 @@ class SparkRecords:
         if self._combines:
             new = combined_by_key(new, shape)
         if index is not None:
-            placements = self._place(placed_by_index(new, slices, shape, storage, index, moves=moves), gathered)
+            placements = self._place(*placed_by_index(new, slices, shape, storage, index, moves=moves))
             known = {(found.partition, found.file_id) for found in slices}
             if all((found.partition, found.place) in known for found in placements if found.place):
                 return placements
-        return self._place(placed_by_key(new, slices, shape, storage, moves=moves), gathered)
+        return self._place(*placed_by_key(new, slices, shape, storage, moves=moves))
 
     def write(
         self, groups: Sequence[FileGroupWrite], *, on_done: Callable[[], None] | None = None
@@ -201,8 +202,8 @@ class SparkRecords:
         self._keyed = self.rows.mapInArrow(_Rows(keyed), keyed_columns(self._required_shape)).persist()
         return self._keyed
 
-    def _place(self, rows: DataFrame, place: Callable[[Batches], Iterator[pa.Table]]) -> tuple[Placement, ...]:
-        """Packs the rows, to which `place` adds their places."""
+    def _place(self, rows: DataFrame, place: Placing) -> tuple[Placement, ...]:
+        """Packs the keyed records that `place` makes of the rows in a task."""
         from pyspark.sql import functions
 
         before, shape = self._packed, self._required_shape
@@ -249,10 +250,10 @@ class _Rows:
 
 @dataclass(frozen=True, slots=True)
 class _Packed:
-    """Packs records, to which `place` adds keys and places."""
+    """Packs the keyed records that `place` makes of records."""
 
     shape: WriteShape
-    place: Callable[[Batches], Iterator[pa.Table]]
+    place: Placing
     chunk_bytes: int
 
     def __call__(self, batches: Batches) -> Iterator[pa.RecordBatch]:
