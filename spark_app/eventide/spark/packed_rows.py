@@ -29,8 +29,8 @@ PACKED: Final = (
     "partition string, place string, upserts long, deletes long, size int, task int, number int, chunk binary"
 )
 ORDER: Final = ("partition", "place", "task", "number")
-GATHERED_BYTES: Final = 16 << 20  # of rows that come from Spark, before they are packed
-_BATCH_BYTES: Final = 32 << 20  # of the chunks that Spark passes to a task at once
+GATHERED_BYTES: Final = 4 << 20  # of rows that come from Spark, before they are packed
+_BATCH_BYTES: Final = 16 << 20  # of the chunks that Spark passes to a task at once
 _HEAD: Final = ("partition", "place", "upserts", "deletes")
 _CHUNK_BYTES_MIN: Final = 1 << 10
 _BATCH_ROWS: Final = "spark.sql.execution.arrow.maxRecordsPerBatch"
