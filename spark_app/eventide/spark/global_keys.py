@@ -15,7 +15,7 @@ By the record index of the metadata table (`adapters/format/write/indexed_keys`)
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -24,10 +24,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from eventide.spark.engine import parallelism
+from eventide.spark.packed_rows import gathered
 from eventide_adapters.format.avro.schema import RECORD_KEY
 from eventide_adapters.format.log_file.ordering_values import orderings_of
 from eventide_adapters.format.merge.slice_reader import ArrowSliceReader
-from eventide_adapters.format.write.global_keys import PLACE, HomeLookup, Homes, place_records
+from eventide_adapters.format.write.global_keys import HomeLookup, Homes, place_records
 from eventide_adapters.format.write.indexed_keys import (
     IndexLookup,
     Places,
@@ -53,21 +54,15 @@ _NUMBER = "_eventide_index_group"
 _DECIDES = "_eventide_decides"
 _KEYS_AT_ONCE = 200_000
 Batches = Iterable[pa.RecordBatch]
-
-
-def placed_schema(shape: WriteShape) -> StructType:
-    """The columns of keyed records with their places."""
-    from pyspark.sql.pandas.types import from_arrow_schema
-    from pyspark.sql.types import StringType
-
-    return from_arrow_schema(keyed_schema(shape)).add(PLACE, StringType())
+Placing = Callable[[Batches], Iterator[pa.Table]]
+"""Gives tables of keyed records with their places."""
 
 
 def keyed_columns(shape: WriteShape) -> StructType:
     """The columns of keyed records."""
-    from pyspark.sql.types import StructType
+    from pyspark.sql.pandas.types import from_arrow_schema
 
-    return StructType(placed_schema(shape).fields[:-1])
+    return from_arrow_schema(keyed_schema(shape))
 
 
 def combined_by_key(keyed: DataFrame, shape: WriteShape) -> DataFrame:
@@ -77,12 +72,15 @@ def combined_by_key(keyed: DataFrame, shape: WriteShape) -> DataFrame:
 
 def placed_by_key(
     keyed: DataFrame, slices: Sequence[SliceRead], shape: WriteShape, storage: Storage, *, moves: bool
-) -> DataFrame:
-    """Keyed records with their places. They include deletes of the keys that move to another partition."""
+) -> tuple[DataFrame, Placing]:
+    """Keyed records with what a task needs to know, and how it places them.
+
+    The placed records include deletes of the keys that move to another partition.
+    """
     from pyspark.sql import functions
     from pyspark.sql.types import StringType, StructType
 
-    schema, fields = placed_schema(shape), list(shape.records.ordering_fields)
+    schema, fields = keyed_columns(shape), list(shape.records.ordering_fields)
     wanted = StructType([schema[name] for name in (RECORD_KEY, *fields)])
     wanted = wanted.add(_HOME_PARTITION, StringType()).add(_HOME_FILE, StringType())
     positions = keyed.sparkSession.range(0, len(slices), 1, max(len(slices), 1))
@@ -91,7 +89,7 @@ def placed_by_key(
     by_key = homes.groupBy(RECORD_KEY).agg(functions.collect_list(_HOMES).alias(_HOMES))
     joined = keyed.join(by_key, RECORD_KEY, "left")
     ordered = joined.select(*(f"`{name}`" for name in (*keyed_schema(shape).names, _HOMES)))
-    return ordered.mapInArrow(_Settled(shape, moves), schema)
+    return ordered, _Settled(shape, moves)
 
 
 def placed_by_index(
@@ -102,7 +100,7 @@ def placed_by_index(
     index: KeyIndex,
     *,
     moves: bool,
-) -> DataFrame:
+) -> tuple[DataFrame, Placing]:
     """What `placed_by_key` returns, by the index. A place that is not among `slices` shows that the index is of another
     moment than they are."""
     from pyspark.sql import functions
@@ -118,7 +116,7 @@ def placed_by_index(
             functions.concat(_HOME_PARTITION, functions.lit("/"), _HOME_FILE)
         )
         located = located.repartition(spread).sortWithinPartitions(_DECIDES)
-    return located.mapInArrow(_Decided(tuple(slices), shape, storage, moves), placed_schema(shape))
+    return located, _Decided(tuple(slices), shape, storage, moves)
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,7 +168,7 @@ class _Decided:
     storage: Storage
     moves: bool
 
-    def __call__(self, batches: Batches) -> Iterator[pa.RecordBatch]:
+    def __call__(self, batches: Batches) -> Iterator[pa.Table]:
         known = {f"{found.partition}/{found.file_id}": found for found in self.slices}
         lookup = HomeLookup(self.storage)
         for home, rows in _runs(batches, _DECIDES, _KEYS_AT_ONCE):
@@ -181,12 +179,11 @@ class _Decided:
             ]
             places = Places(*texts)
             if home in known:
-                placed = place_decided(
+                yield place_decided(
                     keyed, places, [known[home]], self.shape, lambda tasks: [lookup(task) for task in tasks]
                 )
             else:
-                placed = place_located(keyed, places, self.shape, moves=self.moves)
-            yield from placed.combine_chunks().to_batches()
+                yield place_located(keyed, places, self.shape, moves=self.moves)
 
 
 def _runs(batches: Batches, column: str, rows_max: int) -> Iterator[tuple[Any, pa.Table]]:
@@ -249,9 +246,8 @@ class _Settled:
     shape: WriteShape
     moves: bool
 
-    def __call__(self, batches: Batches) -> Iterator[pa.RecordBatch]:
-        for batch in batches:
-            table = pa.Table.from_batches([batch])
+    def __call__(self, batches: Batches) -> Iterator[pa.Table]:
+        for table in gathered(batches):
             lists: Any = table.column(_HOMES).combine_chunks()
             homes: Any = pa.RecordBatch.from_struct_array(lists.flatten())
             rows: Any = pc.list_parent_indices(lists).cast(pa.int64()).to_numpy()
@@ -262,4 +258,4 @@ class _Settled:
             if not fields:
                 orderings = pa.nulls(len(rows))
             found = Homes(rows, homes.column(_HOME_PARTITION), homes.column(_HOME_FILE), orderings)
-            yield from place_records(keyed, found, self.shape, moves=self.moves).combine_chunks().to_batches()
+            yield place_records(keyed, found, self.shape, moves=self.moves)

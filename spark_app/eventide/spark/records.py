@@ -1,15 +1,18 @@
 """The records of a write as a DataFrame of Spark: ports.IncomingRecords, with every row on executors.
 
-1. Executors compute keys and partition paths and check the records batch by batch, as for Arrow tables (`keyed_records`).
-   Each record gets its place in a column.
+1. Executors compute keys and partition paths and check the records, some megabytes at a time, as for Arrow tables
+   (`keyed_records`). Each record gets its place, and the records of a place are packed (`packed_rows`).
 2. The driver gets the counts by place, and plans. Global keys are looked up in the record index of the metadata table, if
    the table has one. Otherwise, the records are joined with the keys that the files of their partitions hold (for global
-   keys: with all live keys), which one task per slice reads. Spark persists the result, so that the rows are computed once.
-3. The rows are shuffled by file group. A task has one group in memory at a time: it keeps one version of each key if the
-   operation combines records, and writes the group's files.
+   keys: with all live keys), which one task per slice reads, and packed after that. Spark persists the packed records, so
+   that the rows are computed once.
+3. Packed records are shuffled by their place, or by file group if a place has several; a small write gets a single task, and
+   no shuffle. A task has one group in memory at a time: it keeps one version of each key if the operation combines records,
+   and writes the group's files.
 
 If Spark runs a task again, it produces the same file names, and the files of the first run stay. If Spark has lost persisted
-rows, it computes them again; a record that then has a place where no record was before fails the write.
+rows, it computes them again; a record that then has a place where no record was before fails the write. Of versions with the
+same ordering value, the last one in the order of the DataFrame's partitions is kept, unless a join places the records.
 """
 
 from __future__ import annotations
@@ -27,12 +30,13 @@ import pyarrow.compute as pc
 
 from eventide.spark.engine import cause_of, parallelism, ship_packages
 from eventide.spark.global_keys import (
+    Placing,
     combined_by_key,
     keyed_columns,
     placed_by_index,
     placed_by_key,
-    placed_schema,
 )
+from eventide.spark.packed_rows import ORDER, PACKED, Message, Packer, chunk_bytes, gathered, messages
 from eventide.spark.types import arrow_schema_of
 from eventide_adapters.format.avro.schema import RECORD_KEY
 from eventide_adapters.format.write.arrow_records import assign_groups, hashed_texts
@@ -61,7 +65,7 @@ from eventide_core.table.write_shape import WriteShape
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-_GROUP = "_eventide_group"
+_TASK_BYTES = 32 << 20  # of packed rows: half a second of writing; starting a task costs a tenth of a second
 _STATS = "group int, stats string"
 Batches = Iterable[pa.RecordBatch]
 
@@ -75,7 +79,9 @@ class SparkRecords:
     is_delete: bool
     _shape: WriteShape | None = None
     _combines: bool = False
-    _placed: DataFrame | None = None
+    _keyed: DataFrame | None = None
+    _packed: DataFrame | None = None
+    _packed_bytes: int = 0
 
     def schema_after(self, table_schema: str | None, table_name: str) -> str:
         if not self.is_delete:
@@ -89,34 +95,37 @@ class SparkRecords:
 
     def place_by_bucket(self, buckets: int, hash_fields: Sequence[str]) -> tuple[Placement, ...]:
         keyed, shape = _Keyed(self._required_shape, self.is_delete), self._required_shape
+        names = pa.array([bucket_name(number) for number in range(buckets)], pa.string())
 
-        def place(batches: Batches) -> Iterator[pa.RecordBatch]:
+        def place(batches: Batches) -> Iterator[pa.Table]:
             for table in keyed(batches):
                 numbers = buckets_of(hashed_texts(table, shape, hash_fields), buckets)
-                yield from _with_places(table, pa.array([bucket_name(int(number)) for number in numbers], pa.string()))
+                yield table.append_column(PLACE, names.take(numbers))
 
-        return self._place(self.rows.mapInArrow(place, placed_schema(self._required_shape)))
+        return self._place(self.rows, place)
 
     def place_nowhere(self) -> tuple[Placement, ...]:
         keyed = _Keyed(self._required_shape, self.is_delete)
 
-        def place(batches: Batches) -> Iterator[pa.RecordBatch]:
+        def place(batches: Batches) -> Iterator[pa.Table]:
             for table in keyed(batches):
-                yield from _with_places(table, pa.repeat("", len(table)))
+                yield table.append_column(PLACE, pa.repeat("", len(table)))
 
-        return self._place(self.rows.mapInArrow(place, placed_schema(self._required_shape)))
+        return self._place(self.rows, place)
 
     def place_by_key(self, slices: Sequence[SliceRead], *, by_bloom: bool) -> tuple[Placement, ...]:  # noqa: ARG002
         """Filters can't reduce the read: a join needs every key of the partitions."""
         from pyspark.sql import functions
 
-        self.place_nowhere()
-        assert self._placed is not None
-        new = self._placed.drop(PLACE)
-        mine = {row[0] for row in _answered(lambda: new.select(PARTITION_PATH).distinct().collect())}
+        new = self._keyed_rows()
+        try:
+            mine = {row[0] for row in _answered(lambda: new.select(PARTITION_PATH).distinct().collect())}
+        except EventideError:
+            new.unpersist()
+            raise
         asked = [file_slice for file_slice in slices if file_slice.partition in mine]
         if not asked:
-            return self._place(new.withColumn(PLACE, functions.lit("")))
+            return self._place(new.withColumn(PLACE, functions.lit("")), gathered)
         spark, shape, lookup = self.rows.sparkSession, self._required_shape.records, KeyLookup(self.writer.storage)
 
         def keys_of(batches: Batches) -> Iterator[pa.RecordBatch]:
@@ -130,7 +139,9 @@ class SparkRecords:
         positions = spark.range(0, len(asked), 1, len(asked))
         held = positions.mapInArrow(keys_of, f"{RECORD_KEY} string, {PARTITION_PATH} string, {PLACE} string").distinct()
         joined = new.join(held, [RECORD_KEY, PARTITION_PATH], "left").fillna("", [PLACE])
-        return self._place(joined.select(*(f"`{name}`" for name in (*keyed_schema(self._required_shape).names, PLACE))))
+        return self._place(
+            joined.select(*(f"`{name}`" for name in (*keyed_schema(self._required_shape).names, PLACE))), gathered
+        )
 
     def place_by_global_key(
         self,
@@ -141,74 +152,37 @@ class SparkRecords:
         index: KeyIndex | None = None,
     ) -> tuple[Placement, ...]:
         shape, storage = self._required_shape, self.writer.storage
-        if index is None:
-            self.place_nowhere()  # the rows are read once, although the join may read them again
-            assert self._placed is not None
-            new = self._placed.drop(PLACE)
-        else:
-            keyed = _Keyed(shape, self.is_delete)
-
-            def with_keys(batches: Batches) -> Iterator[pa.RecordBatch]:
-                for table in keyed(batches):
-                    yield from table.combine_chunks().to_batches()
-
-            new = self.rows.mapInArrow(with_keys, keyed_columns(shape))
+        new = (
+            self._keyed_rows()
+            if index is None
+            else self.rows.mapInArrow(_Rows(_Keyed(shape, self.is_delete)), keyed_columns(shape))
+        )
         if self._combines:
             new = combined_by_key(new, shape)
         if index is not None:
-            placements = self._place(placed_by_index(new, slices, shape, storage, index, moves=moves))
+            placements = self._place(*placed_by_index(new, slices, shape, storage, index, moves=moves))
             known = {(found.partition, found.file_id) for found in slices}
             if all((found.partition, found.place) in known for found in placements if found.place):
                 return placements
-        return self._place(placed_by_key(new, slices, shape, storage, moves=moves))
+        return self._place(*placed_by_key(new, slices, shape, storage, moves=moves))
 
     def write(
         self, groups: Sequence[FileGroupWrite], *, on_done: Callable[[], None] | None = None
     ) -> list[tuple[WriteStat, ...]]:
-        from pyspark.sql.types import IntegerType
-
-        assert self._placed is not None, "records are written before they have their places"
-        shape, writer, combines = self._required_shape, self.writer, self._combines
-        positions = sorted({(group.partition, group.place) for group in groups})
-        place_of = {place: number for number, place in enumerate(positions)}
-        schema = placed_schema(shape).add(_GROUP, IntegerType())
-
-        def with_groups(batches: Batches) -> Iterator[pa.RecordBatch]:
-            for batch in batches:
-                table = pa.Table.from_batches([batch])
-                directories: list[Any] = table.column(PARTITION_PATH).to_pylist()
-                places: list[Any] = table.column(PLACE).to_pylist()
-                pairs = zip(directories, places, strict=True)
-                numbers = np.array([place_of.get(pair, len(positions)) for pair in pairs], np.int64)
-                # Rows whose place has no group get the number after the last group, and are dropped below. These are the
-                # deletes of keys that do not exist.
-                found = assign_groups([*positions, ("", "")], numbers, table.column(RECORD_KEY), groups)
-                found[numbers == len(positions)] = len(groups)
-                is_lost = (found == len(groups)) & ~table.column(IS_DELETE).to_numpy(zero_copy_only=False)
-                if is_lost.any():
-                    raise EngineError(
-                        f"key {table.column(RECORD_KEY)[int(is_lost.argmax())].as_py()!r} is new: Spark computed the "
-                        "records a second time, with another result; write them to files, and then write those to the "
-                        "table"
-                    )
-                kept = table.append_column(_GROUP, pa.array(found.astype(np.int32)))
-                yield from kept.filter(pc.less(kept.column(_GROUP), pa.scalar(len(groups)))).to_batches()
-
-        def write_groups(batches: Batches) -> Iterator[pa.RecordBatch]:
-            for number, rows in _by_group(batches, shape):
-                one = combined(rows, shape) if combines else rows
-                stats = [stat._asdict() for stat in writer(GroupRows(groups[number], shape, one))]
-                columns: list[Any] = [pa.array([number], pa.int32()), pa.array([json.dumps(stats)])]
-                yield pa.RecordBatch.from_arrays(columns, names=["group", "stats"])
-
-        tasks = min(len(groups), parallelism(self.rows.sparkSession) * 4) or 1
-        sorted_rows = (
-            self._placed.mapInArrow(with_groups, schema).repartition(tasks, _GROUP).sortWithinPartitions(_GROUP)
-        )
+        assert self._packed is not None, "records are written before they have their places"
+        shape, spark = self._required_shape, self.rows.sparkSession
+        packed, place_of = self._packed, {(group.partition, group.place): place for place, group in enumerate(groups)}
+        if len(place_of) < len(groups):
+            packed = packed.mapInArrow(_Divided(shape, tuple(groups), chunk_bytes(spark)), PACKED)
+            place_of = {(group.partition, group.file_id): place for place, group in enumerate(groups)}
+        tasks = min(len(groups), parallelism(spark) * 4, -(-self._packed_bytes // _TASK_BYTES))
+        # Without a shuffle, a single task gets all rows.
+        shared = packed.repartition(tasks, *ORDER[:2]) if tasks > 1 else packed.coalesce(1)
+        written = _Written(shape, tuple(groups), place_of, self.writer, self._combines)
         try:
-            answers = _answered(lambda: sorted_rows.mapInArrow(write_groups, _STATS).collect())
+            answers = _answered(lambda: shared.sortWithinPartitions(*ORDER).mapInArrow(written, _STATS).collect())
         finally:
-            self._placed.unpersist()
+            self._packed.unpersist()
         found: dict[int, tuple[WriteStat, ...]] = {}
         for row in answers:
             found[row.group] = tuple(_stat(stat) for stat in json.loads(row.stats))
@@ -221,58 +195,130 @@ class SparkRecords:
         assert self._shape is not None, "records are placed before they were prepared"
         return self._shape
 
-    def _place(self, placed: DataFrame) -> tuple[Placement, ...]:
+    def _keyed_rows(self) -> DataFrame:
+        """The keyed rows, which Spark keeps until they are placed: a join may read them more than once."""
+        assert self._keyed is None, "records are keyed twice"
+        keyed = _Keyed(self._required_shape, self.is_delete)
+        self._keyed = self.rows.mapInArrow(_Rows(keyed), keyed_columns(self._required_shape)).persist()
+        return self._keyed
+
+    def _place(self, rows: DataFrame, place: Placing) -> tuple[Placement, ...]:
+        """Packs the keyed records that `place` makes of the rows in a task."""
         from pyspark.sql import functions
 
-        before, self._placed = self._placed, placed.persist()
-        deletes = functions.sum(functions.col(IS_DELETE).cast("long"))
-        counted = self._placed.groupBy(PARTITION_PATH, PLACE).agg(functions.count("*"), deletes)
+        before, shape = self._packed, self._required_shape
+        packed = rows.mapInArrow(_Packed(shape, place, chunk_bytes(rows.sparkSession)), PACKED).persist()
+        self._packed = packed
+        counted = packed.groupBy(*ORDER[:2]).agg(*(functions.sum(name) for name in ("upserts", "deletes", "size")))
         try:
-            rows = _answered(counted.collect)
+            found = _answered(counted.collect)
         except EventideError:
-            self._placed.unpersist()
+            packed.unpersist()
             raise
         finally:
-            # Not earlier: the rows with places are computed from the rows without places.
-            if before is not None:
-                before.unpersist()
-        return tuple(Placement(row[0], row[1], int(row[2]) - int(row[3]), int(row[3])) for row in sorted(rows))
+            # Not earlier: the packed rows are computed from them.
+            for kept in (before, self._keyed):
+                if kept is not None:
+                    kept.unpersist()
+            self._keyed = None
+        self._packed_bytes = sum(int(row[4]) for row in found)
+        return tuple(Placement(row[0], row[1], int(row[2]), int(row[3])) for row in sorted(found))
 
 
 @dataclass(frozen=True, slots=True)
 class _Keyed:
-    """Turns batches of records into keyed tables. Row numbers count within a batch, because Spark numbers no rows."""
+    """Turns batches of records into keyed tables. Row numbers count within a table, because Spark numbers no rows."""
 
     shape: WriteShape
     is_delete: bool
 
     def __call__(self, batches: Batches) -> Iterator[pa.Table]:
-        for batch in batches:
-            rows = pa.Table.from_batches([batch])
+        for rows in gathered(batches):
             yield keyed_deletes(rows, self.shape) if self.is_delete else keyed_upserts(rows, self.shape)
 
 
-def _with_places(table: pa.Table, places: Any) -> list[pa.RecordBatch]:
-    return table.append_column(PLACE, places).combine_chunks().to_batches()
+@dataclass(frozen=True, slots=True)
+class _Rows:
+    """Turns batches of records into batches of keyed records."""
+
+    keyed: _Keyed
+
+    def __call__(self, batches: Batches) -> Iterator[pa.RecordBatch]:
+        for table in self.keyed(batches):
+            yield from table.combine_chunks().to_batches()
 
 
-def _by_group(batches: Batches, shape: WriteShape) -> Iterator[tuple[int, pa.Table]]:
-    """The rows of each group, from batches that are sorted by group."""
-    names, waiting, current = keyed_schema(shape), list[pa.Table](), -1
-    for batch in batches:
-        numbers = batch.column(batch.schema.get_field_index(_GROUP)).to_numpy()
-        rows = pa.Table.from_batches([batch]).select(names.names).cast(names)
-        bounds = [0, *(np.flatnonzero(np.diff(numbers)) + 1), len(numbers)]
-        for begin, end in itertools.pairwise(bounds):
-            if end == begin:
+@dataclass(frozen=True, slots=True)
+class _Packed:
+    """Packs the keyed records that `place` makes of records."""
+
+    shape: WriteShape
+    place: Placing
+    chunk_bytes: int
+
+    def __call__(self, batches: Batches) -> Iterator[pa.RecordBatch]:
+        packer = _packer(self.shape, self.chunk_bytes)
+        for table in self.place(batches):
+            yield from packer.pack(table, table.column(PLACE).combine_chunks().cast(pa.string()))
+
+
+@dataclass(frozen=True, slots=True)
+class _Divided:
+    """Divides the records of each place among its groups, whose file IDs become the places."""
+
+    shape: WriteShape
+    groups: tuple[FileGroupWrite, ...]
+    chunk_bytes: int
+
+    def __call__(self, batches: Batches) -> Iterator[pa.RecordBatch]:
+        packer = _packer(self.shape, self.chunk_bytes)
+        file_ids = pa.array([*(group.file_id for group in self.groups), ""])
+        for message in messages(batches):
+            rows = message.rows(keyed_schema(self.shape))
+            place, all_first = (message.partition, message.place), np.zeros(len(rows), np.int64)
+            found = assign_groups([place], all_first, rows.column(RECORD_KEY), self.groups)
+            yield from packer.pack(rows, file_ids.take(found))
+
+
+@dataclass(frozen=True, slots=True)
+class _Written:
+    """Writes the records of each group, from chunks in ORDER. Deletes of keys that do not exist have no group."""
+
+    shape: WriteShape
+    groups: tuple[FileGroupWrite, ...]
+    place_of: Mapping[tuple[str, str], int]
+    writer: RowWriter
+    combines: bool
+
+    def __call__(self, batches: Batches) -> Iterator[pa.RecordBatch]:
+        for place, found in itertools.groupby(messages(batches), lambda message: (message.partition, message.place)):
+            if place not in self.place_of:
+                for message in found:
+                    self._require_deletes(message)
                 continue
-            if numbers[begin] != current and waiting:
-                yield current, pa.concat_tables(waiting)
-                waiting = []
-            current = int(numbers[begin])
-            waiting.append(rows.slice(int(begin), int(end - begin)))
-    if waiting:
-        yield current, pa.concat_tables(waiting)
+            number = self.place_of[place]
+            rows = pa.concat_tables([message.rows(keyed_schema(self.shape)) for message in found])
+            one = combined(rows, self.shape) if self.combines else rows
+            stats = [stat._asdict() for stat in self.writer(GroupRows(self.groups[number], self.shape, one))]
+            columns: list[Any] = [pa.array([number], pa.int32()), pa.array([json.dumps(stats)])]
+            yield pa.RecordBatch.from_arrays(columns, names=["group", "stats"])
+
+    def _require_deletes(self, message: Message) -> None:
+        if message.upserts:
+            rows = message.rows(keyed_schema(self.shape))
+            lost: Any = rows.filter(pc.invert(rows.column(IS_DELETE))).column(RECORD_KEY)[0]
+            raise EngineError(
+                f"key {lost.as_py()!r} is new: Spark computed the records a second time, with another result; write "
+                "them to files, and then write those to the table"
+            )
+
+
+def _packer(shape: WriteShape, chunk_bytes: int) -> Packer:
+    from pyspark import TaskContext
+
+    context = TaskContext.get()
+    assert context is not None, "packed outside of a task"
+    return Packer(keyed_schema(shape), chunk_bytes, context.partitionId())
 
 
 def _stat(values: Mapping[str, Any]) -> WriteStat:

@@ -50,6 +50,13 @@ def rows(*values: tuple[str, str, int, str]) -> pa.Table:
     return pa.Table.from_pylist([dict(zip(SCHEMA.names, row, strict=True)) for row in shifted], schema=SCHEMA)
 
 
+def kept_by(spark: SparkSession) -> int:
+    """The number of DataFrames that Spark keeps."""
+    context: Any = spark.sparkContext
+    size: int = context._jsc.getPersistentRDDs().size()
+    return size
+
+
 def seen(table: Table) -> list[tuple[object, ...]]:
     found = table.snapshot().to_arrow()
     own = ["_hoodie_record_key", "_hoodie_partition_path", *SCHEMA.names]
@@ -65,8 +72,9 @@ def seen(table: Table) -> list[tuple[object, ...]]:
     ],
 )
 def test_a_data_frame_makes_the_table_that_arrow_makes(
-    version: int, index: str, left: int, tmp_path: Path, spark: SparkSession
+    version: int, index: str, left: int, tmp_path: Path, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr("eventide.spark.records._TASK_BYTES", 1000)  # so that several tasks write, after a shuffle
     base = rows(*((f"k{i}", "ab"[i % 2], i, "base") for i in range(60)))
     changes = rows(
         *((f"k{i}", "ab"[i % 2], 100 + i % 3, f"new {i}") for i in range(0, 30, 3)),
@@ -160,16 +168,33 @@ def test_the_driver_reads_no_file_that_a_data_frame_was_written_to(
     assert sum(len(index.locate(number, [f"new{at}" for at in range(4)])) for number in range(2)) == 4
 
 
+@pytest.mark.parametrize("index", ["BUCKET", pytest.param("SIMPLE", marks=pytest.mark.broad)])
 def test_a_bad_record_of_a_data_frame_is_a_typed_error_and_nothing_is_written(
-    tmp_path: Path, spark: SparkSession
+    index: str, tmp_path: Path, spark: SparkSession
 ) -> None:
-    table = Table.create(
-        str(tmp_path), schema=SCHEMA, record_key="id", partition="part", event_time="ms", options={BUCKETS: 2}
-    )
+    words: Any = {"record_key": "id", "partition": "part", "event_time": "ms", "options": {INDEX_TYPE: index}}
+    table = Table.create(str(tmp_path), schema=SCHEMA, **words)
     frame = spark.createDataFrame([("a", "p", None, "x")], "id string, part string, ms long, word string")
     with pytest.raises(InvalidRecordError, match="ordering field 'ms' is null"):
         table.upsert(frame)
-    assert not list(tmp_path.glob(".hoodie/timeline/*"))
+    assert not list(tmp_path.glob(".hoodie/timeline/*deltacommit*"))
+    assert kept_by(spark) == 0
+
+
+@pytest.mark.parametrize("task_bytes", [1, 1 << 30])
+def test_the_last_of_equal_versions_in_a_data_frame_is_kept(
+    task_bytes: int, tmp_path: Path, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("eventide.spark.records._TASK_BYTES", task_bytes)
+    words: Any = {"record_key": "id", "partition": "part", "event_time": "ms", "options": {BUCKETS: 2}}
+    table = Table.create(str(tmp_path), schema=SCHEMA, **words)
+    table.upsert(rows(*((f"k{key}", "ab"[key % 2], 0, "base") for key in range(8))))
+    versions = [
+        spark.createDataFrame(rows(*((f"k{key}", "ab"[key % 2], 1, word) for key in range(8)))).coalesce(1)
+        for word in ("first", "second", "third")
+    ]
+    table.upsert(versions[0].union(versions[2]).union(versions[1]))
+    assert [row[-1] for row in seen(table)] == ["second"] * 8
 
 
 def test_timestamps_are_in_utc_by_every_pyspark(monkeypatch: pytest.MonkeyPatch, spark: SparkSession) -> None:
@@ -229,5 +254,4 @@ def test_the_rows_of_a_data_frame_are_computed_once_and_not_kept(
     frame = spark.createDataFrame(rows(("k1", "a", 2, "new"), ("k2", "b", 2, "new"))).coalesce(1)
     table.upsert(frame.mapInArrow(counted, "id string, part string, ms long, word string"))
     assert len(list(computed.iterdir())) == 1
-    kept: Any = spark.sparkContext
-    assert kept._jsc.getPersistentRDDs().size() == 0
+    assert kept_by(spark) == 0
