@@ -13,8 +13,9 @@ each page when Arrow reads it, in less than half of zlib's time:
    lie side by side are read at once, as Arrow itself does, and stay until the next row group.
 4. In a page header, the compressed size changes. The checksum is that of the compressed page, so it is compared here.
 5. Hudi stores a record key of one field twice: in its meta column, and in the field's own column. A member of gzip ends with
-   the checksum and the size of what it inflates to. A page whose end states those of a page of keys that was inflated
-   shortly before has the same values, and is not inflated again. This trusts the checksum as much as inflating does.
+   the checksum and the size of what it inflates to. A page is not inflated again if its end states those of a page of keys
+   that was inflated shortly before, and if the chunk has the least and the greatest of the keys in this row group. The
+   checksum alone would not be enough: one in 2^32 pages of another column has it by chance.
 
 Files are left to Arrow as they are if a chunk to be read is encrypted or not in gzip, or the footer is not understood.
 docs/decisions/gzip_pages.md has the measurements.
@@ -28,7 +29,7 @@ from bisect import bisect_right
 from collections.abc import Collection, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any, BinaryIO, Final, Self
+from typing import Any, BinaryIO, Final, Self, TypeAlias
 
 from isal import isal_zlib
 
@@ -63,13 +64,21 @@ _FILE_ROW_GROUPS, _FILE_ENCRYPTION = 4, 8
 _GROUP_COLUMNS = 1
 _CHUNK_PATH, _CHUNK_METADATA, _CHUNK_CRYPTO, _CHUNK_ENCRYPTED = 1, 3, 8, 9
 _COLUMN_NAMES, _COLUMN_CODEC, _COLUMN_SIZE, _COLUMN_COMPRESSED_SIZE = 3, 4, 6, 7
-_COLUMN_DATA, _COLUMN_DICTIONARY = 9, 11
+_COLUMN_DATA, _COLUMN_DICTIONARY, _COLUMN_STATISTICS = 9, 11, 12
+_GREATEST, _LEAST = 5, 6
 _FALSE: Final = 2  # as a type in Thrift's compact protocol, which is the value of a boolean
+
+
+_Place: TypeAlias = tuple[int, int, int, bool, bool]
+"""A chunk's offset, its size, its room, whether it has the keys, and whether it may repeat them."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Chunk:
-    """A column chunk: its place in the compressed file, its room here, and the run of chunks that it is read with."""
+    """A column chunk: its place in the compressed file, its room here, and the run of chunks that it is read with.
+
+    `has_keys`: its column is that of the keys. `may_repeat_keys`: it has the same least and greatest value.
+    """
 
     offset: int
     size: int
@@ -78,6 +87,7 @@ class _Chunk:
     run: tuple[int, int]
     group: int
     has_keys: bool
+    may_repeat_keys: bool
 
     @property
     def end(self) -> int:
@@ -168,7 +178,7 @@ class InflatedPages(io.RawIOBase):
                 raise OSError(f"{place} does not have its CRC checksum")
             yield with_integers(data, 0, length, {header[_PAGE_COMPRESSED_SIZE]: inflated})
             levels, is_compressed = _levels_of(data, header, place)
-            page = None if levels else self._keys.pop(_end_of(body), None)
+            page = self._keys.pop(_end_of(body), None) if chunk.may_repeat_keys and not levels else None
             if page is None or len(page) != inflated:
                 page = memoryview(_inflated(body, inflated, levels, is_compressed, place))
                 if chunk.has_keys and not levels:
@@ -300,7 +310,8 @@ def _laid_out(
     start = len(_MAGIC)
     wanted = {name.encode() for name in columns}
     for group, (group_start, _) in enumerate(elements(footer, top[_FILE_ROW_GROUPS][0], walked)):
-        places: list[tuple[int, int, int, bool]] = []  # offset, size, room, whether it has the keys
+        places: list[_Place] = []
+        of_keys: tuple[bytes, bytes] | None = None
         for chunk_start, _ in elements(footer, fields(footer, group_start, walked)[0][_GROUP_COLUMNS][0], walked):
             chunk, _ = fields(footer, chunk_start, walked)
             if not chunk.keys().isdisjoint((_CHUNK_PATH, _CHUNK_CRYPTO, _CHUNK_ENCRYPTED)):
@@ -326,13 +337,25 @@ def _laid_out(
             }
             if _COLUMN_DICTIONARY in column:
                 new[column[_COLUMN_DICTIONARY]] = start
-            places.append((offset, size, room, name == _RECORD_KEY))
+            bounds, has_keys = _bounds(footer, column, walked), name == _RECORD_KEY
+            of_keys = bounds if has_keys else of_keys
+            places.append((offset, size, room, has_keys, bounds is not None and bounds == of_keys and not has_keys))
             start += room
-        found += _with_runs(places, start - sum(room for _, _, room, _ in places), group)
+        found += _with_runs(places, start - sum(room for _, _, room, *_ in places), group)
     return found, new
 
 
-def _with_runs(places: list[tuple[int, int, int, bool]], start: int, group: int) -> Iterator[_Chunk]:
+def _bounds(footer: bytes, column: dict[int, Span], walked: Structs) -> tuple[bytes, bytes] | None:
+    """The least and the greatest value of a chunk, as its statistics have them; None if they don't."""
+    if _COLUMN_STATISTICS not in column:
+        return None
+    values, _ = fields(footer, column[_COLUMN_STATISTICS][0], walked)
+    if _LEAST not in values or _GREATEST not in values:
+        return None
+    return binary(footer, values[_LEAST][0]), binary(footer, values[_GREATEST][0])
+
+
+def _with_runs(places: list[_Place], start: int, group: int) -> Iterator[_Chunk]:
     """The chunks of one row group. Those that lie side by side are in one run, up to its limit."""
     runs: list[tuple[int, int]] = []
     for offset, size, *_ in places:
@@ -342,10 +365,10 @@ def _with_runs(places: list[tuple[int, int, int, bool]], start: int, group: int)
             runs.append((offset, offset + size))
     of_chunks = iter(runs)
     run = (0, 0)
-    for offset, size, room, has_keys in places:
+    for offset, size, room, has_keys, may_repeat_keys in places:
         if offset + size > run[1] or offset < run[0]:
             run = next(of_chunks)
-        yield _Chunk(offset, size, start, room, run, group, has_keys)
+        yield _Chunk(offset, size, start, room, run, group, has_keys, may_repeat_keys)
         start += room
 
 

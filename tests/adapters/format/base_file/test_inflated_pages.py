@@ -299,3 +299,62 @@ def test_a_damaged_page_is_a_damaged_base_file() -> None:
     storage.put("base.parquet", bytes(data))
     with pytest.raises(CorruptBaseFileError, match=r"base file base\.parquet cannot be read: the page at byte 4 .*CRC"):
         list(read_base(storage, "base.parquet", table_fields(schema, ["id"])))
+
+
+def keyed(*, is_nullable: bool, **others: pa.Array[Any]) -> pa.Table:
+    """Keys in the meta column and in their field, as Hudi stores them, and other columns."""
+    columns: dict[str, pa.Array[Any]] = {"_hoodie_record_key": pa.array(KEYS), "id": pa.array(KEYS), **others}
+    fields_of = [pa.field(name, column.type, is_nullable or name != "id") for name, column in columns.items()]
+    return pa.table(list(columns.values()), schema=pa.schema(fields_of))
+
+
+KEYS = [f"{random.Random(row).randrange(1 << 40):012}" for row in range(3_000)]
+IN_PAGES: dict[str, Any] = {"use_dictionary": False, "data_page_size": 8_000, "write_batch_size": 100}
+
+
+@pytest.fixture
+def inflated_sizes(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """The sizes of the pages that are inflated."""
+    sizes: list[int] = []
+    inflate = inflated_pages._inflated
+
+    def noted(body: Any, size: int, *rest: Any) -> Any:
+        sizes.append(size)
+        return inflate(body, size, *rest)
+
+    monkeypatch.setattr(inflated_pages, "_inflated", noted)
+    return sizes
+
+
+@pytest.mark.parametrize("is_nullable", [True, False])
+def test_keys_are_inflated_once_for_both_columns_that_hold_them(
+    *, inflated_sizes: list[int], is_nullable: bool
+) -> None:
+    table = keyed(is_nullable=is_nullable)
+    data = parquet(table, **IN_PAGES)
+    batches = opened(inflated(data, table.column_names)).iter_batches(500)
+    assert pa.Table.from_batches(batches, table.schema) == table
+    chunk = pq.ParquetFile(io.BytesIO(data)).metadata.row_group(0).column(0)
+    assert len(inflated_sizes) > 3
+    assert sum(inflated_sizes) <= chunk.total_uncompressed_size  # which has the headers, too
+
+
+@pytest.mark.parametrize("least_and_greatest", ["same", "other"])
+def test_other_values_of_the_same_size_are_inflated(inflated_sizes: list[int], least_and_greatest: str) -> None:
+    """Texts as long as the keys. With the same bounds, only the checksum tells them apart."""
+    ends = [min(KEYS), max(KEYS)] if least_and_greatest == "same" else []
+    other = [*ends, *(KEYS[::-1])][: len(KEYS)]
+    other[-1] = ends[0] if ends else "0" * 12
+    table = keyed(is_nullable=True, other=pa.array(other))
+    data = parquet(table, **IN_PAGES)
+    assert opened(inflated(data, table.column_names)).read() == table
+    assert sum(inflated_sizes) > 1.9 * len(KEYS) * 16
+
+
+def test_a_checksum_alone_does_not_make_a_page_one_of_keys(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As if each page of the same size had the same checksum: the bounds differ."""
+    monkeypatch.setattr(inflated_pages, "_end_of", lambda body: (0, inflated_pages._GZIP_END.unpack(body[-8:])[1]))
+    monkeypatch.setattr(inflated_pages.isal_zlib, "crc32", lambda _: 0)
+    table = keyed(is_nullable=True, other=pa.array([key[::-1] for key in KEYS]))
+    data = parquet(table, **IN_PAGES, write_page_checksum=False)
+    assert opened(inflated(data, table.column_names)).read() == table
