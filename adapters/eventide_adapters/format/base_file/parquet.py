@@ -292,6 +292,13 @@ class BaseFile(pq.ParquetFile):
     footer: Footer
     dictionary_columns: list[str]
 
+    @classmethod
+    def of_log_block(cls, stream: BinaryIO, size: int) -> Self:
+        """The content of a Parquet log block. Raises Arrow's errors."""
+        file = cls(stream, coerce_int96_timestamp_unit="us", page_checksum_verification=True)
+        file.stream, file.size, file.footer, file.dictionary_columns = stream, size, Footer(stream, size), []
+        return file
+
     def inflated(self, columns: Collection[str]) -> BaseFile:
         """The same file to read only these columns, of which the pages in gzip are inflated before Arrow reads them.
 
