@@ -43,7 +43,7 @@ from eventide_adapters.format.base_file.dictionary_columns import (
     small_dictionary_columns,
 )
 from eventide_adapters.format.base_file.footer_columns import Footer, codec_of
-from eventide_adapters.format.base_file.inflated_pages import InflatedPages
+from eventide_adapters.format.base_file.inflated_pages import InflatedPages, is_local
 from eventide_adapters.format.base_file.parquet_output import LEVELS, ROW_GROUP_ROWS_MAX, ParquetOutput, avro_footer
 from eventide_adapters.format.base_file.prefetch import prefetch
 from eventide_adapters.format.base_file.threads import threads_at_most
@@ -80,7 +80,7 @@ def read_base(
     UnsupportedTableError if a column's type doesn't fit the target's type.
     """
     with open_base(storage, path, dictionary_candidates) as file:
-        yield from prefetch(_batches(file, target, dictionary_candidates, f"base file {path}"), file.metadata.num_rows)
+        yield from _batches_ahead(file, target, dictionary_candidates, f"base file {path}")
 
 
 def read_base_and_footer(
@@ -98,7 +98,17 @@ def _footer_then_batches(
 ) -> Iterator[BaseFooter | pa.RecordBatch]:
     with open_base(storage, path, dictionary_candidates) as file:
         yield BaseFooter.of(file)
-        yield from prefetch(_batches(file, target, dictionary_candidates, f"base file {path}"), file.metadata.num_rows)
+        yield from _batches_ahead(file, target, dictionary_candidates, f"base file {path}")
+
+
+def _batches_ahead(
+    file: BaseFile, target: Sequence[AvroField], dictionary_candidates: Collection[str], place: str
+) -> Iterator[pa.RecordBatch]:
+    """The batches, with one prefetched, unless there is neither a second processor to make it nor a network to wait for."""
+    batches = _batches(file, target, dictionary_candidates, place)
+    if pa.cpu_count() == 1 and is_local(file.stream):
+        return batches
+    return prefetch(batches, file.metadata.num_rows)
 
 
 def _batches(

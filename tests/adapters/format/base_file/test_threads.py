@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import errno
+import io
 import threading
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pyarrow as pa
 import pytest
 
-from eventide_adapters.format.avro.schema import arrow_schema, with_meta_fields
-from eventide_adapters.format.base_file import gzip_pages
+from eventide_adapters.format.avro.schema import arrow_schema, table_fields, with_meta_fields
+from eventide_adapters.format.base_file import gzip_pages, prefetch
 from eventide_adapters.format.base_file import parquet as base_parquet
 from eventide_adapters.format.base_file.gzip_pages import gzip_page
 from eventide_adapters.format.base_file.parquet import BaseFileWriter
 from eventide_adapters.format.base_file.parquet_output import ParquetOutput
+from eventide_adapters.storage.memory import MemoryStorage
 from support.log_files import table_schema
 
 SCHEMA = table_schema({"name": "id", "type": "string"})
@@ -146,3 +149,52 @@ def test_a_writer_that_is_left_in_the_middle_ends_its_threads_and_writes_no_more
         left()
     assert set(threading.enumerate()) <= before
     assert not output.data.endswith(b"PAR1")
+
+
+class _Remote(io.RawIOBase):
+    """A stream that is no file of this machine."""
+
+    def __init__(self, data: bytes) -> None:
+        self._data = io.BytesIO(data)
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET, /) -> int:
+        return self._data.seek(offset, whence)
+
+    def tell(self) -> int:
+        return self._data.tell()
+
+    def read(self, size: int = -1, /) -> bytes:
+        return self._data.read(size)
+
+
+@pytest.mark.parametrize(("count", "is_remote", "has_thread"), [(1, False, False), (1, True, True), (2, False, True)])
+def test_a_batch_is_read_ahead_where_something_else_can_be_done_meanwhile(
+    count: int,
+    is_remote: bool,
+    has_thread: bool,
+    processors: Callable[[int], None],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    output = Output()
+    written(output, "gzip")
+    storage = MemoryStorage.from_dump("threads", {})
+    storage.put("file", bytes(output.data))
+    if is_remote:
+        monkeypatch.setattr(storage, "open_input", lambda path: _Remote(storage.read(path)))
+    processors(count)
+    pools: list[int] = []
+
+    def noted(threads: int) -> ThreadPoolExecutor:
+        pools.append(threads)
+        return ThreadPoolExecutor(threads)
+
+    monkeypatch.setattr(prefetch, "ThreadPoolExecutor", noted)
+    found = pa.Table.from_batches(base_parquet.read_base(storage, "file", table_fields(SCHEMA)))
+    assert found.column("id").to_pylist() == [name for group in range(4) for name in rows(group)["id"].to_pylist()]
+    assert pools == ([1] if has_thread else [])
