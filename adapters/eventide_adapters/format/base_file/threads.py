@@ -12,6 +12,9 @@ import pyarrow as pa
 
 
 def threads_at_most(count: int) -> ThreadPoolExecutor | None:
-    """So many threads, or one for each processor; None if there is one processor. Each starts with the first work for it."""
-    processors = pa.cpu_count()
-    return ThreadPoolExecutor(min(count, processors)) if processors > 1 else None
+    """So many threads, or one for each processor but the caller's; None if there is no other.
+
+    Each starts with its first work.
+    """
+    others = pa.cpu_count() - 1
+    return ThreadPoolExecutor(min(count, others)) if others else None
