@@ -1,7 +1,7 @@
 """Compresses the pages of a Parquet file with gzip while Arrow writes the file uncompressed.
 
 Arrow compresses gzip with zlib, which takes four fifths of the time that a base file takes to write. Here, Arrow writes
-to a `GzipPages`, which compresses each page and passes it on:
+to a `GzipPages`, which compresses each page, on other threads if it has some, and passes it on:
 
     file := "PAR1"  (page header, page)...  footer  i32 length of the footer  "PAR1"
 
@@ -18,6 +18,11 @@ from __future__ import annotations
 
 import io
 import zlib
+from collections import deque
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final
 
 import deflate
@@ -27,6 +32,8 @@ from eventide_adapters.format.base_file.thrift_compact import Span, elements, fi
 
 _MAGIC: Final = b"PAR1"
 _TAIL_BYTES: Final = 8  # the footer's length, and the magic bytes
+_WAITING_BYTES_MAX: Final = 8 * 1024 * 1024  # of pages on their way to the file; a page has about a megabyte
+_WORTH_A_THREAD_BYTES: Final = 64 * 1024
 _GZIP: Final = 2  # as a codec of parquet.thrift
 
 _ZLIB_LEVEL: Final = 6  # Java's default
@@ -66,16 +73,48 @@ def _suits_isal(sample: bytes) -> bool:
     return size <= _ISAL_SIZE_MAX * len(zlib.compress(sample, _ZLIB_LEVEL, _GZIP_FORMAT))
 
 
+@dataclass(frozen=True, slots=True)
+class _Header:
+    """A page's header, the places of its integers, and the size of the page behind it."""
+
+    data: bytes
+    spans: dict[int, Span]
+    page_size: int
+
+    def of_compressed(self, page: _Compressed) -> bytes:
+        new = {self.spans[_PAGE_COMPRESSED_SIZE]: len(page.data), self.spans[_PAGE_CRC]: page.checksum}
+        return with_integers(self.data, 0, len(self.data), new)
+
+
+@dataclass(frozen=True, slots=True)
+class _Compressed:
+    data: bytes
+    checksum: int
+
+
+def _compressed(page: bytes) -> _Compressed:
+    data = gzip_page(page)
+    return _Compressed(data, _signed(isal_zlib.crc32(data)))
+
+
 class GzipPages(io.RawIOBase):
     """Arrow's sink for one uncompressed Parquet file without page indexes, of version 1 data pages with checksums.
 
-    Keeps at most one page, and then the footer, in memory. `sink` has a method `write` for bytes; it stays open.
+    Keeps a few pages, and then the footer, in memory. `sink` has a method `write` for bytes; it stays open. `threads` is
+    None to compress each page where Arrow writes it. An error while a page is compressed is raised by a later `write`, or
+    by `finish`.
     """
 
-    def __init__(self, sink: Any) -> None:
+    def __init__(self, sink: Any, threads: ThreadPoolExecutor | None = None) -> None:
         self._sink = sink
-        self._waiting = bytearray()
-        self._passed = self._written = 0
+        self._threads = threads
+        self._received = bytearray()  # what is not yet a whole page
+        self._header: _Header | None = None  # of the page that comes next
+        # Pages on their way: their headers, their ends in Arrow's file, and what returns them compressed.
+        self._pages = deque[tuple[_Header, int, Callable[[], _Compressed]]]()
+        self._pages_bytes = 0
+        # Positions in Arrow's file, and in this one.
+        self._taken = self._written = 0
         # Where each page begins or ends in Arrow's file, and in this one. 0 is no offset.
         self._moved = {0: 0}
         self._is_footer = False
@@ -85,12 +124,17 @@ class GzipPages(io.RawIOBase):
 
     def tell(self) -> int:
         """The position in Arrow's file."""
-        return self._passed + len(self._waiting)
+        return self._taken + len(self._received)
 
     def write(self, data: Any, /) -> int:
-        self._waiting += data
-        if not self._is_footer:
-            self._pass_pages_on()
+        header = self._header
+        if header is not None and not self._received and len(data) == header.page_size:
+            self._taken += len(data)
+            self._compress(header, bytes(data))  # Arrow writes a page at once, so that it need not be copied
+        else:
+            self._received += data
+            if not self._is_footer:
+                self._take_pages()
         return len(data)
 
     def begin_footer(self) -> None:
@@ -98,38 +142,62 @@ class GzipPages(io.RawIOBase):
         self._is_footer = True
 
     def finish(self) -> None:
-        """Writes the footer."""
-        data = bytes(self._waiting)
+        """Writes the pages that are still on their way, and the footer."""
+        self._pass_on(0)
+        data = bytes(self._received)
         length = int.from_bytes(data[-_TAIL_BYTES : -len(_MAGIC)], "little")
         if length + _TAIL_BYTES != len(data):
             raise AssertionError(f"Arrow wrote {len(data)} bytes after the last page, but a footer of {length}")
         footer = with_integers(data, 0, length, self._new_in_footer(data))
         self._sink.write(b"".join([footer, len(footer).to_bytes(4, "little"), _MAGIC]))
 
-    def _pass_pages_on(self) -> None:
-        if self._passed == 0:
-            if len(self._waiting) < len(_MAGIC):
+    def _take_pages(self) -> None:
+        """Takes the pages that are whole."""
+        if self._taken == 0:
+            if len(self._received) < len(_MAGIC):
                 return
-            self._pass_on(len(_MAGIC), _MAGIC)
-        while self._waiting:
-            try:
-                header, start = fields(self._waiting, 0)
-            except IndexError:  # not all of it is here yet
+            self._write(self._take(len(_MAGIC)), self._taken)
+        while True:
+            if self._header is None:
+                try:
+                    spans, length = fields(self._received, 0)
+                except IndexError:  # not all of it is here yet
+                    return
+                size = integer(self._received, spans[_PAGE_COMPRESSED_SIZE][0])[0]
+                self._header = _Header(self._take(length), spans, size)
+            if len(self._received) < self._header.page_size:
                 return
-            end = start + integer(self._waiting, header[_PAGE_COMPRESSED_SIZE][0])[0]
-            if len(self._waiting) < end:
-                return
-            page = gzip_page(bytes(self._waiting[start:end]))
-            new = {header[_PAGE_COMPRESSED_SIZE]: len(page), header[_PAGE_CRC]: _signed(isal_zlib.crc32(page))}
-            self._pass_on(end, with_integers(self._waiting, 0, start, new) + page)
+            self._compress(self._header, self._take(self._header.page_size))
 
-    def _pass_on(self, length: int, data: bytes) -> None:
-        """Writes `data` instead of the first `length` bytes that Arrow wrote."""
+    def _take(self, length: int) -> bytes:
+        found = bytes(self._received[:length])
+        del self._received[:length]
+        self._taken += length
+        return found
+
+    def _compress(self, header: _Header, page: bytes) -> None:
+        """Compresses the page that ends where Arrow's file now ends, here or on another thread."""
+        self._header = None
+        compress: Callable[[], _Compressed] = partial(_compressed, page)
+        if self._threads is not None and len(page) >= _WORTH_A_THREAD_BYTES:
+            compress = self._threads.submit(compress).result
+        self._pages.append((header, self._taken, compress))
+        self._pages_bytes += len(page)
+        self._pass_on(0 if self._threads is None else _WAITING_BYTES_MAX)
+
+    def _pass_on(self, waiting_bytes: int) -> None:
+        """Writes pages in their order, until less than so many bytes of them wait."""
+        while self._pages and self._pages_bytes >= waiting_bytes:
+            header, end, compress = self._pages.popleft()
+            self._pages_bytes -= header.page_size
+            page = compress()
+            self._write(b"".join([header.of_compressed(page), page.data]), end)
+
+    def _write(self, data: bytes, end: int) -> None:
+        """Writes `data`, which ends where Arrow's file has `end`."""
         self._sink.write(data)
-        del self._waiting[:length]
-        self._passed += length
         self._written += len(data)
-        self._moved[self._passed] = self._written
+        self._moved[end] = self._written
 
     def _new_in_footer(self, footer: bytes) -> dict[Span, int]:
         new: dict[Span, int] = {}

@@ -102,7 +102,7 @@ class InflatedPages(io.RawIOBase):
 
     def __init__(self, stream: BinaryIO, chunks: list[_Chunk], footer: bytes) -> None:
         self._stream = stream
-        self._is_local = _is_local(stream)
+        self._is_local = is_local(stream)
         self._chunks = chunks
         self._starts = [chunk.start for chunk in chunks]
         self._tail_start = chunks[-1].start + chunks[-1].room
@@ -372,7 +372,7 @@ def _with_runs(places: list[_Place], start: int, group: int) -> Iterator[_Chunk]
         start += room
 
 
-def _is_local(stream: BinaryIO) -> bool:
+def is_local(stream: BinaryIO) -> bool:
     """Whether small reads cost little: from memory, or from a file of this machine."""
     if isinstance(stream, io.BytesIO):
         return True

@@ -21,12 +21,14 @@ import pyarrow.parquet as pq
 
 from eventide_adapters.format.avro.schema import arrow_schema, with_meta_fields
 from eventide_adapters.format.base_file.gzip_pages import GzipPages
+from eventide_adapters.format.base_file.threads import threads_at_most
 from eventide_core.config import PARQUET_CODEC
 from eventide_core.errors import ConfigError
 from eventide_core.table.schema import META_FIELDS
 
 # The codecs, with Arrow's level. A level of zstd beyond 1 takes half as long again and saves a hundredth of the size.
 LEVELS: Final[Mapping[str, int | None]] = {"gzip": None, "zstd": 1, "snappy": None, "uncompressed": None}
+_COMPRESSING_THREADS: Final = 4  # one thread encodes about as fast as so many compress gzip
 ROW_GROUP_ROWS_MAX: Final = 1 << 20
 _SAMPLE_ROWS: Final = 1 << 11
 _DISTINCT_SHARE_MAX: Final = 0.5  # beyond it, files were larger and slower to write, with gzip and with zstd
@@ -42,7 +44,8 @@ class ParquetOutput:
         self._codec = codec.lower()
         if self._codec not in LEVELS:
             raise ConfigError(f"option {PARQUET_CODEC}={codec!r} is not one of {', '.join(LEVELS)}")
-        self._gzip = GzipPages(sink) if self._codec == "gzip" else None
+        self._threads = threads_at_most(_COMPRESSING_THREADS) if self._codec == "gzip" else None
+        self._gzip = GzipPages(sink, self._threads) if self._codec == "gzip" else None
         self._sink: Any = sink if self._gzip is None else pa.PythonFile(self._gzip, mode="w")
         self._columns = arrow_schema(with_meta_fields(schema))
         self._writer: pq.ParquetWriter | None = None
@@ -63,13 +66,19 @@ class ParquetOutput:
         self._gzip.begin_footer()
         writer.close()
         self._gzip.finish()
+        self._end_threads()
 
     def abandon(self) -> None:
         """Abandons an unfinished file. Arrow may still write to the sink."""
+        self._end_threads()
         if self._gzip is not None:
             self._gzip.begin_footer()
         if self._writer is not None:
             self._writer.close()
+
+    def _end_threads(self) -> None:
+        if self._threads is not None:
+            self._threads.shutdown(cancel_futures=True)
 
     def _opened(self, records: pa.Table) -> pq.ParquetWriter:
         if self._writer is None:

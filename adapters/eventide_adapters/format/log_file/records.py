@@ -17,12 +17,12 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from eventide_adapters.format.avro.column_resolution import check_columns, resolve_columns
 from eventide_adapters.format.avro.decode import iter_avro_block
 from eventide_adapters.format.avro.reading_limits import check_parquet, is_lack_of_resources, within_memory
 from eventide_adapters.format.avro.schema import IS_DELETED, RECORD_KEY, AvroField, record_fields, table_fields
+from eventide_adapters.format.base_file.parquet import BaseFile
 from eventide_adapters.format.base_file.virtual_key import with_record_keys
 from eventide_adapters.format.log_file.blocks import PlacedBlock, counting_blocks
 from eventide_adapters.format.log_file.delete_block import decode_delete_block
@@ -188,7 +188,7 @@ class BlockReader:
     def _read_parquet(self, placed: PlacedBlock, fields: Sequence[AvroField]) -> Iterator[pa.RecordBatch]:
         with placed.open_content(self._storage) as stream, within_memory(placed.place):
             try:
-                file = pq.ParquetFile(stream, coerce_int96_timestamp_unit="us", page_checksum_verification=True)
+                file = BaseFile.of_log_block(stream, placed.block.content_length)
                 check_parquet(file.metadata, placed.block.content_length, placed.place)
                 written = {field.name: field.type for field in file.schema_arrow}
                 check_columns(written, fields, placed.place)
@@ -196,7 +196,7 @@ class BlockReader:
                     empty = pa.schema([field.arrow for field in fields])
                     yield pa.RecordBatch.from_pylist([], schema=empty)
                 names = [field.name for field in fields if field.name in written]
-                for batch in file.iter_batches(_BATCH_ROWS, columns=names):
+                for batch in file.inflated(names).iter_batches(_BATCH_ROWS, columns=names):
                     columns = dict(zip(batch.schema.names, batch.columns, strict=True))
                     yield resolve_columns(columns, batch.num_rows, fields, placed.place)
             except (EventideError, MemoryError):

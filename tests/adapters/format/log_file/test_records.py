@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import random
 from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
+from eventide_adapters.format.avro.schema import RECORD_KEY, arrow_schema, with_meta_fields
+from eventide_adapters.format.base_file.inflated_pages import InflatedPages
 from eventide_adapters.format.log_file.records import DataBlock, DeleteBlock, iter_log_records
+from eventide_adapters.format.log_file.writer import encode_parquet_block
 from eventide_adapters.storage.memory import MemoryStorage
 from eventide_core.errors import (
     CorruptLogBlockError,
@@ -138,6 +143,51 @@ def test_a_parquet_block_gives_the_same_records(storage: Storage) -> None:
         [{"ts": 1, "_hoodie_record_key": "a"}],
         [],
     ]
+
+
+class TestLargeParquetBlocks:
+    """In gzip: eventide inflates their pages before Arrow reads them."""
+
+    COUNT = 40_000
+
+    @pytest.fixture
+    def written(self) -> bytes:
+        drawn = random.Random(1)
+        texts = {name: [drawn.randbytes(16).hex() for _ in range(self.COUNT)] for name in (RECORD_KEY, "id")}
+        others = {f"_hoodie_{name}": [None] * self.COUNT for name in ("commit_time", "commit_seqno")}
+        places = {f"_hoodie_{name}": [None] * self.COUNT for name in ("partition_path", "file_name")}
+        rows: dict[str, list[Any]] = {**others, **places, **texts, "ts": list(range(self.COUNT))}
+        columns = arrow_schema(with_meta_fields(PLAIN_TEXT))
+        table = pa.Table.from_pydict({name: rows[name] for name in columns.names}, columns)
+        return encode_parquet_block(T1, PLAIN_TEXT, table, codec="gzip")
+
+    def test_their_records_are_whole_and_arrow_inflates_none_of_their_pages(
+        self, storage: Storage, written: bytes, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        (log,) = _put(storage, written)
+        content = written[written.index(b"PAR1") : written.rindex(b"PAR1") + 4]
+        expected = pq.read_table(pa.BufferReader(content)).to_pydict()
+        reads: list[int] = []
+        read = InflatedPages.read
+
+        def noted(self: InflatedPages, size: int = -1) -> memoryview:
+            found = read(self, size)
+            reads.append(len(found))
+            return found
+
+        monkeypatch.setattr(InflatedPages, "read", noted)
+        shape = replace(SHAPE, schema=PLAIN_TEXT)
+        parts = list(iter_log_records(storage, [log], shape, ALL, None, is_strict=True))
+        batches = [part.records for part in parts if isinstance(part, DataBlock)]
+        assert pa.Table.from_batches(batches).to_pydict() == expected
+        assert sum(reads) > self.COUNT * (32 + 32 + 8)
+
+    def test_a_flipped_bit_in_a_page_is_refused_by_its_checksum(self, storage: Storage, written: bytes) -> None:
+        middle = len(written) // 2
+        logs = _put(storage, written[:middle] + bytes([written[middle] ^ 1]) + written[middle + 1 :])
+        shape = replace(SHAPE, schema=PLAIN_TEXT)
+        with pytest.raises(RecordDecodeError, match="CRC checksum"):
+            list(iter_log_records(storage, logs, shape, ALL, None, is_strict=True))
 
 
 class TestRowsMarkedAsDeleted:

@@ -1,0 +1,200 @@
+"""A base file that is encoded and compressed on threads: the same file, its errors, and what remains of the threads."""
+
+from __future__ import annotations
+
+import errno
+import io
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from eventide_adapters.format.avro.schema import arrow_schema, table_fields, with_meta_fields
+from eventide_adapters.format.base_file import gzip_pages, prefetch
+from eventide_adapters.format.base_file import parquet as base_parquet
+from eventide_adapters.format.base_file.gzip_pages import gzip_page
+from eventide_adapters.format.base_file.parquet import BaseFileWriter
+from eventide_adapters.format.base_file.parquet_output import ParquetOutput
+from eventide_adapters.storage.memory import MemoryStorage
+from support.log_files import table_schema
+
+SCHEMA = table_schema({"name": "id", "type": "string"})
+COLUMNS = arrow_schema(with_meta_fields(SCHEMA))
+
+
+@pytest.fixture(autouse=True)
+def small_row_groups(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(base_parquet, "_ROW_GROUP_BYTES_MAX", 1 << 20)
+
+
+@pytest.fixture
+def processors() -> Iterator[Callable[[int], None]]:
+    before = pa.cpu_count()
+    yield pa.set_cpu_count
+    pa.set_cpu_count(before)
+
+
+def rows(group: int) -> pa.Table:
+    """A row group of 1.1 MB in which each page differs."""
+    count = 5000
+    return pa.table({name: [f"{name} {group} {row:09}" for row in range(count)] for name in COLUMNS.names}, COLUMNS)
+
+
+class Output:
+    """Accepts so many bytes, and then has no space left."""
+
+    def __init__(self, room: int = 1 << 30) -> None:
+        self.data = bytearray()
+        self._room = room
+
+    def write(self, data: Any, /) -> int:
+        if len(self.data) + len(data) > self._room:
+            raise OSError(errno.ENOSPC, "no space left on device")
+        self.data += data
+        return len(data)
+
+
+def written(output: Any, codec: str, groups: int = 4) -> None:
+    with BaseFileWriter(output, SCHEMA, codec=codec, bloom=None) as writer:
+        for group in range(groups):
+            writer.write(rows(group))
+        writer.close({})
+
+
+@pytest.mark.parametrize("codec", ["gzip", "zstd"])
+def test_threads_write_the_same_bytes(codec: str, processors: Callable[[int], None]) -> None:
+    found: list[bytes] = []
+    for count in (1, 2, 5):
+        processors(count)
+        output = Output()
+        written(output, codec)
+        found.append(bytes(output.data))
+    assert found[0] == found[1] == found[2]
+
+
+@pytest.mark.parametrize("count", [1, 2])
+def test_only_a_second_processor_gets_threads(
+    count: int, processors: Callable[[int], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    processors(count)
+    encoding, compressing = set[int](), set[int]()
+    write = ParquetOutput.write
+
+    def noted_write(self: ParquetOutput, records: pa.Table) -> None:
+        encoding.add(threading.get_ident())
+        write(self, records)
+
+    def noted_page(page: bytes) -> bytes:
+        if len(page) >= 64 * 1024:  # a smaller one is compressed where it is encoded
+            compressing.add(threading.get_ident())
+        return gzip_page(page)
+
+    monkeypatch.setattr(ParquetOutput, "write", noted_write)
+    monkeypatch.setattr(gzip_pages, "gzip_page", noted_page)
+    written(Output(), "gzip")
+    here = {threading.get_ident()}
+    if count == 1:
+        assert encoding == compressing == here
+    else:
+        assert not encoding & here
+        assert not compressing & (here | encoding)
+
+
+@pytest.mark.parametrize("count", [1, 2])
+@pytest.mark.parametrize("codec", ["gzip", "zstd"])
+@pytest.mark.parametrize("room", [0, 100_000, 300_000])
+def test_an_error_of_the_storage_is_raised_as_it_is_and_no_thread_remains(
+    codec: str, count: int, room: int, processors: Callable[[int], None]
+) -> None:
+    processors(count)
+    before = set(threading.enumerate())
+    with pytest.raises(OSError, match="no space left") as raised:
+        written(Output(room), codec, groups=20)
+    assert raised.value.errno == errno.ENOSPC
+    assert set(threading.enumerate()) <= before
+
+
+def test_an_error_of_a_thread_that_compresses_is_raised_and_no_thread_remains(
+    processors: Callable[[int], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    processors(2)
+    before = set(threading.enumerate())
+
+    def failing(page: bytes) -> bytes:
+        raise MemoryError(len(page))
+
+    monkeypatch.setattr(gzip_pages, "gzip_page", failing)
+    with pytest.raises(MemoryError):
+        written(Output(), "gzip", groups=20)
+    assert set(threading.enumerate()) <= before
+
+
+def test_a_writer_that_is_left_in_the_middle_ends_its_threads_and_writes_no_more(
+    processors: Callable[[int], None],
+) -> None:
+    processors(2)
+    before = set(threading.enumerate())
+    output = Output()
+
+    def left(output: Any = output) -> None:
+        with BaseFileWriter(output, SCHEMA, codec="gzip", bloom=None) as writer:
+            for group in range(3):
+                writer.write(rows(group))
+            raise KeyError("id")
+
+    with pytest.raises(KeyError):
+        left()
+    assert set(threading.enumerate()) <= before
+    assert not output.data.endswith(b"PAR1")
+
+
+class _Remote(io.RawIOBase):
+    """A stream that is no file of this machine."""
+
+    def __init__(self, data: bytes) -> None:
+        self._data = io.BytesIO(data)
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET, /) -> int:
+        return self._data.seek(offset, whence)
+
+    def tell(self) -> int:
+        return self._data.tell()
+
+    def read(self, size: int = -1, /) -> bytes:
+        return self._data.read(size)
+
+
+@pytest.mark.parametrize(("count", "is_remote", "has_thread"), [(1, False, False), (1, True, True), (2, False, True)])
+def test_a_batch_is_read_ahead_where_something_else_can_be_done_meanwhile(
+    count: int,
+    is_remote: bool,
+    has_thread: bool,
+    processors: Callable[[int], None],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    output = Output()
+    written(output, "gzip")
+    storage = MemoryStorage.from_dump("threads", {})
+    storage.put("file", bytes(output.data))
+    if is_remote:
+        monkeypatch.setattr(storage, "open_input", lambda path: _Remote(storage.read(path)))
+    processors(count)
+    pools: list[int] = []
+
+    def noted(threads: int) -> ThreadPoolExecutor:
+        pools.append(threads)
+        return ThreadPoolExecutor(threads)
+
+    monkeypatch.setattr(prefetch, "ThreadPoolExecutor", noted)
+    found = pa.Table.from_batches(base_parquet.read_base(storage, "file", table_fields(SCHEMA)))
+    assert found.column("id").to_pylist() == [name for group in range(4) for name in rows(group)["id"].to_pylist()]
+    assert pools == ([1] if has_thread else [])
