@@ -260,7 +260,7 @@ def _header(data: memoryview, place: str) -> tuple[dict[int, Span], int] | None:
 
 def _end_of(body: memoryview) -> tuple[int, int]:
     """The checksum and the size of what a page in gzip inflates to; zeros for another page."""
-    is_gzip = len(body) >= _GZIP_END.size and body[: len(_GZIP_MAGIC)] == _GZIP_MAGIC
+    is_gzip = len(body) >= _GZIP_END.size and bytes(body[: len(_GZIP_MAGIC)]) == _GZIP_MAGIC
     checksum, size = _GZIP_END.unpack(body[-_GZIP_END.size :]) if is_gzip else (0, 0)
     return checksum, size
 

@@ -354,7 +354,7 @@ def test_other_values_of_the_same_size_are_inflated(inflated_sizes: list[int], l
 def test_a_checksum_alone_does_not_make_a_page_one_of_keys(monkeypatch: pytest.MonkeyPatch) -> None:
     """As if each page of the same size had the same checksum: the bounds differ."""
     monkeypatch.setattr(inflated_pages, "_end_of", lambda body: (0, inflated_pages._GZIP_END.unpack(body[-8:])[1]))
-    monkeypatch.setattr(inflated_pages.isal_zlib, "crc32", lambda _: 0)
+    monkeypatch.setattr(isal_zlib, "crc32", lambda _: 0)
     table = keyed(is_nullable=True, other=pa.array([key[::-1] for key in KEYS]))
     data = parquet(table, **IN_PAGES, write_page_checksum=False)
     assert opened(inflated(data, table.column_names)).read() == table
