@@ -25,6 +25,7 @@ from eventide_adapters.storage.open import open_storage
 from eventide_core.config import LOCK_PROVIDER, Options
 from eventide_core.errors import ConfigError
 from eventide_core.ports import ArchivedTimeline, Clock, Engine, Heartbeats, Storage, TableLock
+from eventide_core.ports.requests import Requests, is_remote
 from eventide_core.service.state.table import TableState
 from eventide_core.service.state.table_files import TableFiles
 from eventide_core.table.record_shape import DeleteMarker
@@ -377,11 +378,16 @@ def _table_files(storage: Storage, engine: Engine, clock: Clock, options: Option
         HudiMetadataCodec(),
         HudiMetadataTable(storage, engine),
         _archived_timeline,
-        RequestEngine(_QUESTIONS_AT_ONCE),
+        _requests(storage),
         clock,
         _delete_marker(options),
         mergers_of(options),
     )
+
+
+def _requests(storage: Storage) -> Requests:
+    """On threads from the first one if the storage is a server."""
+    return Requests((LocalEngine if is_remote(storage) else RequestEngine)(_QUESTIONS_AT_ONCE))
 
 
 def _archived_timeline(storage: Storage, config: TableConfig) -> ArchivedTimeline:

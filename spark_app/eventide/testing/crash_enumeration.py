@@ -42,6 +42,7 @@ from eventide_core.config import (
 )
 from eventide_core.errors import EventideError
 from eventide_core.ports import NoProgress, Storage
+from eventide_core.ports.requests import Requests
 from eventide_core.table.plans import CompactionPlan, require_ours
 
 OPTIONS: dict[str, str] = {
@@ -131,7 +132,7 @@ class Bench:
         application = assemble(
             used.root, self.options, engine=engine, storage=used, clock=self.clock, new_uuid=new_uuid
         )
-        application.files.engine, application.files.codec = engine, self._commits
+        application.files.requests, application.files.codec = Requests(engine), self._commits
         return application
 
     def run(self, moment: Moment, protocol: Protocol) -> Moment:

@@ -23,6 +23,7 @@ from typing import Any, BinaryIO
 
 from eventide_core.errors import CorruptLogBlockError, ResourceLimitError, UnsupportedTableError
 from eventide_core.ports import WHOLE_FILE_BYTES_MAX, Storage
+from eventide_core.ports.requests import responses
 from eventide_core.table.changelog import refuse_operations
 from eventide_core.table.instant import is_instant_time
 from eventide_core.table.log_block import ROLLBACK_COMMAND, BlockType, HeaderKey, LogBlock, read_blocks
@@ -163,8 +164,13 @@ def counting_blocks(
     """The data and delete blocks that count, in reader order. `logs` are (path, size) in reader order."""
     counting: list[PlacedBlock] = []
     headers = _Headers(blocks)
-    for number, (path, size) in enumerate(logs):
-        for placed in read_headers(storage, path, size, is_strict=False, log_number=number):
+
+    def headers_of(number: int) -> Sequence[PlacedBlock]:
+        path, size = logs[number]
+        return list(read_headers(storage, path, size, is_strict=False, log_number=number))
+
+    for found in responses(storage, headers_of, range(len(logs))):
+        for placed in found:
             kind = placed.block.block_type
             if kind is BlockType.COMMAND:
                 target = rollback_target(placed)

@@ -11,6 +11,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Final
 
 import numpy as np
@@ -35,11 +36,13 @@ from eventide_core.errors import (
     UnsupportedTableError,
 )
 from eventide_core.ports import Storage
+from eventide_core.ports.requests import is_remote, responses
 from eventide_core.table.log_block import BlockType, HeaderKey
 from eventide_core.table.record_shape import RecordShape, refusal_of_partial_updates
 from eventide_core.table.slice_read import BlockFilter
 
 _BATCH_ROWS: Final = 1 << 17
+_CONTENT_AHEAD_BYTES_MAX: Final = 4 << 20  # of each of the blocks that are read ahead
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,8 +88,18 @@ def iter_log_records(
     UnsupportedLogFormatError, UnsupportedTableError.
     """
     reader = BlockReader(storage, shape, columns)
-    for placed in counting_blocks(storage, logs, blocks, is_strict=is_strict):
+    counting = counting_blocks(storage, logs, blocks, is_strict=is_strict)
+    for placed in responses(storage, partial(_with_content, storage), counting) if is_remote(storage) else counting:
         yield from reader.read(placed)
+
+
+def _with_content(storage: Storage, placed: PlacedBlock) -> PlacedBlock:
+    """The block with its content, if reading it takes one request for all of it."""
+    block = placed.block
+    is_whole = block.block_type in (BlockType.AVRO_DATA, BlockType.DELETE)
+    if not is_whole or placed.content is not None or block.content_length > _CONTENT_AHEAD_BYTES_MAX:
+        return placed
+    return replace(placed, content=placed.read_content(storage))
 
 
 class BlockReader:

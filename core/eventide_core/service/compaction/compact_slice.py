@@ -18,6 +18,7 @@ from typing import Any, Final
 
 from eventide_core.errors import MissingFileError, PlanMismatchError
 from eventide_core.ports import ChecksummedOutput, MergeResult, MergeTask, SliceMerger, Storage, checksum_of_file
+from eventide_core.ports.requests import responses
 from eventide_core.table.checksum import RunningChecksum
 from eventide_core.table.plans import LinkMode
 
@@ -35,8 +36,9 @@ class SliceCompactor:
     def __call__(self, task: MergeTask, /) -> MergeResult:
         """Raises PlanMismatchError, MissingFileError, and what reading the slice raises. It skips nothing."""
         self.merger.check(task.shape)
-        for path, size in (*task.merged, *((path, size) for path, size, _ in task.left_overs)):
-            _check_size(self.storage, path, size)
+        planned = (*task.merged, *((path, size) for path, size, _ in task.left_overs))
+        for _ in responses(self.storage, lambda named: _check_size(self.storage, *named), planned):
+            pass
         link_left_overs(self.storage, task)
         done = self.finished(task)
         return done if done is not None else self._merge(task)

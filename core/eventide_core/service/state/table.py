@@ -72,9 +72,8 @@ class TableState:
 
     @classmethod
     def _load(cls, files: TableFiles, *, requires_files: bool) -> "TableState":
-        config = files.config()
-        timeline = files.timeline(config)
-        state = cls._of(files, config, timeline, files.data_files())
+        config, timeline = files.config_and_timeline()
+        state = cls._of(files, config, timeline, files.data_files)
         if requires_files:
             state.require_files()
         return state
@@ -86,25 +85,29 @@ class TableState:
 
     @classmethod
     def _load_committed(cls, files: TableFiles) -> "TableState":
-        config = files.config()
-        timeline = files.timeline(config)
+        config, timeline = files.config_and_timeline()
         listing = files.committed_files(config, timeline)
         if listing is not None:
             with suppress(MissingFileError):  # then list the directories
-                state = cls._of(files, config, timeline, listing)
+                state = cls._of(files, config, timeline, lambda: listing)
                 state.require_files()
                 return state
             return cls._load(files, requires_files=True)
-        state = cls._of(files, config, timeline, files.data_files())
+        state = cls._of(files, config, timeline, files.data_files)
         state.require_files()
         return state
 
     @classmethod
     def _of(
-        cls, files: TableFiles, config: TableConfig, timeline: Timeline, listing: tuple[DataFile, ...]
+        cls, files: TableFiles, config: TableConfig, timeline: Timeline, list_files: Callable[[], tuple[DataFile, ...]]
     ) -> "TableState":
-        archive = files.archive(config)
-        commits = files.commits(config, timeline.writes)
+        # All of these follow the listing of the timeline, and none of them depends on another one.
+        listing, archive, commits, compactions = files.requests.all_of(
+            list_files,
+            lambda: files.archive(config),
+            lambda: files.commits(config, timeline.writes),
+            lambda: instants_with_outcome(files.storage),
+        )
         if config.slices_by_completion_time:
             archived = _archived_writers(listing, timeline, archive)
             timeline = timeline.with_archived(archived) if archived else timeline
@@ -121,7 +124,6 @@ class TableState:
         )
         if config.is_copy_on_write:
             _refuse_logs(view, files.storage.root)
-        compactions = instants_with_outcome(files.storage)
         versions = files.schema_versions(commits)
         return cls(
             config,

@@ -17,7 +17,8 @@ from eventide_core.errors import (
     StorageError,
     UnsupportedTableError,
 )
-from eventide_core.ports import ArchivedTimeline, Clock, Engine, FileInfo, MetadataCodec, MetadataTable, Storage
+from eventide_core.ports import ArchivedTimeline, Clock, FileInfo, MetadataCodec, MetadataTable, Storage
+from eventide_core.ports.requests import Requests
 from eventide_core.table.clean_metadata import CleanMetadata, CleanPlan
 from eventide_core.table.commit_metadata import CommitMetadata
 from eventide_core.table.custom_merger import CustomMergers
@@ -46,7 +47,6 @@ T = TypeVar("T")
 _PATH: Final = attrgetter("path")
 
 PARTITION_MARK = ".hoodie_partition_metadata"
-_WORTH_TASKS: Final = 8  # fewer requests run one after another
 _COMMITS_AT_ONCE: Final = 16
 _PUTTING_MS: Final = 1_000  # stock Hudi fills a file in less time, even on a busy machine
 _PUTTING_POLL_MS: Final = 20
@@ -66,8 +66,7 @@ _UNREADABLE = (
 class TableFiles:
     """The metadata files of one table. Each file that cannot change is read at most once.
 
-    `engine` sends many storage requests at a time, in this process, because waiting for responses takes most of the
-    time. `delete_marker` defines which log records the reader treats as deletes; Hudi's readers also take it from their
+    `delete_marker` defines which log records the reader treats as deletes; Hudi's readers also take it from their
     options. `mergers` are the mergers of the user's own that may merge the table.
     """
 
@@ -75,7 +74,7 @@ class TableFiles:
     codec: MetadataCodec
     metadata_table: MetadataTable
     open_archive: Callable[[Storage, TableConfig], ArchivedTimeline]
-    engine: Engine
+    requests: Requests
     clock: Clock
     delete_marker: DeleteMarker | None = None
     mergers: CustomMergers = ()
@@ -84,15 +83,32 @@ class TableFiles:
     _archives: dict[str, ArchivedTimeline] = field(default_factory=dict[str, ArchivedTimeline])
     _listed: dict[str, DataFile] = field(default_factory=dict[str, DataFile])
     _timeline: tuple[tuple[str, ...], Timeline] | None = None
+    _timeline_path: str | None = None
 
     def config(self) -> TableConfig:
         """The table's settings. Raises NotAHudiTableError, UnsupportedTableError."""
         root = self.storage.root
         return TableConfig.parse(settings_text(self.storage.read_range, root), root, self.mergers)
 
+    def config_and_timeline(self) -> tuple[TableConfig, Timeline]:
+        """Both, read again. They are requested together if an earlier read told where the timeline is.
+
+        If the table has been upgraded since, its timeline may be elsewhere: then it is listed there.
+        """
+        directory = self._timeline_path
+        if directory is None:
+            config = self.config()
+            return config, self.timeline(config)
+        config, entries = self.requests.both(self.config, lambda: self.storage.list(directory))
+        is_elsewhere = config.timeline_path != directory
+        return config, self.timeline(config) if is_elsewhere else self._timeline_of(config, entries)
+
     def timeline(self, config: TableConfig) -> Timeline:
         """The active timeline, listed again. Returns the same object if the listing is the same."""
-        entries = self.storage.list(config.timeline_path)
+        return self._timeline_of(config, self.storage.list(config.timeline_path))
+
+    def _timeline_of(self, config: TableConfig, entries: Sequence[FileInfo]) -> Timeline:
+        self._timeline_path = config.timeline_path
         start = len(config.timeline_path) + 1
         names = tuple([e.path[start:] for e in entries if not e.is_directory])
         if self._timeline is None or self._timeline[0] != names:
@@ -136,7 +152,7 @@ class TableFiles:
         # A few at a time: the bytes of a large commit take more memory than its metadata.
         for start in range(0, len(unread), _COMMITS_AT_ONCE):
             portion = unread[start : start + _COMMITS_AT_ONCE]
-            for path, data in zip(portion, self._each(self.storage.read, portion), strict=True):
+            for path, data in zip(portion, self.requests.each(self.storage.read, portion), strict=True):
                 self._commits[path] = self._decoded(path, data, self.codec.decode_commit)
         self._commits = {path: self._commits[path] for path in paths}
         return {instant.requested_time: self._commits[path] for instant, path in zip(writes, paths, strict=True)}
@@ -198,7 +214,7 @@ class TableFiles:
         done = (i for i in timeline.completed if i.action is Action.ROLLBACK)
         paths = [f"{config.timeline_path}/{instant.file_name}" for instant in done]
         unread = [path for path in paths if path not in self._rollbacks]
-        for path, data in zip(unread, self._each(self.storage.read, unread), strict=True):
+        for path, data in zip(unread, self.requests.each(self.storage.read, unread), strict=True):
             found = self._decoded(path, data, self.codec.decode_rollback)
             self._rollbacks[path] = frozenset(target.instant for target in found.targets)
         self._rollbacks = {path: self._rollbacks[path] for path in paths}
@@ -254,7 +270,7 @@ class TableFiles:
         of_partition: dict[str, list[DataFile]] = {}
         waiting = [""]
         while waiting:
-            listings = tuple(zip(waiting, self._each(self.storage.list, waiting), strict=True))
+            listings = tuple(zip(waiting, self.requests.each(self.storage.list, waiting), strict=True))
             waiting.clear()
             for directory, entries in listings:
                 waiting += [e.path for e in entries if e.is_directory and _holds_data(e)]
@@ -274,10 +290,7 @@ class TableFiles:
 
     def delete_all(self, paths: Sequence[str]) -> None:
         """Deletes files, in any order. Those that are absent are ignored."""
-        self._each(self.storage.delete, paths)
-
-    def _each(self, ask: Callable[[str], T], paths: Sequence[str]) -> list[T]:
-        return [ask(path) for path in paths] if len(paths) < _WORTH_TASKS else self.engine.map(ask, paths)
+        self.requests.each(self.storage.delete, paths)
 
 
 def _holds_data(directory: FileInfo) -> bool:

@@ -1,0 +1,72 @@
+"""Requests to a storage that don't depend on each other."""
+
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Final, TypeVar
+
+from eventide_core.ports.running import Engine
+from eventide_core.ports.storage import Storage
+
+A = TypeVar("A")
+B = TypeVar("B")
+C = TypeVar("C")
+D = TypeVar("D")
+
+_AT_ONCE: Final = 8
+
+
+def is_remote(storage: Storage) -> bool:
+    """Whether each request waits for a server."""
+    scheme, separator, _ = storage.root.partition("://")
+    return bool(separator) and scheme.lower() not in ("file", "memory")
+
+
+def responses(storage: Storage, ask: Callable[[A], B], items: Iterable[A]) -> Iterator[B]:
+    """`ask` of each item, in order. Of a remote storage, the next eight are asked meanwhile.
+
+    Raises what the first failed one raised, after the responses before it.
+    """
+    if not is_remote(storage):
+        yield from map(ask, items)
+        return
+    waiting = deque[Future[B]]()
+    with ThreadPoolExecutor(_AT_ONCE) as threads:
+        try:
+            for item in items:
+                waiting.append(threads.submit(ask, item))
+                if len(waiting) == _AT_ONCE:
+                    yield waiting.popleft().result()
+            while waiting:
+                yield waiting.popleft().result()
+        finally:
+            for unneeded in waiting:
+                unneeded.cancel()
+
+
+@dataclass(frozen=True, slots=True)
+class Requests:
+    """`engine` sends them from this process, many at a time where waiting for responses takes most of the time."""
+
+    engine: Engine
+
+    def each(self, ask: Callable[[A], B], items: Sequence[A]) -> list[B]:
+        """The responses, in the items' order. Raises what the first failed request raises."""
+        return [ask(item) for item in items] if len(items) < 2 else self.engine.map(ask, items)
+
+    def both(self, first: Callable[[], A], second: Callable[[], B]) -> tuple[A, B]:
+        """The responses to two questions of different kinds."""
+        a, b = self.each(_answer, (first, second))
+        return a, b  # type: ignore[return-value] # in the questions' order
+
+    def all_of(
+        self, first: Callable[[], A], second: Callable[[], B], third: Callable[[], C], fourth: Callable[[], D]
+    ) -> tuple[A, B, C, D]:
+        """The responses to four questions of different kinds."""
+        a, b, c, d = self.each(_answer, (first, second, third, fourth))
+        return a, b, c, d  # type: ignore[return-value] # in the questions' order
+
+
+def _answer(ask: Callable[[], object]) -> object:
+    return ask()

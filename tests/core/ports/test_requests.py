@@ -1,0 +1,72 @@
+"""Storage requests that don't depend on each other: sent together to a server, one after another to a disk."""
+
+from __future__ import annotations
+
+from threading import Barrier, get_ident
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from eventide_core.ports.requests import is_remote, responses
+
+
+def storage(root: str) -> Any:
+    return SimpleNamespace(root=root)
+
+
+BUCKET, DISK = storage("s3://lake/trips"), storage("/lake/trips")
+
+
+@pytest.mark.parametrize(
+    ("root", "expected"),
+    [
+        ("s3://lake/trips", True),
+        ("hdfs://namenode:8020/trips", True),
+        ("/lake/trips", False),
+        ("/lake/a:/b", False),
+        ("file:///lake/trips", False),
+        ("memory://lake", False),
+    ],
+)
+def test_a_server_is_remote(root: str, expected: bool) -> None:
+    assert is_remote(storage(root)) is expected
+
+
+@pytest.mark.parametrize("where", [BUCKET, DISK], ids=["bucket", "disk"])
+@pytest.mark.parametrize("count", [0, 1, 7, 8, 9, 40])
+def test_responses_come_in_the_order_of_the_items(where: Any, count: int) -> None:
+    assert list(responses(where, str, range(count))) == [str(item) for item in range(count)]
+
+
+def test_a_server_gets_eight_requests_at_a_time() -> None:
+    together = Barrier(8)
+    assert list(responses(BUCKET, lambda _: together.wait(timeout=60) >= 0, range(16))) == [True] * 16
+
+
+def test_a_disk_gets_them_from_the_caller() -> None:
+    assert {*responses(DISK, lambda _: get_ident(), range(9))} == {get_ident()}
+
+
+@pytest.mark.parametrize("where", [BUCKET, DISK], ids=["bucket", "disk"])
+def test_the_first_error_is_raised_after_the_responses_before_it(where: Any) -> None:
+    asked = responses(where, lambda item: 6 // (3 - item), range(9))
+    assert [next(asked), next(asked), next(asked)] == [2, 3, 6]
+    with pytest.raises(ZeroDivisionError):
+        next(asked)
+
+
+def test_a_caller_that_stops_ends_the_requests() -> None:
+    asked: list[int] = []
+
+    def ask(item: int) -> int:
+        asked.append(item)
+        return item
+
+    coming = responses(BUCKET, ask, iter(range(1_000)))
+    assert next(coming) == 0
+    coming.close()  # type: ignore[attr-defined] # a generator
+    count = len(asked)
+    assert count <= 8
+    assert next(iter(responses(BUCKET, ask, [0]))) == 0
+    assert len(asked) == count + 1
