@@ -315,7 +315,7 @@ class Application:
     def _log_facts(self) -> LogFactsReader:
         from eventide_core.service.facts.log_facts import LogFactsReader
 
-        requests = RequestEngine() if isinstance(self.engine, LocalEngine) else self.engine
+        requests = RequestEngine(self.engine.threads) if isinstance(self.engine, LocalEngine) else self.engine
         return LogFactsReader(self._log_content, self.engine, requests)
 
     @cached_property

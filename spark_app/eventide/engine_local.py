@@ -16,7 +16,7 @@ class LocalEngine:
     """Runs tasks on one thread per processor. The columnar work releases Python's global interpreter lock."""
 
     def __init__(self, threads: int | None = None) -> None:
-        self._threads = threads or cpu_count() or 1
+        self.threads = threads or cpu_count() or 1
 
     def map(
         self,
@@ -36,9 +36,9 @@ class LocalEngine:
                 on_done()
             return result
 
-        if min(self._threads, len(items)) == 1:
+        if min(self.threads, len(items)) == 1:
             return [run(item) for item in items]
-        with ThreadPoolExecutor(min(self._threads, len(items))) as pool:
+        with ThreadPoolExecutor(min(self.threads, len(items))) as pool:
             futures = [pool.submit(run, item) for item in items]
             try:
                 return [future.result() for future in futures]

@@ -23,6 +23,7 @@ from eventide.testing.histories import ManualClock
 from eventide.testing.scheduled_world import GIVE_LOCK, TAKE_LOCK, Refusal, Step, Worlds
 from eventide_core.errors import EventideError
 from eventide_core.ports import Capability, FileInfo, Storage
+from eventide_core.ports.requests import Requests
 
 T = TypeVar("T")
 
@@ -99,16 +100,18 @@ class ScheduledActor:
 
     def _process(self, life: _Life) -> Application:
         bench = self.worlds.bench
-        storage = _LivedStorage(life, bench.storage)
-        return assemble(
+        storage, engine = _LivedStorage(life, bench.storage), LocalEngine(1)
+        application = assemble(
             storage.root,
             bench.options,
-            engine=LocalEngine(1),
+            engine=engine,
             storage=storage,
             lock=_LivedLock(life),
             clock=ManualClock(self.worlds.time_ms),
             new_uuid=lambda: f"00000000-0000-4000-8000-{self.number:012d}",
         )
+        application.files.requests = Requests(engine)
+        return application
 
 
 class _Life:

@@ -183,7 +183,7 @@ def test_a_batch_is_read_ahead_where_something_else_can_be_done_meanwhile(
 ) -> None:
     output = Output()
     written(output, "gzip")
-    storage = MemoryStorage.from_dump("threads", {})
+    storage = MemoryStorage.from_dump("base-file-on-threads", {})
     storage.put("file", bytes(output.data))
     if is_remote:
         monkeypatch.setattr(storage, "open_input", lambda path: _Remote(storage.read(path)))
