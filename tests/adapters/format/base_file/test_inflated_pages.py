@@ -26,6 +26,7 @@ from eventide_adapters.format.base_file.thrift_compact import Span, elements, fi
 from eventide_adapters.storage.memory import MemoryStorage
 from eventide_core.errors import CorruptBaseFileError
 from support import golden
+from support.remote_stream import RemoteStream
 
 SIZE, COMPRESSED_SIZE = 2, 3
 PLAIN: dict[str, Any] = {"compression": "gzip", "store_schema": False, "write_page_checksum": True}
@@ -57,21 +58,6 @@ def parquet(table: pa.Table, **options: Any) -> bytes:
     sink = io.BytesIO()
     pq.write_table(table, sink, **{**PLAIN, **options})
     return sink.getvalue()
-
-
-class Remote(io.RawIOBase):
-    """A stream that no file descriptor stands behind, and what was read of it."""
-
-    def __init__(self, data: bytes) -> None:
-        self._data = io.BytesIO(data)
-        self.reads: list[tuple[int, int]] = []
-
-    def seek(self, offset: int, whence: int = io.SEEK_SET, /) -> int:
-        return self._data.seek(offset, whence)
-
-    def read(self, size: int = -1, /) -> bytes:
-        self.reads.append((self._data.tell(), size))
-        return self._data.read(size)
 
 
 def inflated(data: bytes, columns: Collection[str], stream: Any = None) -> InflatedPages | None:
@@ -114,7 +100,7 @@ def test_the_rows_are_those_that_arrow_inflates(options: dict[str, Any], count: 
     table = rows(count)
     data = parquet(table, **options)
     for columns in (table.column_names, ["id", "tags"], ["place"], ["nothing", "number"]):
-        pages = inflated(data, columns, None if is_local else Remote(data))
+        pages = inflated(data, columns, None if is_local else RemoteStream(data))
         if pages is None:
             assert count == 0
             continue
@@ -148,7 +134,7 @@ def test_files_of_hudi_give_the_same_rows() -> None:
 def test_chunks_side_by_side_are_one_read_of_a_remote_file() -> None:
     data = parquet(rows(3000), row_group_size=1500)
     metadata = pq.ParquetFile(io.BytesIO(data)).metadata
-    stream = Remote(data)
+    stream = RemoteStream(data)
     file = opened(inflated(data, ["id", "city", "number", "tags"], stream))
     for group in range(2):
         list(file.iter_batches(100, [group], ["id", "city", "number", "tags"], use_threads=False))

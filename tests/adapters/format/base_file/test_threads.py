@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import io
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -20,6 +19,7 @@ from eventide_adapters.format.base_file.parquet import BaseFileWriter
 from eventide_adapters.format.base_file.parquet_output import ParquetOutput
 from eventide_adapters.storage.memory import MemoryStorage
 from support.log_files import table_schema
+from support.remote_stream import RemoteStream
 
 SCHEMA = table_schema({"name": "id", "type": "string"})
 COLUMNS = arrow_schema(with_meta_fields(SCHEMA))
@@ -151,28 +151,6 @@ def test_a_writer_that_is_left_in_the_middle_ends_its_threads_and_writes_no_more
     assert not output.data.endswith(b"PAR1")
 
 
-class _Remote(io.RawIOBase):
-    """A stream that is no file of this machine."""
-
-    def __init__(self, data: bytes) -> None:
-        self._data = io.BytesIO(data)
-
-    def readable(self) -> bool:
-        return True
-
-    def seekable(self) -> bool:
-        return True
-
-    def seek(self, offset: int, whence: int = io.SEEK_SET, /) -> int:
-        return self._data.seek(offset, whence)
-
-    def tell(self) -> int:
-        return self._data.tell()
-
-    def read(self, size: int = -1, /) -> bytes:
-        return self._data.read(size)
-
-
 @pytest.mark.parametrize(("count", "is_remote", "has_thread"), [(1, False, False), (1, True, True), (2, False, True)])
 def test_a_batch_is_read_ahead_where_something_else_can_be_done_meanwhile(
     count: int,
@@ -186,7 +164,7 @@ def test_a_batch_is_read_ahead_where_something_else_can_be_done_meanwhile(
     storage = MemoryStorage.from_dump("base-file-on-threads", {})
     storage.put("file", bytes(output.data))
     if is_remote:
-        monkeypatch.setattr(storage, "open_input", lambda path: _Remote(storage.read(path)))
+        monkeypatch.setattr(storage, "open_input", lambda path: RemoteStream(storage.read(path)))
     processors(count)
     pools: list[int] = []
 
