@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from eventide_core.ports.requests import is_remote, responses
+from eventide.engine_local import LocalEngine
+from eventide_core.ports.requests import Requests, is_remote, responses
 
 
 def storage(root: str) -> Any:
@@ -70,3 +71,22 @@ def test_a_caller_that_stops_ends_the_requests() -> None:
     assert count <= 8
     assert next(iter(responses(BUCKET, ask, [0]))) == 0
     assert len(asked) == count + 1
+
+
+@pytest.mark.parametrize("threads", [1, 4])
+def test_questions_of_different_kinds_get_their_responses_in_order(threads: int) -> None:
+    requests = Requests(LocalEngine(threads))
+    assert requests.both(lambda: 1, lambda: "b") == (1, "b")
+    assert requests.all_of(lambda: 1, lambda: "b", lambda: None, lambda: 4.0) == (1, "b", None, 4.0)
+    with pytest.raises(ZeroDivisionError):
+        requests.all_of(lambda: 1, lambda: 1 // 0, lambda: int("no number"), lambda: 4)
+    assert requests.each(str, []) == []
+
+
+def test_questions_of_different_kinds_are_asked_together() -> None:
+    together = Barrier(4)
+
+    def ask() -> bool:
+        return together.wait(timeout=60) >= 0
+
+    assert Requests(LocalEngine(4)).all_of(ask, ask, ask, ask) == (True, True, True, True)

@@ -1,7 +1,12 @@
-"""Timeline files that stock Hudi is still putting: on local disks and HDFS a completed file exists before it is whole."""
+"""Reading the timeline while others change it.
+
+On local disks and HDFS, a completed file that stock Hudi is still putting exists before it is whole. An upgrade moves the
+timeline to another directory.
+"""
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -43,3 +48,23 @@ def test_a_commit_that_stays_damaged_is_named(kept: int, last_commit: Path) -> N
     (written,) = files.timeline(files.config()).writes
     with pytest.raises(CorruptTimelineError, match=last_commit.name):
         files.commit(files.config(), written)
+
+
+@pytest.mark.parametrize(("before", "after"), [(6, 9), (9, 6)])
+def test_the_timeline_is_listed_where_an_upgrade_or_downgrade_has_moved_it(
+    before: int, after: int, tmp_path: Path
+) -> None:
+    for version in (before, after):
+        make(tmp_path / str(version), version).upsert(rows(("k0", "a", 10, "first")))
+    here = tmp_path / str(before)
+    files = assemble(str(here), {}, clock=ManualClock()).files
+    config, old = files.config_and_timeline()
+    assert (config, old) == files.config_and_timeline()
+    shutil.rmtree(here)
+    (tmp_path / str(after)).rename(here)
+    config, new = files.config_and_timeline()
+    assert config.version == after
+    fresh = assemble(str(here), {}, clock=ManualClock()).files
+    assert (config, new) == fresh.config_and_timeline()
+    assert new.writes
+    assert new != old
