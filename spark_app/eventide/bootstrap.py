@@ -315,8 +315,9 @@ class Application:
     def _log_facts(self) -> LogFactsReader:
         from eventide_core.service.facts.log_facts import LogFactsReader
 
-        requests = RequestEngine(self.engine.threads) if isinstance(self.engine, LocalEngine) else self.engine
-        return LogFactsReader(self._log_content, self.engine, requests)
+        engine = self.engine
+        request_engine = RequestEngine(engine.threads) if isinstance(engine, LocalEngine) else engine
+        return LogFactsReader(self._log_content, engine, request_engine)
 
     @cached_property
     def _slice_facts(self) -> SliceFactsReader:

@@ -245,7 +245,7 @@ class LocalStorage:
         """
         at = path
         for _ in range(_LINKS_MAX):
-            directory, _, name = at.rpartition("/")
+            directory, _, name = at.rpartition("/")  # what `parent` does, without two generators for each read
             directory_fd = self._directories.open(directory)
             try:
                 return use(directory_fd, name, at)
@@ -313,10 +313,7 @@ def _is_hidden(entry: os.DirEntry[str]) -> bool:
 
 def _range(handle: int, offset: int, length: int) -> bytes:
     """The bytes of the range; fewer if the file ends before."""
-    data = os.pread(handle, length, offset)
-    if len(data) == length:
-        return data
-    parts = [data]
+    parts = [os.pread(handle, length, offset)]
     while parts[-1] and (missing := length - sum(map(len, parts))):  # the system reads at most 2 GiB at once
         parts.append(os.pread(handle, missing, offset + length - missing))
     return b"".join(parts)

@@ -53,7 +53,7 @@ class Requests:
 
     def each(self, ask: Callable[[A], B], items: Sequence[A]) -> list[B]:
         """The responses, in the items' order. Raises what the first failed request raises."""
-        return [ask(item) for item in items] if len(items) < 2 else self.engine.map(ask, items)
+        return self.engine.map(ask, items)
 
     def both(self, first: Callable[[], A], second: Callable[[], B]) -> tuple[A, B]:
         """The responses to two questions of different kinds."""

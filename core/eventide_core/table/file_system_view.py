@@ -18,7 +18,7 @@ from dataclasses import dataclass, field, replace
 from operator import attrgetter
 
 from eventide_core.errors import CorruptTimelineError, UnsupportedTableError
-from eventide_core.table.file_name import BaseFileName, LogFileName
+from eventide_core.table.file_name import BaseFileName, LogFileName, parse_data_file
 from eventide_core.table.file_slice import BaseFile, FileSlice, LogFile
 from eventide_core.table.instant import Action
 from eventide_core.table.timeline import Timeline
@@ -160,12 +160,10 @@ def _named(rivals: Sequence[BaseFile], instant: str, is_named: Callable[[str, st
 
 
 def _sliced(path: str, size: int) -> BaseFile | LogFile | None:
-    file_name = path[path.rfind("/") + 1 :]
-    log = LogFileName.parse(file_name)  # first, because most files are log files
-    if log is not None:
-        return LogFile(log, path, size)
-    base = BaseFileName.parse(file_name)
-    return None if base is None else BaseFile(base, path, size)
+    name = parse_data_file(path[path.rfind("/") + 1 :])
+    if name is None:
+        return None
+    return LogFile(name, path, size) if isinstance(name, LogFileName) else BaseFile(name, path, size)
 
 
 def _with_change_log_files(slices: Sequence[FileSlice], changes: Sequence[LogFile]) -> tuple[FileSlice, ...]:

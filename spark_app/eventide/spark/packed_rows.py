@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 PACKED: Final = (
     "partition string, place string, upserts long, deletes long, size int, task int, number int, chunk binary"
 )
+_COLUMNS: Final = [column.split()[0] for column in PACKED.split(", ")]
 ORDER: Final = ("partition", "place", "task", "number")
 GATHERED_BYTES: Final = 4 << 20  # of rows that come from Spark, before they are packed
 _BATCH_BYTES: Final = 16 << 20  # of the chunks that Spark passes to a task at once
@@ -123,7 +124,7 @@ class Packer:
                 pa.binary(), count, [None, pa.py_buffer(ends.astype(np.int32).tobytes()), pa.py_buffer(encoded)]
             ),
         ]
-        return pa.RecordBatch.from_arrays(columns, names=[part.split()[0] for part in PACKED.split(", ")])
+        return pa.RecordBatch.from_arrays(columns, names=_COLUMNS)
 
 
 def messages(batches: Batches) -> Iterator[Message]:

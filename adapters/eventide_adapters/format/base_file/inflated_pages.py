@@ -122,7 +122,7 @@ class InflatedPages(io.RawIOBase):
         `walked` are the structs that were already found in the footer.
         """
         with suppress(IndexError, KeyError, ValueError):
-            chunks, new = _laid_out(footer, size, columns, {} if walked is None else walked)
+            chunks, new = _laid_out(footer, size, columns, walked)
             if sum(chunk.size for chunk in chunks) >= _COMPRESSED_BYTES_MIN:
                 return cls(stream, chunks, with_integers(footer, 0, len(footer), new))
         return None
@@ -299,7 +299,7 @@ def _inflated(body: memoryview, size: int, levels: int, is_compressed: bool, pla
 
 
 def _laid_out(
-    footer: bytes, file_size: int, columns: Collection[str], walked: Structs
+    footer: bytes, file_size: int, columns: Collection[str], walked: Structs | None
 ) -> tuple[list[_Chunk], dict[Span, int]]:
     """The chunks of these columns, and the new integers of the footer. Raises ValueError, KeyError or IndexError."""
     top, _ = fields(footer, 0, walked)
@@ -345,7 +345,7 @@ def _laid_out(
     return found, new
 
 
-def _bounds(footer: bytes, column: dict[int, Span], walked: Structs) -> tuple[bytes, bytes] | None:
+def _bounds(footer: bytes, column: dict[int, Span], walked: Structs | None) -> tuple[bytes, bytes] | None:
     """The least and the greatest value of a chunk, as its statistics have them; None if they don't."""
     if _COLUMN_STATISTICS not in column:
         return None

@@ -1,7 +1,7 @@
 """Threads beside the caller's, for pages that are compressed and row groups that are encoded.
 
-There are as many as Arrow has processors. Spark states that number for its Python workers (OMP_NUM_THREADS), the operating
-system for a process that is bound to some processors. With one processor, everything is done by the caller.
+With the caller, there are as many as Arrow has processors. Spark states that number for its Python workers
+(OMP_NUM_THREADS), the operating system for a process that is bound to some processors.
 """
 
 from __future__ import annotations

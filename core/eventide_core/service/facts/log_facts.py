@@ -30,13 +30,13 @@ class LogFactsReader:
     """The facts of one table's log files. A log file never changes under its name, so each is read at most once.
 
     What the timeline states (service/facts/log_stats.py) is not read from the log file. What of it is in a base
-    already is asked of the timeline each time: a commit may have merged it since. `requests` runs the tasks that read
-    little of each log file, `engine` those that decode many records.
+    already is asked of the timeline each time: a commit may have merged it since. `request_engine` runs the tasks
+    that read little of each log file, `engine` those that decode many records.
     """
 
     content: LogContent
     engine: Engine
-    requests: Engine
+    request_engine: Engine
     _known: dict[str | None, dict[str, LogFacts]] = field(default_factory=dict[str | None, dict[str, LogFacts]])
     _checked: dict[tuple[tuple[str, int], ...], frozenset[str]] = field(
         default_factory=dict[tuple[tuple[str, int], ...], frozenset[str]]
@@ -114,7 +114,7 @@ class LogFactsReader:
         asked = dict(named)
         unchecked = {names: logs for names, logs in asked.items() if names not in self._checked}
         blocks = blocks.of_logs([path for names in unchecked for path, _ in names])
-        portions = self.requests.map(_CheckBlocks(self.content, blocks), _portions(tuple(unchecked.values())))
+        portions = self.request_engine.map(_CheckBlocks(self.content, blocks), _portions(tuple(unchecked.values())))
         found = dict(zip(unchecked, itertools.chain.from_iterable(portions), strict=True))
         self._checked = {names: found[names] if names in found else self._checked[names] for names in asked}
         partial = frozenset[str]().union(*self._checked.values())
@@ -125,7 +125,7 @@ class LogFactsReader:
 
     def _summarize(self, logs: Sequence[LogFile], shape: RecordShape) -> list[LogSummary | EventideError]:
         are_small = sum([log.size for log in logs]) <= WHOLE_FILE_BYTES * len(logs)
-        engine = self.requests if are_small else self.engine
+        engine = self.request_engine if are_small else self.engine
         portions = engine.map(_Summarize(self.content, shape), _portions(logs))
         return [summary for portion in portions for summary in portion]
 

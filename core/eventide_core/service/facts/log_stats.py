@@ -80,7 +80,6 @@ class _Teller:
     `deletes` are those of left-overs' files, by path.
     """
 
-    time: str
     instants: frozenset[str]
     is_whole: bool
     is_writer: bool
@@ -99,13 +98,13 @@ class _Teller:
         published = CompactionExtraMetadata.of(time, commit)
         deletes: Mapping[str, int] = {} if published is None else published.deletes
         is_writer, has_own_files = WRITER_KEY in commit.extra_metadata, state.config.slices_by_completion_time
-        return cls(time, frozenset({time}), named is not None, is_writer, has_own_files, deletes)
+        return cls(frozenset({time}), named is not None, is_writer, has_own_files, deletes)
 
     def check(self, log: LogFile) -> HeaderCheck:
         """What has to be checked of a log file that it alone wrote."""
         if self.is_writer:
             return HeaderCheck.NONE
-        return HeaderCheck.OF_WRITE if self.has_own_files and log.name.instant == self.time else HeaderCheck.OF_FILE
+        return HeaderCheck.OF_WRITE if self.has_own_files and log.name.instant in self.instants else HeaderCheck.OF_FILE
 
     def facts(self, stat: WriteStat, log: LogFile, check: HeaderCheck) -> LogFacts | None:
         if stat.file_size_bytes != log.size or (event_times := stat.event_time_range) is None:
