@@ -123,15 +123,13 @@ def _batches(
     # Decoding a few rows takes less time than starting a thread.
     has_many = file.metadata.num_rows > _ROWS_WORTH_A_THREAD
     size = _batch_rows(file.metadata, len(names))
-    # Reads one row group at a time, because its data stays in memory as long as its iterator exists.
-    for group in range(file.metadata.num_row_groups):
-        for batch in file.iter_batches(size, [group], names, use_threads=has_many):
-            check_numbers(batch, few, place)
-            columns = dict(zip(batch.schema.names, batch.columns, strict=True))
-            try:
-                yield resolve_columns(columns, batch.num_rows, target, place)
-            except RecordDecodeError as error:
-                raise CorruptBaseFileError(str(error)) from error
+    for batch in file.batches(size, names, use_threads=has_many):
+        check_numbers(batch, few, place)
+        columns = dict(zip(batch.schema.names, batch.columns, strict=True))
+        try:
+            yield resolve_columns(columns, batch.num_rows, target, place)
+        except RecordDecodeError as error:
+            raise CorruptBaseFileError(str(error)) from error
 
 
 def _batch_rows(metadata: pq.FileMetaData, columns: int) -> int:
@@ -326,6 +324,21 @@ class BaseFile(pq.ParquetFile):
             pre_buffer=False,
             buffer_size=_PAGE_BUFFER_BYTES,
         )
+
+    def batches(self, size: int, columns: list[str], *, use_threads: bool = True) -> Iterator[pa.RecordBatch]:
+        """The rows, in batches of `size`. Raises Arrow's errors, also at the end if these are not all rows.
+
+        Arrow skips a page whose header states an unknown type, and no checksum protects a header.
+        """
+        missing = self.metadata.num_rows
+        # Reads one row group at a time, because its data stays in memory as long as its iterator exists.
+        for group in range(self.metadata.num_row_groups):
+            for batch in self.iter_batches(size, [group], columns, use_threads=use_threads):
+                missing -= batch.num_rows
+                yield batch
+        if missing:
+            stated = self.metadata.num_rows
+            raise pa.ArrowInvalid(f"it has {stated - missing} rows, and its footer states {stated}")
 
 
 @contextmanager

@@ -209,7 +209,7 @@ class BlockReader:
                     empty = pa.schema([field.arrow for field in fields])
                     yield pa.RecordBatch.from_pylist([], schema=empty)
                 names = [field.name for field in fields if field.name in written]
-                for batch in file.inflated(names).iter_batches(_BATCH_ROWS, columns=names):
+                for batch in file.inflated(names).batches(_BATCH_ROWS, names):
                     columns = dict(zip(batch.schema.names, batch.columns, strict=True))
                     yield resolve_columns(columns, batch.num_rows, fields, placed.place)
             except (EventideError, MemoryError):
