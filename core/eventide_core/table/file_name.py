@@ -20,8 +20,9 @@ _BASE = re.compile(
     r"(?P<file_id>[^./\\\x00][^/\\\x00]*?)_(?P<token>\d+-\d+-\d+)_(?P<instant>\d{14}|\d{17}|\d{20})(?P<extension>\.\w+)",
     re.ASCII,
 )
+# A file id hardly ever has an underscore. Without one, the expression needs no second attempt.
 _LOG = re.compile(
-    r"\.(?P<file_id>[^/\\\x00]+)_(?P<instant>\d{14}|\d{17}|\d{20})\.log\.(?P<version>0|[1-9]\d{0,9})"
+    r"\.(?P<file_id>[^/\\\x00_]+|[^/\\\x00]+)_(?P<instant>\d{14}|\d{17}|\d{20})\.log\.(?P<version>0|[1-9]\d{0,9})"
     r"(?:_(?P<token>\d+-\d+-\d+))?(?P<suffix>\.cdc)?",
     re.ASCII,
 )
