@@ -53,7 +53,7 @@ def test_a_look_at_a_table_imports_neither_pandas_nor_spark(verb: str, tmp_path:
     table = golden.unpack("v9_event_bucket", tmp_path)
     found = _imported("-m", "eventide", verb, str(table), "--output", "json")
     assert "pyarrow" in found
-    assert not found & {"pandas.core", "pyspark", "rich.console", "sqlglot", "fsspec"}
+    assert not found & {"pandas.core", "pyspark", "rich.console", "sqlglot", "fsspec", "pyarrow.parquet"}
     assert not found & _USE_CASES
 
 
@@ -78,6 +78,16 @@ def test_pyarrow_still_finds_pandas_after_a_run_that_spared_it() -> None:
         "assert 'pandas' not in sys.modules; assert len(pa.table({'a': [1, 2]}).to_pandas()) == 2"
     )
     assert "pandas.core" in _imported("-c", code)
+
+
+def test_an_exit_looks_for_no_cycles() -> None:
+    code = (
+        "import atexit, gc, os, sys; from eventide.__main__ import main; sys.argv = ['eventide', '--version']; "
+        "atexit.register(lambda: os.write(2, b'%d %d' % (len(gc.get_objects()), gc.get_freeze_count()))); main()"
+    )
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    collected, frozen = map(int, run.stderr.split())
+    assert collected < 1000 < frozen
 
 
 def test_the_help_of_the_group_is_that_of_the_verbs() -> None:

@@ -16,6 +16,7 @@ from enum import Enum
 from eventide_core.action.compaction_strategy import CompactionStrategy
 from eventide_core.action.slice_split import SplitVerdict
 from eventide_core.errors import counted, format_timestamp
+from eventide_core.table.bulk_dataclass import bulk_dataclass
 from eventide_core.table.custom_merger import CustomMerger
 from eventide_core.table.event_time import EventTimeRange
 from eventide_core.table.file_slice import FileSlice, LogFile
@@ -36,7 +37,7 @@ class HeaderCheck(Enum):
     OF_FILE = "of file"
 
 
-@dataclass(frozen=True, slots=True)
+@bulk_dataclass(frozen=True, slots=True)
 class LogFacts:
     """A log file and what is known about its content.
 
@@ -56,7 +57,7 @@ class LogFacts:
     has_partial_updates: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@bulk_dataclass(frozen=True, slots=True)
 class SliceFacts:
     """A file slice and the facts of its log files, in reader order.
 
@@ -74,7 +75,7 @@ class SliceFacts:
         return self.log_facts[: len(self.log_facts) - self.above]
 
 
-@dataclass(frozen=True, slots=True)
+@bulk_dataclass(frozen=True, slots=True)
 class Selection:
     """A slice's split: the first `count` log files are compacted, the others remain.
 

@@ -1,9 +1,9 @@
 """The port for the storage of a table's files."""
 
-from dataclasses import dataclass
 from enum import Flag, auto
 from typing import BinaryIO, Final, Protocol, runtime_checkable
 
+from eventide_core.table.bulk_dataclass import bulk_dataclass
 from eventide_core.table.checksum import RunningChecksum, checksum_of_stream
 
 WHOLE_FILE_BYTES_MAX: Final = 1024**3
@@ -24,7 +24,7 @@ class Capability(Flag):
     SERVER_COPY = auto()
 
 
-@dataclass(frozen=True, slots=True)
+@bulk_dataclass(frozen=True, slots=True)
 class FileInfo:
     """One entry of a listing. `size` is in bytes; for a link, the target's."""
 

@@ -71,9 +71,8 @@ class WriteStat(NamedTuple):
     @property
     def event_time_range(self) -> EventTimeRange | None:
         """The range that the writer tracked; None if it tracked none."""
-        if self.min_event_time_ms is None or self.max_event_time_ms is None:
-            return None
-        return EventTimeRange(self.min_event_time_ms, self.max_event_time_ms)
+        least, greatest = self.min_event_time_ms, self.max_event_time_ms
+        return None if least is None or greatest is None else EventTimeRange(least, greatest)
 
 
 @dataclass(frozen=True, slots=True)

@@ -172,25 +172,27 @@ class CompactionExtraMetadata:
         )
 
 
-def writers_of_logs(commits: Mapping[str, CommitMetadata]) -> dict[str, dict[str, int]]:
+def writers_of_logs(commits: Mapping[str, CommitMetadata]) -> dict[str, Mapping[str, int]]:
     """The writes that put records into each log file, by path: how many blocks at least. `commits` are by requested time.
 
     A left-over that eventide copied or linked has the writers of its original log file.
     """
-    found: dict[str, dict[str, int]] = {}
+    found: dict[str, Mapping[str, int]] = {}
     origins: dict[str, str] = {}
     for time, commit in commits.items():
         said = CompactionExtraMetadata.of(time, commit)
         if said is not None:
             origins.update(said.origins)
             continue
-        is_ours = WRITER_KEY in commit.extra_metadata
+        # Only of its own writes does eventide know that records and deletes have separate blocks.
+        both = 2 if WRITER_KEY in commit.extra_metadata else 1
+        alone: list[Mapping[str, int]] = [{}, {time: 1}, {time: both}]  # shared: most log files have one writer
         for stat in commit.stats:
-            kinds = (stat.num_writes > 0) + (stat.num_deletes > 0)
-            if stat.log_version is not None and kinds:
-                # Only of its own writes does eventide know that records and deletes have separate blocks.
-                found.setdefault(stat.path, {})[time] = kinds if is_ours else 1
+            own = alone[(stat.num_writes > 0) + (stat.num_deletes > 0)]
+            if own and stat.log_version is not None:
+                path = stat.path
+                found[path] = {**found[path], **own} if path in found else own
     for path, source in origins.items():
         if source in found:
-            found.setdefault(path, {}).update(found[source])
+            found[path] = {**found.get(path, {}), **found[source]}
     return found

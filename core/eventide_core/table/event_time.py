@@ -9,13 +9,13 @@ those after it are a part of the unit: 1700000000.5 is half a second later than 
 
 import math
 import re
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from decimal import Decimal
 from fractions import Fraction
 from typing import Final, TypeAlias
 
 from eventide_core.errors import InvalidThresholdError
+from eventide_core.table.bulk_dataclass import bulk_dataclass
 
 _EPOCH_MS = re.compile(r"-?\d{1,15}", re.ASCII)
 _NUMBER = re.compile(r"-?\d{1,19}", re.ASCII)  # a long has no more digits
@@ -24,7 +24,7 @@ _MS_BY_DIGITS: Final = {10: Fraction(1000), 16: Fraction(1, 1000), 19: Fraction(
 _INT64_MIN, _INT64_MAX = -(1 << 63), (1 << 63) - 1
 
 
-@dataclass(frozen=True, slots=True)
+@bulk_dataclass(frozen=True, slots=True)
 class EventTimeRange:
     """The event times of a log file's records, in epoch milliseconds, both ends inside the range.
 

@@ -11,16 +11,18 @@ wrote it (or, for a left-over, of the compaction that placed it).
 """
 
 import re
-from dataclasses import dataclass
 from sys import intern
 from typing import Final
+
+from eventide_core.table.bulk_dataclass import bulk_dataclass
 
 _BASE = re.compile(
     r"(?P<file_id>[^./\\\x00][^/\\\x00]*?)_(?P<token>\d+-\d+-\d+)_(?P<instant>\d{14}|\d{17}|\d{20})(?P<extension>\.\w+)",
     re.ASCII,
 )
+# A file id hardly ever has an underscore. Without one, the expression needs no second attempt.
 _LOG = re.compile(
-    r"\.(?P<file_id>[^/\\\x00]+)_(?P<instant>\d{14}|\d{17}|\d{20})\.log\.(?P<version>0|[1-9]\d{0,9})"
+    r"\.(?P<file_id>[^/\\\x00_]+|[^/\\\x00]+)_(?P<instant>\d{14}|\d{17}|\d{20})\.log\.(?P<version>0|[1-9]\d{0,9})"
     r"(?:_(?P<token>\d+-\d+-\d+))?(?P<suffix>\.cdc)?",
     re.ASCII,
 )
@@ -29,7 +31,7 @@ _LOG = re.compile(
 CHANGE_LOG_SUFFIX: Final = ".cdc"
 
 
-@dataclass(frozen=True, slots=True)
+@bulk_dataclass(frozen=True, slots=True)
 class BaseFileName:
     file_id: str
     write_token: str
@@ -49,7 +51,7 @@ class BaseFileName:
         return f"{self.file_id}_{self.write_token}_{self.instant}{self.extension}"
 
 
-@dataclass(frozen=True, slots=True)
+@bulk_dataclass(frozen=True, slots=True)
 class LogFileName:
     file_id: str
     instant: str

@@ -1,11 +1,10 @@
 """A file group at one instant: a base file, and the log files on top of it."""
 
-from dataclasses import dataclass
-
+from eventide_core.table.bulk_dataclass import bulk_dataclass
 from eventide_core.table.file_name import BaseFileName, LogFileName
 
 
-@dataclass(frozen=True, slots=True)
+@bulk_dataclass(frozen=True, slots=True)
 class BaseFile:
     """`path` is relative to the table's root; `size` in bytes."""
 
@@ -14,7 +13,7 @@ class BaseFile:
     size: int
 
 
-@dataclass(frozen=True, slots=True)
+@bulk_dataclass(frozen=True, slots=True)
 class LogFile:
     """`path` is relative to the table's root. `size` is in bytes; for a link, it is the size of the target."""
 
@@ -23,7 +22,7 @@ class LogFile:
     size: int
 
 
-@dataclass(frozen=True, slots=True)
+@bulk_dataclass(frozen=True, slots=True)
 class FileSlice:
     """A base file (absent if records came only as log files) and its log files in reader order.
 

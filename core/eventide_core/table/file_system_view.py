@@ -18,6 +18,7 @@ from dataclasses import dataclass, field, replace
 from operator import attrgetter
 
 from eventide_core.errors import CorruptTimelineError, UnsupportedTableError
+from eventide_core.table.bulk_dataclass import bulk_dataclass
 from eventide_core.table.file_name import BaseFileName, LogFileName, parse_data_file
 from eventide_core.table.file_slice import BaseFile, FileSlice, LogFile
 from eventide_core.table.instant import Action
@@ -29,7 +30,7 @@ _COMPACTIONS = (Action.COMPACTION, Action.LOG_COMPACTION)
 _READER_ORDER = attrgetter("name.reader_order")
 
 
-@dataclass(frozen=True, slots=True)
+@bulk_dataclass(frozen=True, slots=True)
 class DataFile:
     """One file of a partition's listing.
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from eventide_core.errors import PlanMismatchError
+from eventide_core.table.bulk_dataclass import bulk_dataclass
 from eventide_core.table.event_time import EventTimeRange
 from eventide_core.table.file_name import CHANGE_LOG_SUFFIX, BaseFileName, LogFileName, path_in
 
@@ -46,7 +47,7 @@ class FallbackReason(StrEnum):
     CHANGE_CAPTURE = "change-capture"
 
 
-@dataclass(frozen=True, slots=True)
+@bulk_dataclass(frozen=True, slots=True)
 class PlannedLog:
     """A log file as it was when the plan was made. `path` is relative to the table's root; `size` is in bytes.
 
@@ -62,7 +63,7 @@ class PlannedLog:
         return self.path.rpartition("/")[2]
 
 
-@dataclass(frozen=True, slots=True)
+@bulk_dataclass(frozen=True, slots=True)
 class LeftOver:
     """A log file that stays. `new_name` is its name in the new slice; None if it needs none.
 
@@ -82,7 +83,7 @@ class LeftOver:
     is_above: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@bulk_dataclass(frozen=True, slots=True)
 class PlannedOperation:
     """The changes of one file slice.
 

@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from eventide_adapters.format.avro.decode import iter_avro_block
 from eventide_adapters.format.avro.schema import AvroField
-from eventide_adapters.format.base_file.virtual_key import read_keyed_base
+from eventide_adapters.format.base_file.keyed import read_keyed_base
 from eventide_adapters.format.log_file import blocks as log_blocks
 from eventide_adapters.format.log_file import records as log_records
 from eventide_adapters.format.log_file.blocks import PlacedBlock, read_headers

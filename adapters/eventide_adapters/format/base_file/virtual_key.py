@@ -9,56 +9,14 @@ engine. The form of other types, such as dates and decimals, depends on the writ
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from eventide_adapters.format.avro.schema import RECORD_KEY, AvroField, table_fields
-from eventide_adapters.format.base_file.parquet import BaseFooter, read_base, read_base_and_footer
+from eventide_adapters.format.avro.schema import RECORD_KEY
 from eventide_core.errors import UnsupportedTableError
-from eventide_core.ports import Storage
-from eventide_core.table.record_shape import RecordShape
-
-
-def read_keyed_base(
-    storage: Storage,
-    path: str,
-    target: Sequence[AvroField],
-    shape: RecordShape,
-    dictionary_candidates: Collection[str] = (),
-) -> Iterator[pa.RecordBatch]:
-    """A base file's records as in `read_base`, with their record keys if `target` has the key column."""
-    return _keyed(read_base(storage, path, _with_key_fields(target, shape), dictionary_candidates), target, shape)
-
-
-def read_keyed_base_and_footer(
-    storage: Storage,
-    path: str,
-    target: Sequence[AvroField],
-    shape: RecordShape,
-    dictionary_candidates: Collection[str] = (),
-) -> tuple[BaseFooter, Iterator[pa.RecordBatch]]:
-    """The same as `read_keyed_base`, with the file's footer. Opens the file immediately."""
-    footer, batches = read_base_and_footer(storage, path, _with_key_fields(target, shape), dictionary_candidates)
-    return footer, _keyed(batches, target, shape)
-
-
-def _with_key_fields(target: Sequence[AvroField], shape: RecordShape) -> Sequence[AvroField]:
-    """The columns to read for `target`."""
-    names = {field.name for field in target}
-    if not shape.key_fields or RECORD_KEY not in names:
-        return target
-    return table_fields(shape.schema, {*names, *shape.key_fields})
-
-
-def _keyed(
-    batches: Iterator[pa.RecordBatch], target: Sequence[AvroField], shape: RecordShape
-) -> Iterator[pa.RecordBatch]:
-    names = [field.name for field in target]
-    for batch in batches:
-        yield with_record_keys(batch, shape.key_fields).select(names) if shape.key_fields else batch
 
 
 def with_record_keys(records: pa.RecordBatch, key_fields: Sequence[str]) -> pa.RecordBatch:

@@ -23,7 +23,6 @@ from eventide_adapters.format.avro.column_resolution import check_columns, resol
 from eventide_adapters.format.avro.decode import iter_avro_block
 from eventide_adapters.format.avro.reading_limits import check_parquet, is_lack_of_resources, within_memory
 from eventide_adapters.format.avro.schema import IS_DELETED, RECORD_KEY, AvroField, record_fields, table_fields
-from eventide_adapters.format.base_file.parquet import BaseFile
 from eventide_adapters.format.base_file.virtual_key import with_record_keys
 from eventide_adapters.format.log_file.blocks import PlacedBlock, counting_blocks
 from eventide_adapters.format.log_file.delete_block import decode_delete_block
@@ -199,6 +198,8 @@ class BlockReader:
         return is_deleted
 
     def _read_parquet(self, placed: PlacedBlock, fields: Sequence[AvroField]) -> Iterator[pa.RecordBatch]:
+        from eventide_adapters.format.base_file.parquet import BaseFile
+
         with placed.open_content(self._storage) as stream, within_memory(placed.place):
             try:
                 file = BaseFile.of_log_block(stream, placed.block.content_length)

@@ -19,6 +19,7 @@ from eventide_adapters.format.avro.field_path import column_at, top_level
 from eventide_adapters.format.avro.schema import RECORD_KEY, AvroField, table_fields
 from eventide_adapters.format.base_file.bloom_filter import FOOTER_KEY, SIMPLE, TYPE_FOOTER_KEY, BloomFilter
 from eventide_adapters.format.base_file.event_time_column import event_times_ms
+from eventide_adapters.format.base_file.keyed import read_keyed_base
 from eventide_adapters.format.base_file.parquet import (
     MAX_KEY_FOOTER,
     MIN_KEY_FOOTER,
@@ -27,7 +28,6 @@ from eventide_adapters.format.base_file.parquet import (
     open_base,
     read_footer,
 )
-from eventide_adapters.format.base_file.virtual_key import read_keyed_base
 from eventide_adapters.format.log_file.blocks import counting_blocks
 from eventide_adapters.format.log_file.ordering_values import ordering_of_fields
 from eventide_adapters.format.log_file.records import BlockReader, DataBlock, DeleteBlock

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from eventide_adapters.format.avro.event_time_properties import event_times_in_header
 from eventide_adapters.format.avro.field_path import top_level
 from eventide_adapters.format.avro.schema import RECORD_KEY, table_fields
-from eventide_adapters.format.base_file.virtual_key import read_keyed_base
+from eventide_adapters.format.base_file.keyed import read_keyed_base
 from eventide_adapters.format.log_file.blocks import counting_blocks
 from eventide_adapters.format.log_file.event_times import event_times_of, is_before
 from eventide_adapters.format.log_file.ordering_values import orderings_of

@@ -22,13 +22,13 @@ import pyarrow as pa
 from eventide_adapters.format.avro.schema import RECORD_KEY, table_fields
 from eventide_adapters.format.base_file.bloom_filter import DEFAULT_PARAMETERS, BloomFilterBuilder
 from eventide_adapters.format.base_file.dictionary_columns import dictionary_fields
+from eventide_adapters.format.base_file.keyed import read_keyed_base_and_footer
 from eventide_adapters.format.base_file.parquet import (
     BaseFileWriter,
     BaseFooter,
     earlier_bloom,
     read_footer,
 )
-from eventide_adapters.format.base_file.virtual_key import read_keyed_base_and_footer
 from eventide_adapters.format.log_file.change_log import encode_change_log
 from eventide_adapters.format.log_file.records import iter_log_records
 from eventide_adapters.format.merge.base_merge import ChangedRows, SliceMerge

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 
 from eventide_adapters.format.avro.schema import AvroField, query_schema, table_fields
 from eventide_adapters.format.base_file.dictionary_columns import dictionary_fields, in_columns
-from eventide_adapters.format.base_file.virtual_key import read_keyed_base
+from eventide_adapters.format.base_file.keyed import read_keyed_base
 from eventide_adapters.format.log_file.records import iter_log_records
 from eventide_adapters.format.merge.base_merge import SliceMerge, merge_columns
 from eventide_adapters.format.merge.log_fold import FoldedLogFiles

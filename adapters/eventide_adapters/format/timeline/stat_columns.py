@@ -193,10 +193,9 @@ def _lists(column: Column | None, count: int) -> Iterator[tuple[str, ...] | None
     texts = column.values.to_pylist()
     if None in texts:
         raise _UnusualError
-    names = list(map(intern, texts))
     bounds = column.offsets.to_pylist()
     valid = column.is_valid().to_pylist()
     return (
-        tuple(names[first:last]) if is_valid else None
+        tuple(texts[first:last]) if is_valid else None
         for first, last, is_valid in zip(bounds, bounds[1:], valid, strict=False)
     )

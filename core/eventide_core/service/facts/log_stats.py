@@ -45,28 +45,29 @@ def from_stats(
     wanted = {log.path: log for log in logs}
     # A log file that is no left-over has its own path alone.
     chains = {path: tuple(_same_content(path, origins)) for path in wanted if path in origins} if origins else {}
-    asked = wanted.keys() | itertools.chain.from_iterable(chains.values()) if chains else wanted.keys()
-    said: dict[str, tuple[_Teller, WriteStat] | None] = {}
+    # The stat of each log file: () if there is none so far, None if one is of no use or there are several.
+    said: dict[str, tuple[_Teller, WriteStat] | tuple[()] | None] = dict.fromkeys(wanted, ())
+    said.update(dict.fromkeys(itertools.chain.from_iterable(chains.values()), ()))
     for time, commit in state.commits.items():
         if commit.operation_type == LOG_COMPACT:
             continue
         teller = _Teller.of(state, time, event_time_field, are_stats_proof=are_stats_proof)
         for stat in commit.stats:
             path = stat.path
-            if path in asked:
-                said[path] = None if teller is None or path in said else (teller, stat)
+            known = said.get(path)
+            if known is not None:
+                said[path] = None if teller is None or known else (teller, stat)
     found: dict[str, LogFacts] = {}
-    for path, log in wanted.items():
-        if path in chains:
+    # Slice by slice, so that the facts of one lie together in memory.
+    for (path, log), own in zip(wanted.items(), said.values(), strict=False):
+        if not own or path in chains:
             continue
-        own = said.get(path)
-        if own is not None:
-            teller, stat = own
-            facts = teller.facts(stat, log, teller.check(log))
-            if facts is not None:
-                found[path] = facts
+        teller, stat = own
+        facts = teller.facts(stat, log, teller.check(log))
+        if facts is not None:
+            found[path] = facts
     for path, same in chains.items():
-        chain = [pair for other in same if (pair := said.get(other)) is not None]
+        chain = [pair for other in same if (pair := said.get(other))]
         is_ours = any(teller.is_writer for teller, _ in chain)
         check = HeaderCheck.NONE if is_ours else HeaderCheck.OF_FILE
         told = (facts for by, stat in chain if (facts := by.facts(stat, wanted[path], check)) is not None)
@@ -118,15 +119,18 @@ class _Teller:
             return None
         if (event_times := stat.event_time_range) is None:
             return None
-        if not self.is_whole and (stat.num_deletes or stat.num_writes == 0):
+        deletes = stat.num_deletes
+        if not self.is_whole and (deletes or stat.num_writes == 0):
             return None
-        if (stat.partition, stat.file_id) in self.rolled_over:
+        if self.rolled_over and (stat.partition, stat.file_id) in self.rolled_over:
             return None
+        if not deletes and self.deletes:
+            deletes = self.deletes.get(stat.path, 0)
         return LogFacts(
             log,
             event_times,
             self.instants,
-            stat.num_deletes or (self.deletes.get(stat.path, 0) if self.deletes else 0),
+            deletes,
             rolled_back=_NOTHING,
             check=check,
             has_merged_block=False,

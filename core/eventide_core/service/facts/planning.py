@@ -9,8 +9,7 @@ from eventide_core.config import LinkChoice, Options
 from eventide_core.ports import Capability, Clock, Storage
 from eventide_core.service.state.table import TableState
 from eventide_core.table.bucket import PURE_LOG_INDEXES, bucket_of_file_id, is_flink_file_id
-from eventide_core.table.file_name import LogFileName
-from eventide_core.table.file_slice import FileSlice
+from eventide_core.table.file_slice import FileSlice, LogFile
 from eventide_core.table.instant import instant_time, next_instant_time
 from eventide_core.table.plans import LinkMode
 from eventide_core.table.table_config import TableConfig
@@ -32,7 +31,7 @@ def backdating_facts(state: TableState, options: Options, now: str, rolled_back:
         used_times=frozenset(used | state.compactions | {*rolled_back}),
         earliest_retained=writes[-retained].requested_time if 0 < retained < len(writes) else None,
         schema_since=schema_since(state),
-        logged=frozenset(file.parsed.instant for file in state.listing if isinstance(file.parsed, LogFileName)),
+        logged=frozenset([log.name.instant for file in state.listing if isinstance(log := file.sliced, LogFile)]),
     )
 
 

@@ -167,8 +167,10 @@ class TableState:
         live = {s.file_group: s.base_instant for s in self.view.latest_base_files()}
         for time, metadata in self.commits.items():
             for stat in metadata.stats:
+                if stat.path in present:
+                    continue
                 group = (stat.partition, stat.file_id)
-                if stat.path in present or self.view.is_replaced(group):
+                if self.view.is_replaced(group):
                     continue
                 slice_instant = self._slice_instant(stat.path)
                 if slice_instant is not None and slice_instant >= live.get(group, ""):
@@ -378,6 +380,6 @@ def _archived_writers(
     listing: Iterable[DataFile], timeline: Timeline, archive: ArchivedTimeline
 ) -> tuple[Instant, ...]:
     """The archived instants that wrote log files that still exist."""
-    written = {name.instant for file in listing if isinstance(name := file.parsed, LogFileName)}
+    written = {log.name.instant for file in listing if isinstance(log := file.sliced, LogFile)}
     times = filter(timeline.is_archived, written)
     return tuple(found for time in sorted(times, reverse=True) if (found := archive.find(time)) is not None)

@@ -1,0 +1,52 @@
+"""Reads a base file's records with their record keys, also in tables without meta fields."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+
+import pyarrow as pa
+
+from eventide_adapters.format.avro.schema import RECORD_KEY, AvroField, table_fields
+from eventide_adapters.format.base_file.parquet import BaseFooter, read_base, read_base_and_footer
+from eventide_adapters.format.base_file.virtual_key import with_record_keys
+from eventide_core.ports import Storage
+from eventide_core.table.record_shape import RecordShape
+
+
+def read_keyed_base(
+    storage: Storage,
+    path: str,
+    target: Sequence[AvroField],
+    shape: RecordShape,
+    dictionary_candidates: Collection[str] = (),
+) -> Iterator[pa.RecordBatch]:
+    """A base file's records as in `read_base`, with their record keys if `target` has the key column."""
+    return _keyed(read_base(storage, path, _with_key_fields(target, shape), dictionary_candidates), target, shape)
+
+
+def read_keyed_base_and_footer(
+    storage: Storage,
+    path: str,
+    target: Sequence[AvroField],
+    shape: RecordShape,
+    dictionary_candidates: Collection[str] = (),
+) -> tuple[BaseFooter, Iterator[pa.RecordBatch]]:
+    """The same as `read_keyed_base`, with the file's footer. Opens the file immediately."""
+    footer, batches = read_base_and_footer(storage, path, _with_key_fields(target, shape), dictionary_candidates)
+    return footer, _keyed(batches, target, shape)
+
+
+def _with_key_fields(target: Sequence[AvroField], shape: RecordShape) -> Sequence[AvroField]:
+    """The columns to read for `target`."""
+    names = {field.name for field in target}
+    if not shape.key_fields or RECORD_KEY not in names:
+        return target
+    return table_fields(shape.schema, {*names, *shape.key_fields})
+
+
+def _keyed(
+    batches: Iterator[pa.RecordBatch], target: Sequence[AvroField], shape: RecordShape
+) -> Iterator[pa.RecordBatch]:
+    names = [field.name for field in target]
+    for batch in batches:
+        yield with_record_keys(batch, shape.key_fields).select(names) if shape.key_fields else batch
