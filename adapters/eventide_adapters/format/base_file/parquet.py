@@ -120,8 +120,9 @@ def _batches(
     check_columns(written, target, place)
     names = [field.name for field in target if field.name in written]
     file = file.inflated(names)
-    # Decoding a few rows takes less time than starting a thread.
-    has_many = file.metadata.num_rows > _ROWS_WORTH_A_THREAD
+    # Decoding a few rows takes less time than starting a thread. Without a second processor, a thread only costs memory:
+    # allocators keep what each thread freed for that thread.
+    has_many = file.metadata.num_rows > _ROWS_WORTH_A_THREAD and pa.cpu_count() > 1
     size = _batch_rows(file.metadata, len(names))
     for batch in file.batches(size, names, use_threads=has_many):
         check_numbers(batch, few, place)

@@ -179,7 +179,9 @@ class BlockReader:
         def read(offset: int, length: int) -> bytes:
             return placed.read_range(self._storage, offset, length)
 
-        return iter_avro_block(read, placed.block.content_length, schema, fields, placed.place)
+        return iter_avro_block(
+            read, placed.block.content_length, schema, fields, placed.place, is_remote=is_remote(self._storage)
+        )
 
     def read_avro_content(self, content: bytes, schema: str, place: str) -> pa.RecordBatch:
         """The records of a content of at most DECODED_BYTES with whole records, not separated from deletes."""

@@ -84,7 +84,7 @@ class SliceMerge:
     def __post_init__(self) -> None:
         self._is_met = np.zeros(len(self.folded.keys), np.bool_)
         self._is_beaten = np.zeros(len(self.folded.keys), np.bool_)
-        self._index = KeyIndex(self.folded.keys)
+        self._index = self.folded.index
 
     def batches(self, base: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
         """The merged slice: the base's rows in their order, then the inserts. The base has the columns of the log files.
