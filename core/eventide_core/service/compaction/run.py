@@ -8,13 +8,13 @@ The steps of the protocol, and what a crash after each leaves:
 3. `<instant>.compaction.inflight`: a pending plan.
 4. and 5. One task per slice on the engine: left-overs in reverse order, carried tombstones, marker, base file. Not
    visible, or (version 6) visible and idempotent: readers merge a pending slice with the one below it.
-6. and 7. Under the lock: check that merged log files and left-overs are unchanged, and claim the outcome, which fixes
-   the completion time; then the metadata table's commit at that time, which nobody sees yet; then the completed file,
+6. and 7. Under the lock: check that merged log files and left-overs are unchanged and that what was made is there
+   whole, and claim the outcome, which fixes the completion time; then the metadata table's commit at that time, which nobody sees yet; then the completed file,
    once, last.
 8. Remove the markers. A crash before that leaves an empty directory under `.hoodie/.temp`.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from functools import partial
@@ -30,10 +30,12 @@ from eventide_core.errors import (
     EventideError,
     InstantNotFoundError,
     LockLostError,
+    MissingFileError,
     PlanMismatchError,
     StorageError,
 )
 from eventide_core.ports import (
+    AddedFile,
     Clock,
     Engine,
     FileChanges,
@@ -338,7 +340,8 @@ class CompactionRunner:
         """
         if self.files.timeline(begun.config).completed != begun.timeline.completed:
             self.freshness.after(TableState.load(self.files), plan)  # warms the facts before the lock is held
-        changes = FileChanges(RowChange.NONE, added_files(plan, results))
+        added = added_files(plan, results)
+        changes = FileChanges(RowChange.NONE, added)
         known = self.metadata.known_ahead(begun.config, plan.instant, changes)
         with CommitLock(self.files, self.lock, self.clock).held(begun.config) as (lease, state):
             if self._pending(state.timeline, plan.instant) is None:
@@ -353,6 +356,7 @@ class CompactionRunner:
                     raise PlanMismatchError(
                         f"{op.partition}/{op.file_id} changed while the plan at {plan.instant} ran; nothing was committed"
                     )
+            _check_made(state, added)
             fresh = self.freshness.after(state, plan)
             update = self.metadata.prepare(state.config, lease, plan.instant, changes, known)
             lease.check()
@@ -404,6 +408,15 @@ def _overtaken(state: TableState, plan: CompactionPlan) -> str | None:
         return None
     across = open_at(state.timeline, plan.instant)
     return f"the write requested at {across[0].requested_time} was open at {plan.instant}" if across else None
+
+
+def _check_made(state: TableState, added: Iterable[AddedFile]) -> None:
+    """Raises MissingFileError unless the files that the commit adds are there, with the sizes that it records."""
+    present = {file.path: file.size for file in state.listing}
+    for file in added:
+        if present.get(file.path) != file.size:
+            found = f"has {present[file.path]} bytes instead of {file.size}" if file.path in present else "is missing"
+            raise MissingFileError(f"{file.path}, which this compaction made, {found}; nothing was committed")
 
 
 def _metrics(stats: Sequence[WriteStat]) -> dict[str, int]:
