@@ -8,9 +8,9 @@ The steps of the protocol, and what a crash after each leaves:
 3. `<instant>.compaction.inflight`: a pending plan.
 4. and 5. One task per slice on the engine: left-overs in reverse order, carried tombstones, marker, base file. Not
    visible, or (version 6) visible and idempotent: readers merge a pending slice with the one below it.
-6. and 7. Under the lock: check that merged log files and left-overs are unchanged and that what was made is there
-   whole, and claim the outcome, which fixes the completion time; then the metadata table's commit at that time, which nobody sees yet; then the completed file,
-   once, last.
+6. and 7. Under the lock: check that merged log files and left-overs are unchanged, and that what was made is there
+   whole; claim the outcome, which fixes the completion time; then the metadata table's commit at that time, which
+   nobody sees yet; then the completed file, once, last.
 8. Remove the markers. A crash before that leaves an empty directory under `.hoodie/.temp`.
 """
 
