@@ -37,10 +37,12 @@ from eventide_core.ports.storage import (
     Capability,
     ChecksummedOutput,
     FileInfo,
+    KeyedFiles,
     OutputFile,
     Storage,
     VersionedFiles,
     checksum_of_file,
+    discard,
     remove_tree,
 )
 from eventide_core.ports.timeline import ArchivedAction, ArchivedFile, ArchivedTimeline, MetadataCodec
@@ -66,6 +68,7 @@ __all__ = [
     "Heartbeats",
     "IncomingRecords",
     "KeyIndex",
+    "KeyedFiles",
     "Lease",
     "LogContent",
     "LogSummary",
@@ -93,5 +96,6 @@ __all__ = [
     "VersionedFiles",
     "WrittenRows",
     "checksum_of_file",
+    "discard",
     "remove_tree",
 ]

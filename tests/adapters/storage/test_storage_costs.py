@@ -17,7 +17,7 @@ from eventide_adapters.storage.open import open_storage
 from eventide_core.config import BUCKETS, EVENT_TIME_FIELD, Options
 from support import golden
 from support.backends import Backend, backend, upload
-from support.metered import Cost, MeteredStorage, requests_counted
+from support.metered import Cost, metered, requests_counted
 
 DOCUMENT = Path(__file__).parents[3] / "docs" / "storage.md"
 TABLE = "v6_no_deletes"
@@ -75,8 +75,7 @@ def cost_of(run: Callable[[Table], object], there: Backend) -> tuple[int, ...]:
     """Calls of the port, requests, KiB received and sent."""
     cost, storage = Cost(), there.storage
     assert storage.capabilities  # what trying it out costs is paid once a process
-    metered = MeteredStorage(storage, cost)
-    table = Table(there.uri, there.options, assemble(there.uri, there.options, storage=metered))
+    table = Table(there.uri, there.options, assemble(there.uri, there.options, storage=metered(storage, cost)))
     with requests_counted(cost):
         run(table)
     return sum(cost.calls.values()), cost.requests, round(cost.received / 1024), round(cost.sent / 1024)
