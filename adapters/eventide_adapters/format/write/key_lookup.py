@@ -23,9 +23,9 @@ from eventide_adapters.format.base_file.parquet import (
     MAX_KEY_FOOTER,
     MIN_KEY_FOOTER,
     java_order,
-    read_base,
     read_footer,
 )
+from eventide_adapters.format.base_file.virtual_key import read_keyed_base
 from eventide_adapters.format.log_file.records import DataBlock, iter_log_records
 from eventide_core.ports import Storage
 from eventide_core.table.record_shape import RecordShape
@@ -63,7 +63,7 @@ class KeyLookup:
     def _keys(self, task: LookupTask) -> Iterator[pa.Array[Any]]:
         path = task.file_slice.base_path
         if path is not None and not (task.by_bloom and self._is_excluded(path, task.keys)):
-            for batch in read_base(self.storage, path, table_fields(task.shape.schema, [RECORD_KEY])):
+            for batch in read_keyed_base(self.storage, path, table_fields(task.shape.schema, [RECORD_KEY]), task.shape):
                 yield batch.column(0)
         logs = task.file_slice.log_paths
         for block in iter_log_records(
