@@ -178,7 +178,7 @@ class MadeStorage:
 
     @property
     def root(self) -> str:
-        return "made://table"
+        return "memory://made"  # no server: nothing is asked on threads
 
     @property
     def capabilities(self) -> Capability:

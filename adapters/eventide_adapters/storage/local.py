@@ -24,7 +24,7 @@ import shutil
 import stat
 import uuid
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from typing import BinaryIO, TypeVar
 
 from eventide_adapters.storage import local_names
@@ -299,10 +299,8 @@ class LocalStorage:
         is_directory = stat.S_ISDIR(status.st_mode)
         return FileInfo(path, 0 if is_directory else status.st_size, is_directory, modified_ms, target)
 
-    @contextmanager
-    def _answering(self, verb: str, path: str) -> Iterator[None]:
-        with answering(f"cannot {verb} {path!r} in {self.root}"):
-            yield
+    def _answering(self, verb: str, path: str) -> AbstractContextManager[None]:
+        return answering(f"cannot {verb} {path!r} in {self.root}")
 
 
 def _is_hidden(entry: os.DirEntry[str]) -> bool:

@@ -98,16 +98,18 @@ def partial_slice(selection: Selection, link: LinkDecision, table_version: int, 
     unnamed = above if table_version >= 8 else set[str]()
     early = {fact.log_file.path for fact in selection.early}
     left_overs = tuple(
-        LeftOver(
-            _planned(fact),
-            None
-            if fact.log_file.path in unnamed
-            else _left_over_name(fact.log_file, number, link, table_version, has_carried),
-            selection.exact_ms if fact.log_file.path in early else None,
-            fact.delete_count,
-            is_above=fact.log_file.path in above,
-        )
-        for number, fact in enumerate(kept)
+        [
+            LeftOver(
+                _planned(fact),
+                None
+                if fact.log_file.path in unnamed
+                else _left_over_name(fact.log_file, number, link, table_version, has_carried),
+                selection.exact_ms if fact.log_file.path in early else None,
+                fact.delete_count,
+                is_above=fact.log_file.path in above,
+            )
+            for number, fact in enumerate(kept)
+        ]
     )
     carried = None
     if has_carried:
@@ -122,7 +124,7 @@ def partial_slice(selection: Selection, link: LinkDecision, table_version: int, 
         base_instant=file_slice.base_instant,
         base_path=base.path if base else None,
         base_size=base.size if base else 0,
-        compacted=tuple(_planned(fact) for fact in selection.compacted),
+        compacted=tuple(map(_planned, selection.compacted)),
         left_overs=left_overs,
         new_base_name=str(BaseFileName(file_slice.file_id, token, link.instant)),
         carried_name=str(carried) if carried else None,
@@ -147,4 +149,5 @@ def _left_over_name(log: LogFile, number: int, link: LinkDecision, table_version
 
 
 def _planned(fact: LogFacts) -> PlannedLog:
-    return PlannedLog(fact.log_file.path, fact.log_file.size, fact.event_times)
+    log = fact.log_file
+    return PlannedLog(log.path, log.size, fact.event_times)

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from eventide_core.errors import EventideError
+from eventide_core.table.bulk_dataclass import bulk_dataclass
 from eventide_core.table.content_audit import RepeatedKey, RowDifference, SliceAudit
 from eventide_core.table.event_time import EventTimeRange
 from eventide_core.table.file_slice import LogFile
@@ -14,7 +15,7 @@ from eventide_core.table.record_shape import RecordShape
 from eventide_core.table.slice_read import BlockFilter, SliceRead
 
 
-@dataclass(frozen=True, slots=True)
+@bulk_dataclass(frozen=True, slots=True)
 class LogSummary:
     """What one log file holds, as far as a planner asks.
 

@@ -9,11 +9,11 @@ All numbers are big-endian. Lengths are checked against the file's size before a
 
 import struct
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from enum import IntEnum
 from functools import lru_cache
 
 from eventide_core.errors import CorruptLogBlockError, UnsupportedLogFormatError
+from eventide_core.table.bulk_dataclass import bulk_dataclass
 from eventide_core.table.read_ahead import ReadRange
 
 MAGIC = b"#HUDI#"
@@ -55,7 +55,7 @@ _HEADER_KEYS = {int(key): key for key in HeaderKey}
 _SHARED_TEXT_BYTES_MAX = 16 * 1024
 
 
-@dataclass(frozen=True, slots=True)
+@bulk_dataclass(frozen=True, slots=True)
 class LogBlock:
     """One block without its content: its position in the file, its type, and its header.
 

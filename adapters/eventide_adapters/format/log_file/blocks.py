@@ -17,13 +17,14 @@ import io
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import partial
 from typing import Any, BinaryIO
 
 from eventide_core.errors import CorruptLogBlockError, ResourceLimitError, UnsupportedTableError
 from eventide_core.ports import WHOLE_FILE_BYTES_MAX, Storage
 from eventide_core.ports.requests import responses
+from eventide_core.table.bulk_dataclass import bulk_dataclass
 from eventide_core.table.changelog import refuse_operations
 from eventide_core.table.instant import is_instant_time
 from eventide_core.table.log_block import ROLLBACK_COMMAND, BlockType, HeaderKey, LogBlock, read_blocks
@@ -34,7 +35,7 @@ from eventide_core.table.slice_read import BlockFilter
 _READ_TYPES = (BlockType.AVRO_DATA, BlockType.PARQUET_DATA, BlockType.DELETE)
 
 
-@dataclass(frozen=True, slots=True)
+@bulk_dataclass(frozen=True, slots=True)
 class PlacedBlock:
     """A block and its log file; `log_number` counts the log files of the call.
 

@@ -34,7 +34,7 @@ class SliceFactsReader:
         return [
             SliceFacts(s, logs, above=_above(state, moment, logs, later))
             for s in slices
-            if (logs := tuple(facts[log.path] for log in s.log_files))
+            if (logs := tuple([facts[log.path] for log in s.log_files]))
         ]
 
     def checked(self, selections: Sequence[Selection], blocks: BlockFilter, shape: RecordShape) -> list[Selection]:
@@ -49,7 +49,7 @@ class SliceFactsReader:
         partial = self.log_facts.check((found.file_slice.log_files for found in samples), blocks, shape)
         if partial and len(samples) < len(doubtful):
             partial = self.log_facts.check((found.file_slice.log_files for found in doubtful), blocks, shape)
-        return [_with_partial_updates(selection, partial) for selection in selections]
+        return [_with_partial_updates(found, partial) for found in selections] if partial else list(selections)
 
     def reader_rules(self, state: TableState, shape: RecordShape, slices: Sequence[FileSlice]) -> ReaderRules:
         """The rules by which each engine that can read the table merges these slices."""

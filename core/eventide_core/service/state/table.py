@@ -166,9 +166,7 @@ class TableState:
         # By base files, not by slices: without its base file a slice would go by its first log file's later instant.
         live = {s.file_group: s.base_instant for s in self.view.latest_base_files()}
         for time, metadata in self.commits.items():
-            for stat in metadata.stats:
-                if stat.path in present:
-                    continue
+            for stat in [stat for stat in metadata.stats if stat.path not in present]:
                 group = (stat.partition, stat.file_id)
                 if self.view.is_replaced(group):
                     continue
