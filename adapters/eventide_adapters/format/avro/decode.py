@@ -61,8 +61,19 @@ def iter_avro_block(
     for content, starts, ends in _pieces(
         _segments(read, size, place, REMOTE_SEGMENT_BYTES if is_remote else SEGMENT_BYTES)
     ):
-        columns = _decode(content, starts, ends, fields, wanted, place)
+        columns = _sharing(_decode(content, starts, ends, fields, wanted, place))
         yield resolve_columns(columns, len(starts), target, place)
+
+
+def _sharing(columns: dict[str, pa.Array[Any]]) -> dict[str, pa.Array[Any]]:
+    """The same columns; strings that are equal share their memory, as those of the record key and of its field do."""
+    found: dict[tuple[int, int], pa.Array[Any]] = {}
+    for name, column in columns.items():
+        if pa.types.is_string(column.type):
+            same = found.setdefault((column.nbytes, column.null_count), column)
+            if same is not column and same.equals(column):
+                columns[name] = same
+    return columns
 
 
 def count_avro_records(head: bytes, place: str) -> int:

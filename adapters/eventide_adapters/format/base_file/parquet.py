@@ -4,7 +4,7 @@ Read: one row group at a time, with one batch prefetched. A file's columns becom
 column_resolution describes. The reader accepts INT96 timestamps and every list form that Hudi's writers have used
 (`list.element`, `array`, `bag.array`).
 
-Written: row groups of about 32 MB in memory. While one is gathered, a thread encodes the one before. Each column is stored
+Written: row groups of 24 MB in memory, or a batch more. While one is gathered, a thread encodes the one before. Each column is stored
 as parquet-avro stores it, except that lists always have three levels. The footer has the keys that Hudi's indexes look for:
 
     org.apache.hudi.bloomfilter     the bloom filter of the record keys
@@ -63,9 +63,9 @@ _AT_ONCE_BYTES_MAX: Final = 1024 * 1024
 # With a buffer, Arrow reads page by page; it looks for each header in so many bytes.
 _PAGE_BUFFER_BYTES: Final = 16 * 1024
 _SINK_BUFFER_BYTES: Final = 64 * 1024
-# Arrow memory of a row group. While one is encoded, another one is gathered, so two of them are in memory. Files are as
-# large as with twice this limit (0.06 % more), and take the same time to write and to read.
-_ROW_GROUP_BYTES_MAX: Final = 32 * 1024 * 1024
+# A row group is written when it has so many bytes of Arrow memory, and a batch may exceed them: two batches of 14 MB. While
+# it is encoded, the next one is gathered, so two of them are in memory. Larger ones make no file smaller or faster to read.
+_ROW_GROUP_BYTES: Final = 24 * 1024 * 1024
 
 
 def read_base(
@@ -232,7 +232,7 @@ class BaseFileWriter:
         self._pending.append(records)
         self._pending_bytes += records.nbytes
         self._pending_rows += len(records)
-        if self._pending_bytes >= _ROW_GROUP_BYTES_MAX or self._pending_rows >= ROW_GROUP_ROWS_MAX:
+        if self._pending_bytes >= _ROW_GROUP_BYTES or self._pending_rows >= ROW_GROUP_ROWS_MAX:
             self._flush(self._thread)
 
     def close(self, footer: Mapping[str, str]) -> int:

@@ -19,6 +19,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from eventide_adapters.format.avro.arrow_numpy import to_arrow, to_flags, to_texts
 from eventide_adapters.format.avro.column_resolution import check_columns, resolve_columns
 from eventide_adapters.format.avro.decode import iter_avro_block
 from eventide_adapters.format.avro.reading_limits import check_parquet, is_lack_of_resources, within_memory
@@ -230,7 +231,7 @@ class BlockReader:
             yield DataBlock(instant, records.select(self._columns))
             return
         keys = records.column(RECORD_KEY)
-        mask = pa.array(is_deleted)
+        mask = to_arrow(is_deleted)
         deleted_keys = keys.filter(mask)
         if not pc.any(pc.is_in(keys.filter(pc.invert(mask)), deleted_keys)).as_py():
             kept = records.filter(pc.invert(mask))
@@ -267,8 +268,8 @@ class _Mark:
     text: str
 
     def rows(self, records: pa.RecordBatch) -> npt.NDArray[np.bool_]:
-        says: Any = pc.equal(records.column(self.column).cast(pa.string()), pa.scalar(self.text))
-        return np.asarray(says.fill_null(False).to_numpy(zero_copy_only=False), np.bool_)
+        says: Any = pc.equal(records.column(self.column).cast(pa.string()), to_texts([self.text])[0])
+        return to_flags(says)
 
 
 def _marks(shape: RecordShape, types: Mapping[str, pa.DataType]) -> tuple[_Mark, ...]:

@@ -24,6 +24,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from eventide_adapters.format.avro.arrow_numpy import to_arrow, to_numbers
+
 Prints = npt.NDArray[np.uint64]
 Places = npt.NDArray[np.int32]
 Numbers = npt.NDArray[np.int64]
@@ -59,13 +61,13 @@ class KeyIndex:
                 table, first = found
                 is_first = first == np.arange(len(first))
                 repeats = np.flatnonzero(~is_first)
-                if pc.all(pc.equal(keys.take(repeats), keys.take(first[repeats]))).as_py():
+                if pc.all(pc.equal(keys.take(to_arrow(repeats)), keys.take(to_arrow(first[repeats])))).as_py():
                     number = np.cumsum(is_first) - 1
-                    index = cls(keys.filter(pa.array(is_first)).combine_chunks())
+                    index = cls(keys.filter(to_arrow(is_first)).combine_chunks())
                     index._table = table.renumbered(number, len(index.keys))
                     return index, number[first]
         encoded: Any = keys.combine_chunks().dictionary_encode()
-        return cls(encoded.dictionary), encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
+        return cls(encoded.dictionary), to_numbers(encoded.indices).astype(np.int64)
 
     def find(self, keys: pa.Array[Any]) -> Places:
         """The place of each of these keys among those of the index; -1 for a missing key and for null."""
@@ -77,11 +79,11 @@ class KeyIndex:
             if found is not None and self._are_same(keys, found):
                 return found
         exact: Any = pc.index_in(keys, value_set=self.keys)
-        return np.asarray(exact.fill_null(-1).to_numpy(zero_copy_only=False), np.int32)
+        return to_numbers(exact, -1)
 
     def _are_same(self, keys: pa.Array[Any], found: Places) -> bool:
         rows = np.flatnonzero(found >= 0)
-        is_same: Any = pc.equal(keys.take(rows), self.keys.take(found[rows]))
+        is_same: Any = pc.equal(keys.take(to_arrow(rows)), self.keys.take(to_arrow(found[rows])))
         return bool(is_same.true_count == len(rows))
 
 

@@ -26,6 +26,7 @@ from typing import Any, Final, assert_never
 import numpy as np
 import pyarrow as pa
 
+from eventide_adapters.format.avro.arrow_numpy import empty_array, null_flags, to_arrow
 from eventide_adapters.format.avro.schema import RECORD_KEY
 from eventide_adapters.format.log_file.ordering_values import LEAST, Numbers, ordering_type, orderings_of, ranks
 from eventide_adapters.format.log_file.records import DataBlock, DeleteBlock
@@ -105,7 +106,7 @@ class FoldedLogFiles:
             rows, row_of = log.take_rows(winner)
         return cls(
             index=index,
-            orderings=log.orderings.take(winner),
+            orderings=log.orderings.take(to_arrow(winner)),
             is_natural_delete=log.is_natural_delete[winner],
             row_of=row_of,
             rows=rows,
@@ -136,8 +137,8 @@ class _Log:
     @classmethod
     def of(cls, blocks: Sequence[DataBlock | DeleteBlock], schema: pa.Schema, shape: RecordShape) -> _Log:
         kind = ordering_type(shape.ordering_fields, {field.name: field.type for field in schema})
-        keys: list[pa.Array[Any]] = [pa.array([], schema.field(RECORD_KEY).type)]
-        parts: list[pa.Array[Any]] = [pa.array([], kind)]
+        keys: list[pa.Array[Any]] = [empty_array(schema.field(RECORD_KEY).type)]
+        parts: list[pa.Array[Any]] = [empty_array(kind)]
         data: list[pa.RecordBatch] = []
         for block in blocks:
             if isinstance(block, DeleteBlock):
@@ -154,7 +155,7 @@ class _Log:
         return cls(
             keys=pa.chunked_array(keys),
             orderings=orderings,
-            is_natural_delete=is_delete & orderings.is_null().to_numpy(zero_copy_only=False),
+            is_natural_delete=is_delete & null_flags(orderings),
             row=np.where(is_delete, -1, np.cumsum(~is_delete) - 1),
             block_of=block_of,
             instants=tuple(block.instant for block in blocks),
@@ -216,7 +217,7 @@ class _Log:
             codes, len(index.keys), self.orderings, self.is_natural_delete, self.row, self.data, merger, fields
         )
         is_live = found.row >= 0
-        rows = found.data.take(found.row[is_live]).combine_chunks()
+        rows = found.data.take(to_arrow(found.row[is_live])).combine_chunks()
         log = self._of_winners(index.keys, found.last, rows, np.where(is_live, np.cumsum(is_live) - 1, -1), {})
         return replace(log, orderings=found.orderings)
 
@@ -235,7 +236,7 @@ class _Log:
     ) -> _Log:
         return _Log(
             keys=pa.chunked_array([keys]),
-            orderings=self.orderings.take(winner),
+            orderings=self.orderings.take(to_arrow(winner)),
             is_natural_delete=self.is_natural_delete[winner],
             row=row_of,
             block_of=self.block_of[winner],
@@ -249,7 +250,7 @@ class _Log:
         source = self.row[winner]
         is_live = source >= 0
         row_of = np.where(is_live, np.cumsum(is_live) - 1, -1)
-        return self.data.take(source[is_live]).combine_chunks(), row_of
+        return self.data.take(to_arrow(source[is_live])).combine_chunks(), row_of
 
 
 def _lacking(blocks: Sequence[DataBlock | DeleteBlock], rows: pa.Table, shape: RecordShape) -> Mapping[str, Flags]:

@@ -19,6 +19,7 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 
+from eventide_adapters.format.avro.arrow_numpy import to_arrow, to_texts
 from eventide_adapters.format.avro.schema import RECORD_KEY, table_fields
 from eventide_adapters.format.base_file.bloom_filter import DEFAULT_PARAMETERS, BloomFilterBuilder
 from eventide_adapters.format.base_file.dictionary_columns import dictionary_fields
@@ -144,7 +145,7 @@ def _as_written(table: pa.Table, task: MergeTask) -> pa.Table:
         table = table.set_column(place, table.schema.field(place), pa.nulls(len(table), pa.string()))
     name = task.new_base_path.rpartition("/")[2]
     # A dictionary holds the name once, not once per row.
-    names = pa.DictionaryArray.from_arrays(np.zeros(len(table), np.int32), pa.array([name]))
+    names = pa.DictionaryArray.from_arrays(to_arrow(np.zeros(len(table), np.int32)), to_texts([name]))
     return table.add_column(META_FIELDS.index(FILE_NAME), pa.field(FILE_NAME, names.type), names)
 
 

@@ -320,7 +320,7 @@ def test_a_torn_page_is_corrupt_too(storage: MemoryStorage) -> None:
 def test_a_row_group_torn_behind_a_whole_one_is_reported_when_its_rows_are_asked_for(
     storage: MemoryStorage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(base_parquet, "_ROW_GROUP_BYTES_MAX", 1)
+    monkeypatch.setattr(base_parquet, "_ROW_GROUP_BYTES", 1)
     write(storage, [rows(["a"]), rows(["b"])])
     data = bytearray(storage.read(PATH))
     metadata = pq.ParquetFile(io.BytesIO(data)).metadata

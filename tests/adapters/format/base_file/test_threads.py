@@ -27,7 +27,7 @@ COLUMNS = arrow_schema(with_meta_fields(SCHEMA))
 
 @pytest.fixture(autouse=True)
 def small_row_groups(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(base_parquet, "_ROW_GROUP_BYTES_MAX", 1 << 20)
+    monkeypatch.setattr(base_parquet, "_ROW_GROUP_BYTES", 1 << 20)
 
 
 @pytest.fixture
