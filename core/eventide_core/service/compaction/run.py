@@ -317,7 +317,8 @@ class CompactionRunner:
         added = added_files(plan, results)
         changes = FileChanges(RowChange.NONE, added)
         known = self.metadata.known_ahead(begun.config, plan.instant, changes)
-        with CommitLock(self.files, self.lock, self.clock).held(begun.config) as (lease, state):
+        with ExitStack() as locked:
+            lease, state = locked.enter_context(CommitLock(self.files, self.lock, self.clock).held(begun.config))
             if self._pending(state.timeline, plan.instant) is None:
                 remove_markers(self.files, plan)  # this process's own markers; another process was faster
                 return None
@@ -340,10 +341,13 @@ class CompactionRunner:
             is_ours = completion.put(self.files, state, metadata, update, lease)
             update.check_after_commit(lease)
             update.compact(lease, completion.time, self.options)
-        _, timeline = self.files.requests.both(
-            lambda: self.files.requests.both(partial(remove_markers, self.files, plan), held.close),
-            lambda: self.files.timeline(state.config),
-        )
+            # All of these follow the commit, and none of them depends on another one.
+            _, _, _, timeline = self.files.requests.all_of(
+                locked.close,
+                partial(remove_markers, self.files, plan),
+                held.close,
+                lambda: self.files.timeline(begun.config),
+            )
         committed = timeline.find_compaction(plan.instant)
         if not is_ours or committed is None or not committed.is_completed:
             return None
