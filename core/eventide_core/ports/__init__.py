@@ -31,6 +31,7 @@ from eventide_core.ports.records import (
     SliceMerger,
     SliceReader,
 )
+from eventide_core.ports.requests import remove_tree
 from eventide_core.ports.running import Clock, Engine, NoProgress, Progress
 from eventide_core.ports.storage import (
     WHOLE_FILE_BYTES_MAX,
@@ -43,7 +44,6 @@ from eventide_core.ports.storage import (
     VersionedFiles,
     checksum_of_file,
     discard,
-    remove_tree,
 )
 from eventide_core.ports.timeline import ArchivedAction, ArchivedFile, ArchivedTimeline, MetadataCodec
 

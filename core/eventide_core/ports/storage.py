@@ -164,13 +164,3 @@ def checksum_of_file(storage: Storage, path: str, size: int) -> str | None:
     """The checksum of a file's first `size` bytes; None if there are fewer. Raises MissingFileError."""
     with storage.open_input(path) as stream:
         return checksum_of_stream(stream, size)
-
-
-def remove_tree(storage: Storage, directory: str) -> None:
-    """Removes a directory and its content. Links in it are removed; their targets stay."""
-    for entry in storage.list(directory):
-        if entry.is_directory and entry.link_target is None:
-            remove_tree(storage, entry.path)
-        else:
-            storage.delete(entry.path)
-    storage.delete(directory)

@@ -27,7 +27,8 @@ from eventide_core.config import Options
 from eventide_core.errors import EmptyPlanError, InstantNotFoundError, PlanMismatchError
 from eventide_core.ports import Clock, Progress
 from eventide_core.service.compaction.foreign_plan import other_bases
-from eventide_core.service.compaction.run import CompactionRunner, Ended
+from eventide_core.service.compaction.result import Ended
+from eventide_core.service.compaction.run import CompactionRunner
 from eventide_core.service.compaction.schedule import wait_until
 from eventide_core.service.rollback.instant import Rollback
 from eventide_core.service.state.table_files import TableFiles

@@ -14,15 +14,15 @@ The steps of the protocol, and what a crash after each leaves:
 8. Remove the markers. A crash before that leaves an empty directory under `.hoodie/.temp`.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 
 from eventide_core import config as keys
 from eventide_core.action.compaction_request import CompactionRequest
 from eventide_core.action.compaction_trigger import check_undoing, cure_of
-from eventide_core.action.freshness import NO_CUT, Freshness
+from eventide_core.action.freshness import NO_CUT
 from eventide_core.action.quiet_moment import open_at
 from eventide_core.config import LinkChoice, Options
 from eventide_core.errors import (
@@ -52,6 +52,7 @@ from eventide_core.service.compaction.completion import Completion
 from eventide_core.service.compaction.merge_tasks import merge_tasks, run_tasks
 from eventide_core.service.compaction.planned_slices import is_as_planned
 from eventide_core.service.compaction.replan import Replanner
+from eventide_core.service.compaction.result import CompactionResult, metrics_of
 from eventide_core.service.compaction.run_foreign import ForeignCompactionRunner
 from eventide_core.service.compaction.schedule import (
     CompactionScheduler,
@@ -70,40 +71,13 @@ from eventide_core.service.state.outcome import is_rolled_back
 from eventide_core.service.state.ownership import Ownership
 from eventide_core.service.state.table import TableState
 from eventide_core.service.state.table_files import TableFiles
-from eventide_core.table.commit_metadata import DROPPED_INDEXES_KEY, WriteStat
+from eventide_core.table.commit_metadata import DROPPED_INDEXES_KEY
 from eventide_core.table.instant import Action, Instant, State
 from eventide_core.table.plans import CompactionPlan, ForeignPlan, LinkMode, require_ours
 from eventide_core.table.table_config import TableConfig
 from eventide_core.table.timeline import Timeline
 
 PLANS_AT_MOST = 5  # the number of plans that one run makes, each in place of one that it rolled back
-
-
-@dataclass(frozen=True, slots=True)
-class Ended:
-    """What was pending and has ended, by requested time: completed compactions; rolled-back writes and plans."""
-
-    resumed: tuple[str, ...] = ()
-    rolled_back: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class CompactionResult:
-    """A completed compaction. Counts are in records and files, sizes in bytes.
-
-    `is_already_reached`: everything before T was compacted before, by the compaction at `instant`, and nothing was
-    written. `sync_error` is the reason why a requested catalog update failed: the commit is valid, and the next sync
-    updates the catalog. `ended` is what dead runs had left, and this run completed or rolled back first.
-    `dropped_indexes` are the indexes of the metadata table that could not follow the compaction.
-    """
-
-    instant: str
-    freshness: Freshness
-    metrics: Mapping[str, int]
-    sync_error: EventideError | None = None
-    ended: Ended = field(default_factory=Ended)
-    is_already_reached: bool = False
-    dropped_indexes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,7 +138,7 @@ class CompactionRunner:
         state = TableState.load(self.files)
         instant = state.cut_instant
         assert instant is not None
-        return CompactionResult(instant, self.freshness.now(state), _metrics(()), is_already_reached=True)
+        return CompactionResult(instant, self.freshness.now(state), metrics_of(()), is_already_reached=True)
 
     @property
     def foreign(self) -> ForeignCompactionRunner:
@@ -343,7 +317,8 @@ class CompactionRunner:
         added = added_files(plan, results)
         changes = FileChanges(RowChange.NONE, added)
         known = self.metadata.known_ahead(begun.config, plan.instant, changes)
-        with CommitLock(self.files, self.lock, self.clock).held(begun.config) as (lease, state):
+        with ExitStack() as locked:
+            lease, state = locked.enter_context(CommitLock(self.files, self.lock, self.clock).held(begun.config))
             if self._pending(state.timeline, plan.instant) is None:
                 remove_markers(self.files, plan)  # this process's own markers; another process was faster
                 return None
@@ -366,15 +341,18 @@ class CompactionRunner:
             is_ours = completion.put(self.files, state, metadata, update, lease)
             update.check_after_commit(lease)
             update.compact(lease, completion.time, self.options)
-        _, timeline = self.files.requests.both(
-            lambda: self.files.requests.both(partial(remove_markers, self.files, plan), held.close),
-            lambda: self.files.timeline(state.config),
-        )
+            # All of these follow the commit, and none of them depends on another one.
+            _, _, _, timeline = self.files.requests.all_of(
+                locked.close,
+                partial(remove_markers, self.files, plan),
+                held.close,
+                lambda: self.files.timeline(begun.config),
+            )
         committed = timeline.find_compaction(plan.instant)
         if not is_ours or committed is None or not committed.is_completed:
             return None
         # The state inside the lock is that of the commit, so the result needs no other load of the table.
-        metrics = _metrics(tuple(metadata.stats))
+        metrics = metrics_of(tuple(metadata.stats))
         return CompactionResult(plan.instant, fresh, metrics, dropped_indexes=update.dropped_indexes)
 
     def _completed(self, instant: str) -> CompactionResult:
@@ -385,7 +363,7 @@ class CompactionRunner:
         commit = state.commit(found)
         fresh = NO_CUT if state.cut_ms is None else self.freshness.now(state)
         dropped = commit.extra_metadata.get(DROPPED_INDEXES_KEY, "").split(",")
-        return CompactionResult(instant, fresh, _metrics(commit.stats), dropped_indexes=tuple(filter(None, dropped)))
+        return CompactionResult(instant, fresh, metrics_of(commit.stats), dropped_indexes=tuple(filter(None, dropped)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -417,18 +395,3 @@ def _check_made(state: TableState, added: Iterable[AddedFile]) -> None:
         if present.get(file.path) != file.size:
             found = f"has {present[file.path]} bytes instead of {file.size}" if file.path in present else "is missing"
             raise MissingFileError(f"{file.path}, which this compaction made, {found}; nothing was committed")
-
-
-def _metrics(stats: Sequence[WriteStat]) -> dict[str, int]:
-    bases = [stat for stat in stats if stat.log_version is None]
-    links = [stat for stat in stats if stat.log_version is not None]
-    return {
-        "operations": len(bases),
-        "records_written": sum(stat.num_writes for stat in bases),
-        "records_deleted": sum(stat.num_deletes for stat in bases),
-        "log_files_compacted": sum(stat.total_log_files_compacted for stat in bases),
-        "log_files_linked": len(links),
-        "carried_tombstones": sum(stat.num_deletes for stat in links),
-        "bytes_written": sum(stat.file_size_bytes for stat in bases),
-        "bytes_linked": sum(stat.file_size_bytes for stat in links),
-    }
