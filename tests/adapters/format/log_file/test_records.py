@@ -191,7 +191,7 @@ class TestLargeParquetBlocks:
             list(iter_log_records(storage, logs, shape, ALL, None, is_strict=True))
 
     def test_a_page_of_unknown_type_is_refused(self, storage: Storage, written: bytes) -> None:
-        """Arrow skips it, and says nothing of the rows that are missing."""
+        """Arrow skips it. It says nothing of the rows that are missing if these are the last ones of a batch."""
         start = written.index(b"PAR1")
         content = written[start : written.rindex(b"PAR1") + 4]
         group = pq.ParquetFile(pa.BufferReader(content)).metadata.row_group(0)
@@ -199,7 +199,7 @@ class TestLargeParquetBlocks:
         begin, end = fields(written, at)[0][1]
         logs = _put(storage, written[:begin] + b"\x20" + written[end:])
         shape = replace(SHAPE, schema=PLAIN_TEXT)
-        with pytest.raises(RecordDecodeError, match=f"its footer states {self.COUNT}"):
+        with pytest.raises(RecordDecodeError, match=f"its footer states {self.COUNT}|columns do not have the same size"):
             list(iter_log_records(storage, logs, shape, ALL, None, is_strict=True))
 
 
