@@ -43,7 +43,7 @@ from eventide_adapters.format.base_file.dictionary_columns import (
     check_numbers,
     small_dictionary_columns,
 )
-from eventide_adapters.format.base_file.footer_columns import Footer, codec_of
+from eventide_adapters.format.base_file.footer_columns import Footer, codec_of, require_columns
 from eventide_adapters.format.base_file.inflated_pages import InflatedPages, is_local
 from eventide_adapters.format.base_file.parquet_output import LEVELS, ROW_GROUP_ROWS_MAX, ParquetOutput, avro_footer
 from eventide_adapters.format.base_file.prefetch import prefetch
@@ -116,6 +116,7 @@ def _batches(
     file: BaseFile, target: Sequence[AvroField], dictionary_candidates: Collection[str], place: str
 ) -> Iterator[pa.RecordBatch]:
     written = {field.name: field.type for field in file.schema_arrow}
+    require_columns(file.metadata, [field.name for field in target if field.name not in written], place)
     few = [name for name in dictionary_candidates if pa.types.is_dictionary(written.get(name, pa.null()))]
     target = as_dictionaries(target, few)
     check_columns(written, target, place)

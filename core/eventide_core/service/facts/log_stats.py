@@ -5,10 +5,11 @@
    of a log compaction, whose blocks stand for others.
 2. eventide's commits state the field of their ranges, and that no record or delete is outside these ranges.
 3. Hudi's commits state neither. They are trusted if the user names the field that writers track, and if no record can
-   lack an event time: Hudi omits nulls from a stat, but not from the file. They are not trusted if there are deletes,
-   because a stat contains only the range of some kinds of them. Nor are they trusted if the write filled several log
-   files of one file group: HoodieAppendHandle counts a record for the log file that is open when it buffers the record, and
-   may write it to the next one.
+   lack an event time: Hudi omits nulls from a stat, but not from the file. It also omits every number that has not 10 or
+   13 characters, such as 0 (WriteStatus.markSuccess). No stat shows that: who names the field states that it has none.
+   They are not trusted if there are deletes, because a stat contains only the range of some kinds of them. Nor are they
+   trusted if the write filled several log files of one file group: HoodieAppendHandle counts a record for the log file
+   that is open when it buffers the record, and may write it to the next one.
 4. No stat states the kinds of blocks in a log file. For eventide's log files, they are known. For others, headers are
    read before a plan is made. A left-over has the kinds of its original log file.
    The settings of a write decide whether Hudi's data blocks contain partial updates (HoodieAppendHandle adds IS_PARTIAL

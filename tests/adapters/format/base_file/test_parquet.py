@@ -405,3 +405,17 @@ def test_a_footer_with_other_numbers_of_rows_is_corrupt(storage: MemoryStorage) 
     storage.put(PATH, data[:begin] + b"\x16" + data[end:])  # 11 rows
     with pytest.raises(CorruptBaseFileError, match="it has 10 rows, and its footer states 11"):
         list(read_base(storage, PATH, table_fields(SCHEMA)))
+
+
+@pytest.mark.parametrize("name", ["tags", "place"])
+def test_a_column_that_only_the_footers_avro_schema_has_is_damage(storage: MemoryStorage, name: str) -> None:
+    """One flipped bit gives it another name. It would be null in every row, as a column that is newer than the file."""
+    write(storage, [rows(["a"])])
+    data = storage.read(PATH)
+    at = data.index(name.encode(), len(data) - 8 - int.from_bytes(data[-8:-4], "little"))
+    storage.put(PATH, data[:at] + bytes([data[at] ^ 1]) + data[at + 1 :])
+    assert list(read_base(storage, PATH, table_fields(SCHEMA, ["id"])))
+    with pytest.raises(
+        CorruptBaseFileError, match=f"base file {PATH} .* states the column {name}, which it does not have"
+    ):
+        list(read_base(storage, PATH, table_fields(SCHEMA)))
