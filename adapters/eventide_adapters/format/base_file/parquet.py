@@ -4,8 +4,9 @@ Read: one row group at a time, with one batch prefetched. A file's columns becom
 column_resolution describes. The reader accepts INT96 timestamps and every list form that Hudi's writers have used
 (`list.element`, `array`, `bag.array`).
 
-Written: row groups of 24 MB in memory, or a batch more. While one is gathered, a thread encodes the one before. Each column is stored
-as parquet-avro stores it, except that lists always have three levels. The footer has the keys that Hudi's indexes look for:
+Written: row groups of 24 MB in memory, or a batch more. While one is gathered, a thread encodes the one before. Each column
+is stored as parquet-avro stores it, except that lists always have three levels. The footer has the keys that Hudi's indexes
+look for:
 
     org.apache.hudi.bloomfilter     the bloom filter of the record keys
     hoodie_bloom_filter_type_code   its type; absent for SIMPLE
