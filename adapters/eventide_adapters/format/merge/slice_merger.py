@@ -21,6 +21,7 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 
+from eventide_adapters.format.avro.arrow_numpy import to_arrow, to_texts
 from eventide_adapters.format.avro.schema import RECORD_KEY, AvroField, table_fields
 from eventide_adapters.format.base_file.bloom_filter import DEFAULT_PARAMETERS, BloomFilterBuilder
 from eventide_adapters.format.base_file.dictionary_columns import dictionary_fields
