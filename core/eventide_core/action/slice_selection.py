@@ -167,18 +167,17 @@ def select(
         if not any(fact.uncompacted.starts_before(exact.threshold_ms) for fact in facts.below):
             return None
         chosen = _exact_selection(facts, len(compacted), exact)
-    instants = frozenset[str]().union(*[fact.instants for fact in facts.below])
-    uncommitted = frozenset([time for time in instants if not timeline.is_completed(time)])
     for fact in facts.below:
         if fact.rolled_back:
             return chosen.in_full(
                 FallbackReason.ROLLBACK_BLOCK,
                 f"{fact.log_file.name} rolls back blocks, so the log files must stay together",
             )
-        if not fact.instants.isdisjoint(uncommitted):
+        uncommitted = [time for time in fact.instants if not timeline.is_completed(time)]
+        if uncommitted:
             return chosen.in_full(
                 FallbackReason.UNCOMMITTED_BLOCK,
-                f"{fact.log_file.name} has a block of {min(fact.instants & uncommitted)}, which never completed",
+                f"{fact.log_file.name} has a block of {min(uncommitted)}, which never completed",
             )
     for fact in chosen.in_old_slice:
         if fact.has_merged_block:
