@@ -26,12 +26,12 @@ class Contestant:
         self._spark: Any = None
         self._engine: Any = None
 
-    def use_threads(self, cores: int) -> None:
-        """Compactions run on so many cores, a slice a thread."""
+    def compact_by_slice(self, cores: int) -> None:
+        """Compactions run on so many cores, one slice at a time."""
         from eventide.engine_local import LocalEngine
 
         os.sched_setaffinity(0, range(cores))
-        self._engine = LocalEngine(cores)
+        self._engine = LocalEngine(1)
 
     def start_spark(self, cores: int) -> None:
         """Compactions and queries run on so many cores, on Spark."""

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from benchmarks.peers import ONE_CORE
+from benchmarks.peers import ONE_CORE, ONE_SLICE
 from benchmarks.report import Sample, typical
 
 EQUAL: Final = 1.05
@@ -47,6 +47,17 @@ GOALS: Final = (
     Goal("compaction, zstd: of stock, cold", "compaction, zstd", "stock Hudi 1.1.1", 0.25, is_cold=True),
     Goal("half of the logs, gzip: of all", "compaction, gzip", "eventide", EQUAL, ours="eventide, half of the logs"),
     Goal("half of the logs, zstd: of all", "compaction, zstd", "eventide", EQUAL, ours="eventide, half of the logs"),
+    *(
+        Goal(
+            f"a slice at a time, {codec}: two cores of one",
+            f"compaction, {codec}",
+            ONE_CORE,
+            EQUAL,
+            ours=ONE_SLICE,
+            at_most_by_clock=0.6,
+        )
+        for codec in ("gzip", "zstd")
+    ),
     Goal("snapshot to Arrow: of hudi-rs", "snapshot to Arrow", "hudi-rs", 0.7),
     Goal("snapshot in Spark: of stock", "snapshot in Spark", "stock Hudi 1.1.1", 0.6),
     Goal("read-optimized in Spark: of Spark's reader", "read-optimized in Spark", "Spark's parquet reader", EQUAL),

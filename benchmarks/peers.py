@@ -20,9 +20,11 @@ _SOURCES: Final = os.pathsep.join([str(ROOT), *(str(ROOT / source) for source in
 HUDI: Final = "1.1.1"
 """Builds the tables."""
 HUDIS: Final = (HUDI, "1.2.0")
-WARM_RUNS: Final = 2
+WARM_RUNS: Final = 5
 ONE_CORE: Final = "eventide, one core"
 """Compacts a slice at a time, as a worker of one core does."""
+ONE_SLICE: Final = "eventide, a slice at a time"
+"""The same on two cores: what the second one is worth to a single slice."""
 PLANNED: Final = ("avro-v6", "avro-v9")
 """The workloads on which a plan of stock Hudi is run."""
 
@@ -203,7 +205,10 @@ def peers_of(workload: Workload) -> tuple[Peer, ...]:
         versioned = coded | {"version": workload.version}
         found += [compacting(name, start=start, method="compact", arguments=versioned) for name, start in _stocks()]
         ours = partial(compacting, method="compact", arguments=coded)
-        found.append(ours(ONE_CORE, start=contestant, first="use_threads", cores=1))
+        by_slice = partial(ours, start=contestant, first="compact_by_slice")
+        found.append(by_slice(ONE_CORE, cores=1))
+        if workload.slices == 1:
+            found.append(by_slice(ONE_SLICE))
         if workload.same_rows_as is None:
             on_spark = partial(ours, start=python_of_the_judges, first="start_spark")
             found += [

@@ -20,7 +20,7 @@ from eventide_core.ports import NoProgress, Progress
 
 if TYPE_CHECKING:
     from eventide.openlineage_events import CompactionEvents
-    from eventide_core.service.compaction.run import CompactionResult, Ended
+    from eventide_core.service.compaction.result import CompactionResult, Ended
 
 _LOG = logging.getLogger(__name__)
 

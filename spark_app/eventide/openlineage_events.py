@@ -15,7 +15,7 @@ from eventide.formatting import sanitize
 from eventide_core.action.freshness import Freshness
 from eventide_core.errors import format_timestamp
 from eventide_core.ports import Clock
-from eventide_core.service.compaction.run import CompactionResult
+from eventide_core.service.compaction.result import CompactionResult
 
 PRODUCER: Final = "urn:eventide"
 

@@ -9,7 +9,7 @@ from eventide.catalog import CATALOGS
 from eventide_core.action.sync_options import is_sync_enabled
 from eventide_core.config import DATAHUB_DATABASE, DATAHUB_TABLE, SYNC_DATABASE, SYNC_TABLE, SYNC_TOOLS
 from eventide_core.errors import ConfigError, EventideError
-from eventide_core.service.compaction.run import CompactionResult
+from eventide_core.service.compaction.result import CompactionResult
 
 _LOG = logging.getLogger(__name__)
 

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from eventide_core.action.compaction_request import CompactionRequest
     from eventide_core.action.freshness import Freshness
     from eventide_core.action.pending_write import WriteResult
-    from eventide_core.service.compaction.run import CompactionResult, Ended
+    from eventide_core.service.compaction.result import CompactionResult, Ended
     from eventide_core.service.state.table import TableState
     from eventide_core.table.event_time import Moment
 

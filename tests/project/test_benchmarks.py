@@ -17,6 +17,7 @@ from benchmarks.fleet.simulation import Cron, RoundRobin
 from benchmarks.growth import Point, grow
 from benchmarks.peers import ONE_CORE, Place, contestant, peers_of
 from benchmarks.picture import Curve, picture
+from benchmarks.process_start import commands, measured
 from benchmarks.processes import Cost, CpuMeter
 from benchmarks.report import Sample, table_of
 from benchmarks.results import BEGIN, END, with_results
@@ -104,6 +105,16 @@ def test_the_results_stand_between_their_marks_and_a_missed_goal_in_bold() -> No
     assert "| stock Hudi 1.1.1 | 10 |  |" in written.splitlines()
     assert "2026-01-01; 1 warm run of each contestant at each task." in written
     assert with_results(written, samples, {"wide": 10**9}) == written
+
+
+def test_each_command_is_measured_as_a_process_and_one_that_fails_is_no_figure(tmp_path: Path) -> None:
+    grow(tmp_path / "grown", POINT)
+    processes = commands({"grown": tmp_path / "grown"})
+    costs = measured(processes, runs=1)
+    assert costs.keys() == processes.keys()
+    assert all(len(seconds) == 1 for seconds in costs.values())
+    with pytest.raises(subprocess.CalledProcessError):
+        measured(commands({"missing": tmp_path / "missing"}), runs=1)
 
 
 def test_a_picture_is_whole_and_shows_every_value() -> None:

@@ -71,6 +71,20 @@ def test_a_table_whose_headers_answer_needs_no_arrow(words: tuple[str, ...], tmp
     assert not found & _USE_CASES
 
 
+def test_a_compaction_imports_no_pandas(tmp_path: Path) -> None:
+    """Of a caller's process too, from which eventide doesn't hide pandas."""
+    table = tmp_path / "trips"
+    rows = pa.table({"id": [str(number) for number in range(20_000)], "at": range(20_000), "is_new": [True] * 20_000})
+    opened = eventide.Table.create(str(table), schema=rows.schema, record_key="id", event_time="at")
+    opened.bulk_insert(rows)
+    opened.upsert(rows.slice(10))
+    opened.delete(rows.slice(5, 10))
+    found = _imported("-c", f"import eventide; eventide.Table.open({str(table)!r}).compact(before=1_000_000)")
+    assert "eventide_adapters.format.merge.slice_merger" in found
+    assert "pandas" not in found
+    assert opened.snapshot().to_arrow().num_rows == 19_990
+
+
 def test_pyarrow_still_finds_pandas_after_a_run_that_spared_it() -> None:
     code = (
         "import sys; from eventide.cli import own_process; own_process.claim(); own_process.spare_pandas(); "

@@ -13,7 +13,7 @@ import pytest
 
 from eventide_adapters.storage.s3_objects import S3Objects
 from eventide_adapters.storage.webhdfs import WebHdfs
-from eventide_core.ports import Capability, FileInfo, OutputFile, Storage
+from eventide_core.ports import Capability, FileInfo, KeyedFiles, OutputFile, Storage, discard
 
 
 @dataclass(slots=True)
@@ -85,6 +85,17 @@ class MeteredStorage:
 
     def delete(self, path: str) -> bool:
         return self._count("delete").delete(path)
+
+
+class MeteredKeys(MeteredStorage):
+    """The same for ports.KeyedFiles."""
+
+    def discard(self, path: str) -> None:
+        discard(self._count("discard"), path)
+
+
+def metered(storage: Storage, cost: Cost) -> MeteredStorage:
+    return (MeteredKeys if isinstance(storage, KeyedFiles) else MeteredStorage)(storage, cost)
 
 
 @contextmanager

@@ -36,7 +36,7 @@ from typing import Self
 from eventide_adapters.lock.processes import is_dead, this_process
 from eventide_core.config import LOCK_EXPIRE_MINUTES, LOCK_PATH, LOCK_WAIT_MS, Options
 from eventide_core.errors import ConfigError, LockError, LockLostError, MissingFileError, StorageError, format_timestamp
-from eventide_core.ports import Capability, Clock, Storage
+from eventide_core.ports import Capability, Clock, Storage, discard
 
 DEFAULT_DIRECTORY = ".hoodie"
 
@@ -122,7 +122,7 @@ class FileSystemBasedLock:
             if self._expire_ms:
                 self._remove(found)
             else:
-                self._storage.delete(self._path)
+                discard(self._storage, self._path)
 
     def _look(self) -> _Found | None:
         info = self._storage.stat(self._path)

@@ -13,7 +13,7 @@ from eventide_adapters.lock.processes import is_dead, this_process
 from eventide_adapters.lock.renewal import Renewal
 from eventide_core.config import HEARTBEAT_INTERVAL_MS, Options
 from eventide_core.errors import MissingFileError
-from eventide_core.ports import Storage
+from eventide_core.ports import Storage, discard
 from eventide_core.table.file_group_write import heartbeat_path
 
 
@@ -43,7 +43,7 @@ class FileHeartbeats:
     def end(self, instant: str) -> None:
         self.stop(instant)
         if self._is_ours(instant):
-            self._storage.delete(heartbeat_path(instant))
+            discard(self._storage, heartbeat_path(instant))
 
     def has_ended(self, instant: str, content: bytes) -> bool:
         return is_dead(content) or (content == self._content and instant not in self._running)

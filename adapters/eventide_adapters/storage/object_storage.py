@@ -32,7 +32,7 @@ _SMALL_COPY_BYTES = 1 << 20
 
 
 class ObjectStorage:
-    """ports.Storage over the keys below `prefix` ("" or ending with `/`).
+    """ports.Storage and ports.KeyedFiles over the keys below `prefix` ("" or ending with `/`).
 
     `root` is the table's URI as the user wrote it.
 
@@ -149,6 +149,9 @@ class ObjectStorage:
             key = f"{key}/"
         self._objects.delete(key)
         return True
+
+    def discard(self, path: str) -> None:
+        self._objects.delete(self._key(path))
 
     @property
     def _is_unsafe(self) -> bool:

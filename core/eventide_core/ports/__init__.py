@@ -31,17 +31,19 @@ from eventide_core.ports.records import (
     SliceMerger,
     SliceReader,
 )
+from eventide_core.ports.requests import remove_tree
 from eventide_core.ports.running import Clock, Engine, NoProgress, Progress
 from eventide_core.ports.storage import (
     WHOLE_FILE_BYTES_MAX,
     Capability,
     ChecksummedOutput,
     FileInfo,
+    KeyedFiles,
     OutputFile,
     Storage,
     VersionedFiles,
     checksum_of_file,
-    remove_tree,
+    discard,
 )
 from eventide_core.ports.timeline import ArchivedAction, ArchivedFile, ArchivedTimeline, MetadataCodec
 
@@ -66,6 +68,7 @@ __all__ = [
     "Heartbeats",
     "IncomingRecords",
     "KeyIndex",
+    "KeyedFiles",
     "Lease",
     "LogContent",
     "LogSummary",
@@ -93,5 +96,6 @@ __all__ = [
     "VersionedFiles",
     "WrittenRows",
     "checksum_of_file",
+    "discard",
     "remove_tree",
 ]

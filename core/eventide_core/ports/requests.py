@@ -4,10 +4,11 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from typing import Final, TypeVar
 
 from eventide_core.ports.running import Engine
-from eventide_core.ports.storage import Storage
+from eventide_core.ports.storage import Storage, discard
 
 A = TypeVar("A")
 B = TypeVar("B")
@@ -43,6 +44,19 @@ def responses(storage: Storage, ask: Callable[[A], B], items: Iterable[A]) -> It
         finally:
             for unneeded in waiting:
                 unneeded.cancel()
+
+
+def remove_tree(storage: Storage, directory: str) -> None:
+    """Removes a directory and its content. Links in it are removed; their targets stay."""
+    files: list[str] = []
+    for entry in storage.list(directory):
+        if entry.is_directory and entry.link_target is None:
+            remove_tree(storage, entry.path)
+        else:
+            files.append(entry.path)
+    for _ in responses(storage, partial(discard, storage), files):
+        pass
+    storage.delete(directory)
 
 
 @dataclass(frozen=True, slots=True)

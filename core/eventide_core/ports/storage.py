@@ -143,17 +143,24 @@ class VersionedFiles(Protocol):
         ...
 
 
+@runtime_checkable
+class KeyedFiles(Protocol):
+    """An optional capability of storages that keep files by key and have no directories."""
+
+    def discard(self, path: str) -> None:
+        """Removes the file in one request. Does nothing if there is none, also if files are below that name."""
+        ...
+
+
+def discard(storage: Storage, path: str) -> None:
+    """Removes a file that may be absent, in as few requests as the storage needs."""
+    if isinstance(storage, KeyedFiles):
+        storage.discard(path)
+    else:
+        storage.delete(path)
+
+
 def checksum_of_file(storage: Storage, path: str, size: int) -> str | None:
     """The checksum of a file's first `size` bytes; None if there are fewer. Raises MissingFileError."""
     with storage.open_input(path) as stream:
         return checksum_of_stream(stream, size)
-
-
-def remove_tree(storage: Storage, directory: str) -> None:
-    """Removes a directory and its content. Links in it are removed; their targets stay."""
-    for entry in storage.list(directory):
-        if entry.is_directory and entry.link_target is None:
-            remove_tree(storage, entry.path)
-        else:
-            storage.delete(entry.path)
-    storage.delete(directory)

@@ -19,7 +19,7 @@ from eventide.formatting import format_size
 from eventide.plan import Plan
 from eventide_core.config import EVENT_TIME_FIELD, FOREIGN_PLANS
 from eventide_core.errors import EngineError, StorageError, counted, format_moment
-from eventide_core.service.compaction.run import CompactionResult, Ended
+from eventide_core.service.compaction.result import CompactionResult, Ended
 from eventide_core.table.event_time import parse_threshold
 
 

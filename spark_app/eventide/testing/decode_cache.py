@@ -74,11 +74,21 @@ class Decoded:
         return self._headers[key]
 
     def _of_avro_block(
-        self, read: Callable[[int, int], bytes], size: int, writer_schema: str, target: _Fields, place: str
+        self,
+        read: Callable[[int, int], bytes],
+        size: int,
+        writer_schema: str,
+        target: _Fields,
+        place: str,
+        *,
+        is_remote: bool = False,
     ) -> _Batches:
         key = (read(0, size), writer_schema, tuple(map(id, target)))
         if key not in self._avro:
-            self._avro[key] = (tuple(iter_avro_block(read, size, writer_schema, target, place)), target)
+            self._avro[key] = (
+                tuple(iter_avro_block(read, size, writer_schema, target, place, is_remote=is_remote)),
+                target,
+            )
         return self._avro[key][0]
 
     def _of_delete_block(self, content: bytes, ordering: Any, place: str) -> tuple[pa.Array[Any], pa.Array[Any]]:

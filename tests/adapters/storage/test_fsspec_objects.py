@@ -12,7 +12,7 @@ import fsspec
 import pytest
 from fsspec.implementations.memory import MemoryFileSystem
 
-from eventide.testing.storage_contract import BehindContract, StorageCase, StorageContract
+from eventide.testing.storage_contract import BehindContract, KeyContract, StorageCase, StorageContract
 from eventide_adapters.storage.fsspec_objects import FsspecObjects
 from eventide_adapters.storage.object_storage import ObjectStorage
 from eventide_adapters.storage.open import open_storage
@@ -56,7 +56,7 @@ def storage_on(protocol: str) -> ObjectStorage:
     return ObjectStorage(f"{protocol}://{bucket}/trips", "trips/", objects)
 
 
-class TestFsspec(StorageContract, BehindContract):
+class TestFsspec(StorageContract, BehindContract, KeyContract):
     rounds = 3
 
     @pytest.fixture

@@ -4,19 +4,19 @@ import uuid
 
 import pytest
 
-from eventide.testing.storage_contract import BehindContract, StorageCase, StorageContract, VersionContract
+from eventide.testing.storage_contract import BehindContract, KeyContract, StorageCase, StorageContract, VersionContract
 from eventide_adapters.storage.open import open_storage
 from eventide_core.config import Options
 from support.servers.s3_servers import BUCKET, S3Server
 
 
-class TestMoto(StorageContract, BehindContract, VersionContract):
+class TestMoto(StorageContract, BehindContract, VersionContract, KeyContract):
     @pytest.fixture
     def case(self, moto: S3Server) -> StorageCase:
         return _case(moto)
 
 
-class TestSeaweedFS(StorageContract, BehindContract, VersionContract):
+class TestSeaweedFS(StorageContract, BehindContract, VersionContract, KeyContract):
     rounds = 1  # it makes a loser wait for a second or more
 
     @pytest.fixture

@@ -14,14 +14,15 @@ from eventide import Table
 from eventide.bootstrap import assemble
 from eventide_adapters.storage.faulty import FaultyStorage
 from eventide_adapters.storage.open import open_storage
-from eventide_core.config import BUCKETS, EVENT_TIME_FIELD, Options
+from eventide_core.config import BUCKETS, EVENT_TIME_FIELD, INDEX_TYPE, Options
 from support import golden
 from support.backends import Backend, backend, upload
-from support.metered import Cost, MeteredStorage, requests_counted
+from support.metered import Cost, metered, requests_counted
 
 DOCUMENT = Path(__file__).parents[3] / "docs" / "storage.md"
 TABLE = "v6_no_deletes"
 T = 1_700_002_204_000
+ROWS = pa.table({"id": ["k00000", "k1"], "part": ["a", "a"], "event_ts": [T, T], "val": ["", ""], "amount": [0.0, 0.0]})
 
 # By how much a number may differ from the documented one: names that two tasks make at once cost a request more or less.
 TOLERANCE = 0.1
@@ -33,6 +34,8 @@ OPERATIONS: dict[str, Callable[[Table], object]] = {
     "compact": lambda table: table.compact(table.plan_compaction(T)),
     "snapshot": lambda table: table.snapshot().to_arrow(),
     "read optimized": lambda table: table.read_optimized().to_arrow(),
+    "insert": lambda table: table.insert(ROWS),
+    "upsert": lambda table: table.upsert(ROWS),
 }
 
 
@@ -75,8 +78,8 @@ def cost_of(run: Callable[[Table], object], there: Backend) -> tuple[int, ...]:
     """Calls of the port, requests, KiB received and sent."""
     cost, storage = Cost(), there.storage
     assert storage.capabilities  # what trying it out costs is paid once a process
-    metered = MeteredStorage(storage, cost)
-    table = Table(there.uri, there.options, assemble(there.uri, there.options, storage=metered))
+    options = {**there.options, INDEX_TYPE: "SIMPLE"}
+    table = Table(there.uri, options, assemble(there.uri, options, storage=metered(storage, cost)))
     with requests_counted(cost):
         run(table)
     return sum(cost.calls.values()), cost.requests, round(cost.received / 1024), round(cost.sent / 1024)

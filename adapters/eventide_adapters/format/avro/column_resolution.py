@@ -17,6 +17,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from eventide_adapters.format.avro.arrow_numpy import empty_array, to_arrow
 from eventide_adapters.format.avro.records import array_of_default
 from eventide_adapters.format.avro.schema import AvroField, AvroType
 from eventide_adapters.format.avro.type_promotion import promote
@@ -42,7 +43,7 @@ def check_columns(written: Mapping[str, pa.DataType], target: Sequence[AvroField
     for field in target:
         kind = written.get(field.name)
         if kind != field.type.arrow:
-            _field(None if kind is None else pa.array([], kind), 0, field, f"{place}: field {field.name}")
+            _field(None if kind is None else empty_array(kind), 0, field, f"{place}: field {field.name}")
 
 
 def _field(written: Column | None, count: int, field: AvroField, place: str, present: Column | None = None) -> Column:
@@ -59,7 +60,7 @@ def _field(written: Column | None, count: int, field: AvroField, place: str, pre
 
 def _absent(count: int, field: AvroField, place: str) -> Column:
     if field.default is not None:
-        return array_of_default(field).take(np.zeros(count, np.int32))
+        return array_of_default(field).take(to_arrow(np.zeros(count, np.int32)))
     if not field.is_nullable:
         raise UnsupportedTableError(f"{place} is missing, and the table's schema does not allow null")
     return pa.nulls(count, field.type.arrow)

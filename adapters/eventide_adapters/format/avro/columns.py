@@ -18,6 +18,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from eventide_adapters.format.avro.arrow_numpy import empty_array, to_arrow, to_texts
 from eventide_adapters.format.avro.schema import AvroType
 
 Bytes = npt.NDArray[np.uint8]
@@ -87,7 +88,7 @@ class Numbers(Column):
         storage = pa.from_numpy_dtype(self.values.dtype)
         numbers = pa.Array.from_buffers(storage, self.count, [self.validity, _buffer(self.values)])
         if self.type.kind == "enum":
-            symbols: Any = pa.array(self.type.symbols, pa.string())
+            symbols: Any = to_texts(self.type.symbols)
             return symbols.take(numbers)
         return numbers.view(self.type.arrow)
 
@@ -98,7 +99,7 @@ class Booleans(Column):
         self.values = np.zeros(count, np.bool_)
 
     def array(self) -> Any:
-        return pa.array(self.values, pa.bool_(), mask=self.mask)
+        return to_arrow(self.values, self.mask)
 
 
 class Spans(Column):
@@ -122,11 +123,11 @@ class Spans(Column):
             rows = np.ascontiguousarray(windows[self.starts])
             return pa.Array.from_buffers(arrow, self.count, [self.validity, _buffer(rows)])
         if self.count == 0:
-            return pa.array([], arrow)
+            return empty_array(arrow)
         # The values alternate with the gaps between them. Arrow sizes its copy by the last bound.
         self._bounds[-1] = len(self._buffer)
         spans = pa.Array.from_buffers(arrow, 2 * self.count, [None, _buffer(self._bounds), _buffer(self._buffer)])
-        values = spans.take(np.arange(0, 2 * self.count, 2, dtype=np.int32))
+        values = spans.take(to_arrow(np.arange(0, 2 * self.count, 2, dtype=np.int32)))
         values.validate(full=True)  # strings must be UTF-8
         if self._valid is None:
             return values
@@ -152,7 +153,7 @@ class Structs(Column):
 
     def array(self) -> Any:
         fields = [self.type.arrow.field(place) for place in range(len(self.children))]
-        mask = None if self.mask is None else pa.array(self.mask)
+        mask = None if self.mask is None else to_arrow(self.mask)
         return pa.StructArray.from_arrays([child.array() for child in self.children], fields=fields, mask=mask)
 
 
@@ -161,7 +162,7 @@ class Widened(Structs):
 
     def array(self) -> Any:
         values = pc.coalesce(*(child.array().cast(self.type.arrow) for child in self.children))
-        return values if self.mask is None else pc.if_else(pa.array(self.mask), pa.scalar(None, values.type), values)
+        return values if self.mask is None else pc.if_else(to_arrow(self.mask), pa.nulls(1, values.type)[0], values)
 
 
 class Collections(Column):
@@ -191,8 +192,8 @@ class Collections(Column):
         items = pa.concat_arrays(parts or [column_of(self.type.item.type, 0, self._buffer).array()])
         filled = firsts[lengths > 0]
         if (np.diff(filled) < 0).any():
-            items = items.take(np.repeat(firsts - offsets[:-1], lengths) + np.arange(read))
-        bounds: Any = pa.array(offsets, pa.int32(), mask=None if self.mask is None else np.append(self.mask, False))
+            items = items.take(to_arrow(np.repeat(firsts - offsets[:-1], lengths) + np.arange(read)))
+        bounds = to_arrow(offsets.astype(np.int32), None if self.mask is None else np.append(self.mask, False))
         if self.type.kind == "map":
             return pa.MapArray.from_arrays(bounds, items.field(0), items.field(1), type=self.type.arrow)
         return pa.ListArray.from_arrays(bounds, items, type=self.type.arrow)

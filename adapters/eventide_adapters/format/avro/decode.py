@@ -26,9 +26,10 @@ from eventide_adapters.format.avro.schema import AvroField, record_fields
 from eventide_adapters.format.avro.vectors import UnevenCollectionsError, decode_vectors
 from eventide_core.errors import RecordDecodeError, UnsupportedLogFormatError
 
-SEGMENT_BYTES: Final = 32 * 1024 * 1024
 # To decode takes five times the memory of the records.
 DECODED_BYTES: Final = 4 * 1024 * 1024
+SEGMENT_BYTES: Final = DECODED_BYTES
+REMOTE_SEGMENT_BYTES: Final = 32 * 1024 * 1024  # an object store sends a large range in parts, several at a time
 _VERSIONS = (1, 2, 3)
 _HEAD_BYTES = 8  # version and count
 _CONTENT_BYTES_MAX = (1 << 31) - 1  # Hudi keeps a content in one Java array
@@ -40,20 +41,39 @@ _Records: TypeAlias = tuple[bytes, Positions, Positions]
 
 
 def iter_avro_block(
-    read: Callable[[int, int], bytes], size: int, writer_schema: str, target: Sequence[AvroField], place: str
+    read: Callable[[int, int], bytes],
+    size: int,
+    writer_schema: str,
+    target: Sequence[AvroField],
+    place: str,
+    *,
+    is_remote: bool = False,
 ) -> Iterator[pa.RecordBatch]:
     """The records in the columns and types of `target`, in batches. `place` names the block in errors.
 
-    `read` returns a range of the content, which has `size` bytes. A block without records yields one empty batch.
-    Raises RecordDecodeError if the content does not fit the writer's schema, UnsupportedTableError if that schema does
-    not fit the target, UnsupportedLogFormatError for an unknown version.
+    `read` returns a range of the content, which has `size` bytes. If `is_remote`, the ranges are few and large. A block
+    without records yields one empty batch. Raises RecordDecodeError if the content does not fit the writer's schema,
+    UnsupportedTableError if that schema does not fit the target, UnsupportedLogFormatError for an unknown version.
     """
     fields = record_fields(writer_schema)
     check_columns({field.name: field.type.arrow for field in fields}, target, place)
     wanted = frozenset(field.name for field in target)
-    for content, starts, ends in _pieces(_segments(read, size, place)):
-        columns = _decode(content, starts, ends, fields, wanted, place)
+    for content, starts, ends in _pieces(
+        _segments(read, size, place, REMOTE_SEGMENT_BYTES if is_remote else SEGMENT_BYTES)
+    ):
+        columns = _sharing(_decode(content, starts, ends, fields, wanted, place))
         yield resolve_columns(columns, len(starts), target, place)
+
+
+def _sharing(columns: dict[str, pa.Array[Any]]) -> dict[str, pa.Array[Any]]:
+    """The same columns; strings that are equal share their memory, as those of the record key and of its field do."""
+    found: dict[tuple[int, int], pa.Array[Any]] = {}
+    for name, column in columns.items():
+        if pa.types.is_string(column.type):
+            same = found.setdefault((column.nbytes, column.null_count), column)
+            if same is not column and same.equals(column):
+                columns[name] = same
+    return columns
 
 
 def count_avro_records(head: bytes, place: str) -> int:
@@ -95,10 +115,10 @@ def avro_record_bounds(content: bytes, place: str) -> tuple[Positions, Positions
     return starts, ends
 
 
-def _segments(read: Callable[[int, int], bytes], size: int, place: str) -> Iterator[_Records]:
-    """The whole records of the content, as many as one read contains."""
+def _segments(read: Callable[[int, int], bytes], size: int, place: str, segment_bytes: int) -> Iterator[_Records]:
+    """The whole records of the content, as many as one read of `segment_bytes` contains."""
     offset, position, done = 0, _HEAD_BYTES, 0
-    content = read(0, min(size, SEGMENT_BYTES))
+    content = read(0, min(size, segment_bytes))
     count = _checked_count(content, size, place)
     while True:
         starts, ends, position = _bounds(content, position, count - done, place)
@@ -110,7 +130,7 @@ def _segments(read: Callable[[int, int], bytes], size: int, place: str) -> Itera
         if done == count or not has_more:
             break
         next_bytes = 4 + _read_length(content, position)[0] if position + 4 <= len(content) else 0
-        content, position = read(offset, min(size - offset, max(next_bytes, SEGMENT_BYTES))), 0
+        content, position = read(offset, min(size - offset, max(next_bytes, segment_bytes))), 0
     _check_end(done, count, offset, size, place)
 
 

@@ -1,4 +1,4 @@
-"""The column chunks in a Parquet footer, looked at before Arrow does.
+"""The columns in a Parquet footer, looked at before Arrow does.
 
 pyarrow (seen up to 26) ends the process where it is asked for a column chunk whose size statistics don't fit the schema, as
 after one flipped bit. So the footer is walked here first, wherever columns are asked for.
@@ -6,6 +6,7 @@ after one flipped bit. So the footer is walked here first, wherever columns are 
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from functools import cached_property
 from typing import Any, Final
 
@@ -13,6 +14,7 @@ import pyarrow.parquet as pq
 
 from eventide_adapters.format.base_file import thrift_compact as thrift
 from eventide_core.errors import CorruptBaseFileError
+from eventide_core.table.schema import field_names
 
 _ROW_GROUPS: Final = 4  # of FileMetaData
 _COLUMNS: Final = 1  # of RowGroup
@@ -21,6 +23,7 @@ _CODEC: Final = 4  # of ColumnMetaData
 _SIZE_STATISTICS: Final = 16
 _UNENCODED_BYTES, _REPETITIONS, _DEFINITIONS = 1, 2, 3  # of SizeStatistics
 _CODECS: Final = ("uncompressed", "snappy", "gzip", "lzo", "brotli", "lz4", "zstd", "lz4_raw")
+_AVRO_SCHEMA: Final = b"parquet.avro.schema"
 _TAIL: Final = 8  # the footer's length, and Parquet's mark
 
 
@@ -73,6 +76,23 @@ def _check_size_statistics(data: bytes, at: int, column: Any) -> None:
             raise ValueError(f"column {column.path} has {level + 1} levels, and {found} in its size statistics")
     if _UNENCODED_BYTES in sizes and column.physical_type != "BYTE_ARRAY":
         raise ValueError(f"column {column.path} of type {column.physical_type} has the sizes of texts")
+
+
+def require_columns(metadata: pq.FileMetaData, absent: Collection[str], place: str) -> None:
+    """Raises CorruptBaseFileError if the file lacks one of these columns, but had it when it was written.
+
+    Hudi states the file's columns twice, by the Avro schema, too. No checksum covers a footer.
+    """
+    stated = (metadata.metadata or {}).get(_AVRO_SCHEMA)
+    if stated is None or not absent:
+        return
+    had = field_names(stated.decode())
+    for name in absent:
+        if name in had:
+            raise CorruptBaseFileError(
+                f"{place} cannot be read: its footer states the column {name}, which it does not have; restore it, or "
+                "roll back the commit that wrote it"
+            )
 
 
 def codec_of(footer: Footer) -> str | None:

@@ -168,16 +168,15 @@ class InflatedPages(io.RawIOBase):
             while (found := _header(data, place)) is None:
                 data = self._more(chunk, at, data, 1)
             header, length = found
-            size, inflated = (integer(data, header[n][0])[0] for n in (_PAGE_COMPRESSED_SIZE, _PAGE_SIZE))
+            size, inflated, checksum, levels, is_compressed = _stated(data, header, place)
             if not (0 <= size <= chunk.end - at - length and 0 <= inflated <= left):
                 raise OSError(f"{place} claims {size} bytes that inflate to {inflated}, more than its column chunk has")
             if len(data) < length + size:
                 data = self._more(chunk, at, data, length + size - len(data))
             body = data[length : length + size]
-            if _PAGE_CRC in header and isal_zlib.crc32(body) != integer(data, header[_PAGE_CRC][0])[0] & 0xFFFFFFFF:
+            if checksum is not None and isal_zlib.crc32(body) != checksum:
                 raise OSError(f"{place} does not have its CRC checksum")
             yield with_integers(data, 0, length, {header[_PAGE_COMPRESSED_SIZE]: inflated})
-            levels, is_compressed = _levels_of(data, header, place)
             page = self._keys.pop(_end_of(body), None) if chunk.may_repeat_keys and not levels else None
             if page is None or len(page) != inflated:
                 page = memoryview(_inflated(body, inflated, levels, is_compressed, place))
@@ -265,17 +264,24 @@ def _end_of(body: memoryview) -> tuple[int, int]:
     return checksum, size
 
 
-def _levels_of(data: memoryview, header: dict[int, Span], place: str) -> tuple[int, bool]:
-    """How many bytes at the beginning of a page are not compressed, and whether the others are."""
-    if _PAGE_V2 not in header:
-        return 0, True
-    page, _ = fields(data, header[_PAGE_V2][0])
-    if not page.keys() >= {*_V2_LEVELS}:
-        raise OSError(f"{place} has a damaged header: levels without sizes")
-    sizes = [integer(data, page[number][0])[0] for number in _V2_LEVELS]
-    if min(sizes) < 0:
-        raise OSError(f"{place} claims levels of {min(sizes)} bytes")
-    return sum(sizes), _V2_IS_COMPRESSED not in page or data[page[_V2_IS_COMPRESSED][0] - 1] & 15 != _FALSE
+def _stated(data: memoryview, header: dict[int, Span], place: str) -> tuple[int, int, int | None, int, bool]:
+    """What a page header states: the page's size, its uncompressed size, and the checksum if there is one; how many bytes
+    at its beginning are not compressed, and whether the others are."""
+    try:
+        size, inflated = (integer(data, header[number][0])[0] for number in (_PAGE_COMPRESSED_SIZE, _PAGE_SIZE))
+        checksum = integer(data, header[_PAGE_CRC][0])[0] & 0xFFFFFFFF if _PAGE_CRC in header else None
+        if _PAGE_V2 not in header:
+            return size, inflated, checksum, 0, True
+        page, _ = fields(data, header[_PAGE_V2][0])
+        if not page.keys() >= {*_V2_LEVELS}:
+            raise ValueError("levels without sizes")
+        sizes = [integer(data, page[number][0])[0] for number in _V2_LEVELS]
+        if min(sizes) < 0:
+            raise ValueError(f"levels of {min(sizes)} bytes")
+        is_compressed = _V2_IS_COMPRESSED not in page or data[page[_V2_IS_COMPRESSED][0] - 1] & 15 != _FALSE
+    except (IndexError, ValueError, RecursionError) as error:
+        raise OSError(f"{place} has a damaged header: {error}") from error
+    return size, inflated, checksum, sum(sizes), is_compressed
 
 
 def _inflated(body: memoryview, size: int, levels: int, is_compressed: bool, place: str) -> bytes | memoryview:

@@ -9,6 +9,7 @@ import pyarrow as pa
 from eventide_adapters.format.avro.schema import RECORD_KEY, AvroField, table_fields
 from eventide_adapters.format.base_file.parquet import BaseFooter, read_base, read_base_and_footer
 from eventide_adapters.format.base_file.virtual_key import with_record_keys
+from eventide_core.errors import CorruptBaseFileError
 from eventide_core.ports import Storage
 from eventide_core.table.record_shape import RecordShape
 
@@ -20,8 +21,12 @@ def read_keyed_base(
     shape: RecordShape,
     dictionary_candidates: Collection[str] = (),
 ) -> Iterator[pa.RecordBatch]:
-    """A base file's records as in `read_base`, with their record keys if `target` has the key column."""
-    return _keyed(read_base(storage, path, _with_key_fields(target, shape), dictionary_candidates), target, shape)
+    """A base file's records as in `read_base`, with their record keys if `target` has the key column.
+
+    Raises CorruptBaseFileError, too, for a record without key in a table with meta fields: as if the footer names the
+    column differently, because no checksum covers a footer.
+    """
+    return _keyed(read_base(storage, path, _with_key_fields(target, shape), dictionary_candidates), path, target, shape)
 
 
 def read_keyed_base_and_footer(
@@ -33,7 +38,7 @@ def read_keyed_base_and_footer(
 ) -> tuple[BaseFooter, Iterator[pa.RecordBatch]]:
     """The same as `read_keyed_base`, with the file's footer. Opens the file immediately."""
     footer, batches = read_base_and_footer(storage, path, _with_key_fields(target, shape), dictionary_candidates)
-    return footer, _keyed(batches, target, shape)
+    return footer, _keyed(batches, path, target, shape)
 
 
 def _with_key_fields(target: Sequence[AvroField], shape: RecordShape) -> Sequence[AvroField]:
@@ -45,8 +50,15 @@ def _with_key_fields(target: Sequence[AvroField], shape: RecordShape) -> Sequenc
 
 
 def _keyed(
-    batches: Iterator[pa.RecordBatch], target: Sequence[AvroField], shape: RecordShape
+    batches: Iterator[pa.RecordBatch], path: str, target: Sequence[AvroField], shape: RecordShape
 ) -> Iterator[pa.RecordBatch]:
     names = [field.name for field in target]
     for batch in batches:
-        yield with_record_keys(batch, shape.key_fields).select(names) if shape.key_fields else batch
+        if shape.key_fields:
+            yield with_record_keys(batch, shape.key_fields).select(names)
+            continue
+        if RECORD_KEY in names and batch.column(RECORD_KEY).null_count:
+            raise CorruptBaseFileError(
+                f"base file {path} has a record without key; restore it, or roll back the commit that wrote it"
+            )
+        yield batch

@@ -4,8 +4,9 @@ Read: one row group at a time, with one batch prefetched. A file's columns becom
 column_resolution describes. The reader accepts INT96 timestamps and every list form that Hudi's writers have used
 (`list.element`, `array`, `bag.array`).
 
-Written: row groups of about 32 MB in memory. While one is gathered, a thread encodes the one before. Each column is stored
-as parquet-avro stores it, except that lists always have three levels. The footer has the keys that Hudi's indexes look for:
+Written: row groups of 24 MB in memory, or a batch more. While one is gathered, a thread encodes the one before. Each column
+is stored as parquet-avro stores it, except that lists always have three levels. The footer has the keys that Hudi's indexes
+look for:
 
     org.apache.hudi.bloomfilter     the bloom filter of the record keys
     hoodie_bloom_filter_type_code   its type; absent for SIMPLE
@@ -42,7 +43,7 @@ from eventide_adapters.format.base_file.dictionary_columns import (
     check_numbers,
     small_dictionary_columns,
 )
-from eventide_adapters.format.base_file.footer_columns import Footer, codec_of
+from eventide_adapters.format.base_file.footer_columns import Footer, codec_of, require_columns
 from eventide_adapters.format.base_file.inflated_pages import InflatedPages, is_local
 from eventide_adapters.format.base_file.parquet_output import LEVELS, ROW_GROUP_ROWS_MAX, ParquetOutput, avro_footer
 from eventide_adapters.format.base_file.prefetch import prefetch
@@ -63,9 +64,9 @@ _AT_ONCE_BYTES_MAX: Final = 1024 * 1024
 # With a buffer, Arrow reads page by page; it looks for each header in so many bytes.
 _PAGE_BUFFER_BYTES: Final = 16 * 1024
 _SINK_BUFFER_BYTES: Final = 64 * 1024
-# Arrow memory of a row group. While one is encoded, another one is gathered, so two of them are in memory. Files are as
-# large as with twice this limit (0.06 % more), and take the same time to write and to read.
-_ROW_GROUP_BYTES_MAX: Final = 32 * 1024 * 1024
+# A row group is written when it has so many bytes of Arrow memory, and a batch may exceed them: two batches of 14 MB. While
+# it is encoded, the next one is gathered, so two of them are in memory. Larger ones make no file smaller or faster to read.
+_ROW_GROUP_BYTES: Final = 24 * 1024 * 1024
 
 
 def read_base(
@@ -115,23 +116,23 @@ def _batches(
     file: BaseFile, target: Sequence[AvroField], dictionary_candidates: Collection[str], place: str
 ) -> Iterator[pa.RecordBatch]:
     written = {field.name: field.type for field in file.schema_arrow}
+    require_columns(file.metadata, [field.name for field in target if field.name not in written], place)
     few = [name for name in dictionary_candidates if pa.types.is_dictionary(written.get(name, pa.null()))]
     target = as_dictionaries(target, few)
     check_columns(written, target, place)
     names = [field.name for field in target if field.name in written]
     file = file.inflated(names)
-    # Decoding a few rows takes less time than starting a thread.
-    has_many = file.metadata.num_rows > _ROWS_WORTH_A_THREAD
+    # Decoding a few rows takes less time than starting a thread. Without a second processor, a thread only costs memory:
+    # allocators keep what each thread freed for that thread.
+    has_many = file.metadata.num_rows > _ROWS_WORTH_A_THREAD and pa.cpu_count() > 1
     size = _batch_rows(file.metadata, len(names))
-    # Reads one row group at a time, because its data stays in memory as long as its iterator exists.
-    for group in range(file.metadata.num_row_groups):
-        for batch in file.iter_batches(size, [group], names, use_threads=has_many):
-            check_numbers(batch, few, place)
-            columns = dict(zip(batch.schema.names, batch.columns, strict=True))
-            try:
-                yield resolve_columns(columns, batch.num_rows, target, place)
-            except RecordDecodeError as error:
-                raise CorruptBaseFileError(str(error)) from error
+    for batch in file.batches(size, names, use_threads=has_many):
+        check_numbers(batch, few, place)
+        columns = dict(zip(batch.schema.names, batch.columns, strict=True))
+        try:
+            yield resolve_columns(columns, batch.num_rows, target, place)
+        except RecordDecodeError as error:
+            raise CorruptBaseFileError(str(error)) from error
 
 
 def _batch_rows(metadata: pq.FileMetaData, columns: int) -> int:
@@ -233,7 +234,7 @@ class BaseFileWriter:
         self._pending.append(records)
         self._pending_bytes += records.nbytes
         self._pending_rows += len(records)
-        if self._pending_bytes >= _ROW_GROUP_BYTES_MAX or self._pending_rows >= ROW_GROUP_ROWS_MAX:
+        if self._pending_bytes >= _ROW_GROUP_BYTES or self._pending_rows >= ROW_GROUP_ROWS_MAX:
             self._flush(self._thread)
 
     def close(self, footer: Mapping[str, str]) -> int:
@@ -326,6 +327,21 @@ class BaseFile(pq.ParquetFile):
             pre_buffer=False,
             buffer_size=_PAGE_BUFFER_BYTES,
         )
+
+    def batches(self, size: int, columns: list[str], *, use_threads: bool = True) -> Iterator[pa.RecordBatch]:
+        """The rows, in batches of `size`. Raises Arrow's errors, also at the end if these are not all rows.
+
+        Arrow skips a page whose header states an unknown type, and no checksum protects a header.
+        """
+        missing = self.metadata.num_rows
+        # Reads one row group at a time, because its data stays in memory as long as its iterator exists.
+        for group in range(self.metadata.num_row_groups):
+            for batch in self.iter_batches(size, [group], columns, use_threads=use_threads):
+                missing -= batch.num_rows
+                yield batch
+        if missing:
+            stated = self.metadata.num_rows
+            raise pa.ArrowInvalid(f"it has {stated - missing} rows, and its footer states {stated}")
 
 
 @contextmanager

@@ -19,6 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from eventide_adapters.format.avro.arrow_numpy import empty_array, to_arrow
 from eventide_adapters.format.avro.schema import arrow_schema, with_meta_fields
 from eventide_adapters.format.base_file.gzip_pages import GzipPages
 from eventide_adapters.format.base_file.threads import threads_at_most
@@ -57,7 +58,8 @@ class ParquetOutput:
 
     def close(self, footer: Mapping[str, str | bytes]) -> None:
         """Writes the footer with the given pairs."""
-        writer = self._opened(self._columns.empty_table())
+        none = pa.Table.from_arrays([empty_array(kind) for kind in self._columns.types], schema=self._columns)
+        writer = self._opened(none)
         pairs: Any = dict(footer)  # Arrow also accepts bytes
         writer.add_key_value_metadata(pairs)
         if self._gzip is None:
@@ -109,7 +111,7 @@ def repetitive_columns(records: pa.Table) -> list[str]:
     sample = records.select(own)
     if count > _SAMPLE_ROWS:
         drawn = np.random.default_rng(0)  # a fixed seed selects the same rows each time
-        sample = sample.take(drawn.integers(0, count, _SAMPLE_ROWS))
+        sample = sample.take(to_arrow(drawn.integers(0, count, _SAMPLE_ROWS)))
     return [name for name in records.schema.names if _OF_HUDI.get(name) or name in given] + [
         path
         for name in own

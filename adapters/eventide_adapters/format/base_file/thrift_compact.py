@@ -139,6 +139,8 @@ def _list_head(data: Data, at: int) -> tuple[int, int, int]:
     count, at = head >> 4, at + 1
     if count == _MORE_IN_COUNT:
         count, at = _varint(data, at)
+    if count > len(data) - at:  # each has a byte or more
+        raise IndexError(f"{count} elements at {at} of {len(data)} bytes")
     return head & 15, count, at
 
 

@@ -23,13 +23,13 @@ from typing import Any, BinaryIO
 
 from eventide_core.errors import CorruptLogBlockError, ResourceLimitError, UnsupportedTableError
 from eventide_core.ports import WHOLE_FILE_BYTES_MAX, Storage
-from eventide_core.ports.requests import responses
+from eventide_core.ports.requests import is_remote, responses
 from eventide_core.table.bulk_dataclass import bulk_dataclass
 from eventide_core.table.changelog import refuse_operations
 from eventide_core.table.instant import is_instant_time
 from eventide_core.table.log_block import ROLLBACK_COMMAND, BlockType, HeaderKey, LogBlock, read_blocks
 from eventide_core.table.log_compaction import counting_instants
-from eventide_core.table.read_ahead import ReadAhead, ReadRange
+from eventide_core.table.read_ahead import REMOTE_WHOLE_FILE_BYTES, WHOLE_FILE_BYTES, ReadAhead, ReadRange
 from eventide_core.table.slice_read import BlockFilter
 
 _READ_TYPES = (BlockType.AVRO_DATA, BlockType.PARQUET_DATA, BlockType.DELETE)
@@ -139,7 +139,8 @@ def read_headers(
     Bytes after `size` were appended after the listing and are not read. Raises MissingFileError, and CorruptLogBlockError
     if the file is shorter.
     """
-    ranges = ReadAhead(partial(storage.read_range, path), size)
+    whole_bytes = REMOTE_WHOLE_FILE_BYTES if is_remote(storage) else WHOLE_FILE_BYTES
+    ranges = ReadAhead(partial(storage.read_range, path), size, whole_bytes)
     for block in read_headers_of(ranges, path, size, is_strict=is_strict):
         yield PlacedBlock(path, log_number, block, ranges.held(block.content_offset, block.content_length))
 

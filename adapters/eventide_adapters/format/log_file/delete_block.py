@@ -20,6 +20,7 @@ from typing import Any
 import fastavro
 import pyarrow as pa
 
+from eventide_adapters.format.avro.arrow_numpy import of_list
 from eventide_adapters.format.avro.schema import ArrowType
 from eventide_adapters.format.log_file.delete_block_kryo import read_kryo_deletes
 from eventide_core.errors import RecordDecodeError, UnsupportedLogFormatError, UnsupportedTableError
@@ -43,7 +44,7 @@ def decode_delete_block(content: bytes, ordering: ArrowType, place: str) -> tupl
     version or Java objects of other classes, and UnsupportedTableError if an ordering value does not fit its column.
     """
     deletes = _read_deletes(content, place)
-    keys = pa.array([key for key, _ in deletes], pa.string())
+    keys = of_list([key for key, _ in deletes], pa.string())
     if keys.null_count:
         raise RecordDecodeError(f"{place}: a delete without a record key")
     if pa.types.is_null(ordering):
@@ -191,7 +192,7 @@ def _column(values: list[Any], ordering: ArrowType) -> pa.Array[Any]:
         columns = [_column(column, field.type) for column, field in zip(fields, ordering, strict=True)]
         mask = pa.array([value is None for value in values], pa.bool_())
         return pa.StructArray.from_arrays(columns, [field.name for field in ordering], mask=mask)
-    column: pa.Array[Any] = pa.array(values, _storage_type(ordering))
+    column: pa.Array[Any] = of_list(values, _storage_type(ordering))
     return column if column.type == ordering else column.view(ordering)
 
 

@@ -16,6 +16,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from eventide_adapters.format.avro.arrow_numpy import null_flags, to_arrow, to_numbers
 from eventide_adapters.format.avro.field_path import column_at, type_at
 from eventide_core.errors import UnsupportedTableError
 
@@ -69,10 +70,9 @@ def ranks(values: pa.Array[Any]) -> Numbers:
     else:
         encoded: Any = ordered.dictionary_encode()
         rank_of = np.empty(len(encoded.dictionary), np.int64)
-        rank_of[pc.sort_indices(encoded.dictionary).to_numpy()] = np.arange(len(encoded.dictionary))
-        by_place: Any = pa.array(rank_of)
-        numbers = by_place.take(encoded.indices)
-    return np.asarray(numbers.fill_null(LEAST).to_numpy(zero_copy_only=False))
+        rank_of[to_numbers(pc.sort_indices(encoded.dictionary))] = np.arange(len(encoded.dictionary))
+        numbers = to_arrow(rank_of).take(encoded.indices)
+    return to_numbers(numbers, LEAST)
 
 
 def common_ranks(one: pa.Array[Any], other: pa.Array[Any]) -> tuple[Numbers, Numbers]:
@@ -90,7 +90,7 @@ def _ranks_of_fields(values: pa.StructArray) -> Numbers:
         is_greater[1:] |= ordered[1:] != ordered[:-1]
     numbers = np.empty(len(values), np.int64)
     numbers[order] = np.cumsum(is_greater)
-    numbers[values.is_null().to_numpy(zero_copy_only=False)] = LEAST
+    numbers[null_flags(values)] = LEAST
     return numbers
 
 
@@ -99,8 +99,8 @@ def comparable(values: pa.Array[Any]) -> Any:
     if not pa.types.is_floating(values.type):
         return values
     doubles: Any = values.cast(pa.float64())
-    numbers = doubles.fill_null(0.0).to_numpy(zero_copy_only=False).copy()
+    numbers = to_numbers(doubles, 0).copy()
     numbers[np.isnan(numbers)] = np.nan  # a single NaN, which is positive and greater than infinity
     bits = numbers.view(np.int64)
     ordered = bits ^ ((bits >> 63) & np.iinfo(np.int64).max)
-    return pa.array(ordered, mask=values.is_null().to_numpy(zero_copy_only=False))
+    return to_arrow(ordered, null_flags(values))

@@ -19,6 +19,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from eventide_adapters.format.avro.arrow_numpy import to_arrow, to_flags, to_texts
 from eventide_adapters.format.avro.column_resolution import check_columns, resolve_columns
 from eventide_adapters.format.avro.decode import iter_avro_block
 from eventide_adapters.format.avro.reading_limits import check_parquet, is_lack_of_resources, within_memory
@@ -179,7 +180,9 @@ class BlockReader:
         def read(offset: int, length: int) -> bytes:
             return placed.read_range(self._storage, offset, length)
 
-        return iter_avro_block(read, placed.block.content_length, schema, fields, placed.place)
+        return iter_avro_block(
+            read, placed.block.content_length, schema, fields, placed.place, is_remote=is_remote(self._storage)
+        )
 
     def read_avro_content(self, content: bytes, schema: str, place: str) -> pa.RecordBatch:
         """The records of a content of at most DECODED_BYTES with whole records, not separated from deletes."""
@@ -210,7 +213,7 @@ class BlockReader:
                     empty = pa.schema([field.arrow for field in fields])
                     yield pa.RecordBatch.from_pylist([], schema=empty)
                 names = [field.name for field in fields if field.name in written]
-                for batch in file.inflated(names).iter_batches(_BATCH_ROWS, columns=names):
+                for batch in file.inflated(names).batches(_BATCH_ROWS, names):
                     columns = dict(zip(batch.schema.names, batch.columns, strict=True))
                     yield resolve_columns(columns, batch.num_rows, fields, placed.place)
             except (EventideError, MemoryError):
@@ -228,7 +231,7 @@ class BlockReader:
             yield DataBlock(instant, records.select(self._columns))
             return
         keys = records.column(RECORD_KEY)
-        mask = pa.array(is_deleted)
+        mask = to_arrow(is_deleted)
         deleted_keys = keys.filter(mask)
         if not pc.any(pc.is_in(keys.filter(pc.invert(mask)), deleted_keys)).as_py():
             kept = records.filter(pc.invert(mask))
@@ -265,8 +268,8 @@ class _Mark:
     text: str
 
     def rows(self, records: pa.RecordBatch) -> npt.NDArray[np.bool_]:
-        says: Any = pc.equal(records.column(self.column).cast(pa.string()), pa.scalar(self.text))
-        return np.asarray(says.fill_null(False).to_numpy(zero_copy_only=False), np.bool_)
+        says: Any = pc.equal(records.column(self.column).cast(pa.string()), to_texts([self.text])[0])
+        return to_flags(says)
 
 
 def _marks(shape: RecordShape, types: Mapping[str, pa.DataType]) -> tuple[_Mark, ...]:

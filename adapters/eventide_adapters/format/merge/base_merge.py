@@ -21,6 +21,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from eventide_adapters.format.avro.arrow_numpy import to_arrow
 from eventide_adapters.format.avro.field_path import top_level
 from eventide_adapters.format.avro.schema import RECORD_KEY, table_fields
 from eventide_adapters.format.base_file.dictionary_columns import in_columns, with_dictionaries
@@ -84,7 +85,7 @@ class SliceMerge:
     def __post_init__(self) -> None:
         self._is_met = np.zeros(len(self.folded.keys), np.bool_)
         self._is_beaten = np.zeros(len(self.folded.keys), np.bool_)
-        self._index = KeyIndex(self.folded.keys)
+        self._index = self.folded.index
 
     def batches(self, base: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
         """The merged slice: the base's rows in their order, then the inserts. The base has the columns of the log files.
@@ -112,7 +113,7 @@ class SliceMerge:
         rows = self.folded.row_of[inserted]
         if self.shape.partial_update is None:
             self._require_whole(inserted, rows)
-        return self.folded.rows.take(rows)
+        return self.folded.rows.take(to_arrow(rows))
 
     def _require_whole(self, inserted: Numbers, rows: Numbers) -> None:
         for name, flags in self.folded.lacking.items():
@@ -131,7 +132,8 @@ class SliceMerge:
         folded = self.folded
         chosen = np.nonzero(folded.is_delete & ~folded.is_natural_delete & ~self._is_beaten)[0]
         instants = tuple(folded.instants[i] for i in folded.instant_of[chosen])
-        return Tombstones(folded.keys.take(chosen), folded.orderings.take(chosen), instants)
+        places = to_arrow(chosen)
+        return Tombstones(folded.keys.take(places), folded.orderings.take(places), instants)
 
     def _meet(self, batch: pa.RecordBatch, found: npt.NDArray[np.int32]) -> pa.Table:
         """Merges a batch. `found` is each row's place among the log files' keys, -1 if the log files lack its key."""
@@ -153,15 +155,15 @@ class SliceMerge:
         self.deletes += int((~is_update).sum())
         # First take the rows of the log files that this batch needs: to take from a text column of several chunks, Arrow
         # combines all of them.
-        updates = self.folded.rows.take(source[is_update])
+        updates = self.folded.rows.take(to_arrow(source[is_update]))
         if self.shape.merger is not None:
-            updates = merge_rows(self.shape.merger, table.take(rows[is_update]), updates)
+            updates = merge_rows(self.shape.merger, table.take(to_arrow(rows[is_update])), updates)
         index = np.arange(len(batch))
         index[rows] = np.where(is_update, len(batch) + np.cumsum(is_update) - 1, -1)
         kept = index >= 0
         both = pa.concat_tables([table, updates])
         if not self.folded.lacking and not beaten:
-            return self._changed(table, rows, is_update, both.take(index[kept]), kept)
+            return self._changed(table, rows, is_update, both.take(to_arrow(index[kept])), kept)
         of_columns = {
             name: self._base_where_lacking(index, rows[is_update], flags[source[is_update]])[kept]
             for name, flags in self.folded.lacking.items()
@@ -176,9 +178,9 @@ class SliceMerge:
         """The merged rows. Keeps what they change, if anybody asks: the base's `rows` are updated, or else deleted."""
         if self.changes is not None:
             place_of = np.cumsum(kept) - 1
-            self.changes.before.append(base.take(rows[is_update]))
-            self.changes.after.append(merged.take(place_of[rows[is_update]]))
-            self.changes.deleted.append(base.take(rows[~is_update]))
+            self.changes.before.append(base.take(to_arrow(rows[is_update])))
+            self.changes.after.append(merged.take(to_arrow(place_of[rows[is_update]])))
+            self.changes.deleted.append(base.take(to_arrow(rows[~is_update])))
         return merged
 
     @staticmethod
@@ -210,9 +212,9 @@ class SliceMerge:
             field = merged.schema.field(number)
             index = np.arange(len(merged))
             index[place_of[rows]] = len(merged) + np.arange(len(rows))
-            of_logs = self.folded.rows.column(number).take(source)
+            of_logs = self.folded.rows.column(number).take(to_arrow(source))
             both = pa.chunked_array([*merged.column(number).chunks, *of_logs.chunks], field.type)
-            merged = merged.set_column(number, field, both.take(index))
+            merged = merged.set_column(number, field, both.take(to_arrow(index)))
         return merged
 
     def _is_first(self, keys: npt.NDArray[np.int32]) -> Flags:
@@ -227,12 +229,12 @@ class SliceMerge:
         merger = self.shape.merger
         if merger is not None:
             is_record = ~self.folded.is_delete[keys]
-            met = orderings_of(batch.take(rows), self.shape.ordering_fields)
+            met = orderings_of(batch.take(to_arrow(rows)), self.shape.ordering_fields)
             natural = self.folded.is_natural_delete[keys]
-            return newer_wins(merger, met, self.folded.orderings.take(keys), natural) | is_record
+            return newer_wins(merger, met, self.folded.orderings.take(to_arrow(keys)), natural) | is_record
         if self.shape.merge_rule is not MergeRule.EVENT_TIME_ORDERING or not self.shape.ordering_fields:
             return np.ones(len(keys), np.bool_)
         fields = self.shape.ordering_fields
-        met = orderings_of(batch.select(list(top_level(fields))).take(rows), fields)
-        newer, older = common_ranks(self.folded.orderings.take(keys), met)
+        met = orderings_of(batch.select(list(top_level(fields))).take(to_arrow(rows)), fields)
+        newer, older = common_ranks(self.folded.orderings.take(to_arrow(keys)), met)
         return np.asarray((newer >= older) | self.folded.is_natural_delete[keys], np.bool_)

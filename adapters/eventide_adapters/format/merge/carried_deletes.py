@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from eventide_adapters.format.avro.arrow_numpy import to_arrow
 from eventide_adapters.format.avro.event_time_properties import event_times_in_header
 from eventide_adapters.format.avro.schema import RECORD_KEY
 from eventide_adapters.format.base_file.event_time_column import event_times_ms
@@ -28,7 +30,7 @@ def contradicted(storage: Storage, task: MergeTask, tombstones: Tombstones, earl
     tombstones, they lie before T. It has merged none from a log file without a new name, which belongs to the new slice.
     """
     if task.carried_path is None or len(tombstones.keys) == 0:
-        return tombstones.filter(pa.array([False] * len(tombstones.keys), pa.bool_()))
+        return tombstones.filter(to_arrow(np.zeros(len(tombstones.keys), np.bool_)))
     last_ms = _last_event_time(task, tombstones)
     met: list[pa.Array[Any]] = []
     has_met_all = bool(task.early) and last_ms is not None and all(name is not None for *_, name in task.left_overs)

@@ -1,4 +1,5 @@
-"""Finds the places of record keys among a slice's keys: a hash table that is built once and searched for each base batch.
+"""Numbers the distinct record keys of a slice's log files, and finds the places of others among them: a hash table that is
+built once and searched for each base batch.
 
 Arrow's own lookup (`index_in`) builds its table again on each call. If the table is large and the base file has many
 batches, that costs several times as much as the lookups.
@@ -8,6 +9,9 @@ batches, that costs several times as much as the lookups.
 3. A lookup finds the first equal fingerprint from that position on, up to a free slot. Then it compares the keys themselves.
 4. If two keys share a fingerprint, or very many share a position, Arrow's lookup is used. So a weak fingerprint costs time,
    but never gives a wrong result.
+
+The same slots number many keys that may repeat, which takes Arrow's own encoding twice the memory: of the keys that want a
+free slot, the first gets it, and every later one with its fingerprint repeats it.
 """
 
 from __future__ import annotations
@@ -20,6 +24,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from eventide_adapters.format.avro.arrow_numpy import to_arrow, to_numbers
+
 Prints = npt.NDArray[np.uint64]
 Places = npt.NDArray[np.int32]
 Numbers = npt.NDArray[np.int64]
@@ -27,6 +33,7 @@ Numbers = npt.NDArray[np.int64]
 _ASKED_SHARE_MAX: Final = 4  # if more keys are requested, building Arrow's table each time costs little in comparison
 _STEPS_MAX: Final = 64  # with half of the slots free, different fingerprints take a dozen steps
 _WORDS_MAX: Final = 64  # of eight bytes
+_NUMBERED_BY_ARROW_MAX: Final = 1 << 14  # fewer keys take less time, and their memory doesn't matter
 _FACTOR: Final = np.uint64(0x9E3779B97F4A7C15)  # 2**64 by the golden ratio, odd: spreads neighbours far apart
 _SHIFT: Final = np.uint64(29)
 # For each number of remaining bytes of a key, the mask of its bytes in a word.
@@ -41,6 +48,27 @@ class KeyIndex:
     _table: _Table | None = field(default=None, init=False)
     _is_exact_only: bool = field(default=False, init=False)
 
+    @classmethod
+    def numbered(cls, keys: pa.ChunkedArray[Any]) -> tuple[KeyIndex, Numbers]:
+        """An index of the distinct ones of these keys, in order of their first appearance, and each key's place in it.
+
+        The keys are not null.
+        """
+        if len(keys) > _NUMBERED_BY_ARROW_MAX:
+            prints = np.concatenate([_prints_of(chunk) for chunk in keys.chunks])
+            found = _Table.with_first(prints)
+            if found is not None:
+                table, first = found
+                is_first = first == np.arange(len(first))
+                repeats = np.flatnonzero(~is_first)
+                if pc.all(pc.equal(keys.take(to_arrow(repeats)), keys.take(to_arrow(first[repeats])))).as_py():
+                    number = np.cumsum(is_first) - 1
+                    index = cls(keys.filter(to_arrow(is_first)).combine_chunks())
+                    index._table = table.renumbered(number, len(index.keys))
+                    return index, number[first]
+        encoded: Any = keys.combine_chunks().dictionary_encode()
+        return cls(encoded.dictionary), to_numbers(encoded.indices).astype(np.int64)
+
     def find(self, keys: pa.Array[Any]) -> Places:
         """The place of each of these keys among those of the index; -1 for a missing key and for null."""
         if not self._is_exact_only and 0 < len(keys) < _ASKED_SHARE_MAX * len(self.keys):
@@ -51,11 +79,11 @@ class KeyIndex:
             if found is not None and self._are_same(keys, found):
                 return found
         exact: Any = pc.index_in(keys, value_set=self.keys)
-        return np.asarray(exact.fill_null(-1).to_numpy(zero_copy_only=False), np.int32)
+        return to_numbers(exact, -1)
 
     def _are_same(self, keys: pa.Array[Any], found: Places) -> bool:
         rows = np.flatnonzero(found >= 0)
-        is_same: Any = pc.equal(keys.take(rows), self.keys.take(found[rows]))
+        is_same: Any = pc.equal(keys.take(to_arrow(rows)), self.keys.take(to_arrow(found[rows])))
         return bool(is_same.true_count == len(rows))
 
 
@@ -69,7 +97,7 @@ class _Table:
     @classmethod
     def of(cls, prints: Prints) -> _Table | None:
         """The table of these fingerprints; None if too many need the same slots."""
-        count = 1 << (2 * len(prints) - 1).bit_length()
+        count = _slots_for(len(prints))
         places = np.full(count, -1, np.int32)
         waiting, slot = np.arange(len(prints), dtype=np.int32), _first_slots(prints, count)
         for _ in range(_STEPS_MAX):
@@ -80,6 +108,33 @@ class _Table:
             if len(waiting) == 0:
                 return cls(prints[places], places)  # a free slot's print is never requested
         return None
+
+    @classmethod
+    def with_first(cls, prints: Prints) -> tuple[_Table, Places] | None:
+        """The table of the distinct ones of these fingerprints, each at its first place, and the first place of each.
+
+        None if too many need the same slots.
+        """
+        count = _slots_for(len(prints))
+        places, first = np.full(count, -1, np.int32), np.empty(len(prints), np.int32)
+        waiting, slot = np.arange(len(prints), dtype=np.int32), _first_slots(prints, count)
+        for _ in range(_STEPS_MAX):
+            # If several want the same slot, the last one stays, so the first key comes last.
+            free = np.flatnonzero(places[slot] < 0)[::-1]
+            places[slot[free]] = waiting[free]
+            found = places[slot]
+            is_found = prints[found] == prints[waiting]
+            first[waiting[is_found]] = found[is_found]
+            waiting, slot = waiting[~is_found], (slot[~is_found] + 1) & (count - 1)
+            if len(waiting) == 0:
+                return cls(prints[places], places), first
+        return None
+
+    def renumbered(self, number: Numbers, count: int) -> _Table | None:
+        """The table of `count` keys with these numbers for their places; None if it were larger than theirs need be."""
+        if len(self.places) > _slots_for(count):
+            return None
+        return _Table(self.prints, np.where(self.places < 0, -1, number[self.places]).astype(np.int32))
 
     def find(self, prints: Prints) -> Places | None:
         """The place of the first key with each fingerprint, -1 for none; None if that takes too many steps."""
@@ -94,6 +149,10 @@ class _Table:
             goes_on = (self.prints[slot[other]] != prints[other]) & (found[other] >= 0)
             other = other[goes_on]
         return None
+
+
+def _slots_for(count: int) -> int:
+    return 1 << (2 * count - 1).bit_length()
 
 
 def _first_slots(prints: Prints, count: int) -> Numbers:

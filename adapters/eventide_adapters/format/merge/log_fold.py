@@ -26,10 +26,12 @@ from typing import Any, Final, assert_never
 import numpy as np
 import pyarrow as pa
 
+from eventide_adapters.format.avro.arrow_numpy import empty_array, null_flags, to_arrow
 from eventide_adapters.format.avro.schema import RECORD_KEY
 from eventide_adapters.format.log_file.ordering_values import LEAST, Numbers, ordering_type, orderings_of, ranks
 from eventide_adapters.format.log_file.records import DataBlock, DeleteBlock
 from eventide_adapters.format.merge.custom_fold import fold_custom
+from eventide_adapters.format.merge.key_index import KeyIndex
 from eventide_adapters.format.merge.partial_fold import Flags, PartialFold, fold_partial, lacking_values, taken
 from eventide_core.errors import RecordDecodeError
 from eventide_core.table.custom_merger import CustomMerger
@@ -49,7 +51,7 @@ class FoldedLogFiles:
     column name, which of `rows` lack the column: the base's record may have it.
     """
 
-    keys: pa.Array[Any]
+    index: KeyIndex
     orderings: pa.Array[Any]
     is_natural_delete: Flags
     row_of: Numbers
@@ -59,6 +61,10 @@ class FoldedLogFiles:
     record_count: int
     block_count: int
     lacking: Mapping[str, Flags] = field(default_factory=dict[str, Flags])
+
+    @property
+    def keys(self) -> pa.Array[Any]:
+        return self.index.keys
 
     @property
     def is_delete(self) -> Flags:
@@ -92,15 +98,15 @@ class FoldedLogFiles:
         log = _Log.of(waiting, schema, shape).after(log)
         if log.lacking or shape.merger is not None:
             log = log.reduced(shape)
-            keys, winner = log.keys, np.arange(len(log.keys))
+            index, winner = KeyIndex(log.keys.combine_chunks()), np.arange(len(log.keys))
         else:
-            keys, winner = log.winners(shape.merge_rule)
+            index, winner = log.winners(shape.merge_rule)
         rows, row_of = log.data, log.row[winner]
         if not log.lacking and _WINNERS_SHARE_MIN * len(rows) > np.count_nonzero(row_of >= 0):
             rows, row_of = log.take_rows(winner)
         return cls(
-            keys=keys,
-            orderings=log.orderings.take(winner),
+            index=index,
+            orderings=log.orderings.take(to_arrow(winner)),
             is_natural_delete=log.is_natural_delete[winner],
             row_of=row_of,
             rows=rows,
@@ -119,7 +125,7 @@ class _Log:
     `row` is a record's place in `data`, -1 for a delete. `lacking`, by column, is indexed by the rows of `data`.
     """
 
-    keys: pa.Array[Any]
+    keys: pa.ChunkedArray[Any]
     orderings: pa.Array[Any]
     is_natural_delete: Flags
     row: Numbers
@@ -131,8 +137,8 @@ class _Log:
     @classmethod
     def of(cls, blocks: Sequence[DataBlock | DeleteBlock], schema: pa.Schema, shape: RecordShape) -> _Log:
         kind = ordering_type(shape.ordering_fields, {field.name: field.type for field in schema})
-        keys: list[pa.Array[Any]] = [pa.array([], schema.field(RECORD_KEY).type)]
-        parts: list[pa.Array[Any]] = [pa.array([], kind)]
+        keys: list[pa.Array[Any]] = [empty_array(schema.field(RECORD_KEY).type)]
+        parts: list[pa.Array[Any]] = [empty_array(kind)]
         data: list[pa.RecordBatch] = []
         for block in blocks:
             if isinstance(block, DeleteBlock):
@@ -147,9 +153,9 @@ class _Log:
         orderings = pa.concat_arrays(parts)
         rows = pa.Table.from_batches(data, schema)
         return cls(
-            keys=pa.concat_arrays(keys),
+            keys=pa.chunked_array(keys),
             orderings=orderings,
-            is_natural_delete=is_delete & orderings.is_null().to_numpy(zero_copy_only=False),
+            is_natural_delete=is_delete & null_flags(orderings),
             row=np.where(is_delete, -1, np.cumsum(~is_delete) - 1),
             block_of=block_of,
             instants=tuple(block.instant for block in blocks),
@@ -164,7 +170,7 @@ class _Log:
     def _followed_by(self, later: _Log) -> _Log:
         row = np.where(later.row < 0, -1, later.row + len(self.data))
         return _Log(
-            keys=pa.concat_arrays([self.keys, later.keys]),
+            keys=pa.chunked_array([*self.keys.chunks, *later.keys.chunks]),
             orderings=pa.concat_arrays([self.orderings, later.orderings]),
             is_natural_delete=np.concatenate([self.is_natural_delete, later.is_natural_delete]),
             row=np.concatenate([self.row, row]),
@@ -179,21 +185,19 @@ class _Log:
             },
         )
 
-    def winners(self, rule: MergeRule) -> tuple[pa.Array[Any], Numbers]:
+    def winners(self, rule: MergeRule) -> tuple[KeyIndex, Numbers]:
         """The keys in order of their first appearance, and the position of each key's winner."""
-        keys, codes = self._numbered()
-        return keys, _winners(codes, len(keys), self, rule)
+        index, codes = self._numbered()
+        return index, _winners(codes, len(index.keys), self, rule)
 
-    def _numbered(self) -> tuple[pa.Array[Any], Numbers]:
+    def _numbered(self) -> tuple[KeyIndex, Numbers]:
         """The keys in order of their first appearance, and the number of each record's key."""
-        encoded = self.keys.dictionary_encode()
-        if encoded.null_count:
+        if self.keys.null_count:
             raise RecordDecodeError(
                 f"a log record of instants {min(self.instants)} to {max(self.instants)} has no {RECORD_KEY}; "
                 "roll back the write that made it"
             )
-        codes = encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
-        return encoded.dictionary, codes
+        return KeyIndex.numbered(self.keys)
 
     def reduced(self, shape: RecordShape) -> _Log:
         """The winners only, in order of their keys' first appearance."""
@@ -201,38 +205,38 @@ class _Log:
             return self._reduced_by(shape.merger, shape.ordering_fields)
         if self.lacking:
             return self._reduced_partial(shape.merge_rule)
-        keys, winner = self.winners(shape.merge_rule)
+        index, winner = self.winners(shape.merge_rule)
         rows, row_of = self.take_rows(winner)
-        return self._of_winners(keys, winner, rows, row_of, {})
+        return self._of_winners(index.keys, winner, rows, row_of, {})
 
     def _reduced_by(self, merger: CustomMerger, fields: Sequence[str]) -> _Log:
-        keys, codes = self._numbered()
-        if len(keys) == len(codes):
+        index, codes = self._numbered()
+        if len(index.keys) == len(codes):
             return self
         found = fold_custom(
-            codes, len(keys), self.orderings, self.is_natural_delete, self.row, self.data, merger, fields
+            codes, len(index.keys), self.orderings, self.is_natural_delete, self.row, self.data, merger, fields
         )
         is_live = found.row >= 0
-        rows = found.data.take(found.row[is_live]).combine_chunks()
-        log = self._of_winners(keys, found.last, rows, np.where(is_live, np.cumsum(is_live) - 1, -1), {})
+        rows = found.data.take(to_arrow(found.row[is_live])).combine_chunks()
+        log = self._of_winners(index.keys, found.last, rows, np.where(is_live, np.cumsum(is_live) - 1, -1), {})
         return replace(log, orderings=found.orderings)
 
     def _reduced_partial(self, rule: MergeRule) -> _Log:
-        keys, codes = self._numbered()
-        found = _fold_partial(codes, len(keys), self, rule)
+        index, codes = self._numbered()
+        found = _fold_partial(codes, len(index.keys), self, rule)
         is_live = self.row[found.winner] >= 0
         live = self.row[found.winner][is_live]
         rows = taken(self.data, live, ((name, of_rows[is_live]) for name, of_rows in found.sources.items()))
         lacking = {name: flags[is_live] for name, flags in found.lacking.items() if flags[is_live].any()}
         row_of = np.where(is_live, np.cumsum(is_live) - 1, -1)
-        return self._of_winners(keys, found.winner, rows.combine_chunks(), row_of, lacking)
+        return self._of_winners(index.keys, found.winner, rows.combine_chunks(), row_of, lacking)
 
     def _of_winners(
         self, keys: pa.Array[Any], winner: Numbers, rows: pa.Table, row_of: Numbers, lacking: Mapping[str, Flags]
     ) -> _Log:
         return _Log(
-            keys=keys,
-            orderings=self.orderings.take(winner),
+            keys=pa.chunked_array([keys]),
+            orderings=self.orderings.take(to_arrow(winner)),
             is_natural_delete=self.is_natural_delete[winner],
             row=row_of,
             block_of=self.block_of[winner],
@@ -246,7 +250,7 @@ class _Log:
         source = self.row[winner]
         is_live = source >= 0
         row_of = np.where(is_live, np.cumsum(is_live) - 1, -1)
-        return self.data.take(source[is_live]).combine_chunks(), row_of
+        return self.data.take(to_arrow(source[is_live])).combine_chunks(), row_of
 
 
 def _lacking(blocks: Sequence[DataBlock | DeleteBlock], rows: pa.Table, shape: RecordShape) -> Mapping[str, Flags]:

@@ -11,7 +11,9 @@ The order of the writes to the storage is the core's: `service/compaction/compac
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import Final
@@ -19,7 +21,8 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 
-from eventide_adapters.format.avro.schema import RECORD_KEY, table_fields
+from eventide_adapters.format.avro.arrow_numpy import to_arrow, to_texts
+from eventide_adapters.format.avro.schema import RECORD_KEY, AvroField, table_fields
 from eventide_adapters.format.base_file.bloom_filter import DEFAULT_PARAMETERS, BloomFilterBuilder
 from eventide_adapters.format.base_file.dictionary_columns import dictionary_fields
 from eventide_adapters.format.base_file.keyed import read_keyed_base_and_footer
@@ -38,6 +41,7 @@ from eventide_adapters.format.merge.log_fold import FoldedLogFiles
 from eventide_adapters.format.merge.record_mergers import check_merger
 from eventide_core.config import ParquetCodec
 from eventide_core.ports import MergedSlice, MergeResult, MergeTask, OutputFile, Storage
+from eventide_core.ports.requests import is_remote
 from eventide_core.table.record_shape import RecordShape
 from eventide_core.table.schema import FILE_NAME, META_FIELDS
 
@@ -69,12 +73,12 @@ class ArrowSliceMerger:
         )
         schema = pa.schema([field.arrow for field in fields])
         changes = None if task.change_log_path is None else ChangedRows()
-        merge = SliceMerge(FoldedLogFiles.of(blocks, schema, task.shape), task.shape, changes=changes)
-        footer: BaseFooter | None = None
-        base: Iterator[pa.RecordBatch] = iter(())
-        if task.base_path is not None:
-            few = dictionary_fields(fields, task.shape)
-            footer, base = read_keyed_base_and_footer(self.storage, task.base_path, fields, task.shape, few)
+        # From a server, the base file is opened while the log files are read: both wait for responses.
+        with ThreadPoolExecutor(1) if is_remote(self.storage) else nullcontext() as thread:
+            opening = None if thread is None else thread.submit(self._open_base, task, fields)
+            folded = FoldedLogFiles.of(blocks, schema, task.shape)
+            footer, base = self._open_base(task, fields) if opening is None else opening.result()
+        merge = SliceMerge(folded, task.shape, changes=changes)
         bloom, are_keys_known = _bloom(footer, task, int(np.count_nonzero(merge.folded.is_delete)))
         with BaseFileWriter(output, task.shape.schema, codec=_codec(footer, task), bloom=bloom) as writer:
             for table in merge.met(base):
@@ -103,6 +107,14 @@ class ArrowSliceMerger:
             )
             size = writer.close(footer_of(result))
         return MergedSlice(replace(result, base_size=size), carried, logged)
+
+    def _open_base(
+        self, task: MergeTask, fields: Sequence[AvroField]
+    ) -> tuple[BaseFooter | None, Iterator[pa.RecordBatch]]:
+        if task.base_path is None:
+            return None, iter(())
+        few = dictionary_fields(fields, task.shape)
+        return read_keyed_base_and_footer(self.storage, task.base_path, fields, task.shape, few)
 
 
 def _change_log(task: MergeTask, changes: ChangedRows, inserted: pa.Table) -> bytes:
@@ -144,7 +156,7 @@ def _as_written(table: pa.Table, task: MergeTask) -> pa.Table:
         table = table.set_column(place, table.schema.field(place), pa.nulls(len(table), pa.string()))
     name = task.new_base_path.rpartition("/")[2]
     # A dictionary holds the name once, not once per row.
-    names = pa.DictionaryArray.from_arrays(np.zeros(len(table), np.int32), pa.array([name]))
+    names = pa.DictionaryArray.from_arrays(to_arrow(np.zeros(len(table), np.int32)), to_texts([name]))
     return table.add_column(META_FIELDS.index(FILE_NAME), pa.field(FILE_NAME, names.type), names)
 
 

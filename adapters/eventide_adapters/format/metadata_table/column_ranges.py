@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 
 from eventide_adapters.format.avro.schema import ArrowType, table_fields
 from eventide_adapters.format.base_file.footer_columns import require_sound_columns
-from eventide_adapters.format.base_file.parquet import open_base, read_base
+from eventide_adapters.format.base_file.parquet import BaseFile, open_base, read_base
 from eventide_adapters.format.log_file.records import DataBlock, iter_log_records
 from eventide_core.errors import UnsupportedTableError
 from eventide_core.ports import Storage
@@ -154,9 +154,9 @@ def _without_values(schema: pa.Schema, columns: Collection[str]) -> dict[str, Co
     }
 
 
-def _batches(file: pq.ParquetFile, columns: list[str]) -> Iterator[pa.RecordBatch]:
+def _batches(file: BaseFile, columns: list[str]) -> Iterator[pa.RecordBatch]:
     tops = list(dict.fromkeys(name.split(".")[0] for name in columns))
-    return file.iter_batches(batch_size=_BATCH_ROWS, columns=tops) if tops else iter(())
+    return file.batches(_BATCH_ROWS, tops) if tops else iter(())
 
 
 def _type_of(schema: pa.Schema, name: str) -> ArrowType:

@@ -15,7 +15,8 @@ import pyarrow.compute as pc
 
 from eventide_adapters.format.avro.schema import RECORD_KEY, table_fields
 from eventide_adapters.format.base_file.bloom_filter import FOOTER_KEY, SIMPLE, TYPE_FOOTER_KEY
-from eventide_adapters.format.base_file.parquet import read_base, read_footer
+from eventide_adapters.format.base_file.keyed import read_keyed_base
+from eventide_adapters.format.base_file.parquet import read_footer
 from eventide_adapters.format.log_file.records import DataBlock, iter_log_records
 from eventide_adapters.format.merge.slice_reader import ArrowSliceReader
 from eventide_adapters.format.metadata_table.column_ranges import base_columns, column_ranges, log_ranges, table_ranges
@@ -177,7 +178,8 @@ def changed_keys(storage: Storage, found: SliceRead, added: Collection[str], sha
     parts: list[Any] = [pa.array([], pa.string())]
     if found.base_path in added:
         assert found.base_path is not None
-        parts += [b.column(0) for b in read_base(storage, found.base_path, table_fields(shape.schema, [RECORD_KEY]))]
+        key = table_fields(shape.schema, [RECORD_KEY])
+        parts += [batch.column(0) for batch in read_keyed_base(storage, found.base_path, key, shape)]
     logs = [(path, size) for path, size in found.log_paths if path in added]
     for block in iter_log_records(storage, logs, shape, found.blocks, [RECORD_KEY], is_strict=True):
         parts.append(block.records.column(RECORD_KEY) if isinstance(block, DataBlock) else block.keys)

@@ -306,7 +306,10 @@ def _read(file: pq.ParquetFile, group: int, columns: tuple[str, ...], path: str)
         wanted = pa.dictionary(pa.int32(), pa.binary() if name == _METADATA else pa.string())
         if found.get(name) != wanted:
             raise corrupt(path, f"has a column {name} of type {found.get(name)} instead of {wanted.value_type}")
-    return file.read_row_group(group, columns=list(columns))
+    table, stated = file.read_row_group(group, columns=list(columns)), file.metadata.row_group(group).num_rows
+    if len(table) != stated:
+        raise corrupt(path, f"has {len(table)} rows in a row group, and its footer states {stated}")
+    return table
 
 
 def _write(row: Mapping[str, Any], path: str) -> Instant | None:

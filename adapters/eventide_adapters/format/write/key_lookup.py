@@ -19,11 +19,11 @@ import pyarrow.compute as pc
 
 from eventide_adapters.format.avro.schema import RECORD_KEY, table_fields
 from eventide_adapters.format.base_file.bloom_filter import FOOTER_KEY, SIMPLE, TYPE_FOOTER_KEY, BloomFilter
+from eventide_adapters.format.base_file.keyed import read_keyed_base
 from eventide_adapters.format.base_file.parquet import (
     MAX_KEY_FOOTER,
     MIN_KEY_FOOTER,
     java_order,
-    read_base,
     read_footer,
 )
 from eventide_adapters.format.log_file.records import DataBlock, iter_log_records
@@ -63,7 +63,7 @@ class KeyLookup:
     def _keys(self, task: LookupTask) -> Iterator[pa.Array[Any]]:
         path = task.file_slice.base_path
         if path is not None and not (task.by_bloom and self._is_excluded(path, task.keys)):
-            for batch in read_base(self.storage, path, table_fields(task.shape.schema, [RECORD_KEY])):
+            for batch in read_keyed_base(self.storage, path, table_fields(task.shape.schema, [RECORD_KEY]), task.shape):
                 yield batch.column(0)
         logs = task.file_slice.log_paths
         for block in iter_log_records(

@@ -24,7 +24,8 @@ from eventide_adapters.format.avro.field_path import column_at
 from eventide_adapters.format.avro.schema import RECORD_KEY, arrow_schema, table_fields
 from eventide_adapters.format.base_file.bloom_filter import BloomFilterBuilder, BloomParameters
 from eventide_adapters.format.base_file.event_time_column import event_times_ms
-from eventide_adapters.format.base_file.parquet import BaseFileWriter, read_base
+from eventide_adapters.format.base_file.keyed import read_keyed_base
+from eventide_adapters.format.base_file.parquet import BaseFileWriter
 from eventide_adapters.format.log_file.delete_block import encode_delete_block
 from eventide_adapters.format.log_file.event_time_blocks import by_event_time
 from eventide_adapters.format.log_file.ordering_values import ordering_of_fields, orderings_of
@@ -115,7 +116,9 @@ class RowWriter:
         """The rows of the base file that is filled up, with the new file's columns and name."""
         if group.filled_up is None:
             return
-        for batch in read_base(self.storage, group.filled_up.path, table_fields(shape.records.schema)):
+        for batch in read_keyed_base(
+            self.storage, group.filled_up.path, table_fields(shape.records.schema), shape.records
+        ):
             number = batch.schema.get_field_index(FILE_NAME)
             yield batch.set_column(number, batch.schema.field(number), pa.repeat(name, len(batch)))
 

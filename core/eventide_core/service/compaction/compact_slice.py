@@ -17,7 +17,15 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any, Final
 
 from eventide_core.errors import MissingFileError, PlanMismatchError
-from eventide_core.ports import ChecksummedOutput, MergeResult, MergeTask, SliceMerger, Storage, checksum_of_file
+from eventide_core.ports import (
+    ChecksummedOutput,
+    FileInfo,
+    MergeResult,
+    MergeTask,
+    SliceMerger,
+    Storage,
+    checksum_of_file,
+)
 from eventide_core.ports.requests import responses
 from eventide_core.table.checksum import RunningChecksum
 from eventide_core.table.plans import LinkMode
@@ -37,10 +45,13 @@ class SliceCompactor:
         """Raises PlanMismatchError, MissingFileError, and what reading the slice raises. It skips nothing."""
         self.merger.check(task.shape)
         planned = (*task.merged, *((path, size) for path, size, _ in task.left_overs))
-        for _ in responses(self.storage, lambda named: _check_size(self.storage, *named), planned):
-            pass
+        # The first one is the file of an earlier attempt. If another process makes it from now on, `_merge` finds it.
+        paths = (task.new_base_path, *(path for path, _ in planned))
+        earlier, *found = responses(self.storage, self.storage.stat, paths)
+        for (path, size), info in zip(planned, found, strict=True):
+            _check_size(info, path, size)
         link_left_overs(self.storage, task)
-        done = self.finished(task)
+        done = None if earlier is None else self.finished(task)
         return done if done is not None else self._merge(task)
 
     def finished(self, task: MergeTask) -> MergeResult | None:
@@ -79,14 +90,14 @@ class SliceCompactor:
             is_published = output.commit()
         finally:
             output.abort()
-        done = self._as_published(task, merged.result) if is_published else None
-        if done is not None:
-            return replace(done, base_checksum=output.checksum, carried_checksum=_checksum(merged.carried))
-        # If the name was taken meanwhile, read that file back: it counts.
+        if is_published:
+            return replace(merged.result, base_checksum=output.checksum, carried_checksum=_checksum(merged.carried))
+        # The name was taken meanwhile. That file counts.
         done = self.finished(task)
         if done is None:
             raise MissingFileError(
-                f"{task.new_base_path} was removed directly after it was written, because the plan was rolled back"
+                f"{task.new_base_path} was removed directly after another process wrote it, because the plan was "
+                "rolled back"
             )
         return done
 
@@ -99,19 +110,11 @@ class SliceCompactor:
                 "and plan again"
             )
 
-    def _as_published(self, task: MergeTask, written: MergeResult) -> MergeResult | None:
-        """The result of the published file, if the name is that file's."""
-        info = self.storage.stat(task.new_base_path)
-        if info is None or info.size != written.base_size:
-            return None
-        self._check_carried(task, written)
-        return written
-
     def _check_carried(self, task: MergeTask, result: MergeResult) -> None:
         if task.carried_path is not None and result.carried_size is not None:
-            _check_size(self.storage, task.carried_path, result.carried_size)
+            _check_size(self.storage.stat(task.carried_path), task.carried_path, result.carried_size)
         if task.change_log_path is not None and result.change_log_size is not None:
-            _check_size(self.storage, task.change_log_path, result.change_log_size)
+            _check_size(self.storage.stat(task.change_log_path), task.change_log_path, result.change_log_size)
 
 
 def link_left_overs(storage: Storage, task: MergeTask) -> None:
@@ -130,11 +133,10 @@ def link_left_overs(storage: Storage, task: MergeTask) -> None:
                 raise PlanMismatchError(
                     f"the plan at {task.instant} links {source} to {target} in mode prefix, which needs no links"
                 )
-        _check_size(storage, target, size)
+        _check_size(storage.stat(target), target, size)
 
 
-def _check_size(storage: Storage, path: str, size: int) -> None:
-    info = storage.stat(path)
+def _check_size(info: FileInfo | None, path: str, size: int) -> None:
     if info is None:
         raise MissingFileError(f"{path}, which the plan names, does not exist: roll the plan back and plan again")
     if info.size != size:

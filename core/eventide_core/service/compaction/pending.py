@@ -27,7 +27,8 @@ from eventide_core.config import Options
 from eventide_core.errors import EmptyPlanError, InstantNotFoundError, PlanMismatchError
 from eventide_core.ports import Clock, Progress
 from eventide_core.service.compaction.foreign_plan import other_bases
-from eventide_core.service.compaction.run import CompactionRunner, Ended
+from eventide_core.service.compaction.result import Ended
+from eventide_core.service.compaction.run import CompactionRunner
 from eventide_core.service.compaction.schedule import wait_until
 from eventide_core.service.rollback.instant import Rollback
 from eventide_core.service.state.table_files import TableFiles
@@ -51,10 +52,10 @@ class PendingCompactions:
         config = self.files.config()
         if config.is_copy_on_write:
             return False
-        timeline = self.files.timeline(config)
-        if self.rollback.has_failed_writes(config, timeline) or timeline.pending_plans:
+        seen = self._look(config)
+        if self.rollback.has_failed_writes(config, seen.timeline) or seen.timeline.pending_plans:
             return True
-        return bool(self._overtaken(timeline))
+        return bool(self._overtaken(seen))
 
     def end(self, progress: Progress) -> Ended:
         """All steps.
@@ -64,10 +65,14 @@ class PendingCompactions:
         config = self.files.config()
         if config.is_copy_on_write:
             return Ended()
-        has_failed = self.rollback.has_failed_writes(config, self.files.timeline(config))
-        undone = self.rollback.undo_failed_writes() if has_failed else ()
-        compactions = self.end_compactions(progress)
-        self._wait_for_others(config)
+        seen = self._look(config)
+        undone: tuple[str, ...] = ()
+        if self.rollback.has_failed_writes(config, seen.timeline):
+            undone = self.rollback.undo_failed_writes()
+            seen = self._look(config)
+        compactions = self._end_compactions(config, seen, progress)
+        if seen.timeline.pending_plans:
+            self._wait_for_others(config)
         return Ended(compactions.resumed, (*undone, *compactions.rolled_back))
 
     def end_compactions(self, progress: Progress) -> Ended:
@@ -75,10 +80,12 @@ class PendingCompactions:
         config = self.files.config()
         if config.is_copy_on_write:
             return Ended()
+        return self._end_compactions(config, self._look(config), progress)
+
+    def _end_compactions(self, config: TableConfig, seen: "_Seen", progress: Progress) -> Ended:
         resumed: list[str] = []
         rolled_back: list[str] = []
-        timeline = self.files.timeline(config)
-        for pending in timeline.pending_plans:
+        for pending in seen.timeline.pending_plans:
             instant = pending.requested_time
             try:
                 if not self._is_to_run(config, pending):
@@ -95,16 +102,21 @@ class PendingCompactions:
                 rolled_back.append(instant)
             except InstantNotFoundError:
                 continue  # another process was faster, and rolled it back
-        if timeline.pending_plans:
-            timeline = self.files.timeline(config)
-        for overtaken in self._overtaken(timeline):
+        if seen.timeline.pending_plans:
+            seen = self._look(config)
+        for overtaken in self._overtaken(seen):
             self._sweep(config, overtaken)
         return Ended(tuple(resumed), tuple(rolled_back))
 
-    def _overtaken(self, timeline: Timeline) -> tuple[Instant, ...]:
+    def _look(self, config: TableConfig) -> "_Seen":
+        timeline, entries = self.files.requests.both(
+            lambda: self.files.timeline(config), lambda: self.files.storage.list(HEARTBEATS)
+        )
+        return _Seen(timeline, tuple(entry.path.rpartition("/")[2] for entry in entries))
+
+    def _overtaken(self, seen: "_Seen") -> tuple[Instant, ...]:
         """The completed compactions that a dead run of eventide worked on: its heartbeat still exists."""
-        names = [entry.path.rpartition("/")[2] for entry in self.files.storage.list(HEARTBEATS)]
-        found = [timeline.find_compaction(name) for name in names]
+        found = [seen.timeline.find_compaction(name) for name in seen.heartbeats]
         liveness = self.runner.ownership.liveness
         return tuple(i for i in found if i and i.is_completed and not liveness.is_known_alive(i.requested_time))
 
@@ -148,3 +160,11 @@ class PendingCompactions:
             return self.files.plan(config, pending.requested_time)
         except InstantNotFoundError:
             return None
+
+
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    """One look at the table without the lock: the timeline, and the instants that have a heartbeat."""
+
+    timeline: Timeline
+    heartbeats: tuple[str, ...]

@@ -8,20 +8,21 @@ The steps of the protocol, and what a crash after each leaves:
 3. `<instant>.compaction.inflight`: a pending plan.
 4. and 5. One task per slice on the engine: left-overs in reverse order, carried tombstones, marker, base file. Not
    visible, or (version 6) visible and idempotent: readers merge a pending slice with the one below it.
-6. and 7. Under the lock: check that merged log files and left-overs are unchanged, and claim the outcome, which fixes
-   the completion time; then the metadata table's commit at that time, which nobody sees yet; then the completed file,
-   once, last.
+6. and 7. Under the lock: check that merged log files and left-overs are unchanged, and that what was made is there
+   whole; claim the outcome, which fixes the completion time; then the metadata table's commit at that time, which
+   nobody sees yet; then the completed file, once, last.
 8. Remove the markers. A crash before that leaves an empty directory under `.hoodie/.temp`.
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
 from functools import partial
 
 from eventide_core import config as keys
 from eventide_core.action.compaction_request import CompactionRequest
 from eventide_core.action.compaction_trigger import check_undoing, cure_of
-from eventide_core.action.freshness import NO_CUT, Freshness
+from eventide_core.action.freshness import NO_CUT
 from eventide_core.action.quiet_moment import open_at
 from eventide_core.config import LinkChoice, Options
 from eventide_core.errors import (
@@ -29,16 +30,17 @@ from eventide_core.errors import (
     EventideError,
     InstantNotFoundError,
     LockLostError,
+    MissingFileError,
     PlanMismatchError,
     StorageError,
 )
 from eventide_core.ports import (
+    AddedFile,
     Clock,
     Engine,
     FileChanges,
     Lease,
     MergeResult,
-    MergeTask,
     Progress,
     RowChange,
     TableLock,
@@ -50,6 +52,7 @@ from eventide_core.service.compaction.completion import Completion
 from eventide_core.service.compaction.merge_tasks import merge_tasks, run_tasks
 from eventide_core.service.compaction.planned_slices import is_as_planned
 from eventide_core.service.compaction.replan import Replanner
+from eventide_core.service.compaction.result import CompactionResult, metrics_of
 from eventide_core.service.compaction.run_foreign import ForeignCompactionRunner
 from eventide_core.service.compaction.schedule import (
     CompactionScheduler,
@@ -68,39 +71,13 @@ from eventide_core.service.state.outcome import is_rolled_back
 from eventide_core.service.state.ownership import Ownership
 from eventide_core.service.state.table import TableState
 from eventide_core.service.state.table_files import TableFiles
-from eventide_core.table.commit_metadata import DROPPED_INDEXES_KEY, WriteStat
+from eventide_core.table.commit_metadata import DROPPED_INDEXES_KEY
 from eventide_core.table.instant import Action, Instant, State
 from eventide_core.table.plans import CompactionPlan, ForeignPlan, LinkMode, require_ours
+from eventide_core.table.table_config import TableConfig
 from eventide_core.table.timeline import Timeline
 
 PLANS_AT_MOST = 5  # the number of plans that one run makes, each in place of one that it rolled back
-
-
-@dataclass(frozen=True, slots=True)
-class Ended:
-    """What was pending and has ended, by requested time: completed compactions; rolled-back writes and plans."""
-
-    resumed: tuple[str, ...] = ()
-    rolled_back: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class CompactionResult:
-    """A completed compaction. Counts are in records and files, sizes in bytes.
-
-    `is_already_reached`: everything before T was compacted before, by the compaction at `instant`, and nothing was
-    written. `sync_error` is the reason why a requested catalog update failed: the commit is valid, and the next sync
-    updates the catalog. `ended` is what dead runs had left, and this run completed or rolled back first.
-    `dropped_indexes` are the indexes of the metadata table that could not follow the compaction.
-    """
-
-    instant: str
-    freshness: Freshness
-    metrics: Mapping[str, int]
-    sync_error: EventideError | None = None
-    ended: Ended = field(default_factory=Ended)
-    is_already_reached: bool = False
-    dropped_indexes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,18 +105,19 @@ class CompactionRunner:
         commit.
         """
         for attempt in range(1, PLANS_AT_MOST + 1):
-            config = self.files.config()
-            found = self._pending(self.files.timeline(config), instant)
+            config, timeline = self.files.config_and_timeline()
+            found = self._pending(timeline, instant)
             if found is None:
                 break
             plan = self.files.plan(config, instant)
             try:
-                with self.ownership.held(found):
+                with ExitStack() as held:
+                    self._own(found, plan, config, held)
                     if isinstance(plan, ForeignPlan):
                         self.foreign.run(plan, progress, may_take_over=may_take_over)
                         break
                     ended = once_metadata_table_is_free(
-                        partial(self._run, plan, found, progress),
+                        partial(self._run, plan, config, held, progress),
                         self.clock,
                         self.options.get(keys.PENDING_WRITE_WAIT_MS),
                     )
@@ -149,10 +127,7 @@ class CompactionRunner:
                     raise
                 continue
             if isinstance(ended, CompactionResult):
-                committed = self.files.timeline(config).find_compaction(instant)
-                if committed is not None and committed.is_completed:
-                    return ended
-                break  # rolled back since, or archived
+                return ended
             if ended is None:
                 break
             instant = self._plan_again(ended)
@@ -163,7 +138,7 @@ class CompactionRunner:
         state = TableState.load(self.files)
         instant = state.cut_instant
         assert instant is not None
-        return CompactionResult(instant, self.freshness.now(state), _metrics(()), is_already_reached=True)
+        return CompactionResult(instant, self.freshness.now(state), metrics_of(()), is_already_reached=True)
 
     @property
     def foreign(self) -> ForeignCompactionRunner:
@@ -185,12 +160,27 @@ class CompactionRunner:
             )
         return found
 
-    def _run(self, plan: CompactionPlan, found: Instant, progress: Progress) -> "CompactionResult | _RolledBack | None":
+    def _own(self, found: Instant, plan: CompactionPlan | ForeignPlan, config: TableConfig, held: ExitStack) -> None:
+        """Makes this process the owner of the instant until `held` ends. Meanwhile, the clock skew of step 2 passes."""
+        is_to_wait = isinstance(plan, CompactionPlan) and (
+            found.state is State.REQUESTED or not config.slices_by_completion_time
+        )
+        skew_ms = self.options.get(keys.CLOCK_SKEW_MS) if is_to_wait else 0
+        self.files.requests.both(
+            lambda: held.enter_context(self.ownership.held(found)), lambda: self.clock.sleep(skew_ms)
+        )
+
+    def _run(
+        self, plan: CompactionPlan, config: TableConfig, held: ExitStack, progress: Progress
+    ) -> "CompactionResult | _RolledBack | None":
         """Steps 2 to 8. None if the compaction has completed, but only the timeline states how."""
-        started = self._start(plan, found)
+        started = self._start(plan, config)
         if not isinstance(started, tuple):
             return started
-        plan, tasks = started
+        state, plan = started
+        # The slices were checked in this state; what has come since is in none of them.
+        tasks = merge_tasks(state, self.options, plan)
+        self.freshness.after(state, plan)  # warms the facts before the lock is held
         try:
             results = run_tasks(self.engine, self.compact_slice, plan, tasks, progress)
         except EventideError as failure:
@@ -200,7 +190,7 @@ class CompactionRunner:
                 ) from failure
             raise
         try:
-            return self._complete(plan, results)
+            return self._complete(state, plan, results, held)
         except StorageError as failure:
             self.files.resolve_failed_commit(
                 "compaction", plan.instant, failure, f"run it again with --execute {plan.instant}"
@@ -232,21 +222,21 @@ class CompactionRunner:
         return True
 
     def _start(
-        self, plan: CompactionPlan, found: Instant
-    ) -> "tuple[CompactionPlan, tuple[MergeTask, ...]] | _RolledBack | None":
-        """Steps 2 and 3. Returns the valid plan, which may be a new one, and its tasks.
+        self, plan: CompactionPlan, config: TableConfig
+    ) -> "tuple[TableState, CompactionPlan] | _RolledBack | None":
+        """Steps 2 and 3. Returns the table's state, and the valid plan, which may be a new one.
 
         Returns None if another process was faster.
         """
-        if found.state is State.REQUESTED or not self.files.config().slices_by_completion_time:
-            self.clock.sleep(self.options.get(keys.CLOCK_SKEW_MS))
-        self._wait_for_unaware_writes(plan)
+        self._wait_for_unaware_writes(plan, config)
         with self.lock.acquire() as lease:
-            state = TableState.load(self.files)
+            state, stored = self.files.requests.both(
+                partial(TableState.load, self.files), partial(self.files.plan, config, plan.instant)
+            )
             pending = self._pending(state.timeline, plan.instant)
             if pending is None:
                 return None
-            plan = require_ours(self.files.plan(state.config, plan.instant))
+            plan = require_ours(stored)
             self.metadata.check(state.config, RowChange.NONE)
             self._check_pending(state, plan)
             overtaken = _overtaken(state, plan)
@@ -271,21 +261,19 @@ class CompactionRunner:
             inflight = Instant(plan.instant, Action.COMPACTION, State.INFLIGHT)
             lease.check()
             self.files.storage.put_if_absent(f"{state.config.timeline_path}/{inflight.file_name}", b"")
-        # The slices were checked in this state; what has come since is in none of them.
-        return plan, merge_tasks(state, self.options, plan)
+        return state, plan
 
     def _roll_back(self, state: TableState, plan: CompactionPlan, why: str, lease: Lease) -> "_RolledBack":
         """Rolls back the plan: no log file depends on it."""
         CompactionRollback(self.files, self.metadata).undo(state, plan.instant, lease)
         return _RolledBack(plan, why)
 
-    def _wait_for_unaware_writes(self, plan: CompactionPlan) -> None:
+    def _wait_for_unaware_writes(self, plan: CompactionPlan, config: TableConfig) -> None:
         """Version 6: waits, as long as configured, for the writes that are pending now to end.
 
         They may have loaded the timeline without the plan, and then append to the old slices. A write that begins later
         sees the plan and appends to the new slices, so it isn't waited for.
         """
-        config = self.files.config()
         if config.slices_by_completion_time:
             return
         unaware = {write.requested_time for write in self.files.timeline(config).pending_writes}
@@ -318,14 +306,19 @@ class CompactionRunner:
             )
 
     def _complete(
-        self, plan: CompactionPlan, results: Sequence[MergeResult]
+        self, begun: TableState, plan: CompactionPlan, results: Sequence[MergeResult], held: ExitStack
     ) -> "CompactionResult | _RolledBack | None":
-        """Steps 6 to 8. None if another process completed the compaction."""
-        state = TableState.load(self.files)
-        self.freshness.after(state, plan)  # warms the facts before the lock is held
-        changes = FileChanges(RowChange.NONE, added_files(plan, results))
-        known = self.metadata.known_ahead(state.config, plan.instant, changes)
-        with CommitLock(self.files, self.lock, self.clock).held(state.config) as (lease, state):
+        """Steps 6 to 8, and the end of the ownership. `begun` is the table's state of step 3.
+
+        None if another process completed the compaction, or has rolled it back since.
+        """
+        if self.files.timeline(begun.config).completed != begun.timeline.completed:
+            self.freshness.after(TableState.load(self.files), plan)  # warms the facts before the lock is held
+        added = added_files(plan, results)
+        changes = FileChanges(RowChange.NONE, added)
+        known = self.metadata.known_ahead(begun.config, plan.instant, changes)
+        with ExitStack() as locked:
+            lease, state = locked.enter_context(CommitLock(self.files, self.lock, self.clock).held(begun.config))
             if self._pending(state.timeline, plan.instant) is None:
                 remove_markers(self.files, plan)  # this process's own markers; another process was faster
                 return None
@@ -338,6 +331,7 @@ class CompactionRunner:
                     raise PlanMismatchError(
                         f"{op.partition}/{op.file_id} changed while the plan at {plan.instant} ran; nothing was committed"
                     )
+            _check_made(state, added)
             fresh = self.freshness.after(state, plan)
             update = self.metadata.prepare(state.config, lease, plan.instant, changes, known)
             lease.check()
@@ -347,15 +341,19 @@ class CompactionRunner:
             is_ours = completion.put(self.files, state, metadata, update, lease)
             update.check_after_commit(lease)
             update.compact(lease, completion.time, self.options)
-        remove_markers(self.files, plan)
-        # The state inside the lock is that of the commit, so the result needs no other load of the table.
-        return (
-            CompactionResult(
-                plan.instant, fresh, _metrics(tuple(metadata.stats)), dropped_indexes=update.dropped_indexes
+            # All of these follow the commit, and none of them depends on another one.
+            _, _, _, timeline = self.files.requests.all_of(
+                locked.close,
+                partial(remove_markers, self.files, plan),
+                held.close,
+                lambda: self.files.timeline(begun.config),
             )
-            if is_ours
-            else None
-        )
+        committed = timeline.find_compaction(plan.instant)
+        if not is_ours or committed is None or not committed.is_completed:
+            return None
+        # The state inside the lock is that of the commit, so the result needs no other load of the table.
+        metrics = metrics_of(tuple(metadata.stats))
+        return CompactionResult(plan.instant, fresh, metrics, dropped_indexes=update.dropped_indexes)
 
     def _completed(self, instant: str) -> CompactionResult:
         state = TableState.load(self.files)
@@ -365,7 +363,7 @@ class CompactionRunner:
         commit = state.commit(found)
         fresh = NO_CUT if state.cut_ms is None else self.freshness.now(state)
         dropped = commit.extra_metadata.get(DROPPED_INDEXES_KEY, "").split(",")
-        return CompactionResult(instant, fresh, _metrics(commit.stats), dropped_indexes=tuple(filter(None, dropped)))
+        return CompactionResult(instant, fresh, metrics_of(commit.stats), dropped_indexes=tuple(filter(None, dropped)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -390,16 +388,10 @@ def _overtaken(state: TableState, plan: CompactionPlan) -> str | None:
     return f"the write requested at {across[0].requested_time} was open at {plan.instant}" if across else None
 
 
-def _metrics(stats: Sequence[WriteStat]) -> dict[str, int]:
-    bases = [stat for stat in stats if stat.log_version is None]
-    links = [stat for stat in stats if stat.log_version is not None]
-    return {
-        "operations": len(bases),
-        "records_written": sum(stat.num_writes for stat in bases),
-        "records_deleted": sum(stat.num_deletes for stat in bases),
-        "log_files_compacted": sum(stat.total_log_files_compacted for stat in bases),
-        "log_files_linked": len(links),
-        "carried_tombstones": sum(stat.num_deletes for stat in links),
-        "bytes_written": sum(stat.file_size_bytes for stat in bases),
-        "bytes_linked": sum(stat.file_size_bytes for stat in links),
-    }
+def _check_made(state: TableState, added: Iterable[AddedFile]) -> None:
+    """Raises MissingFileError unless the files that the commit adds are there, with the sizes that it records."""
+    present = {file.path: file.size for file in state.listing}
+    for file in added:
+        if present.get(file.path) != file.size:
+            found = f"has {present[file.path]} bytes instead of {file.size}" if file.path in present else "is missing"
+            raise MissingFileError(f"{file.path}, which this compaction made, {found}; nothing was committed")

@@ -6,7 +6,6 @@ undoes.
 """
 
 from collections.abc import Callable
-from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TypeVar
@@ -77,30 +76,25 @@ class CompactionScheduler:
             raise RefusedError(
                 f"link mode hardlink: the storage of {self.files.storage.root} doesn't support hard links; use copy"
             )
-        config = self.files.config()
+        state = TableState.load(self.files)
+        config = state.config
         if config.is_copy_on_write:
-            return self.drafter.draft_of_copy_on_write(TableState.load(self.files))
+            return self.drafter.draft_of_copy_on_write(state)
         if config.merger is not None:
-            self.engine.map(self.check_merger, [TableState.load(self.files).shape(None)])
+            self.engine.map(self.check_merger, [state.shape(None)])
         limit_ms = self.options.get(keys.PENDING_WRITE_WAIT_MS)
         gap_ms = min(limit_ms, GAP_WAIT_MS) if self.options.get(keys.EXCLUSIVE) else limit_ms
         begin_ms = self.clock.now_ms()
         waited_ms = 0
         while True:
-            is_gap_needed = waited_ms < gap_ms
+            make = partial(self._draft, request, is_for_later=is_for_later, is_gap_needed=waited_ms < gap_ms)
             # The first draft takes no lock. It fills the cache of log file facts, so that the lock is held only
             # briefly.
-            draft = once_metadata_table_is_free(
-                partial(self._attempt, request, has_lock=False, is_for_later=is_for_later, is_gap_needed=is_gap_needed),
-                self.clock,
-                limit_ms,
-            )
+            draft = once_metadata_table_is_free(partial(make, state), self.clock, limit_ms)
             if draft.idle is None and draft.waits_for is None:
                 self._let_the_moment_pass(config, draft)
                 try:
-                    draft = self._attempt(
-                        request, has_lock=True, is_for_later=is_for_later, is_gap_needed=is_gap_needed
-                    )
+                    draft = self._put(make)
                 except (LockLostError, MetadataTableBusyError) as busy:
                     draft = replace(draft, waits_for=str(busy))
             if draft.idle is not None or draft.waits_for is None:
@@ -114,6 +108,7 @@ class CompactionScheduler:
             if waited_ms < until_ms:
                 self._wait(config, until_ms - waited_ms)
                 waited_ms = self.clock.now_ms() - begin_ms
+            state = TableState.load(self.files)
 
     def _let_the_moment_pass(self, config: TableConfig, draft: DraftPlan) -> None:
         """Version 8 and later: waits until the draft's instant is longer ago than the clock skew.
@@ -136,15 +131,19 @@ class CompactionScheduler:
                 lambda: not self.files.timeline(config).pending_writes, self.clock, limit_ms, poll_ms=GAP_POLL_MS
             )
 
-    def _attempt(
-        self, request: CompactionRequest, *, has_lock: bool, is_for_later: bool, is_gap_needed: bool
+    def _draft(
+        self, request: CompactionRequest, state: TableState, *, is_for_later: bool, is_gap_needed: bool
     ) -> DraftPlan:
-        """A draft of the current table. With the lock, it is put on the timeline, unless it is idle or has to wait."""
-        with self.lock.acquire() if has_lock else nullcontext() as lease:
+        check_trigger(state.timeline)
+        draft = self.drafter.draft(state, request, is_gap_needed=is_gap_needed)
+        return replace(draft, is_for_later=is_for_later)
+
+    def _put(self, make: Callable[[TableState], DraftPlan]) -> DraftPlan:
+        """A draft of the table under the lock, put on the timeline unless it is idle or has to wait."""
+        with self.lock.acquire() as lease:
             state = TableState.load(self.files)
-            check_trigger(state.timeline)
-            draft = replace(self.drafter.draft(state, request, is_gap_needed=is_gap_needed), is_for_later=is_for_later)
-            if lease is None or draft.idle is not None or draft.waits_for is not None:
+            draft = make(state)
+            if draft.idle is not None or draft.waits_for is not None:
                 return draft
             path = f"{state.config.timeline_path}/{draft.plan.instant}.compaction.requested"
             data = self.files.codec.encode_plan(draft.plan)

@@ -1,11 +1,15 @@
 """What the write stats of a table's commits state about its log files, so that these don't have to be opened.
 
-1. A stat describes a file as it was when its commit completed. It does not describe a file that has grown since
-   (version 6 appends), one that several commits name, or the result of a log compaction, whose blocks stand for others.
+1. A stat describes what its commit wrote. It does not describe a file with anything else: one that has grown since
+   (version 6 appends), one to which this commit appended, or one that several commits name. Nor does it describe the result
+   of a log compaction, whose blocks stand for others.
 2. eventide's commits state the field of their ranges, and that no record or delete is outside these ranges.
 3. Hudi's commits state neither. They are trusted if the user names the field that writers track, and if no record can
-   lack an event time: Hudi omits nulls from a stat, but not from the file. They are not trusted if there are deletes,
-   because a stat contains only the range of some kinds of them.
+   lack an event time: Hudi omits nulls from a stat, but not from the file. It also omits every number that has not 10 or
+   13 characters, such as 0 (WriteStatus.markSuccess). No stat shows that: who names the field states that it has none.
+   They are not trusted if there are deletes, because a stat contains only the range of some kinds of them. Nor are they
+   trusted if the write filled several log files of one file group: HoodieAppendHandle counts a record for the log file
+   that is open when it buffers the record, and may write it to the next one.
 4. No stat states the kinds of blocks in a log file. For eventide's log files, they are known. For others, headers are
    read before a plan is made. A left-over has the kinds of its original log file.
    The settings of a write decide whether Hudi's data blocks contain partial updates (HoodieAppendHandle adds IS_PARTIAL
@@ -17,6 +21,7 @@
 """
 
 import itertools
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
@@ -78,7 +83,8 @@ class _Teller:
     """A commit whose stats state event times: `is_whole`, of every record and delete.
 
     `is_writer`: eventide wrote the log files. `has_own_files`: a log file named after it contains nothing else.
-    `deletes` are those of left-overs' files, by path.
+    `deletes` are those of left-overs' files, by path. `rolled_over` are the file groups of which the commit's writer, if
+    that is Hudi, filled several log files.
     """
 
     instants: frozenset[str]
@@ -86,6 +92,7 @@ class _Teller:
     is_writer: bool
     has_own_files: bool
     deletes: Mapping[str, int]
+    rolled_over: frozenset[tuple[str, str]]
 
     @classmethod
     def of(
@@ -99,7 +106,8 @@ class _Teller:
         published = CompactionExtraMetadata.of(time, commit)
         deletes: Mapping[str, int] = {} if published is None else published.deletes
         is_writer, has_own_files = WRITER_KEY in commit.extra_metadata, state.config.slices_by_completion_time
-        return cls(frozenset({time}), named is not None, is_writer, has_own_files, deletes)
+        rolled_over = _rolled_over(commit.stats) if named is None else frozenset[tuple[str, str]]()
+        return cls(frozenset({time}), named is not None, is_writer, has_own_files, deletes, rolled_over)
 
     def check(self, log: LogFile) -> HeaderCheck:
         """What has to be checked of a log file that it alone wrote."""
@@ -108,10 +116,14 @@ class _Teller:
         return HeaderCheck.OF_WRITE if self.has_own_files and log.name.instant in self.instants else HeaderCheck.OF_FILE
 
     def facts(self, stat: WriteStat, log: LogFile, check: HeaderCheck) -> LogFacts | None:
-        if stat.file_size_bytes != log.size or (event_times := stat.event_time_range) is None:
+        if not stat.total_write_bytes == stat.file_size_bytes == log.size:
+            return None
+        if (event_times := stat.event_time_range) is None:
             return None
         deletes = stat.num_deletes
         if not self.is_whole and (deletes or stat.num_writes == 0):
+            return None
+        if self.rolled_over and (stat.partition, stat.file_id) in self.rolled_over:
             return None
         if not deletes and self.deletes:
             deletes = self.deletes.get(stat.path, 0)
@@ -125,6 +137,11 @@ class _Teller:
             has_merged_block=False,
             uncompacted=event_times,
         )
+
+
+def _rolled_over(stats: Iterable[WriteStat]) -> frozenset[tuple[str, str]]:
+    counts = Counter((stat.partition, stat.file_id) for stat in stats if stat.log_version is not None)
+    return frozenset([group for group, count in counts.items() if count > 1])
 
 
 def _origins(state: TableState) -> dict[str, str]:

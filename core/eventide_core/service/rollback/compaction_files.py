@@ -3,7 +3,7 @@
 from contextlib import suppress
 
 from eventide_core.errors import StorageError
-from eventide_core.ports import Storage
+from eventide_core.ports import KeyedFiles, Storage
 from eventide_core.service.state.table_files import TableFiles
 from eventide_core.table.file_group_write import marker_directory
 from eventide_core.table.instant import Action, Instant, State
@@ -37,6 +37,8 @@ def remove_markers(files: TableFiles, plan: CompactionPlan) -> None:
     """
     storage = files.storage
     files.delete_all([marker_path(plan.instant, op) for op in plan.operations])
+    if isinstance(storage, KeyedFiles):
+        return  # no directory remains
     for partition in {op.partition for op in plan.operations}:
         parts = [part for part in partition.split("/") if part]
         while parts:

@@ -103,14 +103,14 @@ class Liveness:
     def heartbeat(self, instant: str) -> Heartbeat | None:
         """The last sign of life at the instant; None if there is none."""
         path = heartbeat_path(instant)
-        found = self.storage.stat(path)
-        if found is None:
-            return None
-        age_ms = max(0, self.clock.now_ms() - found.modified_ms)
         try:
             content = self.storage.read(path)
         except MissingFileError:
-            return None  # it has ended since the listing
+            return None
+        found = self.storage.stat(path)
+        if found is None:
+            return None  # it has ended since
+        age_ms = max(0, self.clock.now_ms() - found.modified_ms)
         is_fresh = age_ms <= self._expiry_ms and not self.heartbeats.has_ended(instant, content)
         return Heartbeat(age_ms, is_fresh, _owner(content))
 

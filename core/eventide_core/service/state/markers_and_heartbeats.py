@@ -8,7 +8,7 @@
 
 from collections.abc import Iterator
 
-from eventide_core.ports import Storage, remove_tree
+from eventide_core.ports import Storage, discard, remove_tree
 from eventide_core.table.file_group_write import (
     HEARTBEATS,
     MARKERS,
@@ -46,7 +46,7 @@ def remove_markers_and_heartbeat(storage: Storage, instant: str) -> None:
     """Removes the markers and the staged files, then the heartbeat."""
     remove_tree(storage, marker_directory(instant))
     remove_tree(storage, staging_directory(instant))
-    storage.delete(heartbeat_path(instant))
+    discard(storage, heartbeat_path(instant))
 
 
 def _files_below(storage: Storage, directory: str) -> Iterator[str]:

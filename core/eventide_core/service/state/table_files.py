@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from operator import attrgetter
 from typing import Final, TypeVar
 
@@ -17,7 +18,7 @@ from eventide_core.errors import (
     StorageError,
     UnsupportedTableError,
 )
-from eventide_core.ports import ArchivedTimeline, Clock, FileInfo, MetadataCodec, MetadataTable, Storage
+from eventide_core.ports import ArchivedTimeline, Clock, FileInfo, MetadataCodec, MetadataTable, Storage, discard
 from eventide_core.ports.requests import Requests
 from eventide_core.table.clean_metadata import CleanMetadata, CleanPlan
 from eventide_core.table.commit_metadata import CommitMetadata
@@ -290,7 +291,7 @@ class TableFiles:
 
     def delete_all(self, paths: Sequence[str]) -> None:
         """Deletes files, in any order. Those that are absent are ignored."""
-        self.requests.each(self.storage.delete, paths)
+        self.requests.each(partial(discard, self.storage), paths)
 
 
 def _holds_data(directory: FileInfo) -> bool:

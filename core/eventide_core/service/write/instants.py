@@ -43,10 +43,10 @@ class WriteInstants:
         try:
             with self.lock.acquire() as lease:
                 policy = self.options.get(keys.FAILED_WRITES)
-                config, timeline = self._now()
+                config, timeline = self.files.config_and_timeline()
                 if policy is FailedWrites.EAGER and self.rollback.has_failed_writes(config, timeline):
                     self.rollback.undo_failed_writes(lease)
-                    config, timeline = self._now()
+                    config, timeline = self.files.config_and_timeline()
                 check_undoing(timeline)
                 if action is Action.REPLACE_COMMIT:
                     check_trigger(timeline)
@@ -107,10 +107,10 @@ class WriteInstants:
         """
         known = self._read_ahead(pending)
         with self.lock.acquire() as lease:
-            config, timeline = self._now()
+            config, timeline = self.files.config_and_timeline()
             # A process that considered this writer dead may have started a rollback of this write.
             if self.rollback.end_begun(config, timeline, lease):
-                config, timeline = self._now()
+                config, timeline = self.files.config_and_timeline()
             self.rollback.check_not_undone(config, timeline, pending.instant)
             found = timeline.find(pending.instant)
             if found is None or found.action is not pending.action:
@@ -152,10 +152,6 @@ class WriteInstants:
     @property
     def liveness(self) -> Liveness:
         return Liveness(self.files.storage, self.heartbeats, self.clock, self.options)
-
-    def _now(self) -> tuple[TableConfig, Timeline]:
-        config = self.files.config()
-        return config, self.files.timeline(config)
 
     def _read_ahead(self, pending: PendingWrite) -> FileAnswers:
         """What the metadata table needs of the write's files, before the lock is acquired. Nothing if that fails."""

@@ -12,15 +12,17 @@ Not checked: the state after a loss of power, and whether two machines see each 
 
 from eventide.testing.storage_contract.case import StorageCase
 from eventide.testing.storage_contract.content import BehindContract, ContentContract
+from eventide.testing.storage_contract.keys import KeyContract
 from eventide.testing.storage_contract.links import HardLinkContract, LinkContract, SymbolicLinkContract
 from eventide.testing.storage_contract.names import NameContract
 from eventide.testing.storage_contract.races import RaceContract
 from eventide.testing.storage_contract.versions import VersionContract
-from eventide_core.ports import Capability, Storage, VersionedFiles
+from eventide_core.ports import Capability, KeyedFiles, Storage, VersionedFiles
 
 __all__ = [
     "BehindContract",
     "HardLinkContract",
+    "KeyContract",
     "LinkContract",
     "StorageCase",
     "StorageContract",
@@ -39,3 +41,4 @@ class StorageContract(ContentContract, RaceContract, NameContract):
         assert (Capability.SYMLINK in storage.capabilities) == isinstance(self, SymbolicLinkContract)
         assert (Capability.HARDLINK in storage.capabilities) == isinstance(self, HardLinkContract)
         assert isinstance(storage, VersionedFiles) == isinstance(self, VersionContract)
+        assert isinstance(storage, KeyedFiles) == isinstance(self, KeyContract)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import json
 import struct
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import fastavro
@@ -55,11 +55,14 @@ def _column(schema: str, records: list[Any]) -> list[Any]:
     return values
 
 
-def _read(content: bytes, schema: str, target: Sequence[AvroField], place: str) -> pa.Table:
-    batches = iter_avro_block(
+def _batches(content: bytes, schema: str, target: Sequence[AvroField], place: str) -> Iterator[pa.RecordBatch]:
+    return iter_avro_block(
         lambda offset, length: content[offset : offset + length], len(content), schema, target, place
     )
-    return pa.Table.from_batches(batches).combine_chunks()
+
+
+def _read(content: bytes, schema: str, target: Sequence[AvroField], place: str) -> pa.Table:
+    return pa.Table.from_batches(_batches(content, schema, target, place)).combine_chunks()
 
 
 def _decode(schema: str, records: list[Any]) -> pa.Table:
@@ -140,6 +143,19 @@ def test_only_the_wanted_columns_come_out_in_the_wanted_order() -> None:
     target = record_fields(table_schema(*({"name": name, "type": "long"} for name in "ca")))
     batch = _read(avro_content(schema, [{"a": 1, "b": 2, "c": 3}]), schema, target, "block")
     assert batch.to_pydict() == {"c": [3], "a": [1]}
+
+
+def test_equal_strings_of_two_columns_are_in_memory_once() -> None:
+    names = ["_hoodie_record_key", "id", "other", "number"]
+    schema = table_schema(
+        *({"name": name, "type": ["null", "string"]} for name in names[:3]), {"name": "number", "type": "int"}
+    )
+    records = [dict.fromkeys(names[:2], f"k{n}") | {"other": f"k{n - n % 2}", "number": n} for n in range(20)]
+    (batch,) = _batches(avro_content(schema, records), schema, record_fields(schema), "block")
+    assert batch.to_pylist() == records
+    buffers: list[Any] = [batch.column(name).buffers()[2] for name in names[:3]]
+    key, field, other = buffers
+    assert key.address == field.address != other.address
 
 
 @pytest.mark.parametrize("version", [1, 2, 3])

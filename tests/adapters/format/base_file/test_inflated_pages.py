@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import itertools
 import json
 import random
 import tarfile
@@ -217,6 +218,20 @@ def test_a_wrong_size_in_a_header_is_refused(version: str, number: int, change: 
         opened(inflated(wrong, ["id"])).read()
 
 
+@pytest.mark.parametrize("version", ["1.0", "2.0"])
+def test_every_changed_byte_of_a_header_raises_an_error_of_arrow_or_none(version: str) -> None:
+    data = parquet(rows(40).select(["id"]), data_page_version=version, use_dictionary=False)
+    at, start, _, _ = next(pages_of(data))
+    refused = 0
+    for place, byte in itertools.product(range(at, start), range(256)):
+        changed = data[:place] + bytes([byte]) + data[place + 1 :]
+        try:
+            opened(inflated(changed, ["id"])).read()
+        except (OSError, pa.ArrowException):
+            refused += 1
+    assert refused > 1000
+
+
 @pytest.mark.parametrize(
     ("size", "compressed_size"), [(2**31 - 1, None), (-1, None), (None, 2**31 - 1), (None, -1)], ids=str
 )
@@ -318,7 +333,7 @@ def test_keys_are_inflated_once_for_both_columns_that_hold_them(
 ) -> None:
     table = keyed(is_nullable=is_nullable)
     data = parquet(table, **IN_PAGES)
-    batches = opened(inflated(data, table.column_names)).iter_batches(500)
+    batches = opened(inflated(data, table.column_names)).iter_batches(500, use_threads=False)
     assert pa.Table.from_batches(batches, table.schema) == table
     chunk = pq.ParquetFile(io.BytesIO(data)).metadata.row_group(0).column(0)
     assert len(inflated_sizes) > 3

@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from eventide_adapters.format.avro.schema import arrow_schema, record_fields, table_fields, with_meta_fields
+from eventide_adapters.format.base_file import inflated_pages
 from eventide_adapters.format.base_file import parquet as base_parquet
 from eventide_adapters.format.base_file.bloom_filter import DEFAULT_PARAMETERS, BloomFilterBuilder, BloomParameters
 from eventide_adapters.format.base_file.parquet import (
@@ -24,6 +25,7 @@ from eventide_adapters.format.base_file.parquet import (
     read_base,
     read_footer,
 )
+from eventide_adapters.format.base_file.thrift_compact import fields
 from eventide_adapters.storage.memory import MemoryStorage
 from eventide_core.errors import (
     ConfigError,
@@ -318,7 +320,7 @@ def test_a_torn_page_is_corrupt_too(storage: MemoryStorage) -> None:
 def test_a_row_group_torn_behind_a_whole_one_is_reported_when_its_rows_are_asked_for(
     storage: MemoryStorage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(base_parquet, "_ROW_GROUP_BYTES_MAX", 1)
+    monkeypatch.setattr(base_parquet, "_ROW_GROUP_BYTES", 1)
     write(storage, [rows(["a"]), rows(["b"])])
     data = bytearray(storage.read(PATH))
     metadata = pq.ParquetFile(io.BytesIO(data)).metadata
@@ -374,3 +376,46 @@ def test_a_flipped_bit_in_a_page_is_refused_by_its_checksum(storage: MemoryStora
         except CorruptBaseFileError as error:
             refused += "CRC" in str(error)
     assert refused == 2, "the record key, and the column that it is made of"
+
+
+@pytest.mark.parametrize("codec", ["gzip", "snappy"])
+@pytest.mark.parametrize("columns", [("_hoodie_record_key",), ("tags",), ("_hoodie_record_key", "id")], ids=str)
+def test_a_page_of_unknown_type_is_corrupt(
+    storage: MemoryStorage, codec: str, columns: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Arrow skips it, and says nothing of the rows that are missing: not even where a header of one page is damaged."""
+    monkeypatch.setattr(inflated_pages, "_COMPRESSED_BYTES_MIN", 0)
+    write(storage, [rows([f"{i}" for i in range(100)])], codec=codec)
+    data = storage.read(PATH)
+    group = pq.ParquetFile(io.BytesIO(data)).metadata.row_group(0)
+    chunks = (group.column(place) for place in range(group.num_columns))
+    (at,) = (c.data_page_offset for c in chunks if c.path_in_schema.split(".")[0] == columns[0])
+    header, _ = fields(data, at)
+    begin, end = header[1]
+    storage.put(PATH, data[:begin] + b"\x20" + data[end:])  # type 16
+    with pytest.raises(CorruptBaseFileError, match=f"base file {PATH} cannot be read: it has 0 rows.* states 100"):
+        list(read_base(storage, PATH, table_fields(SCHEMA, columns)))
+
+
+def test_a_footer_with_other_numbers_of_rows_is_corrupt(storage: MemoryStorage) -> None:
+    write(storage, [rows([f"{i}" for i in range(10)])])
+    data = storage.read(PATH)
+    start = len(data) - 8 - int.from_bytes(data[-8:-4], "little")
+    begin, end = fields(data, start)[0][3]
+    storage.put(PATH, data[:begin] + b"\x16" + data[end:])  # 11 rows
+    with pytest.raises(CorruptBaseFileError, match="it has 10 rows, and its footer states 11"):
+        list(read_base(storage, PATH, table_fields(SCHEMA)))
+
+
+@pytest.mark.parametrize("name", ["tags", "place"])
+def test_a_column_that_only_the_footers_avro_schema_has_is_damage(storage: MemoryStorage, name: str) -> None:
+    """One flipped bit gives it another name. It would be null in every row, as a column that is newer than the file."""
+    write(storage, [rows(["a"])])
+    data = storage.read(PATH)
+    at = data.index(name.encode(), len(data) - 8 - int.from_bytes(data[-8:-4], "little"))
+    storage.put(PATH, data[:at] + bytes([data[at] ^ 1]) + data[at + 1 :])
+    assert list(read_base(storage, PATH, table_fields(SCHEMA, ["id"])))
+    with pytest.raises(
+        CorruptBaseFileError, match=f"base file {PATH} .* states the column {name}, which it does not have"
+    ):
+        list(read_base(storage, PATH, table_fields(SCHEMA)))

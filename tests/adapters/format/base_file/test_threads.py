@@ -6,17 +6,20 @@ import errno
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pytest
 
 from eventide_adapters.format.avro.schema import arrow_schema, table_fields, with_meta_fields
-from eventide_adapters.format.base_file import gzip_pages, prefetch
+from eventide_adapters.format.base_file import gzip_pages, inflated_pages, prefetch
 from eventide_adapters.format.base_file import parquet as base_parquet
 from eventide_adapters.format.base_file.gzip_pages import gzip_page
-from eventide_adapters.format.base_file.parquet import BaseFileWriter
+from eventide_adapters.format.base_file.inflated_pages import InflatedPages
+from eventide_adapters.format.base_file.parquet import BaseFileWriter, read_base
 from eventide_adapters.format.base_file.parquet_output import ParquetOutput
+from eventide_adapters.storage.local import LocalStorage
 from eventide_adapters.storage.memory import MemoryStorage
 from support.log_files import table_schema
 from support.remote_stream import RemoteStream
@@ -27,7 +30,7 @@ COLUMNS = arrow_schema(with_meta_fields(SCHEMA))
 
 @pytest.fixture(autouse=True)
 def small_row_groups(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(base_parquet, "_ROW_GROUP_BYTES_MAX", 1 << 20)
+    monkeypatch.setattr(base_parquet, "_ROW_GROUP_BYTES", 1 << 20)
 
 
 @pytest.fixture
@@ -101,6 +104,32 @@ def test_only_a_second_processor_gets_threads(
     else:
         assert not encoding & here
         assert not compressing & (here | encoding)
+
+
+@pytest.mark.parametrize("count", [1, 2])
+def test_only_a_second_processor_decodes_on_other_threads(
+    count: int, processors: Callable[[int], None], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    processors(count)
+    output = Output()
+    written(output, "gzip")
+    (tmp_path / "base.parquet").write_bytes(output.data)
+    reading = set[int]()
+    read = InflatedPages.read
+
+    def noted_read(self: InflatedPages, size: int = -1, /) -> memoryview:
+        found = read(self, size)
+        if len(found) > 16 * 1024:  # a page of values
+            reading.add(threading.get_ident())
+        return found
+
+    monkeypatch.setattr(inflated_pages, "_COMPRESSED_BYTES_MIN", 0)
+    monkeypatch.setattr(InflatedPages, "read", noted_read)
+    fields = table_fields(SCHEMA)
+    batches = list(read_base(LocalStorage(str(tmp_path)), "base.parquet", fields))
+    assert sum(len(batch) for batch in batches) == 20_000
+    assert (reading == {threading.get_ident()}) == (count == 1)
+    assert reading
 
 
 @pytest.mark.parametrize("count", [1, 2])

@@ -90,3 +90,13 @@ def test_a_struct_that_is_not_all_there_is_an_index_error(values: dict[str, Any]
 def test_a_type_that_parquet_does_not_have_is_an_error() -> None:
     with pytest.raises(ValueError, match="Thrift type 11"):
         fields(b"\x1b\x00\x00", 0)
+
+
+@pytest.mark.parametrize("kind", [1, 3, 7, 12], ids=["booleans", "bytes", "doubles", "structs"])
+def test_a_list_that_claims_more_elements_than_the_data_has_bytes_is_refused_at_once(kind: int) -> None:
+    """To step over the booleans that one flipped byte claims could take years."""
+    data = bytes([0x19, 0xF0 | kind]) + b"\xff" * 8 + b"\x7f" + bytes(20)
+    with pytest.raises(IndexError, match="9223372036854775807 elements at 11 of 31 bytes"):
+        fields(data, 0)
+    with pytest.raises(IndexError, match="elements"):
+        elements(data, 1)

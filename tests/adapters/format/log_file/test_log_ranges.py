@@ -15,7 +15,7 @@ from eventide_adapters.format.avro import decode as avro_decode
 from eventide_adapters.format.log_file.records import DataBlock, DeleteBlock, iter_log_records
 from eventide_adapters.format.merge.log_fold import FoldedLogFiles
 from eventide_core.errors import RecordDecodeError
-from eventide_core.table.read_ahead import READ_AHEAD_BYTES
+from eventide_core.table.read_ahead import READ_AHEAD_BYTES, WHOLE_FILE_BYTES
 from eventide_core.table.record_order import MergeRule
 from eventide_core.table.record_shape import RecordShape
 from eventide_core.table.slice_read import BlockFilter
@@ -89,6 +89,16 @@ def test_a_small_log_takes_one_request(storage: CountingStorage) -> None:
     storage.put(LOG, b"".join(avro_block(instant, schema, _records(5, "x")) for instant in (T1, T2)))
     assert sum(part.records.num_rows for part in _read(storage, ["s"]) if isinstance(part, DataBlock)) == 10
     assert storage.opened[LOG] == 1
+
+
+@pytest.mark.parametrize(("blocks", "requests"), [(1, 1), (2, 5)])
+def test_a_log_of_a_server_is_small_up_to_a_larger_size(
+    storage: CountingStorage, monkeypatch: pytest.MonkeyPatch, blocks: int, requests: int
+) -> None:
+    monkeypatch.setattr(CountingStorage, "root", "s3://bucket/table")
+    storage.put(LOG, blocks * avro_block(T1, written_schema(FIELDS), _records(1, "x" * 2 * WHOLE_FILE_BYTES)))
+    assert sum(part.records.num_rows for part in _read(storage, ["s"]) if isinstance(part, DataBlock)) == blocks
+    assert storage.opened[LOG] == requests
 
 
 def test_the_headers_of_large_blocks_take_a_request_each(storage: CountingStorage) -> None:

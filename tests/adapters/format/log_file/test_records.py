@@ -12,6 +12,7 @@ import pytest
 
 from eventide_adapters.format.avro.schema import RECORD_KEY, arrow_schema, with_meta_fields
 from eventide_adapters.format.base_file.inflated_pages import InflatedPages
+from eventide_adapters.format.base_file.thrift_compact import fields
 from eventide_adapters.format.log_file.records import DataBlock, DeleteBlock, iter_log_records
 from eventide_adapters.format.log_file.writer import encode_parquet_block
 from eventide_adapters.storage.memory import MemoryStorage
@@ -188,6 +189,18 @@ class TestLargeParquetBlocks:
         shape = replace(SHAPE, schema=PLAIN_TEXT)
         with pytest.raises(RecordDecodeError, match="CRC checksum"):
             list(iter_log_records(storage, logs, shape, ALL, None, is_strict=True))
+
+    def test_a_page_of_unknown_type_is_refused(self, storage: Storage, written: bytes) -> None:
+        """Arrow skips it. It says nothing of the rows that are missing if these are the last ones of a batch."""
+        start = written.index(b"PAR1")
+        content = written[start : written.rindex(b"PAR1") + 4]
+        group = pq.ParquetFile(pa.BufferReader(content)).metadata.row_group(0)
+        at = start + group.column(2).data_page_offset
+        begin, end = fields(written, at)[0][1]
+        logs = _put(storage, written[:begin] + b"\x20" + written[end:])
+        shape = replace(SHAPE, schema=PLAIN_TEXT)
+        with pytest.raises(RecordDecodeError, match=f"its footer states {self.COUNT}"):
+            list(iter_log_records(storage, logs, shape, ALL, [RECORD_KEY], is_strict=True))
 
 
 class TestRowsMarkedAsDeleted:

@@ -1,6 +1,8 @@
 """The key index agrees with a Python dict."""
 
+import itertools
 from typing import Any
+from unittest import mock
 
 import numpy as np
 import pyarrow as pa
@@ -47,6 +49,60 @@ def test_prints_that_many_keys_share_make_no_key_another(monkeypatch: pytest.Mon
     asked: list[str | None] = [None, *(f"key-{number}" for number in range(200, 400))]
     monkeypatch.setattr(key_index, "_prints_of", prints)
     assert KeyIndex(pa.array(keys)).find(pa.array(asked)).tolist() == _expected(keys, asked)
+
+
+@given(
+    st.lists(TEXTS, max_size=60).flatmap(
+        lambda texts: st.lists(st.sampled_from(texts), max_size=90) if texts else st.just([])
+    ),
+    st.data(),
+)
+def test_keys_are_numbered_in_order_of_their_first_appearance(keys: list[str], data: st.DataObject) -> None:
+    cuts = sorted(data.draw(st.lists(st.integers(0, len(keys)), max_size=3)))
+    borders = [0, *cuts, len(keys)]
+    chunks = [pa.array(keys[start:end], pa.string()) for start, end in itertools.pairwise(borders)]
+    with mock.patch.object(key_index, "_NUMBERED_BY_ARROW_MAX", data.draw(st.sampled_from([0, 1 << 14]))):
+        index, numbers = KeyIndex.numbered(pa.chunked_array(chunks, pa.string()))
+    distinct = list(dict.fromkeys(keys))
+    assert index.keys.to_pylist() == distinct
+    assert numbers.tolist() == _expected(distinct, list(keys))
+    assert index.find(pa.array(["other", *keys], pa.string())).tolist() == [-1, *numbers.tolist()]
+
+
+@pytest.mark.parametrize("weak", [0, 1, 1 << 63, (1 << 64) - 1])
+def test_prints_that_many_keys_share_give_no_key_the_number_of_another(
+    monkeypatch: pytest.MonkeyPatch, weak: int
+) -> None:
+    real: Any = key_index._prints_of
+
+    def prints(keys: Any) -> Any:
+        found = real(keys)
+        found[::2] = np.uint64(weak)
+        return found
+
+    monkeypatch.setattr(key_index, "_NUMBERED_BY_ARROW_MAX", 0)
+    monkeypatch.setattr(key_index, "_prints_of", prints)
+    keys = [f"key-{number % 70}" for number in range(300)]
+    index, numbers = KeyIndex.numbered(pa.chunked_array([pa.array(keys)]))
+    assert [index.keys[int(number)].as_py() for number in numbers] == keys
+    assert len(index.keys) == 70
+
+
+def test_keys_that_were_numbered_are_found_by_the_same_table(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(key_index, "_NUMBERED_BY_ARROW_MAX", 0)
+    keys = [str(number % 900) for number in range(1000)]
+    index, _ = KeyIndex.numbered(pa.chunked_array([pa.array(keys)]))
+    made = mock.Mock(side_effect=AssertionError("made again"))
+    monkeypatch.setattr(key_index._Table, "of", made)
+    asked = [str(number) for number in range(500, 1500)]
+    assert index.find(pa.array(asked)).tolist() == _expected(list(dict.fromkeys(keys)), list(asked))
+
+
+def test_a_table_that_few_distinct_keys_do_not_need_is_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(key_index, "_NUMBERED_BY_ARROW_MAX", 0)
+    index, _ = KeyIndex.numbered(pa.chunked_array([pa.array([str(number % 10) for number in range(1000)])]))
+    assert index._table is None
+    assert index.find(pa.array(["7", "x", "0"])).tolist() == [7, -1, 0]
 
 
 def test_the_table_is_made_once(monkeypatch: pytest.MonkeyPatch) -> None:

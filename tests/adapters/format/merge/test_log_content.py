@@ -211,9 +211,9 @@ class TestSummary:
         logs = [_log(storage, number, _rows(T1, {"id": "a", "ts": number})) for number in range(1, 50)]
         decoded: list[int] = []
 
-        def counted(*arguments: Any) -> Any:
+        def counted(*arguments: Any, **options: Any) -> Any:
             decoded.append(arguments[1])
-            return iter_avro_block(*arguments)
+            return iter_avro_block(*arguments, **options)
 
         monkeypatch.setattr(log_records, "iter_avro_block", counted)
         found = ArrowLogContent(storage).summarize(logs, SHAPE)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import io
-from typing import Any, Literal
+import threading
+from typing import Any, BinaryIO, Literal
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -11,6 +12,7 @@ import pytest
 
 from eventide_adapters.format.base_file.bloom_filter import DEFAULT_PARAMETERS, BloomFilterBuilder
 from eventide_adapters.format.base_file.parquet import BaseFileWriter, BaseFooter, earlier_bloom
+from eventide_adapters.storage.faulty import FaultyStorage
 from eventide_adapters.storage.memory import MemoryStorage
 from eventide_core.errors import CorruptLogBlockError
 from eventide_core.table.record_order import MergeRule
@@ -149,3 +151,22 @@ def test_a_new_base_is_compressed_as_the_previous_one_unless_configured(
     compactor(storage)(task(codec=asked))
     written = pq.read_metadata(storage.open_input(NEW_BASE)).row_group(0).column(0).compression
     assert written == (before if asked == "as-before" else asked).upper()
+
+
+def test_the_base_file_of_a_server_is_opened_while_log_files_are_read(storage: MemoryStorage) -> None:
+    opened = threading.Event()
+
+    class Server(FaultyStorage):
+        @property
+        def root(self) -> str:
+            return "s3://bucket/table"
+
+        def open_input(self, path: str) -> BinaryIO:
+            opened.set()
+            return super().open_input(path)
+
+        def read_range(self, path: str, offset: int, length: int) -> bytes:
+            assert path not in LOGS or opened.wait(60)
+            return super().read_range(path, offset, length)
+
+    assert compactor(Server(storage))(task()).num_writes == 2

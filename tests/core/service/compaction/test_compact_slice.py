@@ -9,6 +9,7 @@ import pytest
 from eventide_adapters.storage.faulty import Fault, FaultPlan, FaultyStorage, SimulatedCrash
 from eventide_adapters.storage.memory import MemoryStorage
 from eventide_core.errors import MissingFileError, PlanMismatchError
+from eventide_core.ports import FileInfo, OutputFile
 from support.one_slice import CARRIED, COPIES, D3, FILES, LOGS, MARKER, NEW_BASE, compactor, task
 from support.slice_files import base_file, data_block
 
@@ -62,13 +63,20 @@ def test_a_second_run_changes_nothing_and_returns_the_same(storage: MemoryStorag
     assert storage.dump() == before
 
 
-def test_a_base_file_that_is_removed_as_soon_as_it_is_written_is_no_result(
-    storage: MemoryStorage, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    real = MemoryStorage.stat
-    monkeypatch.setattr(MemoryStorage, "stat", lambda self, path: None if path == NEW_BASE else real(self, path))
+def test_a_base_file_of_another_process_that_is_removed_at_once_is_no_result(storage: MemoryStorage) -> None:
+    class Beaten(FaultyStorage):
+        """Another process is faster, and another one rolls the plan back."""
+
+        def open_output(self, path: str) -> OutputFile:
+            output = super().open_output(path)
+            storage.put(path, b"")
+            return output
+
+        def stat(self, path: str) -> FileInfo | None:
+            return None if path == NEW_BASE else super().stat(path)
+
     with pytest.raises(MissingFileError, match="rolled back"):
-        compactor(storage)(task())
+        compactor(Beaten(storage))(task())
 
 
 @pytest.mark.parametrize("fault", [Fault.CRASH_BEFORE, Fault.CRASH_AFTER])

@@ -1,0 +1,93 @@
+"""Passes values between Arrow, NumPy and Python without pandas.
+
+`pa.array`, `pa.scalar` and `to_numpy`, and every function of Arrow that gets an array of NumPy's or a Python value, first
+import pandas if it is installed, to recognize its types. That takes 45 MB and 0.15 s, as much as all else that a merge
+imports. These functions pass buffers instead, so a merge needs no pandas.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+ArrowType: TypeAlias = Any
+Flags: TypeAlias = npt.NDArray[np.bool_]
+
+
+def to_arrow(values: npt.NDArray[Any], is_null: Flags | None = None) -> Any:
+    """The numbers or flags as an Arrow array. Numbers share their memory, which must not change any more."""
+    validity = None if is_null is None else _bits(~is_null)
+    if values.dtype == np.bool_:
+        return pa.Array.from_buffers(pa.bool_(), len(values), [validity, _bits(values)])
+    data = pa.py_buffer(np.ascontiguousarray(values).data)
+    return pa.Array.from_buffers(pa.from_numpy_dtype(values.dtype), len(values), [validity, data])
+
+
+def to_texts(values: Sequence[str | None]) -> pa.StringArray:
+    """The strings as an Arrow array; None is null."""
+    encoded = [b"" if value is None else value.encode() for value in values]
+    bounds = np.cumsum([0, *map(len, encoded)], dtype=np.int32)
+    is_null = np.array([value is None for value in values], np.bool_)
+    return pa.StringArray.from_buffers(
+        len(values),
+        pa.py_buffer(bounds.data),
+        pa.py_buffer(b"".join(encoded)),
+        _bits(~is_null) if is_null.any() else None,
+    )
+
+
+def of_list(values: Sequence[Any], kind: ArrowType) -> Any:
+    """The values in this type; None is null. Does import pandas unless they are strings or whole numbers.
+
+    Raises OverflowError for a whole number out of range, otherwise Arrow's errors.
+    """
+    kinds = {type(value) for value in values if value is not None}
+    if pa.types.is_string(kind) and kinds <= {str}:
+        return to_texts(values)
+    if pa.types.is_integer(kind) and kinds <= {int}:
+        is_null = np.array([value is None for value in values], np.bool_)
+        given = np.array([0 if value is None else value for value in values], kind.to_pandas_dtype())
+        return to_arrow(given, is_null if is_null.any() else None)
+    return pa.array(values, kind)
+
+
+def empty_array(kind: ArrowType) -> Any:
+    """An empty array of this type."""
+    return pa.nulls(0, kind)
+
+
+def to_numbers(values: pa.Array[Any], null: int | None = None) -> npt.NDArray[Any]:
+    """The integers or floats of an Arrow array, with `null` for each null; read-only if it has none, which None requires."""
+    kind: ArrowType = values.type
+    dtype, data = kind.to_pandas_dtype(), values.buffers()[1]
+    found: npt.NDArray[Any] = np.zeros(len(values), dtype)
+    if data is not None and len(values):
+        found = np.frombuffer(memoryview(data), dtype, len(values), values.offset * found.itemsize)
+    if not values.null_count:
+        return found
+    assert null is not None, "a null"
+    return np.where(null_flags(values), np.array(null, dtype), found)
+
+
+def to_flags(values: pa.Array[Any]) -> Flags:
+    """The booleans of an Arrow array; False for null."""
+    data = values.buffers()[1]
+    if data is None or not len(values):
+        return np.zeros(len(values), np.bool_)
+    first, end = values.offset // 8, values.offset + len(values)
+    bits = np.unpackbits(np.frombuffer(memoryview(data), np.uint8)[first : -(-end // 8)], bitorder="little")
+    found = bits[values.offset - 8 * first : end - 8 * first].view(np.bool_)
+    return found & ~null_flags(values) if values.null_count else found
+
+
+def null_flags(values: pa.Array[Any]) -> Flags:
+    """Which values of an Arrow array are null."""
+    return to_flags(values.is_null()) if values.null_count else np.zeros(len(values), np.bool_)
+
+
+def _bits(values: Flags) -> pa.Buffer:
+    return pa.py_buffer(np.packbits(values, bitorder="little").data)
