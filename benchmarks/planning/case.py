@@ -116,7 +116,7 @@ def measure(table: MadeTable, profiled: str | None) -> dict[str, Any]:
 def application_over(storage: Storage, options: Mapping[str, str] = {}) -> Application:
     return assemble(
         storage.root,
-        {"hoodie.payload.event.time.field": "ts", **options},
+        {"hoodie.payload.event.time.field": "ts", "hoodie.write.track.event.time.watermark": "true", **options},
         storage=storage,
         lock=_Lock(),
         clock=_Clock(),

@@ -101,7 +101,8 @@ TRACK_EVENT_TIMES = Option(
     "hoodie.write.track.event.time.watermark",
     FLAG,
     True,
-    "Whether write stats record the event times of what was written.",
+    "Whether write stats record the event times of what was written. Given as true with `hoodie.payload.event.time.field`, "
+    "it also states that Hudi's writers recorded them, and that each has 10 or 13 digits.",
 )
 LOG_EVENT_TIMES = Option(
     "eventide.log.event.times",

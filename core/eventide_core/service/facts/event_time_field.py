@@ -1,6 +1,6 @@
 """The field of a table that contains the event time."""
 
-from eventide_core.config import EVENT_TIME_FIELD, Options
+from eventide_core.config import EVENT_TIME_FIELD, TRACK_EVENT_TIMES, Options
 from eventide_core.errors import ConfigError, RefusedError
 from eventide_core.service.state.table import TableState
 from eventide_core.table.schema import is_nullable, may_hold_event_times
@@ -47,9 +47,12 @@ def write_event_time_field(state: TableState, schema: str, options: Options) -> 
 
 
 def are_stats_proof(schema: str, field: str, options: Options) -> bool:
-    """Whether write stats state the event times of every record.
+    """Whether write stats of Hudi state the event times of every record.
 
-    They do if the user states that writers track the field, and it is never null. Raises ConfigError if the table has
-    no such field.
+    They do if the user gives both options of the writers that track them, and the field is never null. To name the field
+    is not enough: `--event-time` does that, too, and nothing on the table says which field a writer tracked. Raises
+    ConfigError if the table has no such field.
     """
-    return not is_nullable(schema, field, EVENT_TIME_FIELD) and options.get(EVENT_TIME_FIELD) == field
+    is_never_null = not is_nullable(schema, field, EVENT_TIME_FIELD)
+    is_tracked = options.text(TRACK_EVENT_TIMES) is not None and options.get(TRACK_EVENT_TIMES)
+    return is_never_null and is_tracked and options.get(EVENT_TIME_FIELD) == field

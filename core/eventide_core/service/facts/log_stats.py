@@ -4,9 +4,9 @@
    (version 6 appends), one to which this commit appended, or one that several commits name. Nor does it describe the result
    of a log compaction, whose blocks stand for others.
 2. eventide's commits state the field of their ranges, and that no record or delete is outside these ranges.
-3. Hudi's commits state neither. They are trusted if the user names the field that writers track, and if no record can
-   lack an event time: Hudi omits nulls from a stat, but not from the file. It also omits every number that has not 10 or
-   13 characters, such as 0 (WriteStatus.markSuccess). No stat shows that: who names the field states that it has none.
+3. Hudi's commits state neither. They are trusted if the user gives both options of the writers that track the field, and
+   if no record can lack an event time: Hudi omits nulls from a stat, but not from the file. It also omits every number that
+   has not 10 or 13 characters, such as 0 (WriteStatus.markSuccess). No stat shows that, so the options state it, too.
    They are not trusted if there are deletes, because a stat contains only the range of some kinds of them. Nor are they
    trusted if the write filled several log files of one file group: HoodieAppendHandle counts a record for the log file
    that is open when it buffers the record, and may write it to the next one.
