@@ -23,6 +23,8 @@ HUDIS: Final = (HUDI, "1.2.0")
 WARM_RUNS: Final = 5
 ONE_CORE: Final = "eventide, one core"
 """Compacts a slice at a time, as a worker of one core does."""
+LIMIT_ON_ONE_CORE: Final = "limit, one core"
+"""What two cores cost each other, such as the memory that they share, is in neither of these two."""
 ONE_SLICE: Final = "eventide, a slice at a time"
 """The same on two cores: what the second one is worth to a single slice."""
 PLANNED: Final = ("avro-v6", "avro-v9")
@@ -205,10 +207,13 @@ def peers_of(workload: Workload) -> tuple[Peer, ...]:
         versioned = coded | {"version": workload.version}
         found += [compacting(name, start=start, method="compact", arguments=versioned) for name, start in _stocks()]
         ours = partial(compacting, method="compact", arguments=coded)
-        by_slice = partial(ours, start=contestant, first="compact_by_slice")
-        found.append(by_slice(ONE_CORE, cores=1))
+        by_slice = partial(compacting, start=contestant, arguments=coded, first="compact_by_slice")
+        found += [
+            by_slice(LIMIT_ON_ONE_CORE, method="limit", cores=1, holds_merged=True),
+            by_slice(ONE_CORE, method="compact", cores=1),
+        ]
         if workload.slices == 1:
-            found.append(by_slice(ONE_SLICE))
+            found.append(by_slice(ONE_SLICE, method="compact"))
         if workload.same_rows_as is None:
             on_spark = partial(ours, start=python_of_the_judges, first="start_spark")
             found += [
