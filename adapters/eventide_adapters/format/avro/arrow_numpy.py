@@ -51,10 +51,11 @@ def of_list(values: Sequence[Any], kind: ArrowType) -> Any:
     if pa.types.is_integer(kind) and kinds <= {int}:
         is_null = np.array([value is None for value in values], np.bool_)
         given = [0 if value is None else value for value in values]
-        bounds = np.iinfo(kind.to_pandas_dtype())
+        dtype: Any = kind.to_pandas_dtype()
+        bounds = np.iinfo(dtype)
         if given and not bounds.min <= min(given) <= max(given) <= bounds.max:  # NumPy below 2 wraps around
             raise OverflowError(f"a whole number out of the range of {kind}")
-        return to_arrow(np.array(given, bounds.dtype), is_null if is_null.any() else None)
+        return to_arrow(np.array(given, dtype), is_null if is_null.any() else None)
     return pa.array(values, kind)
 
 

@@ -47,7 +47,7 @@ from eventide_adapters.format.base_file.footer_columns import Footer, codec_of, 
 from eventide_adapters.format.base_file.inflated_pages import InflatedPages, is_local
 from eventide_adapters.format.base_file.parquet_output import LEVELS, ROW_GROUP_ROWS_MAX, ParquetOutput, avro_footer
 from eventide_adapters.format.base_file.prefetch import prefetch
-from eventide_adapters.format.base_file.threads import threads_at_most
+from eventide_adapters.format.base_file.threads import processors, threads_at_most
 from eventide_core.errors import CorruptBaseFileError, EventideError, RecordDecodeError
 from eventide_core.ports import OutputFile, Storage
 
@@ -107,7 +107,7 @@ def _batches_ahead(
 ) -> Iterator[pa.RecordBatch]:
     """The batches, with one prefetched, unless there is neither a second processor to make it nor a network to wait for."""
     batches = _batches(file, target, dictionary_candidates, place)
-    if pa.cpu_count() == 1 and is_local(file.stream):
+    if processors() == 1 and is_local(file.stream):
         return batches
     return prefetch(batches, file.metadata.num_rows)
 
@@ -124,7 +124,7 @@ def _batches(
     file = file.inflated(names)
     # Decoding a few rows takes less time than starting a thread. Without a second processor, a thread only costs memory:
     # allocators keep what each thread freed for that thread.
-    has_many = file.metadata.num_rows > _ROWS_WORTH_A_THREAD and pa.cpu_count() > 1
+    has_many = file.metadata.num_rows > _ROWS_WORTH_A_THREAD and processors() > 1
     size = _batch_rows(file.metadata, len(names))
     for batch in file.batches(size, names, use_threads=has_many):
         check_numbers(batch, few, place)

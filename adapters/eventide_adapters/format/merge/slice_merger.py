@@ -32,6 +32,7 @@ from eventide_adapters.format.base_file.parquet import (
     earlier_bloom,
     read_footer,
 )
+from eventide_adapters.format.base_file.threads import slice_at_work
 from eventide_adapters.format.log_file.change_log import encode_change_log
 from eventide_adapters.format.log_file.records import iter_log_records
 from eventide_adapters.format.merge.base_merge import ChangedRows, SliceMerge
@@ -60,6 +61,7 @@ class ArrowSliceMerger:
     def read_footer(self, base_path: str) -> Mapping[str, str]:
         return read_footer(self.storage, base_path)
 
+    @slice_at_work()
     def merge(
         self, task: MergeTask, output: OutputFile, footer_of: Callable[[MergeResult], Mapping[str, str]]
     ) -> MergedSlice:

@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 from eventide_adapters.format.avro.schema import AvroField, query_schema, table_fields
 from eventide_adapters.format.base_file.dictionary_columns import dictionary_fields, in_columns
 from eventide_adapters.format.base_file.keyed import read_keyed_base
+from eventide_adapters.format.base_file.threads import slice_at_work
 from eventide_adapters.format.log_file.records import iter_log_records
 from eventide_adapters.format.merge.base_merge import SliceMerge, merge_columns
 from eventide_adapters.format.merge.log_fold import FoldedLogFiles
@@ -64,6 +65,12 @@ class ArrowSliceReader:
         self, slice_read: SliceRead, shape: RecordShape, fields: tuple[AvroField, ...]
     ) -> Iterator[pa.RecordBatch]:
         """The slice's records in these columns and those that a merge needs. Base rows are only those of chosen commits."""
+        with slice_at_work():
+            yield from self._records(slice_read, shape, fields)
+
+    def _records(
+        self, slice_read: SliceRead, shape: RecordShape, fields: tuple[AvroField, ...]
+    ) -> Iterator[pa.RecordBatch]:
         path = slice_read.base_path
         is_merged_whole = slice_read.log_paths and slice_read.commit_times is None
         few = dictionary_fields(fields, shape) if is_merged_whole else ()

@@ -6,6 +6,7 @@ import errno
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -13,14 +14,18 @@ import pyarrow as pa
 import pytest
 
 from eventide_adapters.format.avro.schema import arrow_schema, table_fields, with_meta_fields
-from eventide_adapters.format.base_file import gzip_pages, inflated_pages, prefetch
+from eventide_adapters.format.base_file import gzip_pages, inflated_pages, prefetch, threads
 from eventide_adapters.format.base_file import parquet as base_parquet
 from eventide_adapters.format.base_file.gzip_pages import gzip_page
 from eventide_adapters.format.base_file.inflated_pages import InflatedPages
 from eventide_adapters.format.base_file.parquet import BaseFileWriter, read_base
 from eventide_adapters.format.base_file.parquet_output import ParquetOutput
+from eventide_adapters.format.merge.slice_reader import ArrowSliceReader
 from eventide_adapters.storage.local import LocalStorage
 from eventide_adapters.storage.memory import MemoryStorage
+from eventide_core.table.record_order import MergeRule
+from eventide_core.table.record_shape import RecordShape
+from eventide_core.table.slice_read import BlockFilter, SliceRead
 from support.log_files import table_schema
 from support.remote_stream import RemoteStream
 
@@ -205,3 +210,43 @@ def test_a_batch_is_read_ahead_where_something_else_can_be_done_meanwhile(
     found = pa.Table.from_batches(base_parquet.read_base(storage, "file", table_fields(SCHEMA)))
     assert found.column("id").to_pylist() == [name for group in range(4) for name in rows(group)["id"].to_pylist()]
     assert pools == ([1] if has_thread else [])
+
+
+def test_slices_side_by_side_share_the_processors(processors: Callable[[int], None]) -> None:
+    processors(4)
+    found: list[int] = [threads.processors()]
+    with threads.slice_at_work():
+        found.append(threads.processors())
+        with threads.slice_at_work():
+            found.append(threads.processors())
+            with suppress(RuntimeError), threads.slice_at_work():
+                found.append(threads.processors())
+                raise RuntimeError
+        found.append(threads.processors())
+    assert found == [4, 4, 2, 1, 4]
+    processors(1)
+    with threads.slice_at_work(), threads.slice_at_work():
+        assert threads.processors() == 1
+
+
+@pytest.mark.parametrize("ends_early", [False, True])
+def test_a_slice_that_is_read_counts_until_its_reader_ends(
+    ends_early: bool, processors: Callable[[int], None], tmp_path: Path
+) -> None:
+    processors(2)
+    output = Output()
+    written(output, "gzip")
+    (tmp_path / "base.parquet").write_bytes(output.data)
+    reader = ArrowSliceReader(LocalStorage(tmp_path))
+    shape = RecordShape(SCHEMA, MergeRule.COMMIT_TIME_ORDERING, (), None)
+    batches: Any = reader.read(SliceRead("", "f-0", "base.parquet", (), BlockFilter(frozenset(), None)), shape, None)
+    assert threads.processors() == 2
+    next(batches)
+    with threads.slice_at_work():
+        assert threads.processors() == 1
+    if ends_early:
+        batches.close()
+    else:
+        list(batches)
+    with threads.slice_at_work():
+        assert threads.processors() == 2
