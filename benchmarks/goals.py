@@ -41,7 +41,9 @@ class Goal:
 GOALS: Final = (
     Goal("compaction, gzip: of the limit", "compaction, gzip", "limit", 0.5),
     Goal("compaction, zstd: of the limit", "compaction, zstd", "limit", 1.15, at_most_by_clock=1.35),
-    Goal("the same, each on one core", "compaction, zstd", LIMIT_ON_ONE_CORE, 1.15, ours=ONE_CORE, at_most_by_clock=1.35),
+    Goal(
+        "the same, each on one core", "compaction, zstd", LIMIT_ON_ONE_CORE, 1.15, ours=ONE_CORE, at_most_by_clock=1.35
+    ),
     Goal("compaction, gzip: of stock, warm", "compaction, gzip", "stock Hudi 1.1.1", 0.22),
     Goal("compaction, zstd: of stock, warm", "compaction, zstd", "stock Hudi 1.1.1", 0.3),
     Goal("compaction, gzip: of stock, cold", "compaction, gzip", "stock Hudi 1.1.1", 0.5, is_cold=True),
