@@ -97,17 +97,8 @@ class _Table:
     @classmethod
     def of(cls, prints: Prints) -> _Table | None:
         """The table of these fingerprints; None if too many need the same slots."""
-        count = _slots_for(len(prints))
-        places = np.full(count, -1, np.int32)
-        waiting, slot = np.arange(len(prints), dtype=np.int32), _first_slots(prints, count)
-        for _ in range(_STEPS_MAX):
-            is_free = places[slot] < 0
-            places[slot[is_free]] = waiting[is_free]  # if several have the same slot, the last one stays
-            is_left = places[slot] != waiting
-            waiting, slot = waiting[is_left], (slot[is_left] + 1) & (count - 1)
-            if len(waiting) == 0:
-                return cls(prints[places], places)  # a free slot's print is never requested
-        return None
+        found = cls.with_first(prints)
+        return None if found is None else found[0]
 
     @classmethod
     def with_first(cls, prints: Prints) -> tuple[_Table, Places] | None:
@@ -127,7 +118,7 @@ class _Table:
             first[waiting[is_found]] = found[is_found]
             waiting, slot = waiting[~is_found], (slot[~is_found] + 1) & (count - 1)
             if len(waiting) == 0:
-                return cls(prints[places], places), first
+                return cls(prints[places], places), first  # a free slot's print is never requested
         return None
 
     def renumbered(self, number: Numbers, count: int) -> _Table | None:
