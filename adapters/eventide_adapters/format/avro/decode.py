@@ -21,6 +21,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from eventide_adapters.format.avro.column_resolution import check_columns, resolve_columns
+from eventide_adapters.format.avro.record_chain import record_chain
 from eventide_adapters.format.avro.records import decode_records
 from eventide_adapters.format.avro.schema import AvroField, record_fields
 from eventide_adapters.format.avro.vectors import UnevenCollectionsError, decode_vectors
@@ -157,24 +158,25 @@ def _bounds(content: bytes, position: int, count: int, place: str) -> tuple[Posi
 
     Finds at most `count` records.
     """
+    first, position = record_chain(content, position, count)
     bounds = [position]
     read, note, size = _read_length, bounds.append, len(content)
     # This loop only does what must be done record by record. A length that exceeds the content ends it, or is found
     # below.
     with suppress(struct.error):
-        for _ in range(count):
+        for _ in range(count - len(first)):
             position += 4 + read(content, position)[0]
             note(position)
-    ends = np.array(bounds[1:], np.int64)
-    begins = np.array(bounds[:-1], np.int64) + 4
+    found = np.concatenate([first, np.array(bounds, np.int64)])
+    begins, ends = found[:-1] + 4, found[1:]
     is_backward = ends < begins
     broken = np.flatnonzero(is_backward | (ends > size))
     if len(broken):
-        first = int(broken[0])
-        if is_backward[first]:
-            raise RecordDecodeError(f"{place}: a record has a length of {ends[first] - begins[first]}")
-        begins, ends = begins[:first], ends[:first]
-    return begins, ends, bounds[len(ends)]
+        number = int(broken[0])
+        if is_backward[number]:
+            raise RecordDecodeError(f"{place}: a record has a length of {ends[number] - begins[number]}")
+        begins, ends = begins[:number], ends[:number]
+    return begins, ends, int(found[len(ends)])
 
 
 def _checked_count(head: bytes, size: int, place: str) -> int:
