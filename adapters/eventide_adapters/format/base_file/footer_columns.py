@@ -99,9 +99,9 @@ def codec_of(footer: Footer) -> str | None:
     """The codec of the first column chunk; None if there is none, or its codec is unknown."""
     data = footer.data
     try:
-        groups = thrift.elements(data, thrift.field(data, 0, _ROW_GROUPS))
-        chunks = thrift.elements(data, thrift.field(data, groups[0][0], _COLUMNS))
-        chunk = thrift.field(data, chunks[0][0], _META_DATA)
+        group = thrift.first_element(data, thrift.field(data, 0, _ROW_GROUPS))
+        chunk = thrift.first_element(data, thrift.field(data, group, _COLUMNS))
+        chunk = thrift.field(data, chunk, _META_DATA)
         return _CODECS[thrift.integer(data, thrift.field(data, chunk, _CODEC))[0]]
     except (IndexError, KeyError, ValueError):
         return None

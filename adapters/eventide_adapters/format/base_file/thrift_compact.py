@@ -84,6 +84,14 @@ def elements(data: Data, at: int, walked: Structs | None = None) -> list[Span]:
     return found
 
 
+def first_element(data: Data, at: int) -> int:
+    """Where the first element of the list at this offset begins. Raises IndexError if there is none."""
+    _, count, at = _list_head(data, at)
+    if count == 0:
+        raise IndexError(f"the list before {at} is empty")
+    return at
+
+
 def integer(data: Data, at: int) -> tuple[int, int]:
     """The integer at this offset, and its end."""
     value, at = _varint(data, at)
