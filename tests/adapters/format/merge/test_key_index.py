@@ -1,6 +1,7 @@
 """The key index agrees with a Python dict."""
 
 import itertools
+import random
 from typing import Any
 from unittest import mock
 
@@ -33,6 +34,29 @@ def test_keys_are_found_where_they_lie_and_others_and_nulls_are_not(
         asked = data.draw(st.permutations([*others, *known]))
         found = index.find(pa.array(["before", *asked, "after"], pa.string()).slice(1, len(asked)))
         assert found.tolist() == _expected(keys, asked)
+
+
+@given(st.integers(1, 30), st.integers(0, 40), st.randoms(use_true_random=False))
+def test_keys_of_one_length_are_found_among_keys_of_several(length: int, others: int, draw: random.Random) -> None:
+    def key(size: int) -> str:
+        return "".join(draw.choices("abé", k=size))
+
+    same = [text.encode()[:length].decode("utf-8", "replace") for text in (key(length) for _ in range(60))]
+    keys = list(dict.fromkeys([*same, *(key(draw.randrange(40)) for _ in range(others))]))
+    asked: list[str | None] = [*same]
+    assert KeyIndex(pa.array(keys)).find(pa.array(asked)).tolist() == _expected(keys, asked)
+    mixed: list[str | None] = [*keys, "more"]
+    alike = list(dict.fromkeys(same))
+    assert KeyIndex(pa.array(alike)).find(pa.array(mixed)).tolist() == _expected(alike, mixed)
+
+
+def test_prints_of_keys_of_one_length_are_those_that_they_have_among_others() -> None:
+    """Otherwise a base file whose keys have one length would seem to have none of the log files' keys."""
+    for length in range(1, 1000, 7):
+        keys = [f"{number:x}".rjust(length, "k")[-length:] for number in range(50)]
+        alike = key_index._prints_of(pa.array(["x", *keys]).slice(1))
+        among = key_index._prints_of(pa.array(["x" * 1001, *keys]))[1:]
+        assert alike.tolist() == among.tolist()
 
 
 @pytest.mark.parametrize("weak", [0, 1, 1 << 63, (1 << 64) - 1])
