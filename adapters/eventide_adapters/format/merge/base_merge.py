@@ -20,6 +20,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from eventide_adapters.format.avro.arrow_numpy import to_arrow
 from eventide_adapters.format.avro.field_path import top_level
@@ -163,7 +164,9 @@ class SliceMerge:
         kept = index >= 0
         both = pa.concat_tables([table, updates])
         if not self.folded.lacking and not beaten:
-            return self._changed(table, rows, is_update, both.take(to_arrow(index[kept])), kept)
+            # Every place is one of these rows, so Arrow need not check it again for each column.
+            merged = pc.take(both, to_arrow(index[kept]), boundscheck=False)
+            return self._changed(table, rows, is_update, merged, kept)
         of_columns = {
             name: self._base_where_lacking(index, rows[is_update], flags[source[is_update]])[kept]
             for name, flags in self.folded.lacking.items()

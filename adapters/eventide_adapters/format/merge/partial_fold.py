@@ -20,6 +20,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from eventide_adapters.format.avro.arrow_numpy import to_arrow
 from eventide_adapters.format.log_file.ordering_values import Numbers
 from eventide_core.table.record_shape import PartialUpdate
 
@@ -93,10 +94,10 @@ def fold_partial(
 
 def taken(rows: pa.Table, places: Numbers, sources: Iterator[tuple[str, Numbers]]) -> pa.Table:
     """The rows at these places. The columns named in `sources` come from other rows, one for each place."""
-    found = rows.take(places)
+    found = rows.take(to_arrow(places))
     for name, of_rows in sources:
         number = rows.schema.get_field_index(name)
-        found = found.set_column(number, rows.schema.field(number), rows.column(number).take(of_rows))
+        found = found.set_column(number, rows.schema.field(number), rows.column(number).take(to_arrow(of_rows)))
     return found
 
 
