@@ -6,8 +6,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import settings
 
 from support.reach import REACHED
+
+# How long an example takes says nothing on a machine that does other work.
+settings.register_profile("eventide", deadline=None)
+settings.load_profile("eventide")
 
 # Every Spark that a test starts does little, once: without the optimizing compiler it takes half the processor time.
 os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m -XX:+UseSerialGC")

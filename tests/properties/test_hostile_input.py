@@ -82,7 +82,6 @@ def test_changed_bytes_are_read_or_refused_with_a_typed_error(name: str) -> None
 
     @settings(
         max_examples=tries(test=50, proof=50),
-        deadline=None,
         suppress_health_check=[HealthCheck.too_slow],
         derandomize=IS_REPEATED,
         database=None,

@@ -86,7 +86,7 @@ def test_a_path_in_a_stored_document_is_refused_or_stays_within_the_data_of_the_
         max_size=8,
     ).map("".join),
 )
-@settings(max_examples=tries(test=100, proof=100), deadline=None, derandomize=IS_REPEATED, database=None)
+@settings(max_examples=tries(test=100, proof=100), derandomize=IS_REPEATED, database=None)
 def test_no_drawn_text_leads_out_of_the_table(field: PathField, text: str) -> None:
     answer(field, filled(text, field.proper))
 

@@ -109,7 +109,7 @@ def refusals(path: str, options: dict[str, str]) -> tuple[Callable[[], object], 
     )
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow])
 @given(st.sampled_from(KEYS), SECRETS, st.sampled_from(["{}", "key {} refused", "https://u:{}@host/x", "<{}&sig={}>"]))
 def test_no_text_that_is_shown_holds_a_secret_of_an_option(key: str, secret: str, text: str) -> None:
     quoted = text.replace("{}", secret)
@@ -174,7 +174,7 @@ OPERATIONS: dict[str, Callable[[ObjectStorage], object]] = {
 }
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(SECRETS, st.sampled_from(["account_key", "sas_token", "connection_string", "credential", "token"]))
 def test_a_store_that_quotes_its_settings_is_not_heard_in_any_traceback(secret: str, setting: str) -> None:
     """A read that fails asks for the object's size, and that fails, too: the one error stands behind the other."""

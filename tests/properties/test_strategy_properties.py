@@ -75,7 +75,6 @@ BASE = tuple(put(f"{name}-0", 1, "base", partition=name) for name in PARTITIONS)
 
 @settings(
     max_examples=tries(test=40, proof=40),
-    deadline=None,
     suppress_health_check=[HealthCheck.too_slow],
     derandomize=IS_REPEATED,
 )

@@ -35,7 +35,7 @@ _operations = st.one_of(
 )
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(st.lists(_operations, max_size=12))
 def test_a_local_and_a_memory_storage_answer_alike(operations: list[Callable[[Storage], object]]) -> None:
     with tempfile.TemporaryDirectory() as directory:

@@ -198,7 +198,7 @@ def worlds(draw: st.DrawFn, load: float) -> World:
     return World(costs, targets, failing, workers)
 
 
-@settings(deadline=None, max_examples=60, derandomize=IS_REPEATED, database=None)
+@settings(max_examples=60, derandomize=IS_REPEATED, database=None)
 @given(worlds(0.3))
 def test_where_the_work_fits_no_table_is_late_by_more_than_two_compactions_beside_tables_that_fail(
     world: World,
@@ -214,7 +214,7 @@ def test_where_the_work_fits_no_table_is_late_by_more_than_two_compactions_besid
             assert world.greatest_lag[at] <= target + 2 * max(world.costs)
 
 
-@settings(deadline=None, max_examples=40, derandomize=IS_REPEATED, database=None)
+@settings(max_examples=40, derandomize=IS_REPEATED, database=None)
 @given(worlds(3.0))
 def test_no_overload_starves_a_table(world: World) -> None:
     world.run(48 * HOUR)

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from eventide_adapters.format.avro.arrow_numpy import (
@@ -36,7 +36,6 @@ def _columns() -> st.SearchStrategy[tuple[Any, list[Any]]]:
     return st.sampled_from([*VALUES]).flatmap(lambda kind: st.tuples(st.just(kind), _lists(kind)))
 
 
-@settings(deadline=None)  # Arrow's own array imports pandas
 @given(_columns(), st.integers(0, 20))
 def test_an_arrow_array_passes_to_numpy_from_any_place_on(column: tuple[Any, list[Any]], start: int) -> None:
     kind, values = column
@@ -48,7 +47,6 @@ def test_an_arrow_array_passes_to_numpy_from_any_place_on(column: tuple[Any, lis
         assert to_numbers(array, 7).tolist() == [7 if value is None else value for value in given_]
 
 
-@settings(deadline=None)  # Arrow's own array imports pandas
 @given(_columns())
 def test_a_list_becomes_the_array_that_arrow_makes_of_it(column: tuple[Any, list[Any]]) -> None:
     kind, values = column
@@ -59,7 +57,6 @@ def test_a_list_becomes_the_array_that_arrow_makes_of_it(column: tuple[Any, list
         assert to_texts(values).equals(array)
 
 
-@settings(deadline=None)  # Arrow's own array imports pandas
 @given(_columns())
 def test_numbers_and_flags_of_numpy_become_an_arrow_array(column: tuple[Any, list[Any]]) -> None:
     kind, values = column

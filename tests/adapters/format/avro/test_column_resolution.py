@@ -45,7 +45,7 @@ def _plain(value: Any) -> Any:
             return value
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(typed=avro_types(evolves=True), data=st.data())
 def test_records_of_an_older_schema_read_as_avro_resolves_them(typed: TypedValues, data: st.DataObject) -> None:
     neighbour = {"name": "z", "type": "string"}

@@ -77,7 +77,7 @@ def _pylist(column: Any) -> list[Any]:
 
 
 @pytest.mark.parametrize("name", [*FLAT, *_NESTED])
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(data=st.data())
 def test_every_type_reads_as_fastavro_reads_it(name: str, data: st.DataObject) -> None:
     avro, values = {**FLAT, **_NESTED}[name]
@@ -100,7 +100,7 @@ def test_every_type_reads_as_fastavro_reads_it(name: str, data: st.DataObject) -
     assert batch.column("z").to_pylist() == [z for _, _, z in rows]
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(typed=avro_types(), data=st.data())
 def test_types_of_any_depth_come_out_of_both_decoders_alike(typed: TypedValues, data: st.DataObject) -> None:
     schema = table_schema({"name": "x", "type": typed.avro}, {"name": "z", "type": "int"})
@@ -236,7 +236,7 @@ class TestBytesThatDoNotFit:
     def test_lengths_that_do_not_add_up_are_reported(self, content: bytes) -> None:
         self._refuses(content)
 
-    @settings(max_examples=200, deadline=None)
+    @settings(max_examples=200)
     @given(st.lists(st.binary(max_size=24), max_size=5))
     def test_no_bytes_lead_to_anything_but_rows_or_the_error(self, records: list[bytes]) -> None:
         try:

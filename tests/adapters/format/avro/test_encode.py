@@ -60,7 +60,7 @@ def by_record(schema: str, records: list[dict[str, Any]]) -> bytes:
     return out
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.data(), st.booleans(), st.booleans(), st.integers(0, 2))
 def test_columns_give_the_bytes_of_the_records(data: st.DataObject, nullable: bool, null_last: bool, skip: int) -> None:
     schema = schema_of(nullable=nullable, null_last=null_last)

@@ -61,7 +61,7 @@ def _same_as_one_by_one(content: bytes) -> None:
     assert list(zip(starts.tolist(), ends.tolist(), strict=True)) == expected
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     seed=st.integers(0, 1 << 30),
     other_begins=st.sampled_from([0.0, 0.3, 0.99]),
@@ -76,7 +76,7 @@ def test_records_are_those_that_are_found_one_by_one(
     _same_as_one_by_one(_block(bodies, len(bodies) - lost))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(seed=st.integers(0, 1 << 30))
 def test_damaged_lengths_are_found_as_one_by_one(seed: int) -> None:
     draw = random.Random(seed)

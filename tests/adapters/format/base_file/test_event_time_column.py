@@ -11,7 +11,7 @@ import fastavro
 import fastavro.schema
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from eventide_adapters.format.avro.event_time_properties import (
@@ -39,14 +39,12 @@ _LONGS = st.one_of(
 )
 
 
-@settings(deadline=None)
 @given(st.lists(st.none() | _LONGS))
 def test_longs_follow_the_rule_of_digits(values: list[int | None]) -> None:
     expected = [None if value is None else number_to_epoch_ms(value) for value in values]
     assert event_times_ms(pa.array(values, pa.int64())).to_pylist() == expected
 
 
-@settings(deadline=None)
 @given(st.lists(st.none() | st.floats() | _LONGS.map(float) | _LONGS.map(lambda number: number + 0.1)))
 def test_doubles_follow_the_rule_of_digits_with_a_fraction(values: list[float | None]) -> None:
     expected = [None if value is None else double_to_epoch_ms(value) for value in values]
@@ -71,7 +69,6 @@ def _decimals(draw: st.DrawFn) -> tuple[int, list[Decimal | None]]:
 _EXACT = Context(prec=80)
 
 
-@settings(deadline=None)
 @given(_decimals())
 def test_decimals_follow_the_rule_of_digits_with_a_fraction(drawn: tuple[int, list[Decimal | None]]) -> None:
     scale, values = drawn
@@ -80,14 +77,12 @@ def test_decimals_follow_the_rule_of_digits_with_a_fraction(drawn: tuple[int, li
     assert event_times_ms(column).to_pylist() == expected
 
 
-@settings(deadline=None)
 @given(st.lists(st.none() | st.integers(-(1 << 31), (1 << 31) - 1)))
 def test_ints_follow_the_rule_of_digits(values: list[int | None]) -> None:
     expected = [None if value is None else number_to_epoch_ms(value) for value in values]
     assert event_times_ms(pa.array(values, pa.int32())).to_pylist() == expected
 
 
-@settings(deadline=None)
 @given(
     st.lists(st.none() | st.text(max_size=5) | _LONGS.map(str) | st.datetimes().map(lambda d: f"{d.isoformat()}+02:00"))
 )
@@ -103,7 +98,6 @@ def test_a_text_of_more_digits_than_a_long_holds_is_no_time() -> None:
 
 @pytest.mark.parametrize("unit", ["s", "ms", "us", "ns"])
 @pytest.mark.parametrize("zone", [None, "UTC"])
-@settings(deadline=None)
 @given(values=st.lists(st.none() | st.integers(-(10**15), 10**15)))
 def test_timestamps_are_floored_to_whole_milliseconds(unit: Any, zone: Any, values: list[int | None]) -> None:
     per_second = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}[unit]
@@ -112,7 +106,6 @@ def test_timestamps_are_floored_to_whole_milliseconds(unit: Any, zone: Any, valu
     assert event_times_ms(column).to_pylist() == expected
 
 
-@settings(deadline=None)
 @given(st.lists(st.none() | st.dates()))
 def test_a_date_is_its_first_millisecond(values: list[dt.date | None]) -> None:
     expected = [None if day is None else (day - _EPOCH.date()) // dt.timedelta(milliseconds=1) for day in values]

@@ -154,7 +154,7 @@ def ordered_in_a_record(block: DataBlock | DeleteBlock) -> DataBlock | DeleteBlo
     ("kind", "is_in_a_record"), [*((kind, False) for kind in ORDERINGS), ("long", True), ("several", True)]
 )
 @pytest.mark.parametrize("rule", [COMMIT_TIME, EVENT_TIME, MergeRule.HUDI_0X_OVERWRITE_WITH_LATEST])
-@settings(deadline=None, max_examples=tries(50, 100))  # the first example loads Arrow
+@settings(max_examples=tries(50, 100))  # the first example loads Arrow
 @given(
     base=st.dictionaries(st.sampled_from("abcd"), st.integers(0, 4)),
     log=st.lists(st.lists(changes(), max_size=6), max_size=5),
@@ -201,7 +201,6 @@ def test_a_merged_slice_holds_the_latest_version_of_every_key(
     assert {"update": merge.updates, "insert": merge.inserts, "delete": merge.deletes} == counts
 
 
-@settings(deadline=None)  # the first example loads Arrow
 @given(
     base=st.dictionaries(st.sampled_from("abcd"), st.integers(0, 4)),
     log=st.lists(st.lists(ordered_changes(), max_size=5), max_size=4),

@@ -9,7 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from eventide_adapters.format.log_file.records import DataBlock, DeleteBlock
@@ -98,7 +98,6 @@ BASE = st.lists(LIVE, max_size=3, unique_by=lambda record: record.key)
 
 @pytest.mark.parametrize("name", MERGERS)
 @pytest.mark.parametrize("held_bytes", [0, HELD_BYTES])
-@settings(deadline=None)
 @given(base=BASE, blocks=BLOCKS)
 def test_columns_merge_as_records_do_one_by_one(
     name: str, held_bytes: int, base: list[Record], blocks: list[list[Record]]
@@ -112,7 +111,6 @@ def test_columns_merge_as_records_do_one_by_one(
     assert found == shown(name, base, blocks)
 
 
-@settings(deadline=None)
 @given(base=BASE, blocks=st.lists(st.lists(LIVE, min_size=1, max_size=4), max_size=6), cut=st.integers(0, 6))
 def test_an_associative_merger_makes_the_same_of_a_slice_that_is_merged_in_part(
     base: list[Record], blocks: list[list[Record]], cut: int

@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from eventide_adapters.format.log_file.records import DataBlock, DeleteBlock
@@ -60,7 +60,6 @@ def version(change: Change, number: int, text: str) -> PartialVersion:
 
 @pytest.mark.parametrize("how", [None, NULLS, UNAVAILABLE])
 @pytest.mark.parametrize("rule", [MergeRule.EVENT_TIME_ORDERING, MergeRule.COMMIT_TIME_ORDERING])
-@settings(deadline=None)  # the first example loads Arrow
 @given(
     base=st.lists(changes().filter(lambda change: not change.is_delete), unique_by=lambda change: change.key),
     log=st.lists(changes(), max_size=12),

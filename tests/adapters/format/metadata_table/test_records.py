@@ -93,7 +93,7 @@ def test_a_file_group_is_chosen_by_the_hash_of_java(key: str, java_hash: int) ->
         assert file_group_number(key, count) == abs(java_hash) % count
 
 
-@settings(derandomize=IS_REPEATED, database=None, deadline=None)
+@settings(derandomize=IS_REPEATED, database=None)
 @given(st.lists(st.text()), st.integers(1, 12))
 def test_the_file_groups_of_a_column_are_those_of_its_keys(keys: list[str], count: int) -> None:
     column: Any = pa.array(["head", *keys], pa.string()).slice(1)

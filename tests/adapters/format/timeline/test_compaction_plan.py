@@ -11,7 +11,7 @@ from typing import Any
 
 import fastavro
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from eventide_adapters.format.timeline import compaction_plan as plan_avro
@@ -103,7 +103,6 @@ def plans(draw: st.DrawFn) -> CompactionPlan:
 
 
 @given(plans())
-@settings(deadline=None)
 def test_a_plan_reads_back_as_it_was_written(plan: CompactionPlan) -> None:
     assert CODEC.decode_plan(CODEC.encode_plan(plan), REQUESTED, C) == plan
 

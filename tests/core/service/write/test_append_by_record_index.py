@@ -103,7 +103,6 @@ STEPS = st.lists(st.tuples(st.booleans(), RECORDS), min_size=1, max_size=3)
 @settings(
     max_examples=tries(2, 100),
     derandomize=IS_REPEATED,
-    deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 @given(steps=STEPS)
