@@ -91,11 +91,13 @@ def merges_ahead(
     engine: Engine, compact_slice: SliceCompactor, tasks: tuple[MergeTask, ...], progress: Progress
 ) -> Generator[MergesAhead | None]:
     """Begins the tasks, and abandons them at the end of the block. None if the engine runs them elsewhere."""
-    if not isinstance(engine, BackgroundEngine) or not tasks:
+    may_write = Future[None]()
+    begun: Future[list[MergeResult]] | None = None
+    if isinstance(engine, BackgroundEngine) and tasks:
+        begun = engine.begin(partial(compact_slice, may_write=may_write.result), tasks, on_done=progress.advance)
+    if begun is None:
         yield None
         return
-    may_write = Future[None]()
-    begun = engine.begin(partial(compact_slice, may_write=may_write.result), tasks, on_done=progress.advance)
     ahead = MergesAhead(tasks, may_write, begun)
     try:
         yield ahead

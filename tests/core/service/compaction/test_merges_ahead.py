@@ -6,12 +6,13 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 import pytest
 
 from eventide import Table
 from eventide.bootstrap import Application, SystemClock, assemble
+from eventide.engine_local import LocalEngine
 from eventide_adapters.storage.faulty import FaultyStorage
 from eventide_adapters.storage.local import LocalStorage
 from eventide_core.action.compaction_request import CompactionRequest
@@ -112,4 +113,18 @@ def test_a_merge_of_a_plan_that_is_rolled_back_leaves_nothing(table: Table) -> N
     with pytest.raises(InstantNotFoundError):
         application.runner.execute(instant, NoProgress())
     assert base_files(table) == before
+    assert table.verify(deep=True).ok
+
+
+def test_an_engine_that_is_passed_merges_ahead_too(table: Table) -> None:
+    class Counted(LocalEngine):
+        begun = 0
+
+        def begin(self, *given: Any, **named: Any) -> Any:
+            self.begun += 1
+            return super().begin(*given, **named)
+
+    engine = Counted(1)
+    table.compact(before=START_MS + 50, engine=engine)
+    assert engine.begun == 1
     assert table.verify(deep=True).ok
