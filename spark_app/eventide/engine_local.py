@@ -1,7 +1,8 @@
 """The engines without Spark: threads of this process."""
 
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
+from functools import partial
 from os import cpu_count
 from time import perf_counter, thread_time
 from typing import Final, TypeVar
@@ -45,6 +46,16 @@ class LocalEngine:
             except BaseException:
                 pool.shutdown(wait=False, cancel_futures=True)
                 raise
+
+    def begin(
+        self, function: Callable[[T], R], items: Sequence[T], *, on_done: Callable[[], None] | None = None
+    ) -> Future[list[R]]:
+        """The same as `map`, on a thread of its own."""
+        thread = ThreadPoolExecutor(1)
+        try:
+            return thread.submit(partial(self.map, function, items, on_done=on_done))
+        finally:
+            thread.shutdown(wait=False)
 
 
 class RequestEngine(LocalEngine):

@@ -230,7 +230,7 @@ class Table(TableQueries, TableTags, TableMaintenance):
         application = self._application if engine is None else self._on(engine)
         scheduled = _schedule(application, request, is_for_later=False)
         if scheduled.idle is None:
-            result = self.execute(scheduled.instant, engine=engine, progress=progress)
+            result = _execute(application, scheduled.instant, progress)
         elif scheduled.is_reached:
             result = self._application.runner.reached()
         elif ended.resumed:
@@ -267,14 +267,8 @@ class Table(TableQueries, TableTags, TableMaintenance):
         With `force`, it takes over a plan that another engine has started. Nothing shows whether that engine is alive: use
         it only if you know that its process is dead. Without `force`, such a plan raises BusyError.
         """
-        from eventide.lineage import run_compaction
-        from eventide.metrics import publish_metrics
-        from eventide.sync import update_catalog
-
         application = self._application if engine is None else self._on(engine)
-        result = run_compaction(application, instant, progress or NoProgress(), may_take_over=force)
-        publish_metrics(application)
-        return update_catalog(application, result)
+        return _execute(application, instant, progress, may_take_over=force)
 
     def service(self, *, cut: str | None = None, link_mode: str | None = None) -> TableService:
         """The table service. The options set its strategy, its trigger, and T or the data latency."""
@@ -394,6 +388,18 @@ def _schedule(application: Application, request: CompactionRequest, *, is_for_la
 
     draft = application.scheduler.schedule(request, is_for_later=is_for_later)
     return Plan(request, draft, application.offending.read)
+
+
+def _execute(
+    application: Application, instant: str, progress: Progress | None, *, may_take_over: bool = False
+) -> CompactionResult:
+    from eventide.lineage import run_compaction
+    from eventide.metrics import publish_metrics
+    from eventide.sync import update_catalog
+
+    result = run_compaction(application, instant, progress or NoProgress(), may_take_over=may_take_over)
+    publish_metrics(application)
+    return update_catalog(application, result)
 
 
 def _text(value: Any) -> str:

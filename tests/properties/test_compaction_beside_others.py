@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
@@ -15,6 +16,7 @@ from eventide.testing.crash_enumeration import (
     Protocol,
     crash_states,
     execute,
+    execute_at_once,
     interludes,
     roll_back,
     writes_of,
@@ -28,21 +30,28 @@ from support.compaction_cells import TALLY, check_reach
 pytestmark = pytest.mark.slow
 
 
-def test_two_processes_at_work_on_one_plan_make_one_compaction(case: Case) -> None:
+ATTEMPTS = pytest.mark.parametrize("attempt", [execute, execute_at_once])
+
+
+@ATTEMPTS
+def test_two_processes_at_work_on_one_plan_make_one_compaction(case: Case, attempt: Callable[[str], Protocol]) -> None:
     for other, waits in ((execute(case.instant), 0), (execute(case.instant), LOCK_EXPIRY_MS)):
         for operation, left, failure, others_failure in interludes(
-            case.bench, case.scheduled, execute(case.instant), after_waiting(case, waits, other)
+            case.bench, case.scheduled, attempt(case.instant), after_waiting(case, waits, other)
         ):
             TALLY.add("interludes")
             assert failure is None or others_failure is None, f"{operation}: {failure!r} and {others_failure!r}"
             assert case.check(left) == "completed"
 
 
-def test_a_rollback_beside_a_running_compaction_ends_one_of_the_two(case: Case) -> None:
+@ATTEMPTS
+def test_a_rollback_beside_a_running_compaction_ends_one_of_the_two(
+    case: Case, attempt: Callable[[str], Protocol]
+) -> None:
     for waits in (0, LOCK_EXPIRY_MS):
         other = after_waiting(case, waits, roll_back(case.instant))
         for operation, left, failure, others_failure in interludes(
-            case.bench, case.scheduled, execute(case.instant), other
+            case.bench, case.scheduled, attempt(case.instant), other
         ):
             TALLY.add("interludes")
             status = case.check(left)
@@ -55,7 +64,10 @@ def test_a_rollback_beside_a_running_compaction_ends_one_of_the_two(case: Case) 
                 case.finish(left.after_the_lock_expired())
 
 
-def test_a_writer_that_commits_beside_a_running_compaction_loses_nothing(case: Case) -> None:
+@ATTEMPTS
+def test_a_writer_that_commits_beside_a_running_compaction_loses_nothing(
+    case: Case, attempt: Callable[[str], Protocol]
+) -> None:
     told: list[tuple[Oracle, Moment, Moment]] = []
 
     def write(_: Application) -> None:
@@ -64,7 +76,7 @@ def test_a_writer_that_commits_beside_a_running_compaction_loses_nothing(case: C
         Story(case.layout, case.bench.storage, case.bench.clock, before, 7).commit(MEANWHILE)
         told.append((before, alone, case.bench.moment()))
 
-    for _, left, failure, others_failure in interludes(case.bench, case.scheduled, execute(case.instant), write):
+    for _, left, failure, others_failure in interludes(case.bench, case.scheduled, attempt(case.instant), write):
         TALLY.add("interludes")
         status = case.having(*told.pop()).check(left)
         assert (status, failure, others_failure) == ("completed", None, None)
@@ -81,7 +93,10 @@ def test_a_writer_that_had_not_seen_the_plan_loses_nothing(case: Case) -> None:
         assert as_planned_now(case).having(before, case.start, written).check(done) == "completed"
 
 
-def test_a_writer_that_has_not_seen_the_plan_and_starts_while_it_runs_loses_nothing(case: Case) -> None:
+@ATTEMPTS
+def test_a_writer_that_has_not_seen_the_plan_and_starts_while_it_runs_loses_nothing(
+    case: Case, attempt: Callable[[str], Protocol]
+) -> None:
     """Up to the last look inside the lock; a writer who shares no lock and comes after it is the documented risk."""
     before, written = unaware_write(case)
 
@@ -89,9 +104,9 @@ def test_a_writer_that_has_not_seen_the_plan_and_starts_while_it_runs_loses_noth
         for path in written.files.keys() - case.start.files.keys():
             case.bench.storage.put(path, written.files[path].data)
 
-    steps = writes_of(case.bench, case.scheduled, execute(case.instant))
+    steps = writes_of(case.bench, case.scheduled, attempt(case.instant))
     locked = max(n for n, step in enumerate(steps) if (step.kind, step.path) == ("put_if_absent", LOCK_PREFIX))
-    left_by = interludes(case.bench, case.scheduled, execute(case.instant), write)
+    left_by = interludes(case.bench, case.scheduled, attempt(case.instant), write)
     for number, (operation, left, failure, _) in enumerate(left_by):
         if number > locked:
             break

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 
 from eventide.testing.checks import check_nothing_left
 from eventide.testing.compaction_case import Case
 from eventide.testing.crash_enumeration import (
+    Protocol,
     crash_states,
     execute,
+    execute_at_once,
     roll_back,
     schedule,
 )
@@ -19,8 +23,11 @@ from support.compaction_cells import TALLY, check_reach
 pytestmark = pytest.mark.slow
 
 
-def test_a_compaction_that_dies_at_any_write_can_be_ended_in_any_way(case: Case) -> None:
-    for number, left in crash_states(case.bench, case.scheduled, execute(case.instant)):
+@pytest.mark.parametrize("attempt", [execute, execute_at_once])
+def test_a_compaction_that_dies_at_any_write_can_be_ended_in_any_way(
+    case: Case, attempt: Callable[[str], Protocol]
+) -> None:
+    for number, left in crash_states(case.bench, case.scheduled, attempt(case.instant)):
         TALLY.add("crash states")
         TALLY.add("locks removed by hand", left.has_stuck_lock)
         status = case.check(left)

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from threading import Barrier, Event
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from eventide.engine_local import LocalEngine, RequestEngine
+from eventide.spark.session import EngineOnDemand
 
 
 @pytest.mark.parametrize("engine", [LocalEngine(3), RequestEngine(3)])
@@ -22,6 +25,27 @@ def test_results_come_in_the_order_of_the_items(engine: LocalEngine) -> None:
 def test_the_first_error_ends_the_run(engine: LocalEngine, bad: int) -> None:
     with pytest.raises(ZeroDivisionError):
         engine.map(lambda item: 1 // (item - bad), range(9))
+
+
+def test_tasks_that_have_begun_wait_for_what_their_process_does() -> None:
+    go_on = Event()
+    begun = LocalEngine(2).begin(lambda item: go_on.wait(timeout=60) and item, range(1, 4))
+    assert not begun.done()
+    go_on.set()
+    assert begun.result(timeout=60) == [1, 2, 3]
+
+
+def test_an_engine_on_demand_begins_tasks_if_it_has_started_and_runs_them_here() -> None:
+    engine = EngineOnDemand(lambda: LocalEngine(1))
+    assert engine.begin(str, [1]) is None
+    engine.start()
+    begun = engine.begin(str, [1])
+    assert begun is not None
+    assert begun.result(timeout=60) == ["1"]
+    elsewhere: Any = SimpleNamespace(map=None)
+    engine = EngineOnDemand(lambda: elsewhere)
+    engine.start()
+    assert engine.begin(str, [1]) is None
 
 
 def test_requests_run_at_the_same_time_once_one_has_waited_for_its_response() -> None:

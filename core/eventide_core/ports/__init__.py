@@ -32,7 +32,7 @@ from eventide_core.ports.records import (
     SliceReader,
 )
 from eventide_core.ports.requests import remove_tree
-from eventide_core.ports.running import Clock, Engine, NoProgress, Progress
+from eventide_core.ports.running import BackgroundEngine, Clock, Engine, NoProgress, Progress
 from eventide_core.ports.storage import (
     WHOLE_FILE_BYTES_MAX,
     Capability,
@@ -53,6 +53,7 @@ __all__ = [
     "ArchivedAction",
     "ArchivedFile",
     "ArchivedTimeline",
+    "BackgroundEngine",
     "BaseContent",
     "Batches",
     "Capability",

@@ -16,6 +16,8 @@ C = TypeVar("C")
 D = TypeVar("D")
 
 _AT_ONCE: Final = 8
+AHEAD_BYTES_MAX: Final = 16 << 20
+"""As much as arrives while as much is decoded. A larger log block is read in pieces as it is decoded."""
 
 
 def is_remote(storage: Storage) -> bool:
@@ -24,25 +26,33 @@ def is_remote(storage: Storage) -> bool:
     return bool(separator) and scheme.lower() not in ("file", "memory")
 
 
-def responses(storage: Storage, ask: Callable[[A], B], items: Iterable[A]) -> Iterator[B]:
+def responses(
+    storage: Storage, ask: Callable[[A], B], items: Iterable[A], bytes_of: Callable[[A], int] | None = None
+) -> Iterator[B]:
     """`ask` of each item, in order. Of a remote storage, the next eight are asked meanwhile.
 
-    Raises what the first failed one raised, after the responses before it.
+    `bytes_of` says how large a response will be: those behind the next one have AHEAD_BYTES_MAX together. Raises what the
+    first failed one raised, after the responses before it.
     """
     if not is_remote(storage):
         yield from map(ask, items)
         return
-    waiting = deque[Future[B]]()
+    waiting = deque[tuple[int, Future[B]]]()
+    ahead = 0  # the bytes of those behind the first
     with ThreadPoolExecutor(_AT_ONCE) as threads:
         try:
             for item in items:
-                waiting.append(threads.submit(ask, item))
-                if len(waiting) == _AT_ONCE:
-                    yield waiting.popleft().result()
+                size = 0 if bytes_of is None else bytes_of(item)
+                while waiting and (len(waiting) == _AT_ONCE or ahead + size > AHEAD_BYTES_MAX):
+                    _, first = waiting.popleft()
+                    ahead -= waiting[0][0] if waiting else 0
+                    yield first.result()
+                ahead += size if waiting else 0
+                waiting.append((size, threads.submit(ask, item)))
             while waiting:
-                yield waiting.popleft().result()
+                yield waiting.popleft()[1].result()
         finally:
-            for unneeded in waiting:
+            for _, unneeded in waiting:
                 unneeded.cancel()
 
 

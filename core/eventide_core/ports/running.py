@@ -1,6 +1,7 @@
 """The ports for running tasks, for the time, and for progress."""
 
 from collections.abc import Callable, Sequence
+from concurrent.futures import Future
 from typing import Protocol, TypeVar, runtime_checkable
 
 T = TypeVar("T")
@@ -23,6 +24,17 @@ class Engine(Protocol):
 
         `sizes`: the bytes that a task reads for each item, so that small items can share a task.
         """
+        ...
+
+
+@runtime_checkable
+class BackgroundEngine(Protocol):
+    """An optional capability of engines whose tasks run in this process, and can wait for what it does meanwhile."""
+
+    def begin(
+        self, function: Callable[[T], R], items: Sequence[T], *, on_done: Callable[[], None] | None = None
+    ) -> Future[list[R]] | None:
+        """The same as `Engine.map`, on a thread of its own. Returns at once. None if the tasks run elsewhere after all."""
         ...
 
 

@@ -124,6 +124,10 @@ class Timeline:
         """The same timeline with the completion times of these instants added."""
         return replace(self, _archived={instant.requested_time: instant for instant in archived})
 
+    def with_instant(self, instant: Instant) -> "Timeline":
+        """The same timeline with one more instant."""
+        return replace(Timeline.of((*self.instants, instant)), _archived=self._archived)
+
     def until(self, requested_time: str) -> "Timeline":
         """The timeline as of that time: only instants requested at or before it."""
         return Timeline.of(i for i in self.instants if i.requested_time <= requested_time)

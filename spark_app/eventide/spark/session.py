@@ -4,11 +4,12 @@ import os
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, TypeVar
 
 from eventide_core.errors import EngineError
-from eventide_core.ports import Engine
+from eventide_core.ports import BackgroundEngine, Engine
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -45,6 +46,13 @@ class EngineOnDemand:
         on_done: Callable[[], None] | None = None,
     ) -> list[R]:
         return self._engine().map(function, items, sizes=sizes, on_done=on_done) if items else []
+
+    def begin(
+        self, function: Callable[[T], R], items: Sequence[T], *, on_done: Callable[[], None] | None = None
+    ) -> Future[list[R]] | None:
+        """The same as `map`, on a thread of its own. None if the engine hasn't been started, or runs tasks elsewhere."""
+        engine: object = self._started
+        return engine.begin(function, items, on_done=on_done) if isinstance(engine, BackgroundEngine) else None
 
     def _engine(self) -> Engine:
         if self._started is None:

@@ -17,9 +17,12 @@ to distinguish a run that reaches nothing from a run that finds nothing.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import partial
+from threading import Event
 from typing import TypeVar
 from uuid import uuid4
 
@@ -43,6 +46,7 @@ from eventide_core.config import (
 from eventide_core.errors import EventideError
 from eventide_core.ports import NoProgress, Storage
 from eventide_core.ports.requests import Requests
+from eventide_core.service.state.table import TableState
 from eventide_core.table.plans import CompactionPlan, require_ours
 
 OPTIONS: dict[str, str] = {
@@ -62,6 +66,7 @@ def _new_uuid() -> str:
 
 Protocol = Callable[[Application], None]
 _Answer = TypeVar("_Answer")
+_Item = TypeVar("_Item")
 
 
 @dataclass(slots=True)
@@ -251,6 +256,42 @@ def execute(instant: str) -> Protocol:
         application.runner.execute(instant, NoProgress())
 
     return run
+
+
+def execute_at_once(instant: str) -> Protocol:
+    """The execution by the process that has just put the plan: its merges wait to write when the plan gets its owner."""
+
+    def run(application: Application) -> None:
+        files = application.files
+        plan = require_ours(files.plan(files.config(), instant))
+        application.scheduler.remember(plan, TableState.load(files))
+        replace(application.runner, engine=_AheadEngine(1)).execute(instant, NoProgress())
+
+    return run
+
+
+class _AheadEngine(LocalEngine):
+    """Begins tasks, and returns when the first of them waits to write, or has failed."""
+
+    def begin(
+        self, function: Callable[..., _Answer], items: Sequence[_Item], *, on_done: Callable[[], None] | None = None
+    ) -> Future[list[_Answer]]:
+        waits = Event()
+        assert isinstance(function, partial)
+        allow = function.keywords["may_write"]
+
+        def run(item: _Item) -> _Answer:
+            def may_write() -> None:
+                waits.set()
+                allow()
+
+            answer: _Answer = function(item, may_write=may_write)
+            return answer
+
+        begun = super().begin(run, items, on_done=on_done)
+        begun.add_done_callback(lambda _: waits.set())
+        waits.wait()
+        return begun
 
 
 def roll_back(instant: str) -> Protocol:

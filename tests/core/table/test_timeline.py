@@ -144,3 +144,12 @@ def test_a_compaction_alone_shares_its_time_with_nobody() -> None:
     timeline = Timeline.of_file_names([f"{_time(1)}.compaction.requested", f"{_time(2)}.deltacommit.requested"])
     assert not timeline.shares_its_time(_time(1))
     assert timeline.find_compaction(_time(2)) is None
+
+
+def test_one_more_instant_is_as_if_it_had_been_listed() -> None:
+    names = [f"{_time(1)}.deltacommit", f"{_time(2)}.deltacommit.inflight"]
+    archived = Instant(_time(0), Action.DELTA_COMMIT, State.COMPLETED, _time(1))
+    more = Instant(_time(3), Action.COMPACTION, State.REQUESTED)
+    grown = Timeline.of_file_names(names).with_archived([archived]).with_instant(more)
+    assert grown == Timeline.of_file_names([*names, more.file_name])
+    assert list(grown.archived) == [archived]

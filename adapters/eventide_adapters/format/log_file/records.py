@@ -36,13 +36,12 @@ from eventide_core.errors import (
     UnsupportedTableError,
 )
 from eventide_core.ports import Storage
-from eventide_core.ports.requests import is_remote, responses
+from eventide_core.ports.requests import AHEAD_BYTES_MAX, is_remote, responses
 from eventide_core.table.log_block import BlockType, HeaderKey
 from eventide_core.table.record_shape import RecordShape, refusal_of_partial_updates
 from eventide_core.table.slice_read import BlockFilter
 
 _BATCH_ROWS: Final = 1 << 17
-_CONTENT_AHEAD_BYTES_MAX: Final = 4 << 20  # of each of the blocks that are read ahead
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,17 +88,24 @@ def iter_log_records(
     """
     reader = BlockReader(storage, shape, columns)
     counting = counting_blocks(storage, logs, blocks, is_strict=is_strict)
-    for placed in responses(storage, partial(_with_content, storage), counting) if is_remote(storage) else counting:
+    if is_remote(storage):
+        ahead = responses(storage, partial(_with_content, storage), counting, _bytes_to_read)
+        yield from itertools.chain.from_iterable(map(reader.read, ahead))
+        return
+    for placed in counting:
         yield from reader.read(placed)
 
 
 def _with_content(storage: Storage, placed: PlacedBlock) -> PlacedBlock:
-    """The block with its content, if reading it takes one request for all of it."""
-    block = placed.block
-    is_whole = block.block_type in (BlockType.AVRO_DATA, BlockType.DELETE)
-    if not is_whole or placed.content is not None or block.content_length > _CONTENT_AHEAD_BYTES_MAX:
-        return placed
-    return replace(placed, content=placed.read_content(storage))
+    """The block with its content, unless that is large."""
+    return replace(placed, content=placed.read_content(storage)) if _bytes_to_read(placed) else placed
+
+
+def _bytes_to_read(placed: PlacedBlock) -> int:
+    """How much of the block is read ahead: a whole content, if it isn't large, and isn't read already."""
+    size = placed.block.content_length
+    is_whole = placed.block.block_type in (BlockType.AVRO_DATA, BlockType.DELETE)
+    return size if is_whole and placed.content is None and size <= AHEAD_BYTES_MAX else 0
 
 
 class BlockReader:

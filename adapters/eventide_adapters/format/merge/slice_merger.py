@@ -75,9 +75,9 @@ class ArrowSliceMerger:
         )
         schema = pa.schema([field.arrow for field in fields])
         changes = None if task.change_log_path is None else ChangedRows()
-        # From a server, the base file is opened while the log files are read: both wait for responses.
+        # From a server, the base file's first batch is read while the log files are: both wait for responses.
         with ThreadPoolExecutor(1) if is_remote(self.storage) else nullcontext() as thread:
-            opening = None if thread is None else thread.submit(self._open_base, task, fields)
+            opening = None if thread is None else thread.submit(self._begin_base, task, fields)
             folded = FoldedLogFiles.of(blocks, schema, task.shape)
             footer, base = self._open_base(task, fields) if opening is None else opening.result()
         merge = SliceMerge(folded, task.shape, changes=changes)
@@ -109,6 +109,14 @@ class ArrowSliceMerger:
             )
             size = writer.close(footer_of(result))
         return MergedSlice(replace(result, base_size=size), carried, logged)
+
+    def _begin_base(
+        self, task: MergeTask, fields: Sequence[AvroField]
+    ) -> tuple[BaseFooter | None, Iterator[pa.RecordBatch]]:
+        """The same as `_open_base`, when the first batch has been read."""
+        footer, batches = self._open_base(task, fields)
+        first = list(itertools.islice(batches, 1))
+        return footer, itertools.chain(first, batches)
 
     def _open_base(
         self, task: MergeTask, fields: Sequence[AvroField]

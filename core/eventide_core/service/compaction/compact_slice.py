@@ -1,9 +1,10 @@
 """Compact one slice: the order of writes of an executor, and what a crash between two of them leaves.
 
-1. Check that the log files named in the plan have the sizes that the plan saw: nothing was appended since.
+1. Check that the log files named in the plan have the sizes that the plan saw: nothing was appended since. Begin to
+   merge (`ports.SliceMerger`), up to the first bytes of the new base file. Nothing has been written so far.
 2. Make the left-overs visible in the new slice, the last one first, each whole or not at all. A reader that meets them
    halfway sees a suffix of the slice's log files twice, which changes nothing. A prefix would change what it sees.
-3. Merge into a file that nobody sees yet (`ports.SliceMerger`).
+3. Merge into a file that nobody sees yet.
 4. Put the log file of carried deletes. Readers meet it before all left-overs, so it is made after all of them. Put the
    change log, if the table captures changes.
 5. Put the marker by which Hudi finds an unfinished base file, then give the base file its name.
@@ -13,7 +14,9 @@ base file that exists is in its footer. A crash between two steps leaves files t
 """
 
 import json
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from typing import Any, Final
 
 from eventide_core.errors import MissingFileError, PlanMismatchError
@@ -22,6 +25,7 @@ from eventide_core.ports import (
     FileInfo,
     MergeResult,
     MergeTask,
+    OutputFile,
     SliceMerger,
     Storage,
     checksum_of_file,
@@ -34,6 +38,10 @@ RESULT_FOOTER_KEY: Final = "eventide.merge_result"
 _NOT_IN_FOOTER: Final = ("new_base_path", "base_size", "base_checksum", "carried_checksum")
 
 
+def at_once() -> None:
+    """The slice may be written without waiting for anything."""
+
+
 @dataclass(frozen=True, slots=True)
 class SliceCompactor:
     """Compacts one slice at each call. Picklable, re-runnable: a second run returns what the first one wrote."""
@@ -41,8 +49,11 @@ class SliceCompactor:
     storage: Storage
     merger: SliceMerger
 
-    def __call__(self, task: MergeTask, /) -> MergeResult:
-        """Raises PlanMismatchError, MissingFileError, and what reading the slice raises. It skips nothing."""
+    def __call__(self, task: MergeTask, /, may_write: Callable[[], object] = at_once) -> MergeResult:
+        """Calls `may_write` before the first write: what it raises ends the task, which then has only read.
+
+        Raises PlanMismatchError, MissingFileError, and what reading the slice raises. It skips nothing.
+        """
         self.merger.check(task.shape)
         planned = (*task.merged, *((path, size) for path, size, _ in task.left_overs))
         # The first one is the file of an earlier attempt. If another process makes it from now on, `_merge` finds it.
@@ -50,9 +61,13 @@ class SliceCompactor:
         earlier, *found = responses(self.storage, self.storage.stat, paths)
         for (path, size), info in zip(planned, found, strict=True):
             _check_size(info, path, size)
-        link_left_overs(self.storage, task)
-        done = None if earlier is None else self.finished(task)
-        return done if done is not None else self._merge(task)
+        if earlier is not None:
+            may_write()
+            link_left_overs(self.storage, task)
+            done = self.finished(task)
+            if done is not None:
+                return done
+        return self._merge(task, may_write)
 
     def finished(self, task: MergeTask) -> MergeResult | None:
         """The result of the attempt that wrote the base file; None if there is no base file yet.
@@ -80,8 +95,8 @@ class SliceCompactor:
         base = checksum_of_file(self.storage, result.new_base_path, result.base_size)
         return replace(result, base_checksum=base, carried_checksum=carried)
 
-    def _merge(self, task: MergeTask) -> MergeResult:
-        output = ChecksummedOutput(self.storage.open_output(task.new_base_path))
+    def _merge(self, task: MergeTask, may_write: Callable[[], object]) -> MergeResult:
+        output = ChecksummedOutput(_LateOutput(partial(self._begin_to_write, task, may_write)))
         try:
             merged = self.merger.merge(task, output, lambda result: {RESULT_FOOTER_KEY: _encode_result(task, result)})
             self._put_same(task, task.carried_path, merged.carried)
@@ -101,6 +116,11 @@ class SliceCompactor:
             )
         return done
 
+    def _begin_to_write(self, task: MergeTask, may_write: Callable[[], object]) -> OutputFile:
+        may_write()
+        link_left_overs(self.storage, task)
+        return self.storage.open_output(task.new_base_path)
+
     def _put_same(self, task: MergeTask, path: str | None, data: bytes) -> None:
         if not data or path is None:
             return
@@ -115,6 +135,27 @@ class SliceCompactor:
             _check_size(self.storage.stat(task.carried_path), task.carried_path, result.carried_size)
         if task.change_log_path is not None and result.change_log_size is not None:
             _check_size(self.storage.stat(task.change_log_path), task.change_log_path, result.change_log_size)
+
+
+class _LateOutput:
+    """ports.OutputFile that `begin` opens, at the first write."""
+
+    def __init__(self, begin: Callable[[], OutputFile]) -> None:
+        self._begin = begin
+        self._output: OutputFile | None = None
+
+    def write(self, data: bytes | memoryview, /) -> int:
+        if self._output is None:
+            self._output = self._begin()
+        return self._output.write(data)
+
+    def commit(self) -> bool:
+        assert self._output is not None, "a base file has a footer"
+        return self._output.commit()
+
+    def abort(self) -> None:
+        if self._output is not None:
+            self._output.abort()
 
 
 def link_left_overs(storage: Storage, task: MergeTask) -> None:

@@ -1,11 +1,25 @@
-"""The tasks of a compaction: what each executor merges, and into which files."""
+"""The tasks of a compaction: what each executor merges, and into which files.
 
-from collections.abc import Sequence
-from dataclasses import replace
+The process that put a plan begins its tasks at once if its engine can (`merges_ahead`), while the plan gets its owner and
+the clock skew passes:
+
+1. They are the tasks that follow from the state of the table in which the plan was made. They read, and wait before they
+   write anything.
+2. Under the lock, the plan is checked in a new state (`run`). If exactly the same tasks follow from that state, they may
+   write. The content of what they have read is the same, too: a base file never changes, and of a log file they read
+   only as many bytes as it had, to which writers at most append.
+3. If other tasks follow, or the plan isn't begun, they end, and nothing remains of them.
+"""
+
+from collections.abc import Generator, Sequence
+from concurrent.futures import Future, wait
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import partial
 
 from eventide_core import config as keys
 from eventide_core.config import Options
-from eventide_core.ports import Engine, MergeResult, MergeTask, Progress
+from eventide_core.ports import BackgroundEngine, Engine, MergeResult, MergeTask, Progress
 from eventide_core.service.compaction.compact_slice import SliceCompactor
 from eventide_core.service.rollback.compaction_files import marker_path
 from eventide_core.service.state.table import TableState
@@ -47,14 +61,62 @@ def merge_tasks(state: TableState, options: Options, plan: CompactionPlan) -> tu
     )
 
 
+@dataclass(slots=True)
+class MergesAhead:
+    """Tasks that have begun, and wait for `_may_write` before they write."""
+
+    tasks: tuple[MergeTask, ...]
+    _may_write: Future[None]
+    _results: Future[list[MergeResult]]
+
+    def finished(self, tasks: Sequence[MergeTask]) -> list[MergeResult] | None:
+        """Lets them write, if they are these tasks. None if they aren't, or if they have ended before.
+
+        Raises what a task raises.
+        """
+        if self.tasks != tasks or self._may_write.done():
+            self.abandon()
+            return None
+        self._may_write.set_result(None)
+        return self._results.result()
+
+    def abandon(self) -> None:
+        """Ends those that still wait. They have written nothing. None runs any more when this returns."""
+        self._may_write.cancel()
+        wait([self._results])
+
+
+@contextmanager
+def merges_ahead(
+    engine: Engine, compact_slice: SliceCompactor, tasks: tuple[MergeTask, ...], progress: Progress
+) -> Generator[MergesAhead | None]:
+    """Begins the tasks, and abandons them at the end of the block. None if the engine runs them elsewhere."""
+    may_write = Future[None]()
+    begun: Future[list[MergeResult]] | None = None
+    if isinstance(engine, BackgroundEngine) and tasks:
+        begun = engine.begin(partial(compact_slice, may_write=may_write.result), tasks, on_done=progress.advance)
+    if begun is None:
+        yield None
+        return
+    ahead = MergesAhead(tasks, may_write, begun)
+    try:
+        yield ahead
+    finally:
+        ahead.abandon()
+
+
 def run_tasks(
     engine: Engine,
     compact_slice: SliceCompactor,
     plan: CompactionPlan,
-    tasks: Sequence[MergeTask],
+    tasks: tuple[MergeTask, ...],
     progress: Progress,
+    ahead: MergesAhead | None = None,
 ) -> list[MergeResult]:
-    """The result of each task, in their order. Raises what a task raises."""
+    """The result of each task, in their order. Those that run ahead go on if they are the same. Raises what one raises."""
     progress.start("compacting", len(tasks))
+    results = None if ahead is None else ahead.finished(tasks)
+    if results is not None:
+        return results
     sizes = [op.base_size + sum(log.size for log in op.read_logs) for op in plan.operations]
     return engine.map(compact_slice, tasks, sizes=sizes, on_done=progress.advance)

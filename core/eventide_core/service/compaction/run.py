@@ -41,6 +41,7 @@ from eventide_core.ports import (
     FileChanges,
     Lease,
     MergeResult,
+    MergeTask,
     Progress,
     RowChange,
     TableLock,
@@ -49,7 +50,7 @@ from eventide_core.service.compaction.commit import added_files, commit_metadata
 from eventide_core.service.compaction.commit_lock import CommitLock
 from eventide_core.service.compaction.compact_slice import SliceCompactor
 from eventide_core.service.compaction.completion import Completion
-from eventide_core.service.compaction.merge_tasks import merge_tasks, run_tasks
+from eventide_core.service.compaction.merge_tasks import MergesAhead, merge_tasks, merges_ahead, run_tasks
 from eventide_core.service.compaction.planned_slices import is_as_planned
 from eventide_core.service.compaction.replan import Replanner
 from eventide_core.service.compaction.result import CompactionResult, metrics_of
@@ -105,19 +106,18 @@ class CompactionRunner:
         commit.
         """
         for attempt in range(1, PLANS_AT_MOST + 1):
-            config, timeline = self.files.config_and_timeline()
-            found = self._pending(timeline, instant)
-            if found is None:
+            read = self._read(instant)
+            if read is None:
                 break
-            plan = self.files.plan(config, instant)
+            config, found, plan, tasks = read
             try:
-                with ExitStack() as held:
+                with merges_ahead(self.engine, self.compact_slice, tasks, progress) as ahead, ExitStack() as held:
                     self._own(found, plan, config, held)
                     if isinstance(plan, ForeignPlan):
                         self.foreign.run(plan, progress, may_take_over=may_take_over)
                         break
                     ended = once_metadata_table_is_free(
-                        partial(self._run, plan, config, held, progress),
+                        partial(self._run, plan, config, held, progress, ahead),
                         self.clock,
                         self.options.get(keys.PENDING_WRITE_WAIT_MS),
                     )
@@ -146,6 +146,21 @@ class CompactionRunner:
             self.files, self.metadata, self.compact_slice, self.engine, self.lock, self.clock, self.options
         )
 
+    def _read(
+        self, instant: str
+    ) -> tuple[TableConfig, Instant, CompactionPlan | ForeignPlan, tuple[MergeTask, ...]] | None:
+        """The settings, the pending instant, the plan, and the tasks to begin at once. None if it has completed.
+
+        If this process has just put the plan, nothing has to be read: the plan is checked again before it is begun.
+        """
+        put = self.scheduler.take_put(instant)
+        if put is not None:
+            found = Instant(instant, Action.COMPACTION, State.REQUESTED)
+            return put.state.config, found, put.plan, merge_tasks(put.state, self.options, put.plan)
+        config, timeline = self.files.config_and_timeline()
+        pending = self._pending(timeline, instant)
+        return None if pending is None else (config, pending, self.files.plan(config, instant), ())
+
     def _pending(self, timeline: Timeline, instant: str) -> Instant | None:
         """The pending compaction at an instant; None once it has completed. Raises InstantNotFoundError."""
         found = timeline.find_compaction(instant)
@@ -171,7 +186,12 @@ class CompactionRunner:
         )
 
     def _run(
-        self, plan: CompactionPlan, config: TableConfig, held: ExitStack, progress: Progress
+        self,
+        plan: CompactionPlan,
+        config: TableConfig,
+        held: ExitStack,
+        progress: Progress,
+        ahead: MergesAhead | None,
     ) -> "CompactionResult | _RolledBack | None":
         """Steps 2 to 8. None if the compaction has completed, but only the timeline states how."""
         started = self._start(plan, config)
@@ -182,7 +202,7 @@ class CompactionRunner:
         tasks = merge_tasks(state, self.options, plan)
         self.freshness.after(state, plan)  # warms the facts before the lock is held
         try:
-            results = run_tasks(self.engine, self.compact_slice, plan, tasks, progress)
+            results = run_tasks(self.engine, self.compact_slice, plan, tasks, progress, ahead)
         except EventideError as failure:
             if self._sweep_after_rollback(plan):
                 raise PlanMismatchError(

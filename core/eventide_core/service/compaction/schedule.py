@@ -6,7 +6,7 @@ undoes.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TypeVar
 
@@ -26,6 +26,8 @@ from eventide_core.service.facts.planning import (
 from eventide_core.service.state.single_writers import single_writer_note, writes_of_single_writers
 from eventide_core.service.state.table import TableState
 from eventide_core.service.state.table_files import TableFiles
+from eventide_core.table.instant import Action, Instant, State
+from eventide_core.table.plans import CompactionPlan
 from eventide_core.table.record_shape import RecordShape
 from eventide_core.table.table_config import TableConfig
 
@@ -35,6 +37,14 @@ GAP_WAIT_MS = 1_000
 """How long a plan that may be made beside open writes waits for a gap, because then less is left over."""
 
 Result = TypeVar("Result")
+
+
+@dataclass(frozen=True, slots=True)
+class PutPlan:
+    """A plan that this process has put, and the table's state right after that."""
+
+    plan: CompactionPlan
+    state: TableState
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +58,7 @@ class CompactionScheduler:
     lock: TableLock
     clock: Clock
     options: Options
+    _put_last: list[PutPlan] = field(default_factory=list[PutPlan], repr=False, compare=False)
 
     def plan(self, request: CompactionRequest) -> DraftPlan:
         """A dry run: what `schedule` would plan, and what it would wait for. Writes nothing."""
@@ -110,6 +121,16 @@ class CompactionScheduler:
                 waited_ms = self.clock.now_ms() - begin_ms
             state = TableState.load(self.files)
 
+    def remember(self, plan: CompactionPlan, state: TableState) -> None:
+        """Keeps a plan that this process has put, and the state right after that, for `take_put`."""
+        self._put_last[:] = [PutPlan(plan, state)]
+
+    def take_put(self, instant: str) -> PutPlan | None:
+        """The plan at the instant if this process put it last, to run it at once. Returns it once."""
+        found = next((put for put in self._put_last if put.plan.instant == instant), None)
+        self._put_last.clear()
+        return found
+
     def _let_the_moment_pass(self, config: TableConfig, draft: DraftPlan) -> None:
         """Version 8 and later: waits until the draft's instant is longer ago than the clock skew.
 
@@ -154,6 +175,9 @@ class CompactionScheduler:
                 return replace(draft, waits_for="a write started while the plan was made")
             if not self.files.storage.put_if_absent(path, data):
                 raise BusyError(f"another plan uses the instant {draft.plan.instant}; try again")
+            if not draft.is_for_later:
+                requested = Instant(draft.plan.instant, Action.COMPACTION, State.REQUESTED)
+                self.remember(draft.plan, replace(state, timeline=state.timeline.with_instant(requested)))
             return draft
 
 

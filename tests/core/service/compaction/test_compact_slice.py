@@ -63,6 +63,31 @@ def test_a_second_run_changes_nothing_and_returns_the_same(storage: MemoryStorag
     assert storage.dump() == before
 
 
+def test_a_task_that_may_not_write_leaves_nothing(storage: MemoryStorage) -> None:
+    before = storage.dump()
+
+    def refuse() -> None:
+        assert storage.dump() == before
+        raise PlanMismatchError("the plan was rolled back")
+
+    with pytest.raises(PlanMismatchError, match="rolled back"):
+        compactor(storage)(task(), may_write=refuse)
+    assert storage.dump() == before
+
+
+def test_a_second_run_that_may_not_write_links_nothing(storage: MemoryStorage) -> None:
+    compactor(storage)(task())
+    storage.delete(COPIES[0])
+    before = storage.dump()
+
+    def refuse() -> None:
+        raise PlanMismatchError("the plan was rolled back")
+
+    with pytest.raises(PlanMismatchError, match="rolled back"):
+        compactor(storage)(task(), may_write=refuse)
+    assert storage.dump() == before
+
+
 def test_a_base_file_of_another_process_that_is_removed_at_once_is_no_result(storage: MemoryStorage) -> None:
     class Beaten(FaultyStorage):
         """Another process is faster, and another one rolls the plan back."""
