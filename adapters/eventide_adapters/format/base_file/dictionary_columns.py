@@ -17,6 +17,7 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
@@ -29,6 +30,7 @@ from eventide_core.table.record_shape import RecordShape
 _FEW: Final = pa.dictionary(pa.int32(), pa.string())
 _ROWS_MIN: Final = 4096  # with fewer rows, dictionaries save nothing
 _VALUE_BYTES_MAX: Final = 2  # of an index and its share of the dictionary; plain strings take four bytes or more
+_REPEATED_BYTES_MAX: Final = 64 * 1024 * 1024
 _VALUES_MAX: Final = 1 << 14  # of the log files' dictionary, which every batch of the base file is compared with
 
 
@@ -98,8 +100,15 @@ def in_columns(batch: pa.RecordBatch, columns: pa.Schema) -> pa.RecordBatch:
     if batch.schema.types == columns.types:
         return batch
     arrays: list[Any] = batch.columns
-    texts = [
-        array.dictionary.take(array.indices) if array.type != kind else array
-        for array, kind in zip(arrays, columns.types, strict=True)
-    ]
+    texts = [_texts(array) if array.type != kind else array for array, kind in zip(arrays, columns.types, strict=True)]
     return pa.RecordBatch.from_arrays(texts, schema=columns)
+
+
+def _texts(array: Any) -> Any:
+    """The strings of a dictionary array, of which the numbers are in range."""
+    values, count = array.dictionary, len(array)
+    text = values[0].as_py().encode() if len(values) == 1 and not array.null_count else None
+    if text is None or len(text) * count > _REPEATED_BYTES_MAX:
+        return pc.take(values, array.indices, boundscheck=False)
+    bounds = np.arange(count + 1, dtype=np.int32) * np.int32(len(text))
+    return pa.StringArray.from_buffers(count, pa.py_buffer(bounds.data), pa.py_buffer(text * count))

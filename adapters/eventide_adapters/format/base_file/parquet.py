@@ -54,7 +54,8 @@ from eventide_core.ports import OutputFile, Storage
 MIN_KEY_FOOTER: Final = "hoodie_min_record_key"
 MAX_KEY_FOOTER: Final = "hoodie_max_record_key"
 _BATCH_ROWS: Final = 1 << 17
-_BATCH_BYTES: Final = 16 * 1024 * 1024
+_BATCH_BYTES: Final = 16 * 1024 * 1024  # of a merge that writes: two of them are a row group
+_QUERY_BATCH_BYTES: Final = 32 * 1024 * 1024  # each batch costs milliseconds, and a query keeps its rows anyway
 _BATCH_ROWS_MIN: Final = 1 << 10
 _VALUE_BYTES_MIN: Final = 16  # of a string that a dictionary makes small in the file
 _ROWS_WORTH_A_THREAD: Final = 4096
@@ -81,7 +82,7 @@ def read_base(
     UnsupportedTableError if a column's type doesn't fit the target's type.
     """
     with open_base(storage, path, dictionary_candidates) as file:
-        yield from _batches_ahead(file, target, dictionary_candidates, f"base file {path}")
+        yield from _batches_ahead(file, target, dictionary_candidates, f"base file {path}", _QUERY_BATCH_BYTES)
 
 
 def read_base_and_footer(
@@ -99,21 +100,21 @@ def _footer_then_batches(
 ) -> Iterator[BaseFooter | pa.RecordBatch]:
     with open_base(storage, path, dictionary_candidates) as file:
         yield BaseFooter.of(file)
-        yield from _batches_ahead(file, target, dictionary_candidates, f"base file {path}")
+        yield from _batches_ahead(file, target, dictionary_candidates, f"base file {path}", _BATCH_BYTES)
 
 
 def _batches_ahead(
-    file: BaseFile, target: Sequence[AvroField], dictionary_candidates: Collection[str], place: str
+    file: BaseFile, target: Sequence[AvroField], dictionary_candidates: Collection[str], place: str, batch_bytes: int
 ) -> Iterator[pa.RecordBatch]:
     """The batches, with one prefetched, unless there is neither a second processor to make it nor a network to wait for."""
-    batches = _batches(file, target, dictionary_candidates, place)
+    batches = _batches(file, target, dictionary_candidates, place, batch_bytes)
     if processors() == 1 and is_local(file.stream):
         return batches
     return prefetch(batches, file.metadata.num_rows)
 
 
 def _batches(
-    file: BaseFile, target: Sequence[AvroField], dictionary_candidates: Collection[str], place: str
+    file: BaseFile, target: Sequence[AvroField], dictionary_candidates: Collection[str], place: str, batch_bytes: int
 ) -> Iterator[pa.RecordBatch]:
     written = {field.name: field.type for field in file.schema_arrow}
     require_columns(file.metadata, [field.name for field in target if field.name not in written], place)
@@ -125,7 +126,7 @@ def _batches(
     # Decoding a few rows takes less time than starting a thread. Without a second processor, a thread only costs memory:
     # allocators keep what each thread freed for that thread.
     has_many = file.metadata.num_rows > _ROWS_WORTH_A_THREAD and processors() > 1
-    size = _batch_rows(file.metadata, len(names))
+    size = _batch_rows(file.metadata, len(names), batch_bytes)
     for batch in file.batches(size, names, use_threads=has_many):
         check_numbers(batch, few, place)
         columns = dict(zip(batch.schema.names, batch.columns, strict=True))
@@ -135,12 +136,12 @@ def _batches(
             raise CorruptBaseFileError(str(error)) from error
 
 
-def _batch_rows(metadata: pq.FileMetaData, columns: int) -> int:
-    """The number of rows in a batch of bounded size, assuming that all columns have similar sizes."""
+def _batch_rows(metadata: pq.FileMetaData, columns: int, batch_bytes: int) -> int:
+    """The number of rows in a batch of so many bytes, assuming that all columns have similar sizes."""
     whole = sum(metadata.row_group(place).total_byte_size for place in range(metadata.num_row_groups))
     share = columns / max(metadata.num_columns, 1)
     row_bytes = max(whole * share / max(metadata.num_rows, 1), _VALUE_BYTES_MIN * columns, 1)
-    return min(_BATCH_ROWS, max(_BATCH_ROWS_MIN, int(_BATCH_BYTES / row_bytes)))
+    return min(_BATCH_ROWS, max(_BATCH_ROWS_MIN, int(batch_bytes / row_bytes)))
 
 
 def read_footer(storage: Storage, path: str) -> dict[str, str]:

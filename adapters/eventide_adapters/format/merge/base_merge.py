@@ -164,9 +164,7 @@ class SliceMerge:
         kept = index >= 0
         both = pa.concat_tables([table, updates])
         if not self.folded.lacking and not beaten:
-            # Every place is one of these rows, so Arrow need not check it again for each column.
-            merged = pc.take(both, to_arrow(index[kept]), boundscheck=False)
-            return self._changed(table, rows, is_update, merged, kept)
+            return self._changed(table, rows, is_update, _taken_once(both, index[kept]), kept)
         of_columns = {
             name: self._base_where_lacking(index, rows[is_update], flags[source[is_update]])[kept]
             for name, flags in self.folded.lacking.items()
@@ -241,3 +239,18 @@ class SliceMerge:
         met = orderings_of(batch.select(list(top_level(fields))).take(to_arrow(rows)), fields)
         newer, older = common_ranks(self.folded.orderings.take(to_arrow(keys)), met)
         return np.asarray((newer >= older) | self.folded.is_natural_delete[keys], np.bool_)
+
+
+def _taken_once(rows: pa.Table, places: Numbers) -> pa.Table:
+    """The rows at these places, all in range. Columns that repeat the keys, as a key of one field does, share memory."""
+    number = rows.schema.get_field_index(RECORD_KEY)
+    keys = rows.column(number)
+    repeats = [
+        n for n, column in enumerate(rows.columns) if n != number and column.type == keys.type and column == keys
+    ]
+    others = [n for n in range(rows.num_columns) if n not in repeats]
+    of_others: Any = pc.take(rows.select(others), to_arrow(places.astype(np.int32)), boundscheck=False)
+    found: pa.Table = of_others
+    for n in repeats:
+        found = found.add_column(n, rows.schema.field(n), found.column(RECORD_KEY))
+    return found

@@ -215,7 +215,7 @@ def test_row_groups_end_at_a_million_records(storage: MemoryStorage) -> None:
 
 
 def test_wide_rows_come_in_smaller_batches(storage: MemoryStorage, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(base_parquet, "_BATCH_BYTES", 1 << 20)
+    monkeypatch.setattr(base_parquet, "_QUERY_BATCH_BYTES", 1 << 20)
     schema = avro(id="string", note="string")
     columns: dict[str, Any] = {
         "_hoodie_record_key": [str(number) for number in range(5000)],

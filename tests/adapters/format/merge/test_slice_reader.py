@@ -63,6 +63,22 @@ def test_a_snapshot_shows_the_latest_version_of_each_key(storage: MemoryStorage)
     assert read(storage, slice_read()) == SNAPSHOT
 
 
+@pytest.mark.parametrize("other", [None, "b2"], ids=["repeats", "differs in a log file"])
+def test_a_key_field_that_repeats_the_record_keys_shares_their_memory(
+    storage: MemoryStorage, other: str | None
+) -> None:
+    changed = {**row("b", 30, "late", D2, "f-0"), "id": other or "b"}
+    block = data_block(D2, [changed])
+    storage.put(log := f"part=a/.f-0_{D0}.log.3_0-1-0", block)
+    wanted = SliceRead("part=a", "f-0", BASE, ((log, len(block)),), BlockFilter(frozenset({D0, D2}), D0), None)
+    (batch,) = ArrowSliceReader(storage).read(wanted, SHAPE, None)
+    assert batch.to_pylist() == [row("a", 10, "base", D0, OLD), changed, *(row(k, 10, "base", D0, OLD) for k in "cd")]
+    keys, ids = (batch.column(name).buffers()[2] for name in ("_hoodie_record_key", "id"))
+    assert keys is not None
+    assert ids is not None
+    assert (keys.address == ids.address) == (other is None)
+
+
 def test_a_read_optimized_slice_shows_the_base_alone(storage: MemoryStorage) -> None:
     assert [r["id"] for r in read(storage, slice_read(logs=()))] == ["a", "b", "c", "d"]
 
