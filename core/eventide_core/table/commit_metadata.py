@@ -32,9 +32,12 @@ class WriteStat(NamedTuple):
     time to make.
 
     Event times are epoch milliseconds, null if the writer did not track them; see EVENT_TIMES_KEY. For a log file
-    `log_version`, `base_file` and `log_files` are set, for a base file they are None. `checksum` is that of a file that
-    this process has written; a commit keeps it in its extra metadata (table/checksum.py). `change_log` is the path and the
-    size of the change log beside a base file that this process has written; commits are read without it.
+    `log_version` and `base_file` are set, for a base file they are None.
+
+    Only a stat that this process has made has the last three fields: commits are read without them. `log_files` are the
+    names that Hudi wants in the stat of a log file: on version 6 of all log files of its slice. `checksum` is the file's;
+    a commit keeps it in its extra metadata (table/checksum.py). `change_log` is the path and the size of the change log
+    beside a base file.
     """
 
     file_id: str
@@ -56,10 +59,10 @@ class WriteStat(NamedTuple):
     max_event_time_ms: int | None = None
     log_version: int | None = None
     base_file: str | None = None
-    log_files: tuple[str, ...] | None = None
     prev_base_file: str | None = None
     total_scan_time_ms: int = 0
     total_upsert_time_ms: int = 0
+    log_files: tuple[str, ...] = ()
     checksum: str | None = None
     change_log: tuple[str, int] | None = None
 

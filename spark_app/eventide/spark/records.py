@@ -322,8 +322,7 @@ def _packer(shape: WriteShape, chunk_bytes: int) -> Packer:
 
 
 def _stat(values: Mapping[str, Any]) -> WriteStat:
-    logs = values["log_files"]
-    return WriteStat(**{**values, "log_files": None if logs is None else tuple(logs)})
+    return WriteStat(**{**values, "log_files": tuple(values["log_files"])})
 
 
 def _answered(ask: Callable[[], Any]) -> Any:

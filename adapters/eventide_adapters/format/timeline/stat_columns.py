@@ -16,10 +16,8 @@ There is no answer for anything unusual. Then the caller reads the record value 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import repeat
 from sys import intern
 from typing import Any, Final
 
@@ -32,7 +30,7 @@ from eventide_core.errors import RecordDecodeError, ResourceLimitError, Unsuppor
 from eventide_core.table.commit_metadata import WriteStat
 
 _STARTS = re.compile(rb"\x02[\x10-\x7e]([0-9A-Za-z-]{8,63})\x02[\x02-\xff][\x01-\x7f]?[^\x00-\x08]{0,200}?\1_")
-_WANTED: Final = frozenset((*TEXTS, *COUNTS, *NUMBERS, "logFiles", "runtimeStats"))
+_WANTED: Final = frozenset((*TEXTS, *COUNTS, *NUMBERS, "runtimeStats"))
 
 Column = Any
 """Any pa.Array."""
@@ -87,8 +85,6 @@ def _stat_fields(schema: bytes) -> tuple[AvroField, ...]:
     numbers = [by_name[name].kind in ("int", "long") for name in (*COUNTS, *NUMBERS) if name in by_name]
     numbers += [times[name].kind in ("int", "long") for name in TIMES if name in times]
     is_usual = all(texts) and all(numbers) and (runtime is None or runtime.kind == "record")
-    logs = by_name.get("logFiles")
-    is_usual = is_usual and (logs is None or (logs.kind == "array" and logs.item.type.kind == "string"))
     if not is_usual or [(field.name, field.null_branch) for field in fields[:2]] != [("fileId", 0), ("path", 0)]:
         raise _UnusualError
     return fields
@@ -161,7 +157,6 @@ def _stats(columns: dict[str, Column], places: dict[str, slice], count: int) -> 
         texts,
         [_counts(columns.get(name), count) for name in COUNTS],
         [_numbers(columns.get(name), count) for name in NUMBERS],
-        _lists(columns.get("logFiles"), count),
         [_counts(times.get(name), count) for name in TIMES],
     )
 
@@ -185,17 +180,3 @@ def _counts(column: Column | None, count: int) -> list[int]:
         raise _UnusualError
     found: list[int] = values.tolist()
     return found
-
-
-def _lists(column: Column | None, count: int) -> Iterator[tuple[str, ...] | None]:
-    if column is None or column.null_count == count:
-        return repeat(None, count)
-    texts = column.values.to_pylist()
-    if None in texts:
-        raise _UnusualError
-    bounds = column.offsets.to_pylist()
-    valid = column.is_valid().to_pylist()
-    return (
-        tuple(texts[first:last]) if is_valid else None
-        for first, last, is_valid in zip(bounds, bounds[1:], valid, strict=False)
-    )

@@ -1,6 +1,8 @@
 """The write stats of a commit <-> values: HoodieWriteStat, by Avro and by JSON.
 
-The fields have the same names in both. In the stat of a base file, JSON omits the fields of log files.
+The fields have the same names in both. In the stat of a base file, JSON omits the fields of log files. The names of log
+files are written, and not read: on version 6, each stat names all log files of its slice, which would be a fourth of the
+cost of reading it.
 
 A commit can have a hundred thousand stats, so those of a partition are read together, field by field. If one of them is
 unusual, each is read singly, so that the error names the first wrong field.
@@ -48,26 +50,22 @@ def _read_together(found: list[Any], partition: str) -> list[WriteStat] | None:
     if not {*map(type, found)} <= {dict}:
         return None
     runtime = [{} if times is None else times for times in _values(found, "runtimeStats")]
-    logs = _values(found, "logFiles")
-    if not ({*map(type, runtime)} <= {dict} and {*map(type, logs)} <= {list, NoneType}):
+    if not {*map(type, runtime)} <= {dict}:
         return None
-    names = {*map(type, chain.from_iterable(names for names in logs if names))}
     texts = [_values(found, name) for name in TEXTS]
     numbers = [_values(found, name) for name in NUMBERS]
     counts = [[0 if count is None else count for count in _values(found, name)] for name in COUNTS]
     times = [[0 if count is None else count for count in _values(runtime, name)] for name in TIMES]
     file_ids, paths, prev_commits, base_files, prev_base_files = texts
     are_valid = (
-        names <= {str}
-        and {*map(type, chain(file_ids, paths))} <= {str}
+        {*map(type, chain(file_ids, paths))} <= {str}
         and {*map(type, chain(prev_commits, base_files, prev_base_files))} <= {str, NoneType}
         and all(_are_longs(column, LONG.start, {int, NoneType}) for column in numbers)
         and all(_are_longs(column, 0, {int}) for column in (*counts, *times))
     )
     if not are_valid:
         return None
-    shared_logs = [None if names is None else tuple(map(intern, names)) for names in logs]
-    return made_stats(repeat(partition, len(found)), texts, counts, numbers, shared_logs, times)
+    return made_stats(repeat(partition, len(found)), texts, counts, numbers, times)
 
 
 def _values(found: list[Any], name: str) -> list[Any]:
@@ -77,7 +75,7 @@ def _values(found: list[Any], name: str) -> list[Any]:
 def _are_longs(column: list[Any], least: int, types: set[type]) -> bool:
     if not {*map(type, column)} <= types:
         return False
-    known = [number for number in column if number is not None] if NoneType in types else column
+    known = {*column} - {None}  # few: most columns have the same number again and again
     return not known or (min(known) >= least and max(known) < LONG.stop)
 
 
@@ -93,15 +91,15 @@ def made_stats(
     texts: Sequence[Iterable[Any]],
     counts: Iterable[Iterable[int]],
     numbers: Iterable[Iterable[int | None]],
-    logs: Iterable[tuple[str, ...] | None],
     times: Iterable[Iterable[int]],
 ) -> list[WriteStat]:
     """The stats whose fields are these columns, in the order of TEXTS, COUNTS, NUMBERS and TIMES."""
     file_ids, paths, prev_commits, base_files, prev_base_files = texts
     columns: list[Iterable[Any]] = [map(intern, file_ids), paths, partitions, _shared(prev_commits)]
-    columns += [*counts, *numbers, _shared(base_files), logs, prev_base_files, *times]
+    columns += [*counts, *numbers, _shared(base_files), prev_base_files, *times]
     # Directly: the call of a named tuple takes as long again.
-    return list(map(partial(tuple.__new__, WriteStat), zip(*columns, repeat(None), repeat(None), strict=False)))
+    rows = zip(*columns, repeat(()), repeat(None), repeat(None), strict=False)
+    return list(map(partial(tuple.__new__, WriteStat), rows))
 
 
 def _shared(texts: Iterable[str | None]) -> list[str | None]:
@@ -131,7 +129,6 @@ def _read(stat: Document, partition: str) -> WriteStat:
         max_event_time_ms=stat.integer("maxEventTime"),
         log_version=stat.integer("logVersion"),
         base_file=stat.text("baseFile"),
-        log_files=None if stat.values.get("logFiles") is None else stat.texts("logFiles"),
         prev_base_file=stat.text("prevBaseFile"),
         total_scan_time_ms=runtime.count("totalScanTime"),
         total_upsert_time_ms=runtime.count("totalUpsertTime"),
@@ -175,7 +172,7 @@ def _log_fields(stat: WriteStat) -> dict[str, Any]:
         "logVersion": stat.log_version,
         "logOffset": None if stat.log_version is None else 0,
         "baseFile": stat.base_file,
-        "logFiles": None if stat.log_files is None else list(stat.log_files),
+        "logFiles": None if stat.log_version is None else list(stat.log_files),
     }
 
 

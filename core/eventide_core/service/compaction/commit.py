@@ -188,5 +188,4 @@ def _link_stat(op: PlannedOperation, name: str, size: int) -> WriteStat:
         file_size_bytes=size,
         log_version=parsed.version,
         base_file=op.new_base_name,
-        log_files=(),
     )

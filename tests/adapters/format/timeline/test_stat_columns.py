@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -36,9 +37,8 @@ def _write_stats(draw: st.DrawFn, partition: str) -> WriteStat:
     name = draw(st.sampled_from([f".{file_id}_{_INSTANT}.log.1_0-1-2", f"{file_id}_0-1-2_{_INSTANT}.parquet"]))
     values: list[Any] = [file_id, f"{partition}/{name}" if partition else name, partition, draw(texts)]
     values += [draw(counts) for _ in range(11)]
-    values += [draw(times), draw(times), draw(st.none() | st.integers(0, 2**31 - 1)), draw(texts)]
-    values += [draw(st.none() | st.lists(st.text(max_size=70), max_size=3).map(tuple)), draw(texts)]
-    return WriteStat._make([*values, draw(counts), draw(counts), None, None])
+    values += [draw(times), draw(times), draw(st.none() | st.integers(0, 2**31 - 1)), draw(texts), draw(texts)]
+    return WriteStat._make([*values, draw(counts), draw(counts), (), None, None])
 
 
 @st.composite
@@ -52,9 +52,13 @@ def _commits(draw: st.DrawFn) -> CommitMetadata:
     )
 
 
-@given(_commits())
-def test_columns_have_the_same_stats(commit: CommitMetadata) -> None:
-    data = CODEC.encode_commit(commit, 9)
+log_files = st.lists(st.text(max_size=70), max_size=3).map(tuple)
+
+
+@given(_commits(), log_files)
+def test_columns_have_the_same_stats(commit: CommitMetadata, names: tuple[str, ...]) -> None:
+    named = {p: tuple(stat._replace(log_files=names) for stat in stats) for p, stats in commit.write_stats.items()}
+    data = CODEC.encode_commit(replace(commit, write_stats=named), 9)
     assert avro_commit(data, "t.commit", 0) == avro_commit(data, "t.commit", _NEVER) == commit
 
 
@@ -95,7 +99,7 @@ def test_a_large_commit_of_ours_is_read_by_columns() -> None:
     record = unwrapped(CODEC.encode_commit(commit, 9), "t.commit")
     columns = read_stat_columns(record.content, record.schema_text)
     assert columns is not None
-    assert columns.write_stats == {"": tuple(stat._replace(base_file=None) for stat in named)}
+    assert columns.write_stats == {"": tuple(stat._replace(base_file=None, log_files=()) for stat in named)}
 
 
 def _with_stats(change: Any) -> tuple[bytes, bytes]:
