@@ -313,15 +313,17 @@ def _left_uncompacted(
     facts: Sequence[SliceFacts], selections: Sequence[Selection]
 ) -> list[tuple[FileSlice, list[EventTimeRange]]]:
     """The ranges, by slice, of what remains in no base file after the compaction of the selections."""
-    compacted = {fact.log_file.path for s in selections for fact in s.compacted}
+    selected = {s.facts.file_slice.file_group: s for s in selections}
     until = {fact.log_file.path: s.exact_ms for s in selections for fact in s.early}
     found: list[tuple[FileSlice, list[EventTimeRange]]] = []
     for of_slice in facts:
-        left: list[EventTimeRange] = []
-        for fact in (fact for fact in of_slice.log_facts if fact.log_file.path not in compacted):
-            merged_until = until.get(fact.log_file.path)
-            left.append(fact.uncompacted if merged_until is None else fact.uncompacted.since(merged_until))
-        found.append((of_slice.file_slice, left))
+        chosen = selected.get(of_slice.file_slice.file_group)
+        left = of_slice.log_facts if chosen is None else chosen.left_overs
+        ranges = [
+            fact.uncompacted if (ms := until.get(fact.log_file.path)) is None else fact.uncompacted.since(ms)
+            for fact in left
+        ]
+        found.append((of_slice.file_slice, ranges))
     return found
 
 
