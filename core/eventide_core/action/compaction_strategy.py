@@ -6,7 +6,8 @@ Hudi's other strategies are in action/slice_strategies.py, what a user names in 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import takewhile
-from typing import Protocol
+from operator import attrgetter
+from typing import Final, Protocol
 
 from eventide_core.table.event_time import EventTimeRange
 from eventide_core.table.file_slice import FileSlice, LogFile
@@ -15,6 +16,8 @@ from eventide_core.table.plans import CutMode
 Split = tuple[tuple[LogFile, ...], tuple[LogFile, ...]]
 """(log files to compact, log files to remain), each in reader order."""
 
+
+_READER_ORDER: Final = attrgetter("name.reader_order")
 
 EVENT_TIME_STRATEGY = "EventTimeBasedCompactionStrategy"
 
@@ -32,7 +35,7 @@ class CompactionStrategy(Protocol):
 
     def filter_log_files(self, all_log_files: Sequence[LogFile], instant: str) -> Split:  # noqa: ARG002 - the RFC's signature
         """The log files to compact and those to remain, for a compaction at `instant` (RFC-74 section 1, point 2)."""
-        return tuple(sorted(all_log_files, key=lambda log: log.name.reader_order)), ()
+        return tuple(sorted(all_log_files, key=_READER_ORDER)), ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +58,7 @@ class EventTimeBasedCompactionStrategy(CompactionStrategy):
     cut: CutMode = CutMode.FILE
 
     def filter_log_files(self, all_log_files: Sequence[LogFile], instant: str) -> Split:  # noqa: ARG002 - the RFC's signature
-        logs = sorted(all_log_files, key=lambda log: log.name.reader_order)
+        logs = sorted(all_log_files, key=_READER_ORDER)
         ranges = [self.event_times(log) for log in logs]
         if self.cut is CutMode.EXACT:
             count = sum(1 for _ in takewhile(lambda found: found.ends_before(self.threshold_ms), ranges))

@@ -36,8 +36,15 @@ class EventTimeRange:
     max_ms: int | None
     unknown_records: int = 0
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether it is the range of no records."""
+        return self.min_ms is None and self.max_ms is None and not self.unknown_records
+
     def union(self, other: "EventTimeRange") -> "EventTimeRange":
         """The range of the records of both."""
+        if self.is_empty:
+            return other
         least = [time for time in (self.min_ms, other.min_ms) if time is not None]
         greatest = [time for time in (self.max_ms, other.max_ms) if time is not None]
         unknown = self.unknown_records + other.unknown_records

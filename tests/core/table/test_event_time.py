@@ -120,3 +120,16 @@ def test_a_log_starts_before_t_when_its_least_event_time_does(low: int, width: i
 def test_a_log_without_any_record_starts_nowhere() -> None:
     assert not EventTimeRange(None, None).starts_before(2**62)
     assert EventTimeRange(None, None, 1).starts_before(-(2**62))
+
+
+_ranges = st.builds(EventTimeRange, st.integers(0, 5), st.integers(5, 9), st.integers(0, 3)) | st.builds(
+    EventTimeRange, st.none(), st.none(), st.integers(0, 3)
+)
+
+
+@given(_ranges, _ranges)
+def test_a_union_is_the_range_of_both(one: EventTimeRange, other: EventTimeRange) -> None:
+    ends = [time for times in (one, other) for time in (times.min_ms, times.max_ms) if time is not None]
+    unknown = one.unknown_records + other.unknown_records
+    assert one.union(other) == EventTimeRange(min(ends, default=None), max(ends, default=None), unknown)
+    assert one.is_empty == (one == EventTimeRange(None, None))

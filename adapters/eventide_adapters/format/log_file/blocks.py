@@ -139,7 +139,8 @@ def read_headers(
     Bytes after `size` were appended after the listing and are not read. Raises MissingFileError, and CorruptLogBlockError
     if the file is shorter.
     """
-    whole_bytes = REMOTE_WHOLE_FILE_BYTES if is_remote(storage) else WHOLE_FILE_BYTES
+    is_large = size > WHOLE_FILE_BYTES  # a smaller one is read as a whole from any storage
+    whole_bytes = REMOTE_WHOLE_FILE_BYTES if is_large and is_remote(storage) else WHOLE_FILE_BYTES
     ranges = ReadAhead(partial(storage.read_range, path), size, whole_bytes)
     for block in read_headers_of(ranges, path, size, is_strict=is_strict):
         yield PlacedBlock(path, log_number, block, ranges.held(block.content_offset, block.content_length))

@@ -21,8 +21,9 @@ from eventide_core.table.slice_read import BlockFilter
 
 T = TypeVar("T")
 
-_PORTIONS: Final = 1000  # tasks in which log files are asked: enough for many threads or executors, few to schedule
-_PORTION_MAX: Final = 200  # log files; their small blocks are in memory at once
+_PORTIONS: Final = 200  # tasks in which log files are asked: enough for many threads or executors, few to begin
+_PORTION_MAX: Final = 500  # log files; their small blocks are in memory at once
+_PORTION_BYTES_MAX: Final = 8 * 1024 * 1024  # in memory: at most WHOLE_FILE_BYTES of each log file
 
 
 @dataclass(slots=True)
@@ -114,7 +115,8 @@ class LogFactsReader:
         asked = dict(named)
         unchecked = {names: logs for names, logs in asked.items() if names not in self._checked}
         blocks = blocks.of_logs([path for names in unchecked for path, _ in names])
-        portions = self.request_engine.map(_CheckBlocks(self.content, blocks), _portions(tuple(unchecked.values())))
+        of_slices = tuple(unchecked.values())
+        portions = self.request_engine.map(_CheckBlocks(self.content, blocks), _portions(of_slices, of_slices))
         found = dict(zip(unchecked, itertools.chain.from_iterable(portions), strict=True))
         self._checked = {names: found[names] if names in found else self._checked[names] for names in asked}
         partial = frozenset[str]().union(*self._checked.values())
@@ -126,7 +128,7 @@ class LogFactsReader:
     def _summarize(self, logs: Sequence[LogFile], shape: RecordShape) -> list[LogSummary | EventideError]:
         are_small = sum([log.size for log in logs]) <= WHOLE_FILE_BYTES * len(logs)
         engine = self.request_engine if are_small else self.engine
-        portions = engine.map(_Summarize(self.content, shape), _portions(logs))
+        portions = engine.map(_Summarize(self.content, shape), _portions(logs, [(log,) for log in logs]))
         return [summary for portion in portions for summary in portion]
 
 
@@ -152,10 +154,17 @@ class _Summarize:
         return self.content.summarize(logs, self.shape)
 
 
-def _portions(items: Sequence[T]) -> list[Sequence[T]]:
+def _portions(items: Sequence[T], logs_of_each: Iterable[Sequence[LogFile]]) -> list[Sequence[T]]:
     """The items in order, in portions: a task for each small question would cost too much."""
-    size = min(-(-len(items) // _PORTIONS), _PORTION_MAX)
-    return [items[start : start + size] for start in range(0, len(items), size)] if items else []
+    most = min(-(-len(items) // _PORTIONS), _PORTION_MAX)
+    portions: list[Sequence[T]] = []
+    start = held_bytes = 0
+    for end, logs in enumerate(logs_of_each, 1):
+        held_bytes += sum([min(log.size, WHOLE_FILE_BYTES) for log in logs])
+        if end - start == most or held_bytes >= _PORTION_BYTES_MAX or end == len(items):
+            portions.append(items[start:end])
+            start, held_bytes = end, 0
+    return portions
 
 
 def _in_base(state: TableState, facts: Collection[LogFacts]) -> dict[str, int | None]:
