@@ -30,13 +30,18 @@ def test_the_first_error_ends_the_run(engine: LocalEngine, bad: int) -> None:
 def test_tasks_that_have_begun_wait_for_what_their_process_does() -> None:
     go_on = Event()
     begun = LocalEngine(2).begin(lambda item: go_on.wait(timeout=60) and item, range(1, 4))
+    assert begun is not None
     assert not begun.done()
     go_on.set()
     assert begun.result(timeout=60) == [1, 2, 3]
 
 
+def test_an_engine_of_one_thread_runs_tasks_on_that_of_the_caller() -> None:
+    assert LocalEngine(1).begin(str, [1]) is None
+
+
 def test_an_engine_on_demand_begins_tasks_if_it_has_started_and_runs_them_here() -> None:
-    engine = EngineOnDemand(lambda: LocalEngine(1))
+    engine = EngineOnDemand(lambda: LocalEngine(2))
     assert engine.begin(str, [1]) is None
     engine.start()
     begun = engine.begin(str, [1])

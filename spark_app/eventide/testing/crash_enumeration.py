@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import Future
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -288,7 +288,9 @@ class _AheadEngine(LocalEngine):
             answer: _Answer = function(item, may_write=may_write)
             return answer
 
-        begun = super().begin(run, items, on_done=on_done)
+        thread = ThreadPoolExecutor(1)
+        begun = thread.submit(self.map, run, items, on_done=on_done)
+        thread.shutdown(wait=False)
         begun.add_done_callback(lambda _: waits.set())
         waits.wait()
         return begun

@@ -124,7 +124,7 @@ def test_an_engine_that_is_passed_merges_ahead_too(table: Table) -> None:
             self.begun += 1
             return super().begin(*given, **named)
 
-    engine = Counted(1)
+    engine = Counted(2)
     table.compact(before=START_MS + 50, engine=engine)
     assert engine.begun == 1
     assert table.verify(deep=True).ok
