@@ -97,11 +97,12 @@ def require_columns(metadata: pq.FileMetaData, absent: Collection[str], place: s
 
 def codec_of(footer: Footer) -> str | None:
     """The codec of the first column chunk; None if there is none, or its codec is unknown."""
-    data = footer.data
+    data, walked = footer.data, footer.walked
     try:
-        groups = thrift.elements(data, thrift.field(data, 0, _ROW_GROUPS))
-        chunks = thrift.elements(data, thrift.field(data, groups[0][0], _COLUMNS))
-        chunk = thrift.field(data, chunks[0][0], _META_DATA)
-        return _CODECS[thrift.integer(data, thrift.field(data, chunk, _CODEC))[0]]
+        groups = thrift.elements(data, thrift.fields(data, 0, walked)[0][_ROW_GROUPS][0], walked)
+        chunks = thrift.elements(data, thrift.fields(data, groups[0][0], walked)[0][_COLUMNS][0], walked)
+        chunk, _ = thrift.fields(data, chunks[0][0], walked)
+        column, _ = thrift.fields(data, chunk[_META_DATA][0], walked)
+        return _CODECS[thrift.integer(data, column[_CODEC][0])[0]]
     except (IndexError, KeyError, ValueError):
         return None

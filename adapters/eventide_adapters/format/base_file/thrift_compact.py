@@ -55,24 +55,6 @@ def fields(data: Data, at: int, walked: Structs | None = None) -> tuple[dict[int
     return found, at + 1
 
 
-def field(data: Data, at: int, wanted: int) -> int:
-    """Where the value of that field of the struct at this offset begins; nothing behind it is looked at.
-
-    Raises KeyError if the struct has no such field, and IndexError if the data ends too early.
-    """
-    number = 0
-    while head := data[at]:
-        at += 1
-        if head >> 4:
-            number += head >> 4
-        else:
-            number, at = integer(data, at)
-        if number == wanted:
-            return at
-        at = _end(data, at, head & 15)
-    raise KeyError(wanted)
-
-
 def elements(data: Data, at: int, walked: Structs | None = None) -> list[Span]:
     """The elements of the list at this offset. `walked` as in `fields`. Raises IndexError if the data ends too early."""
     kind, count, at = _list_head(data, at)
