@@ -5,7 +5,8 @@ each page when Arrow reads it, in less than half of zlib's time:
 
     room for the columns that are read...  footer  i32 length of the footer  "PAR1"
 
-1. In the footer, the codec, the compressed size and the offset of these columns' chunks change. The rest stays.
+1. In the footer, the codec, the compressed size and the offset of these columns' chunks change, and the bloom filter's text
+   becomes empty. The rest stays.
 2. The size of an uncompressed chunk is known only when its pages have been read. So its room here is what the footer states
    and what its page headers can add at most. Nothing is behind its last page, and Arrow doesn't look there.
 3. Arrow reads the chunks of a row group in turns, each from its beginning to its end, page by page. So one uncompressed page
@@ -34,6 +35,7 @@ from typing import Any, BinaryIO, Final, Self, TypeAlias
 from isal import isal_zlib
 
 from eventide_adapters.format.avro.schema import RECORD_KEY
+from eventide_adapters.format.base_file.bloom_filter import FOOTER_KEY
 from eventide_adapters.format.base_file.thrift_compact import (
     Span,
     Structs,
@@ -60,12 +62,14 @@ _KEY_PAGES_MAX: Final = 6  # that wait for the other column; Hudi's have a megab
 # Numbers of fields in parquet.thrift
 _PAGE_SIZE, _PAGE_COMPRESSED_SIZE, _PAGE_CRC, _PAGE_V2 = 2, 3, 4, 8
 _V2_LEVELS, _V2_IS_COMPRESSED = (5, 6), 7
-_FILE_ROW_GROUPS, _FILE_ENCRYPTION = 4, 8
+_FILE_ROW_GROUPS, _FILE_PAIRS, _FILE_ENCRYPTION = 4, 5, 8
+_PAIR_KEY, _PAIR_VALUE = 1, 2
 _GROUP_COLUMNS = 1
 _CHUNK_PATH, _CHUNK_METADATA, _CHUNK_CRYPTO, _CHUNK_ENCRYPTED = 1, 3, 8, 9
 _COLUMN_NAMES, _COLUMN_CODEC, _COLUMN_SIZE, _COLUMN_COMPRESSED_SIZE = 3, 4, 6, 7
 _COLUMN_DATA, _COLUMN_DICTIONARY, _COLUMN_STATISTICS = 9, 11, 12
 _GREATEST, _LEAST = 5, 6
+_EMPTY: Final = 0  # an integer with the bytes of an empty text
 _FALSE: Final = 2  # as a type in Thrift's compact protocol, which is the value of a boolean
 
 
@@ -121,6 +125,8 @@ class InflatedPages(io.RawIOBase):
 
         `walked` are the structs that were already found in the footer.
         """
+        if size < _COMPRESSED_BYTES_MIN:
+            return None
         with suppress(IndexError, KeyError, ValueError):
             chunks, new = _laid_out(footer, size, columns, walked)
             if sum(chunk.size for chunk in chunks) >= _COMPRESSED_BYTES_MIN:
@@ -312,7 +318,7 @@ def _laid_out(
     if _FILE_ENCRYPTION in top:
         raise ValueError("an encrypted file")
     found: list[_Chunk] = []
-    new: dict[Span, int] = {}
+    new = _without_bloom_filter(footer, top, walked)
     start = len(_MAGIC)
     wanted = {name.encode() for name in columns}
     for group, (group_start, _) in enumerate(elements(footer, top[_FILE_ROW_GROUPS][0], walked)):
@@ -349,6 +355,14 @@ def _laid_out(
             start += room
         found += _with_runs(places, start - sum(room for _, _, room, *_ in places), group)
     return found, new
+
+
+def _without_bloom_filter(footer: bytes, top: dict[int, Span], walked: Structs | None) -> dict[Span, int]:
+    """What empties the text of the bloom filter, most of a footer, of which Arrow makes copies when it opens the file."""
+    if _FILE_PAIRS not in top:
+        return {}
+    pairs = [fields(footer, at, walked)[0] for at, _ in elements(footer, top[_FILE_PAIRS][0], walked)]
+    return {pair[_PAIR_VALUE]: _EMPTY for pair in pairs if binary(footer, pair[_PAIR_KEY][0]) == FOOTER_KEY.encode()}
 
 
 def _bounds(footer: bytes, column: dict[int, Span], walked: Structs | None) -> tuple[bytes, bytes] | None:

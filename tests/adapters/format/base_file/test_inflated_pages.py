@@ -20,6 +20,7 @@ from isal import isal_zlib
 
 from eventide_adapters.format.avro.schema import table_fields
 from eventide_adapters.format.base_file import inflated_pages
+from eventide_adapters.format.base_file.bloom_filter import FOOTER_KEY
 from eventide_adapters.format.base_file.footer_columns import Footer
 from eventide_adapters.format.base_file.inflated_pages import InflatedPages
 from eventide_adapters.format.base_file.parquet import read_base
@@ -130,6 +131,18 @@ def test_files_of_hudi_give_the_same_rows() -> None:
                     count += 1
                     assert opened(pages).read().equals(file.read())
     assert count > 50
+
+
+def test_the_footer_keeps_its_pairs_except_for_the_bloom_filter() -> None:
+    pairs = {FOOTER_KEY: "QUJD" * 50_000, "hoodie_min_record_key": "a", "empty": ""}
+    table, sink = rows(50), io.BytesIO()
+    with pq.ParquetWriter(sink, table.schema, **PLAIN) as writer:
+        writer.write_table(table)
+        writer.add_key_value_metadata(pairs)
+    file = opened(inflated(sink.getvalue(), ["id"]))
+    expected = {b"hoodie_min_record_key": b"a", b"empty": b"", FOOTER_KEY.encode(): b""}
+    assert file.metadata.metadata == expected
+    assert file.read(["id"]).column("id") == table.column("id")
 
 
 def test_chunks_side_by_side_are_one_read_of_a_remote_file() -> None:
