@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from concurrent.futures import CancelledError
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -19,6 +21,7 @@ from eventide_core.action.compaction_request import CompactionRequest
 from eventide_core.config import LinkChoice
 from eventide_core.errors import InstantNotFoundError
 from eventide_core.ports import NoProgress
+from eventide_core.service.compaction.merge_tasks import MergesAhead, merges_ahead
 from support.append_tables import START_MS, make, rows, seen
 
 REQUEST = CompactionRequest(START_MS + 50, None, LinkChoice.AUTO)
@@ -128,3 +131,32 @@ def test_an_engine_that_is_passed_merges_ahead_too(table: Table) -> None:
     table.compact(before=START_MS + 50, engine=engine)
     assert engine.begun == 1
     assert table.verify(deep=True).ok
+
+
+def test_an_abandoned_run_begins_no_other_merge() -> None:
+    """As after Ctrl-C: the merges that write end, and the many that follow never write."""
+    written = list[object]()
+    is_writing, may_end = threading.Event(), threading.Event()
+
+    def merge(task: object, /, may_write: Callable[[], object]) -> object:
+        may_write()
+        written.append(task)
+        is_writing.set()
+        assert may_end.wait(60)
+        return task
+
+    def finish(ahead: MergesAhead) -> None:
+        with suppress(CancelledError):
+            ahead.finished(tasks)
+
+    tasks: Any = tuple(f"slice {number}" for number in range(50))
+    merger: Any = merge
+    with merges_ahead(LocalEngine(2), merger, tasks, NoProgress()) as ahead:
+        assert ahead is not None
+        run = threading.Thread(target=finish, args=(ahead,))
+        run.start()
+        assert is_writing.wait(60)
+        ahead._gate.shut()
+        may_end.set()
+    run.join(60)
+    assert 1 <= len(written) <= 2
