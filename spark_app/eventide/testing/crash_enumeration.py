@@ -46,7 +46,6 @@ from eventide_core.config import (
 from eventide_core.errors import EventideError
 from eventide_core.ports import NoProgress, Storage
 from eventide_core.ports.requests import Requests
-from eventide_core.service.state.table import TableState
 from eventide_core.table.plans import CompactionPlan, require_ours
 
 OPTIONS: dict[str, str] = {
@@ -264,7 +263,7 @@ def execute_at_once(instant: str) -> Protocol:
     def run(application: Application) -> None:
         files = application.files
         plan = require_ours(files.plan(files.config(), instant))
-        application.scheduler.remember(plan, TableState.load(files))
+        application.scheduler.remember(plan, application.state())
         replace(application.runner, engine=_AheadEngine(1)).execute(instant, NoProgress())
 
     return run
