@@ -1,8 +1,7 @@
 """The engines without Spark: threads of this process."""
 
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
-from functools import partial
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from os import cpu_count
 from time import perf_counter, thread_time
 from typing import Final, TypeVar
@@ -28,39 +27,41 @@ class LocalEngine:
         on_done: Callable[[], None] | None = None,
     ) -> list[R]:
         """The results in the items' order. The first error ends the run after the tasks that have already started."""
-        if not items:
-            return []
-
-        def run(item: T) -> R:
-            result = function(item)
-            if on_done is not None:
-                on_done()
-            return result
-
-        if min(self.threads, len(items)) == 1:
-            return [run(item) for item in items]
-        with ThreadPoolExecutor(min(self.threads, len(items))) as pool:
-            futures = [pool.submit(run, item) for item in items]
-            try:
-                return [future.result() for future in futures]
-            except BaseException:
-                pool.shutdown(wait=False, cancel_futures=True)
-                raise
+        if min(self.threads, len(items)) <= 1:
+            return [_run(function, on_done, item) for item in items]
+        begun = self._begun(function, items, on_done)
+        try:
+            return [future.result() for future in begun]
+        finally:
+            for future in begun:
+                future.cancel()
+            wait(begun)
 
     def begin(
         self, function: Callable[[T], R], items: Sequence[T], *, on_done: Callable[[], None] | None = None
-    ) -> Future[list[R]] | None:
-        """The same as `map`, on a thread of its own. None if there is one thread, which is the caller's.
+    ) -> list[Future[R]] | None:
+        """Begins what `map` runs. None if there is one thread, which is the caller's.
 
         Allocators keep what a thread has freed for this thread: another one takes 40 MB more for a slice of 800,000 rows.
+        So no thread only waits for the others, either.
         """
-        if self.threads == 1:
-            return None
-        thread = ThreadPoolExecutor(1)
+        return None if self.threads == 1 else self._begun(function, items, on_done)
+
+    def _begun(
+        self, function: Callable[[T], R], items: Sequence[T], on_done: Callable[[], None] | None
+    ) -> list[Future[R]]:
+        pool = ThreadPoolExecutor(min(self.threads, len(items)))
         try:
-            return thread.submit(partial(self.map, function, items, on_done=on_done))
+            return [pool.submit(_run, function, on_done, item) for item in items]
         finally:
-            thread.shutdown(wait=False)
+            pool.shutdown(wait=False)
+
+
+def _run(function: Callable[[T], R], on_done: Callable[[], None] | None, item: T) -> R:
+    result = function(item)
+    if on_done is not None:
+        on_done()
+    return result
 
 
 class RequestEngine(LocalEngine):

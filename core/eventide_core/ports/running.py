@@ -33,8 +33,8 @@ class BackgroundEngine(Protocol):
 
     def begin(
         self, function: Callable[[T], R], items: Sequence[T], *, on_done: Callable[[], None] | None = None
-    ) -> Future[list[R]] | None:
-        """The same as `Engine.map`, on a thread of its own. Returns at once. None if the tasks run elsewhere after all."""
+    ) -> Sequence[Future[R]] | None:
+        """Begins what `Engine.map` runs, and returns at once. None if the tasks run elsewhere after all."""
         ...
 
 

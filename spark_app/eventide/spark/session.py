@@ -49,8 +49,8 @@ class EngineOnDemand:
 
     def begin(
         self, function: Callable[[T], R], items: Sequence[T], *, on_done: Callable[[], None] | None = None
-    ) -> Future[list[R]] | None:
-        """The same as `map`, on a thread of its own. None if the engine hasn't been started, or runs tasks elsewhere."""
+    ) -> Sequence[Future[R]] | None:
+        """Begins what `map` runs. None if the engine hasn't been started, or runs tasks elsewhere."""
         engine: object = self._started
         return engine.begin(function, items, on_done=on_done) if isinstance(engine, BackgroundEngine) else None
 

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -274,7 +274,7 @@ class _AheadEngine(LocalEngine):
 
     def begin(
         self, function: Callable[..., _Answer], items: Sequence[_Item], *, on_done: Callable[[], None] | None = None
-    ) -> Future[list[_Answer]]:
+    ) -> list[Future[_Answer]]:
         waits = Event()
         assert isinstance(function, partial)
         allow = function.keywords["may_write"]
@@ -287,10 +287,8 @@ class _AheadEngine(LocalEngine):
             answer: _Answer = function(item, may_write=may_write)
             return answer
 
-        thread = ThreadPoolExecutor(1)
-        begun = thread.submit(self.map, run, items, on_done=on_done)
-        thread.shutdown(wait=False)
-        begun.add_done_callback(lambda _: waits.set())
+        begun = self._begun(run, items, on_done)
+        begun[0].add_done_callback(lambda _: waits.set())
         waits.wait()
         return begun
 

@@ -12,7 +12,7 @@ the clock skew passes:
 """
 
 from collections.abc import Generator, Sequence
-from concurrent.futures import CancelledError, Future, wait
+from concurrent.futures import Future, wait
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
@@ -61,55 +61,31 @@ def merge_tasks(state: TableState, options: Options, plan: CompactionPlan) -> tu
     )
 
 
-class _Gate:
-    """Where tasks wait before they write."""
-
-    def __init__(self) -> None:
-        self._decision = Future[None]()
-        self._is_shut = False
-
-    @property
-    def is_decided(self) -> bool:
-        return self._decision.done()
-
-    def open(self) -> None:
-        self._decision.set_result(None)
-
-    def shut(self) -> None:
-        """Nobody else passes, even if it is open."""
-        self._is_shut = True
-        self._decision.cancel()
-
-    def pass_through(self) -> None:
-        """Raises CancelledError if the gate is shut."""
-        self._decision.result()
-        if self._is_shut:
-            raise CancelledError
-
-
 @dataclass(frozen=True, slots=True)
 class MergesAhead:
-    """Tasks that have begun, and wait before they write."""
+    """Tasks that have begun, and wait for `_may_write` before they write."""
 
     tasks: tuple[MergeTask, ...]
-    _gate: _Gate
-    _results: Future[list[MergeResult]]
+    _may_write: Future[None]
+    _results: Sequence[Future[MergeResult]]
 
     def finished(self, tasks: Sequence[MergeTask]) -> list[MergeResult] | None:
         """Lets them write, if they are these tasks. None if they aren't, or if they have ended before.
 
         Raises what a task raises.
         """
-        if self.tasks != tasks or self._gate.is_decided:
+        if self.tasks != tasks or self._may_write.done():
             self.abandon()
             return None
-        self._gate.open()
-        return self._results.result()
+        self._may_write.set_result(None)
+        return [result.result() for result in self._results]
 
     def abandon(self) -> None:
         """Ends those that still wait, which have written nothing. Those that write end as usual, and no other one begins."""
-        self._gate.shut()
-        wait([self._results])
+        self._may_write.cancel()
+        for result in self._results:
+            result.cancel()
+        wait(self._results)
 
 
 @contextmanager
@@ -117,14 +93,14 @@ def merges_ahead(
     engine: Engine, compact_slice: SliceCompactor, tasks: tuple[MergeTask, ...], progress: Progress
 ) -> Generator[MergesAhead | None]:
     """Begins the tasks, and abandons them at the end of the block. None if the engine runs them elsewhere."""
-    gate = _Gate()
-    begun: Future[list[MergeResult]] | None = None
+    may_write = Future[None]()
+    begun: Sequence[Future[MergeResult]] | None = None
     if isinstance(engine, BackgroundEngine) and tasks:
-        begun = engine.begin(partial(compact_slice, may_write=gate.pass_through), tasks, on_done=progress.advance)
+        begun = engine.begin(partial(compact_slice, may_write=may_write.result), tasks, on_done=progress.advance)
     if begun is None:
         yield None
         return
-    ahead = MergesAhead(tasks, gate, begun)
+    ahead = MergesAhead(tasks, may_write, begun)
     try:
         yield ahead
     finally:

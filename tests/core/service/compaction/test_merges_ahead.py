@@ -156,7 +156,8 @@ def test_an_abandoned_run_begins_no_other_merge() -> None:
         run = threading.Thread(target=finish, args=(ahead,))
         run.start()
         assert is_writing.wait(60)
-        ahead._gate.shut()
+        for result in ahead._results:
+            result.cancel()
         may_end.set()
     run.join(60)
     assert 1 <= len(written) <= 2
