@@ -9,7 +9,7 @@ has the same key both as a delete and as a record, it comes in pieces that keep 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Final
@@ -87,13 +87,10 @@ def iter_log_records(
     UnsupportedLogFormatError, UnsupportedTableError.
     """
     reader = BlockReader(storage, shape, columns)
-    counting = counting_blocks(storage, logs, blocks, is_strict=is_strict)
+    counting: Iterable[PlacedBlock] = counting_blocks(storage, logs, blocks, is_strict=is_strict)
     if is_remote(storage):
-        ahead = responses(storage, partial(_with_content, storage), counting, _bytes_to_read)
-        yield from itertools.chain.from_iterable(map(reader.read, ahead))
-        return
-    for placed in counting:
-        yield from reader.read(placed)
+        counting = responses(storage, partial(_with_content, storage), counting, _bytes_to_read)
+    yield from itertools.chain.from_iterable(map(reader.read, counting))
 
 
 def _with_content(storage: Storage, placed: PlacedBlock) -> PlacedBlock:
