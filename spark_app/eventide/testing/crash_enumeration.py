@@ -263,7 +263,7 @@ def execute_at_once(instant: str) -> Protocol:
     def run(application: Application) -> None:
         files = application.files
         plan = require_ours(files.plan(files.config(), instant))
-        application.scheduler.remember(plan, application.state())
+        application.scheduler.last_put.remember(plan, application.state())
         replace(application.runner, engine=_AheadEngine(1)).execute(instant, NoProgress())
 
     return run

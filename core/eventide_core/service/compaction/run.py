@@ -153,7 +153,7 @@ class CompactionRunner:
 
         If this process has just put the plan, nothing has to be read: the plan is checked again before it is begun.
         """
-        put = self.scheduler.take_put(instant)
+        put = self.scheduler.last_put.take(instant)
         if put is not None:
             found = Instant(instant, Action.COMPACTION, State.REQUESTED)
             return put.state.config, found, put.plan, merge_tasks(put.state, self.options, put.plan)

@@ -47,6 +47,22 @@ class PutPlan:
     state: TableState
 
 
+@dataclass(slots=True)
+class LastPut:
+    """The plan that this process has put last, until it is taken to be run at once."""
+
+    _put: PutPlan | None = None
+
+    def remember(self, plan: CompactionPlan, state: TableState) -> None:
+        """Keeps a plan and the table's state right after it was put."""
+        self._put = PutPlan(plan, state)
+
+    def take(self, instant: str) -> PutPlan | None:
+        """The plan, once, if it is the one at the instant. Forgets it in any case."""
+        put, self._put = self._put, None
+        return put if put is not None and put.plan.instant == instant else None
+
+
 @dataclass(frozen=True, slots=True)
 class CompactionScheduler:
     """`check_merger` is that of the slice merger, which a dry run doesn't have. Picklable."""
@@ -58,7 +74,7 @@ class CompactionScheduler:
     lock: TableLock
     clock: Clock
     options: Options
-    _put_last: list[PutPlan] = field(default_factory=list[PutPlan], repr=False, compare=False)
+    last_put: LastPut = field(default_factory=LastPut, repr=False, compare=False)
 
     def plan(self, request: CompactionRequest) -> DraftPlan:
         """A dry run: what `schedule` would plan, and what it would wait for. Writes nothing."""
@@ -121,16 +137,6 @@ class CompactionScheduler:
                 waited_ms = self.clock.now_ms() - begin_ms
             state = TableState.load(self.files)
 
-    def remember(self, plan: CompactionPlan, state: TableState) -> None:
-        """Keeps a plan that this process has put, and the state right after that, for `take_put`."""
-        self._put_last[:] = [PutPlan(plan, state)]
-
-    def take_put(self, instant: str) -> PutPlan | None:
-        """The plan at the instant if this process put it last, to run it at once. Returns it once."""
-        found = next((put for put in self._put_last if put.plan.instant == instant), None)
-        self._put_last.clear()
-        return found
-
     def _let_the_moment_pass(self, config: TableConfig, draft: DraftPlan) -> None:
         """Version 8 and later: waits until the draft's instant is longer ago than the clock skew.
 
@@ -177,7 +183,7 @@ class CompactionScheduler:
                 raise BusyError(f"another plan uses the instant {draft.plan.instant}; try again")
             if not draft.is_for_later:
                 requested = Instant(draft.plan.instant, Action.COMPACTION, State.REQUESTED)
-                self.remember(draft.plan, replace(state, timeline=state.timeline.with_instant(requested)))
+                self.last_put.remember(draft.plan, replace(state, timeline=state.timeline.with_instant(requested)))
             return draft
 
 
