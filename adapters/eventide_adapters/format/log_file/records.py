@@ -4,6 +4,9 @@ A block comes in batches, which are read as ranges of its log file: an Avro bloc
 batches of its row groups, a delete block as a whole. Rows of a data block with `_hoodie_is_deleted`, or with the
 table's delete marker, are deletes with the ordering value of their row. They come as a separate DeleteBlock. If a block
 has the same key both as a delete and as a record, it comes in pieces that keep the order of its rows.
+
+To decode an Avro block takes a thousand calls of numpy and Arrow, however few its records. So small blocks that follow one
+another and have one schema are decoded together, as the many that a stream writes.
 """
 
 from __future__ import annotations
@@ -21,7 +24,8 @@ import pyarrow.compute as pc
 
 from eventide_adapters.format.avro.arrow_numpy import to_arrow, to_flags, to_texts
 from eventide_adapters.format.avro.column_resolution import check_columns, resolve_columns
-from eventide_adapters.format.avro.decode import iter_avro_block
+from eventide_adapters.format.avro.decode import count_of_whole, iter_avro_block, join_contents
+from eventide_adapters.format.avro.event_time_properties import without_event_times
 from eventide_adapters.format.avro.reading_limits import check_parquet, is_lack_of_resources, within_memory
 from eventide_adapters.format.avro.schema import IS_DELETED, RECORD_KEY, AvroField, record_fields, table_fields
 from eventide_adapters.format.base_file.virtual_key import with_record_keys
@@ -42,6 +46,7 @@ from eventide_core.table.record_shape import RecordShape, refusal_of_partial_upd
 from eventide_core.table.slice_read import BlockFilter
 
 _BATCH_ROWS: Final = 1 << 17
+_TOGETHER_BYTES_MAX: Final = 1 << 20  # of the blocks that are decoded together
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +95,29 @@ def iter_log_records(
     counting: Iterable[PlacedBlock] = counting_blocks(storage, logs, blocks, is_strict=is_strict)
     if is_remote(storage):
         counting = responses(storage, partial(_with_content, storage), counting, _bytes_to_read)
-    yield from itertools.chain.from_iterable(map(reader.read, counting))
+    yield from itertools.chain.from_iterable(map(reader.read_several, _together(counting)))
+
+
+def _together(blocks: Iterable[PlacedBlock]) -> Iterator[list[PlacedBlock]]:
+    """The blocks in their order: small Avro blocks of one schema that follow one another in one list, any other alone."""
+    several, size, common = list[PlacedBlock](), 0, None
+    for placed in blocks:
+        schema = _schema_of_small(placed)
+        size += placed.block.content_length
+        if several and (schema is None or schema != common or size > _TOGETHER_BYTES_MAX):
+            yield several
+            several, size = [], placed.block.content_length
+        several.append(placed)
+        common = schema
+    if several:
+        yield several
+
+
+def _schema_of_small(placed: PlacedBlock) -> str | None:
+    """The schema of a block that may be decoded with others: an Avro block of whole records that was read already."""
+    schema = placed.block.header.get(HeaderKey.SCHEMA)
+    is_avro = placed.block.block_type is BlockType.AVRO_DATA
+    return without_event_times(schema) if schema and is_avro and placed.content and not placed.is_partial else None
 
 
 def _with_content(storage: Storage, placed: PlacedBlock) -> PlacedBlock:
@@ -129,8 +156,29 @@ class BlockReader:
 
     def read(self, placed: PlacedBlock) -> Iterator[DataBlock | DeleteBlock]:
         """The records of a block, in one or more parts."""
-        for number, part in enumerate(self._parts(placed)):
-            yield part if number == 0 else replace(part, is_first=False)
+        yield from _numbered(self._parts(placed))
+
+    def read_several(self, several: Sequence[PlacedBlock]) -> Iterator[DataBlock | DeleteBlock]:
+        """The same of each block. If there are several, they are those of `_together`."""
+        for placed, records in zip(several, self._decoded(several), strict=True):
+            parts = self._parts(placed) if records is None else self._split(placed.instant, records)
+            yield from _numbered(parts)
+
+    def _decoded(self, several: Sequence[PlacedBlock]) -> Sequence[pa.RecordBatch | None]:
+        """The records of each block, decoded together; all None if they have to be read one by one."""
+        one_by_one = [None] * len(several)
+        if len(several) == 1:
+            return one_by_one
+        contents = [placed.read_content(self._storage) for placed in several]
+        counted = [(content, count) for content in contents if (count := count_of_whole(content)) is not None]
+        if len(counted) < len(several):
+            return one_by_one
+        try:
+            records = self.read_avro_content(join_contents(counted), _schema_of(several[0]), "small blocks")
+        except EventideError:
+            return one_by_one  # the block that can't be read is named by its own error
+        starts = itertools.accumulate((count for _, count in counted), initial=0)
+        return [records.slice(start, count) for start, (_, count) in zip(starts, counted, strict=False)]
 
     def _fields_of(self, placed: PlacedBlock) -> tuple[AvroField, ...]:
         """The columns to read from the block. For partial updates, only the columns that they have."""
@@ -254,6 +302,12 @@ class BlockReader:
 
     def _delete_block(self, instant: str, keys: pa.Array[Any], orderings: pa.Array[Any]) -> DeleteBlock:
         return DeleteBlock(instant, keys, orderings if self._orders_deletes else pa.nulls(len(keys), orderings.type))
+
+
+def _numbered(parts: Iterable[DataBlock | DeleteBlock]) -> Iterator[DataBlock | DeleteBlock]:
+    """The parts of one block, of which one is the first."""
+    for number, part in enumerate(parts):
+        yield part if number == 0 else replace(part, is_first=False)
 
 
 def _schema_of(placed: PlacedBlock) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 from dataclasses import replace
 from typing import Any
 
@@ -10,9 +11,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from eventide_adapters.format.avro.decode import iter_avro_block
+from eventide_adapters.format.avro.event_time_properties import schema_with_event_times
 from eventide_adapters.format.avro.schema import RECORD_KEY, arrow_schema, with_meta_fields
 from eventide_adapters.format.base_file.inflated_pages import InflatedPages
 from eventide_adapters.format.base_file.thrift_compact import fields
+from eventide_adapters.format.log_file import records as log_records
 from eventide_adapters.format.log_file.records import DataBlock, DeleteBlock, iter_log_records
 from eventide_adapters.format.log_file.writer import encode_parquet_block
 from eventide_adapters.storage.memory import MemoryStorage
@@ -25,6 +29,7 @@ from eventide_core.errors import (
     UnsupportedTableError,
 )
 from eventide_core.ports import Storage
+from eventide_core.table.event_time import EventTimeRange
 from eventide_core.table.record_order import MergeRule
 from eventide_core.table.record_shape import DeleteMarker, RecordShape
 from eventide_core.table.slice_read import BlockFilter
@@ -225,6 +230,82 @@ class TestRowsMarkedAsDeleted:
         parts = list(iter_log_records(storage, logs, shape, ALL, None, is_strict=True))
         assert [p.keys.to_pylist() for p in parts if isinstance(p, DeleteBlock)] == [["a"], ["b"]]
         assert [p.orderings for p in parts if isinstance(p, DeleteBlock)] == [pa.nulls(1), pa.nulls(1)]
+
+
+def _small_blocks(random_: random.Random) -> bytes:
+    """Blocks of a few rows, deletes among them, of two schemas and of a range of event times each; DELETE blocks between."""
+    found = b""
+    for _ in range(random_.randrange(1, 12)):
+        instant = random_.choice([T1, T2, T3, T4])
+        rows = [
+            (random_.choice("abcd"), random_.choice([None, 1, 2, 30]), random_.choice([None, None, False, True]))
+            for _ in range(random_.randrange(4))
+        ]
+        if random_.random() < 0.2:
+            found += delete_block(instant, [(key, ("LongWrapper", ts) if ts else None) for key, ts, _ in rows])
+            continue
+        schema = random_.choice([SCHEMA_TEXT, SCHEMA_TEXT, SCHEMA_TEXT, PLAIN_TEXT])
+        records = [with_meta({"id": k, "ts": ts, "_hoodie_is_deleted": d}, k, instant) for k, ts, d in rows]
+        text = schema_with_event_times(written_schema(schema), "ts", EventTimeRange(len(rows), len(found)))
+        header = written_schema(schema) if random_.random() < 0.5 else text
+        found += block(3, {INSTANT_TIME: instant, SCHEMA: header}, avro_content(written_schema(schema), records))
+    return found
+
+
+class TestSmallBlocks:
+    @pytest.fixture
+    def decoded(self, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+        """The places that are decoded."""
+        places: list[str] = []
+
+        def counted(read: Any, size: int, schema: str, target: Any, place: str, **named: Any) -> Any:
+            places.append(place)
+            return iter_avro_block(read, size, schema, target, place, **named)
+
+        monkeypatch.setattr(log_records, "iter_avro_block", counted)
+        return places
+
+    def test_those_of_one_schema_are_decoded_together(self, storage: Storage, decoded: list[str]) -> None:
+        logs = _put(
+            storage,
+            _rows(T1, ("a", 1, None)) + _rows(T2, ("b", 2, True)),
+            _rows(T3, ("c", 3, None), ("a", 4, True)),
+            _rows(T4, ("d", 5, None), schema=PLAIN_TEXT),
+        )
+        expected = [(T1, ("a", 1)), (T2, ("-b", 2)), (T3, ("c", 3)), (T3, ("-a", 4)), (T4, ("d", 5))]
+        assert _read(storage, logs) == expected
+        assert len(decoded) == 2
+        parts = iter_log_records(storage, logs, SHAPE, ALL, None, is_strict=True)
+        assert [part.is_first for part in parts] == [True, True, True, False, True]
+
+    def test_a_large_one_is_decoded_alone(
+        self, storage: Storage, decoded: list[str], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        small, large = _rows(T1, ("a", 1, None)), _rows(T2, *((f"b{n}", n, None) for n in range(100)))
+        monkeypatch.setattr(log_records, "_TOGETHER_BYTES_MAX", 2 * len(small))
+        logs = _put(storage, small, small, large, small)
+        assert [len(part) - 1 for part in _read(storage, logs)] == [1, 1, 100, 1]
+        assert len(decoded) == 3
+
+    @pytest.mark.parametrize("bytes_left", [None, 20])
+    def test_a_damaged_one_is_named_by_its_error(self, storage: Storage, bytes_left: int | None) -> None:
+        schema = written_schema(SCHEMA_TEXT)
+        content = avro_content(schema, [with_meta({"id": "b", "ts": 2, "_hoodie_is_deleted": None}, "b", T2)])
+        damaged = block(3, {INSTANT_TIME: T2, SCHEMA: schema}, content[:12] + b"\x7e" + content[13:bytes_left])
+        logs = _put(storage, _rows(T1, ("a", 1, None)), damaged, _rows(T3, ("c", 3, None)))
+        with pytest.raises(RecordDecodeError, match=re.escape(logs[1][0])):
+            _read(storage, logs)
+
+    @pytest.mark.parametrize("seed", range(200))
+    def test_they_come_as_if_each_were_decoded_alone(
+        self, storage: Storage, seed: int, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        random_ = random.Random(seed)
+        logs = _put(storage, *(_small_blocks(random_) for _ in range(3)))
+        together = list(iter_log_records(storage, logs, SHAPE, ALL, None, is_strict=True))
+        monkeypatch.setattr(log_records, "_TOGETHER_BYTES_MAX", -1)
+        alone = list(iter_log_records(storage, logs, SHAPE, ALL, None, is_strict=True))
+        assert together == alone
 
 
 class TestWhichBlocksCount:
