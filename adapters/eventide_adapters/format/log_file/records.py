@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Final
@@ -24,7 +25,7 @@ import pyarrow.compute as pc
 
 from eventide_adapters.format.avro.arrow_numpy import to_arrow, to_flags, to_texts
 from eventide_adapters.format.avro.column_resolution import check_columns, resolve_columns
-from eventide_adapters.format.avro.decode import count_of_whole, iter_avro_block, join_contents
+from eventide_adapters.format.avro.decode import DECODED_BYTES, count_of_whole, iter_avro_block, join_contents
 from eventide_adapters.format.avro.event_time_properties import without_event_times
 from eventide_adapters.format.avro.reading_limits import check_parquet, is_lack_of_resources, within_memory
 from eventide_adapters.format.avro.schema import IS_DELETED, RECORD_KEY, AvroField, record_fields, table_fields
@@ -102,7 +103,7 @@ def _together(blocks: Iterable[PlacedBlock]) -> Iterator[list[PlacedBlock]]:
     """The blocks in their order: small Avro blocks of one schema that follow one another in one list, any other alone."""
     several, size, common = list[PlacedBlock](), 0, None
     for placed in blocks:
-        schema = _schema_of_small(placed)
+        schema = schema_to_share(placed)
         size += placed.block.content_length
         if several and (schema is None or schema != common or size > _TOGETHER_BYTES_MAX):
             yield several
@@ -113,8 +114,8 @@ def _together(blocks: Iterable[PlacedBlock]) -> Iterator[list[PlacedBlock]]:
         yield several
 
 
-def _schema_of_small(placed: PlacedBlock) -> str | None:
-    """The schema of a block that may be decoded with others: an Avro block of whole records that was read already."""
+def schema_to_share(placed: PlacedBlock) -> str | None:
+    """The schema of a block that may be decoded with others of it: an Avro block of whole records that was read already."""
     schema = placed.block.header.get(HeaderKey.SCHEMA)
     is_avro = placed.block.block_type is BlockType.AVRO_DATA
     return without_event_times(schema) if schema and is_avro and placed.content and not placed.is_partial else None
@@ -173,12 +174,29 @@ class BlockReader:
         counted = [(content, count) for content in contents if (count := count_of_whole(content)) is not None]
         if len(counted) < len(several):
             return one_by_one
-        try:
-            records = self.read_avro_content(join_contents(counted), _schema_of(several[0]), "small blocks")
-        except EventideError:
-            return one_by_one  # the block that can't be read is named by its own error
-        starts = itertools.accumulate((count for _, count in counted), initial=0)
-        return [records.slice(start, count) for start, (_, count) in zip(starts, counted, strict=False)]
+        records = self.read_joined(counted, _schema_of(several[0]))
+        if records is None:
+            return one_by_one
+        counts = [count for _, count in counted]
+        starts = itertools.accumulate([0, *counts[:-1]])
+        return [records.slice(start, count) for start, count in zip(starts, counts, strict=True)]
+
+    def read_joined(self, counted: Sequence[tuple[bytes, int]], schema: str) -> pa.RecordBatch | None:
+        """The records of several contents, each with the answer of `count_of_whole`, not separated from deletes.
+
+        None if they take more than is decoded at once, or can't be read: the error of one block alone names it.
+        """
+        content = join_contents(counted)
+        if len(content) > DECODED_BYTES:
+            return None
+
+        def read(offset: int, length: int) -> bytes:
+            return content[offset : offset + length]
+
+        with suppress(EventideError):
+            (records,) = iter_avro_block(read, len(content), schema, self._read_fields, "small blocks")
+            return records
+        return None
 
     def _fields_of(self, placed: PlacedBlock) -> tuple[AvroField, ...]:
         """The columns to read from the block. For partial updates, only the columns that they have."""
@@ -234,15 +252,6 @@ class BlockReader:
         return iter_avro_block(
             read, placed.block.content_length, schema, fields, placed.place, is_remote=is_remote(self._storage)
         )
-
-    def read_avro_content(self, content: bytes, schema: str, place: str) -> pa.RecordBatch:
-        """The records of a content of at most DECODED_BYTES with whole records, not separated from deletes."""
-
-        def read(offset: int, length: int) -> bytes:
-            return content[offset : offset + length]
-
-        (records,) = iter_avro_block(read, len(content), schema, self._read_fields, place)
-        return records
 
     def deleted_rows(self, records: pa.RecordBatch) -> npt.NDArray[np.bool_]:
         """Which rows of a data block are marked as deleted."""

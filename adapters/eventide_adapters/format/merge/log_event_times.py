@@ -11,17 +11,16 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from eventide_adapters.format.avro.decode import DECODED_BYTES, count_of_whole, join_contents
+from eventide_adapters.format.avro.decode import count_of_whole
 from eventide_adapters.format.avro.field_path import top_level
 from eventide_adapters.format.log_file.blocks import PlacedBlock, counting_blocks
 from eventide_adapters.format.log_file.event_times import event_times_of
-from eventide_adapters.format.log_file.records import BlockReader, DataBlock, DeleteBlock
+from eventide_adapters.format.log_file.records import BlockReader, DataBlock, DeleteBlock, schema_to_share
 from eventide_adapters.format.merge.log_content import event_time_field
 from eventide_core.errors import EventideError
 from eventide_core.ports import Storage
 from eventide_core.table.event_time import EventTimeRange
 from eventide_core.table.file_slice import LogFile
-from eventide_core.table.log_block import BlockType, HeaderKey
 from eventide_core.table.record_shape import RecordShape
 from eventide_core.table.slice_read import BlockFilter
 
@@ -61,20 +60,20 @@ class BlockEventTimes:
         """
         by_schema: dict[str, list[tuple[PlacedBlock, bytes, int]]] = {}
         for placed in blocks:
-            if placed.content is not None and placed.block.block_type is BlockType.AVRO_DATA and not placed.is_partial:
+            schema = schema_to_share(placed)
+            if schema is not None and placed.content is not None:
                 count = count_of_whole(placed.content)
                 if count:
-                    schema = placed.block.header.get(HeaderKey.SCHEMA, "")
                     by_schema.setdefault(schema, []).append((placed, placed.content, count))
         for schema, several in by_schema.items():
-            joined = join_contents([(content, count) for _, content, count in several])
-            if len(joined) <= DECODED_BYTES:
-                with suppress(EventideError):
-                    records = self.reader.read_avro_content(joined, schema, "small blocks")
-                    found = self._ranges(records, [count for _, _, count in several])
-                    for (placed, _, _), times in zip(several, found, strict=True):
-                        if times is not None:
-                            self._known[placed.path, placed.block.offset] = times
+            records = self.reader.read_joined([(content, count) for _, content, count in several], schema)
+            if records is None:
+                continue
+            with suppress(EventideError):
+                found = self._ranges(records, [count for _, _, count in several])
+                for (placed, _, _), times in zip(several, found, strict=True):
+                    if times is not None:
+                        self._known[placed.path, placed.block.offset] = times
 
     def _ranges(self, records: pa.RecordBatch, counts: Sequence[int]) -> list[EventTimeRange | None]:
         """The event times of so many rows, one after the other; None where a row is marked as deleted."""
