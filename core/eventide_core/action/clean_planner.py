@@ -3,8 +3,8 @@
 1. The earliest write to retain. By commits: the nth last completed write, but none after the first pending one. By hours:
    the first completed write that is not older. By file versions there is none.
 2. A file group that a replacecommit replaced before that write goes whole (by file versions: any replaced group).
-3. Of every other file group the latest slice stays. By commits: the slices from the earliest write on, and the one below
-   them, which a reader may still use. By hours: those from the earliest write on. By file versions: the latest n.
+3. Of every other file group the latest slice stays. By commits and by hours: the slices from the earliest write on, and
+   the one below them, which was current when the retained time began. By file versions: the latest n.
 4. Whatever is needed stays, with its whole slice: by a savepoint, by a pending plan.
 5. What a link leads to stays, through any chain of links, unless the link goes too: a left-over's link is the left-over.
 6. Left-overs of a compaction that another engine has rolled back are removed: nothing needs them.
@@ -120,10 +120,8 @@ def _old_slices(
         return ()
     if replaced is not None and replaced < earliest.requested_time:
         return slices
-    old = [found for found in slices[:-1] if found.base_instant < earliest.requested_time]
-    if terms.policy is CleaningPolicy.COMMITS and slices[-1].base_instant >= earliest.requested_time:
-        return old[:-1]
-    return old
+    # The last one from before the earliest write may be the latest slice, or the one below: it stays, too.
+    return [found for found in slices if found.base_instant < earliest.requested_time][:-1]
 
 
 def _below_latest(facts: CleanFacts, slices: Sequence[FileSlice], count: int) -> list[FileSlice]:

@@ -79,14 +79,11 @@ def test_by_commits_the_slice_below_the_earliest_commit_stays_for_its_readers() 
     assert decide_clean(facts(*SLICES), terms(commits=9)).deleted == ()
 
 
-def test_by_hours_only_what_is_younger_stays_and_the_latest() -> None:
-    assert decide_clean(facts(*SLICES), terms(CleaningPolicy.HOURS)).deleted == (
-        log(1, 1),
-        log(11, 1),
-        base(1),
-        base(11),
-    )
+def test_by_hours_the_slice_that_was_current_at_the_boundary_stays() -> None:
+    # The earliest write of the retained hours is at 21, the boundary at 15: readers of 15 to 20 use the slice of 11.
+    assert decide_clean(facts(*SLICES), terms(CleaningPolicy.HOURS)).deleted == (log(1, 1), base(1))
     assert decide_clean(facts(*SLICES[:2]), terms(CleaningPolicy.HOURS)).deleted == (log(1, 1), base(1))
+    assert decide_clean(facts(SLICES[0], SLICES[2]), terms(CleaningPolicy.HOURS)).deleted == ()
 
 
 def test_by_file_versions_the_latest_of_each_file_group_stay() -> None:
