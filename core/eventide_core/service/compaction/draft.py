@@ -56,7 +56,7 @@ from eventide_core.service.facts.planning import (
 from eventide_core.service.state.metadata_table import MetadataTableUpkeep
 from eventide_core.service.state.table import TableState
 from eventide_core.service.state.table_files import TableFiles
-from eventide_core.table.event_time import EventTimeRange
+from eventide_core.table.event_time import EventTimeRange, is_ahead
 from eventide_core.table.file_slice import FileSlice
 from eventide_core.table.file_system_view import FileGroup
 from eventide_core.table.plans import CutMode
@@ -119,6 +119,8 @@ class CompactionDrafter:
         slices = [s for s in state.view.latest_slices() if s.log_files]
         facts = self.facts.read(state, shape, slices, moment.instant)
         request.check_reach(threshold_ms, self.clock.now_ms(), published_ms, _latest_ms(facts))
+        if is_ahead(threshold_ms, self.clock.now_ms()):
+            notes += (f"T {format_timestamp(threshold_ms)} is more than a day later than the clock",)
         is_reached = False
         if request.is_for_t and published_ms is not None and event_time_field == state.cut_field:
             is_reached = _is_reached(asked_ms, published_ms, facts)
