@@ -17,7 +17,7 @@ from airflow.triggers.base import BaseTrigger, TriggerEvent
 
 from eventide.table import Table
 from eventide_core.errors import EventideError, NothingToDoError
-from eventide_core.table.event_time import Moment, parse_threshold
+from eventide_core.table.event_time import Moment
 
 _PASSING: Final = (4, 5)
 """Exit codes of what another try may mend: a busy table, and a storage or an engine that failed."""
@@ -150,7 +150,7 @@ def _failing_for_good() -> Iterator[None]:
 
 
 def _has_reached(table: str, require: Moment, options: Mapping[str, Any]) -> bool:
-    return Table.open(table, options).freshness().has_reached(parse_threshold(str(require)))
+    return Table.open(table, options).freshness().has_reached(require)
 
 
 def _about(table: Table) -> dict[str, Any]:

@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from eventide_core.service.compaction.schedule import CompactionScheduler
     from eventide_core.service.compaction.slice_facts import SliceFactsReader
     from eventide_core.service.compaction.split_judge import SplitJudge
+    from eventide_core.service.facts.exact_view import ExactViews
     from eventide_core.service.facts.freshness import FreshnessReader
     from eventide_core.service.facts.log_facts import LogFactsReader
     from eventide_core.service.maintenance.archive import Archiver
@@ -118,7 +119,14 @@ class Application:
         from eventide_core.service.compaction.schedule import CompactionScheduler
 
         drafter = CompactionDrafter(
-            self.files, self._splits, self._slice_facts, self.freshness, self.metadata, self.clock, self.options
+            self.files,
+            self._splits,
+            self._slice_facts,
+            self.freshness,
+            self.metadata,
+            self.exact_views,
+            self.clock,
+            self.options,
         )
         return CompactionScheduler(self.files, drafter, check_merger, self.engine, self._lock, self.clock, self.options)
 
@@ -171,7 +179,7 @@ class Application:
     def savepoints(self) -> Savepoints:
         from eventide_core.service.rollback.savepoint import Savepoints
 
-        return Savepoints(self.files, self._lock, self.clock)
+        return Savepoints(self.files, self.exact_views, self._lock, self.clock)
 
     @cached_property
     def watermark_tags(self) -> WatermarkTags:
@@ -298,6 +306,12 @@ class Application:
         from eventide_adapters.format.base_file.event_times import ParquetBaseContent
 
         return ParquetBaseContent(self.storage)
+
+    @cached_property
+    def exact_views(self) -> ExactViews:
+        from eventide_core.service.facts.exact_view import ExactViews
+
+        return ExactViews(self.bases, self._log_facts.request_engine)
 
     @cached_property
     def _log_content(self) -> LogContent:

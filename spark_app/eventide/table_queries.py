@@ -46,7 +46,7 @@ class TableQueries:
         if as_of_watermark is not None and tag is not None:
             raise ConfigError("pass either a watermark or a tag, not both")
         if as_of_watermark is not None:
-            return self._rows(partial(queries.as_of_watermark, parse_threshold(str(as_of_watermark))))
+            return self._rows(partial(queries.as_of_watermark, parse_threshold(as_of_watermark)))
         return self._rows(queries.read_optimized if tag is None else partial(queries.tagged_read_optimized, tag))
 
     def watermarks(self) -> tuple[PublishedView, ...]:

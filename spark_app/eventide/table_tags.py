@@ -44,7 +44,7 @@ class TableTags:
         """
         if instant is not None and as_of_watermark is not None:
             raise ConfigError("pass either an instant or a watermark, not both")
-        before_ms = None if as_of_watermark is None else parse_threshold(str(as_of_watermark))
+        before_ms = None if as_of_watermark is None else parse_threshold(as_of_watermark)
         return self._application.savepoints.save_tag(name, instant=instant, before_ms=before_ms, comments=comments)
 
     def tags(self) -> tuple[Tag, ...]:

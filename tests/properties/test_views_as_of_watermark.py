@@ -20,6 +20,7 @@ from eventide_core.errors import (
     format_timestamp,
 )
 from eventide_core.ports import NoProgress
+from eventide_core.service.compaction.draft_plan import DraftPlan
 from eventide_core.table.plans import CutMode, LinkMode
 
 EAGER = {
@@ -205,3 +206,58 @@ def test_a_view_of_a_back_dated_compaction_has_what_was_requested_after_its_inst
     kept.compact(300)
     kept.clean()
     assert kept.seen(100) == kept.tagged("then") == shown
+
+
+def mixed(version: int) -> Kept:
+    """A table whose base files hold no row of the second day, and a log file of both days."""
+    kept = Kept(version).commit((put("a", 1, "base"), put("b", 1, "base")))
+    return kept.commit((put("a", 110, "two"), put("b", 20, "one")))
+
+
+def asked(kept: Kept, ms: int, cut: CutMode) -> DraftPlan:
+    request = CompactionRequest(EPOCH_MS + ms, None, LinkChoice.COPY, cut=cut)
+    return kept.bench.process().scheduler.plan(request)
+
+
+@pytest.mark.parametrize("version", [6, 9])
+@pytest.mark.parametrize("late", [False, True])
+def test_an_exact_cut_is_refused_where_a_cut_by_file_has_merged_later_rows(version: int, *, late: bool) -> None:
+    kept = mixed(version)
+    kept.cut = CutMode.FILE
+    kept.compact(100)
+    if late:
+        kept.commit((put("b", 50, "late"),))
+    assert late or asked(kept, 100, CutMode.FILE).is_reached
+    with pytest.raises(RefusedError, match=r"no exact cut at .*13:20\.100Z: .*parquet holds .*13:20\.110Z") as refused:
+        asked(kept, 100, CutMode.EXACT)
+    assert refused.value.exit_code == 3
+    assert asked(kept, 111, CutMode.EXACT).idle is None  # everything is before it
+    tag = kept.table.tag("day", as_of_watermark=EPOCH_MS + 100)
+    assert (kept.table.tags()[0].savepoint.is_exact, tag.savepoint.remarks) == (False, "")
+
+
+@pytest.mark.parametrize("version", [6, 9])
+def test_an_exact_cut_is_reached_where_the_view_is_exact_whatever_made_it(version: int) -> None:
+    kept = mixed(version)
+    kept.compact(100)
+    draft = asked(kept, 100, CutMode.EXACT)
+    assert draft.idle is not None
+    assert draft.idle.endswith("the view is exact at 2023-11-14T22:13:20.100Z")
+    kept.table.tag("day", as_of_watermark=EPOCH_MS + 100, comments="for the books")
+    (tag,) = kept.table.tags()
+    assert (tag.savepoint.is_exact, tag.savepoint.remarks) == (True, "for the books")
+    by_file = Kept(version, CutMode.FILE).commit((put("a", 1, "base"),)).commit((put("a", 20, "one"),))
+    by_file.compact(100)
+    assert asked(by_file, 100, CutMode.EXACT).is_reached
+
+
+@pytest.mark.parametrize("version", [6, 9])
+def test_an_exact_cut_over_rows_that_a_writer_put_into_a_base_file_says_so_when_it_is_repeated(version: int) -> None:
+    kept = Kept(version).commit((put("a", 1, "base"), put("d", 120, "two", partition="b")))
+    kept.commit((put("a", 20, "one"),))
+    kept.compact(100)
+    draft = asked(kept, 100, CutMode.EXACT)
+    assert draft.is_reached
+    assert "the view is not exact at" in str(draft.idle)
+    kept.table.tag("day", as_of_watermark=EPOCH_MS + 100)
+    assert kept.table.tags()[0].savepoint.is_exact is False

@@ -96,7 +96,7 @@ def write_history(judge: HudiJudge, path: Path, case: Case, *, inline: bool = Fa
     first = rows_of(*((f"k{i}", 100 + i, "first") for i in range(20)))
     judge.write(path, first, options=case.options, operation="insert", mode="overwrite")
     judge.write(path, rows_of(*((f"k{i}", 130 - i, "second") for i in range(5, 25))), options=case.options)
-    Table.open(str(path)).compact(before=120)
+    Table.open(str(path)).compact(before="1970-01-01T00:00:00.120Z")
     judge.write(path, rows_of(*((f"k{i}", 90 + 3 * i, "third") for i in range(0, 30, 3))), options=case.options)
     options = case.options | (INLINE if inline else {})
     judge.write(path, rows_of(("k1", 0, "gone"), ("k2", 0, "gone")), options=options, operation="delete")

@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from eventide_core.errors import format_timestamp
-from eventide_core.table.event_time import EventTimeRange
+from eventide_core.table.event_time import EventTimeRange, Moment, parse_threshold
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,8 +46,12 @@ class Freshness:
             ("records without event time", f"{self.unknown_event_time_records:,}"),
         )
 
-    def has_reached(self, threshold_ms: int) -> bool:
-        """Whether everything before T that has been committed is in the read-optimized table."""
+    def has_reached(self, threshold: Moment) -> bool:
+        """Whether everything before T that has been committed is in the read-optimized table.
+
+        Raises InvalidThresholdError for a T that cannot be read.
+        """
+        threshold_ms = parse_threshold(threshold)
         return self.is_complete or (self.watermark_ms is not None and self.watermark_ms >= threshold_ms)
 
 

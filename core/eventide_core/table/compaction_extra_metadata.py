@@ -2,6 +2,7 @@
 
     epoch milliseconds; this key and the next three only if the compaction publishes a cut
     the event-time field
+    eventide.cut                     file or exact: what the cut took; absent in commits of earlier versions of eventide
     hoodie.ro.event.time.watermark   epoch milliseconds, as the commit found it: late records may have lowered it since
     hoodie.ro.late.records           a count, as the commit found it
     eventide.link.mode               how left-overs became visible; every commit of eventide's own compactions has it
@@ -22,12 +23,13 @@ from typing import Any
 from eventide_core.errors import CorruptTimelineError
 from eventide_core.table.commit_metadata import WRITER_KEY, CommitMetadata
 from eventide_core.table.file_name import path_in
-from eventide_core.table.plans import LinkMode
+from eventide_core.table.plans import CutMode, LinkMode
 
 CUT_KEY = "hoodie.ro.event.time.cut"
 _EVENT_TIME_FIELD_KEY = "hoodie.ro.event.time.field"
 WATERMARK_KEY = "hoodie.ro.event.time.watermark"
 LATE_RECORDS_KEY = "hoodie.ro.late.records"
+_CUT_MODE_KEY = "eventide.cut"
 _LINK_MODE_KEY = "eventide.link.mode"
 _LINKS_KEY = "eventide.symlink.operations"
 _FALLBACKS_KEY = "eventide.fallbacks"
@@ -43,6 +45,7 @@ class PublishedThreshold:
     watermark_ms: int
     late_records: int
     event_time_field: str
+    cut: CutMode = CutMode.FILE
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +83,7 @@ class CompactionExtraMetadata:
         }
         if cut is not None:
             texts[CUT_KEY] = str(cut.cut_ms)
+            texts[_CUT_MODE_KEY] = str(cut.cut)
             texts[_EVENT_TIME_FIELD_KEY] = cut.event_time_field
             texts[WATERMARK_KEY] = str(cut.watermark_ms)
             texts[LATE_RECORDS_KEY] = str(cut.late_records)
@@ -96,6 +100,12 @@ class CompactionExtraMetadata:
     @property
     def cut_ms(self) -> int | None:
         return self._number(CUT_KEY)
+
+    @property
+    def cut(self) -> CutMode | None:
+        """What the cut took; None if the commit does not say."""
+        text = self.texts.get(_CUT_MODE_KEY)
+        return CutMode(text) if text in list(CutMode) else None
 
     @property
     def watermark_ms(self) -> int | None:

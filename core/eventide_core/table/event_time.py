@@ -9,7 +9,7 @@ those after it are a part of the unit: 1700000000.5 is half a second later than 
 
 import math
 import re
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from fractions import Fraction
 from typing import Final, TypeAlias
@@ -17,6 +17,8 @@ from typing import Final, TypeAlias
 from eventide_core.errors import InvalidThresholdError
 from eventide_core.table.bulk_dataclass import bulk_dataclass
 
+_PLAIN_MS_MIN: Final = 10**11  # in 1973; a smaller number is a T in seconds, or a mistake
+_DAY_MS: Final = 86_400_000
 _EPOCH_MS = re.compile(r"-?\d{1,15}", re.ASCII)
 _NUMBER = re.compile(r"-?\d{1,19}", re.ASCII)  # a long has no more digits
 
@@ -120,13 +122,16 @@ Moment: TypeAlias = str | int | datetime
 """T as a caller may write it: ISO-8601 with a zone, epoch milliseconds, or a datetime with a zone."""
 
 
-def parse_threshold(text: str) -> int:
+def parse_threshold(given: Moment) -> int:
     """Parses a user's T, ISO-8601 with a zone or epoch milliseconds, into epoch milliseconds.
 
-    Raises InvalidThresholdError for anything else, including a time without a zone.
+    Raises InvalidThresholdError for anything else, including a time without a zone, and a plain number before 1973, which
+    is rather in seconds. An ISO-8601 time cannot be mistaken, so that it may be any.
     """
-    text = text.strip()
+    text = str(given).strip()
     if _EPOCH_MS.fullmatch(text):
+        if int(text) < _PLAIN_MS_MIN:
+            raise InvalidThresholdError(_too_small(int(text)))
         return int(text)
     try:
         moment = datetime.fromisoformat(text)
@@ -137,6 +142,20 @@ def parse_threshold(text: str) -> int:
             f"T {text!r} cannot be read: give ISO-8601 with a zone, such as 2026-11-21T00:00Z, or epoch milliseconds"
         )
     return _floor_ms(moment)
+
+
+def _too_small(number: int) -> str:
+    if number < 0:
+        cure = "give ISO-8601 with a zone, such as 1969-12-31T00:00Z, if it is before 1970"
+    else:
+        meant = datetime.fromtimestamp(number, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        cure = f"epoch seconds? write {meant} or milliseconds, {number * 1000}"
+    return f"T {number} is no epoch milliseconds from {_PLAIN_MS_MIN} (1973) on: {cure}"
+
+
+def is_ahead(threshold_ms: int, now_ms: int) -> bool:
+    """Whether T is more than a day later than the clock, which no local time that is taken for UTC is."""
+    return threshold_ms > now_ms + _DAY_MS
 
 
 def _floor_ms(moment: datetime) -> int:

@@ -4,6 +4,9 @@ Hudi's metadata has no place for a tag, so it is the first line of the comments,
 
     eventide.tag=end-of-day/2026-11-21
     what else was commented
+    eventide.tag.exact=true
+
+The last line is there for the view as of a watermark, if the footers of its base files tell.
 """
 
 import re
@@ -14,6 +17,7 @@ from eventide_core.errors import ConfigError
 from eventide_core.table.file_name import path_in
 
 _TAG = "eventide.tag="
+_EXACT = "eventide.tag.exact="
 _TAG_NAME = re.compile(r"\w[\w.:/+@-]{0,127}")
 
 
@@ -37,8 +41,24 @@ class SavepointMetadata:
 
     @property
     def remarks(self) -> str:
-        """The comments without the tag."""
-        return self.comments if self.tag is None else self.comments.partition("\n")[2]
+        """The comments without what tells of the tag."""
+        if self.tag is None:
+            return self.comments
+        return "\n".join(line for line in self.comments.split("\n")[1:] if not line.startswith(_EXACT))
+
+    @property
+    def is_exact(self) -> bool | None:
+        """Whether the tagged view holds nothing at or after its watermark; None if it is unknown, or no such view."""
+        last = self.comments.rpartition("\n")[2]
+        return None if self.tag is None else {f"{_EXACT}true": True, f"{_EXACT}false": False}.get(last)
+
+
+def remarks_with_exactness(remarks: str, *, is_exact: bool | None) -> str:
+    """The remarks of a tag that keeps the view as of a watermark."""
+    if is_exact is None:
+        return remarks
+    said = f"{_EXACT}{str(is_exact).lower()}"
+    return f"{remarks}\n{said}" if remarks else said
 
 
 def comments_with_tag(tag: str | None, remarks: str) -> str:

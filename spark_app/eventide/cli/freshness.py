@@ -12,7 +12,7 @@ from eventide.cli.settings import Duration, Settings, common_options, event_time
 from eventide_core.action.freshness import Freshness, watermark_text
 from eventide_core.config import EVENT_TIME_FIELD
 from eventide_core.errors import format_moment, format_timestamp
-from eventide_core.table.event_time import parse_threshold
+from eventide_core.table.event_time import is_ahead, parse_threshold
 
 NOT_MET = 1
 _POLL_SECONDS = 1.0
@@ -43,32 +43,35 @@ def freshness(
         raise click.UsageError("--wait needs --require")
     required_ms = None if require is None else parse_threshold(require)
     with settings.having(EVENT_TIME_FIELD, event_time).table(table) as opened:
-        found = _awaited(opened, required_ms, wait or 0)
+        found = _awaited(opened, require, wait or 0)
         by_partition = opened.freshness_by_partition() if by else None
         opened.publish_metrics()
-    is_met = None if required_ms is None else found.has_reached(required_ms)
+    is_met = None if require is None else found.has_reached(require)
+    ahead = required_ms is not None and is_ahead(required_ms, time.time_ns() // 1_000_000)
     settings.console.result(
         {
             **_json(found),
             "by_partition": None if by_partition is None else {name: _json(one) for name, one in by_partition.items()},
             "required_ms": required_ms,
             "met": is_met,
+            "required_is_ahead": ahead,
         },
         table_of(
             "", ("table", "watermark", "cut", "late records", "unknown event time"), _rows(table, found, by_partition)
         ),
         *(() if is_met is None else (f"{format_moment(required_ms)} is {'met' if is_met else 'not met'}",)),
+        *((f"T {format_moment(required_ms)} is more than a day later than the clock",) if ahead else ()),
     )
     if is_met is False:
         ctx.exit(NOT_MET)
 
 
-def _awaited(table: Table, required_ms: int | None, wait_seconds: int) -> Freshness:
+def _awaited(table: Table, require: str | None, wait_seconds: int) -> Freshness:
     deadline = time.monotonic() + wait_seconds
     while True:
         found = table.freshness()
         left = deadline - time.monotonic()
-        if required_ms is None or found.has_reached(required_ms) or left <= 0:
+        if require is None or found.has_reached(require) or left <= 0:
             return found
         time.sleep(min(_POLL_SECONDS, left))
 

@@ -65,4 +65,5 @@ def _json(one: Tag) -> dict[str, Any]:
         "saved_at_ms": kept.saved_at_ms,
         "saved_by": kept.saved_by,
         "comment": kept.remarks,
+        "is_exact": kept.is_exact,
     }

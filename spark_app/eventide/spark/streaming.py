@@ -33,7 +33,7 @@ from eventide.table_service import Round, TableService
 from eventide.writer import incoming_records
 from eventide_core.action.pending_write import WriteResult
 from eventide_core.config import DATA_LATENCY, THRESHOLD, Options
-from eventide_core.errors import BusyError, ConfigError, UnsupportedEngineError
+from eventide_core.errors import BusyError, ConfigError, UnsupportedEngineError, format_timestamp
 from eventide_core.ports import NoProgress
 from eventide_core.table.stream_batch import StreamBatch
 from eventide_core.table.write_shape import WriteOperation
@@ -144,7 +144,7 @@ class StreamSink:
             watermark_ms = _watermark_ms(self.session, query)
             if watermark_ms is None:
                 return
-            options[THRESHOLD] = str(watermark_ms)
+            options[THRESHOLD] = format_timestamp(watermark_ms)
         service = Table.open(self.uri, options, engine=spark).service()
         compact_after_batch(service, self.compaction)
         if self.compaction is StreamCompaction.ASYNC:

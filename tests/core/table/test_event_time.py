@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from eventide_core.action.freshness import NO_CUT
 from eventide_core.errors import InvalidThresholdError
 from eventide_core.table.event_time import (
     EventTimeRange,
@@ -84,11 +85,29 @@ def test_a_time_with_a_zone_is_its_moment_floored_to_milliseconds(moment: dateti
     assert text_to_epoch_ms(moment.isoformat()) == micros // 1000
 
 
-def test_a_threshold_may_be_epoch_milliseconds_of_any_length() -> None:
-    assert parse_threshold(" 300 ") == 300
-    assert parse_threshold("1700000934") == 1_700_000_934
-    assert parse_threshold("-1") == -1
+def test_a_threshold_may_be_epoch_milliseconds() -> None:
+    assert parse_threshold(" 1700000934000 ") == 1_700_000_934_000
+    assert parse_threshold(10**11) == 10**11
     assert parse_threshold("2026-11-21T00:00Z") == 1_795_219_200_000
+    assert parse_threshold("1969-12-31T23:59:59Z") == -1000  # a time as text cannot be mistaken
+
+
+@pytest.mark.parametrize("number", [0, 300, 1_772_496_000, 10**11 - 1, -5, -1_772_496_000_000])
+def test_a_threshold_in_seconds_or_below_zero_is_refused_with_the_cure(number: int) -> None:
+    for asked in (number, str(number), f" {number} "):
+        with pytest.raises(InvalidThresholdError, match=rf"T {number} is .*(epoch|zone)"):
+            parse_threshold(asked)
+
+
+def test_the_cure_for_seconds_is_the_same_moment() -> None:
+    with pytest.raises(InvalidThresholdError) as refused:
+        parse_threshold("1772496000")
+    assert "epoch seconds? write 2026-03-03T00:00:00Z or milliseconds, 1772496000000" in str(refused.value)
+
+
+def test_a_freshness_is_asked_for_no_t_in_seconds() -> None:
+    with pytest.raises(InvalidThresholdError, match="epoch seconds"):
+        NO_CUT.has_reached(1_772_496_000)
 
 
 @pytest.mark.parametrize(

@@ -24,6 +24,9 @@ def _start(*_: Any, **__: Any) -> NoReturn:
         (("--execute", "20200101000000000"), 2, "no compaction is pending at 20200101000000000"),
         (("--execute", "yesterday"), 2, "no compaction is pending at yesterday"),
         (("--before", "yesterday"), 2, "cannot be read"),
+        (("--before", "1772496000"), 2, "epoch seconds? write 2026-03-03T00:00:00Z or milliseconds"),
+        (("--before=-5",), 2, "ISO-8601 with a zone"),
+        (("--option", "hoodie.compaction.event.time.threshold=1772496000"), 2, "epoch seconds?"),
         (("--before", "2020-01-01T00:00Z"), 0, "already reached"),
     ],
 )
@@ -43,7 +46,7 @@ def test_a_wrong_command_or_one_without_work_starts_no_engine(
     ("words", "exit_code", "says"),
     [
         ((), 2, "no threshold"),
-        (("--option", "hoodie.compaction.event.time.threshold=1000"), 0, "nothing to compact"),
+        (("--option", "hoodie.compaction.event.time.threshold=1970-01-01T00:00:01Z"), 0, "nothing to compact"),
     ],
 )
 def test_a_service_without_work_starts_no_engine(
@@ -51,13 +54,15 @@ def test_a_service_without_work_starts_no_engine(
 ) -> None:
     table = make(tmp_path / "t", 9)
     table.upsert(rows(("k0", -9, "base")))
-    table.compact(before=1000)
+    table.compact(before="1970-01-01T00:00:01Z")
     monkeypatch.setattr(Settings, "session", _start)
     answer = run("serve", tmp_path / "t", "--rounds", 1, *words, *OPTIONS)
     assert (answer.exit_code, says in answer.stdout + answer.stderr) == (exit_code, True), answer
 
 
-@pytest.mark.parametrize("verb", [("serve", "--rounds", 1, "--data-latency", "30m"), ("compact", "--before", "1000")])
+@pytest.mark.parametrize(
+    "verb", [("serve", "--rounds", 1, "--data-latency", "30m"), ("compact", "--before", "1970-01-01T00:00:01Z")]
+)
 def test_an_engine_that_is_not_installed_is_reported_before_anything_is_written(
     verb: tuple[Any, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

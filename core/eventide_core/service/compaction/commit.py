@@ -119,7 +119,7 @@ def _published_threshold(plan: CompactionPlan, fresh: Freshness) -> PublishedThr
     if plan.cut_ms is None or plan.event_time_field is None:
         return None
     watermark_ms = plan.cut_ms if fresh.watermark_ms is None else fresh.watermark_ms
-    return PublishedThreshold(plan.cut_ms, watermark_ms, fresh.late_records, plan.event_time_field)
+    return PublishedThreshold(plan.cut_ms, watermark_ms, fresh.late_records, plan.event_time_field, plan.cut)
 
 
 def _base_stat(op: PlannedOperation, result: MergeResult) -> WriteStat:

@@ -46,6 +46,7 @@ from eventide_core.service.compaction.planned_slices import is_in_new_slice
 from eventide_core.service.compaction.slice_facts import SliceFactsReader
 from eventide_core.service.compaction.split_judge import SplitJudge
 from eventide_core.service.facts.event_time_field import event_time_field_of
+from eventide_core.service.facts.exact_view import ExactViews
 from eventide_core.service.facts.freshness import FreshnessReader
 from eventide_core.service.facts.planning import (
     backdated_compactions,
@@ -56,7 +57,7 @@ from eventide_core.service.facts.planning import (
 from eventide_core.service.state.metadata_table import MetadataTableUpkeep
 from eventide_core.service.state.table import TableState
 from eventide_core.service.state.table_files import TableFiles
-from eventide_core.table.event_time import EventTimeRange
+from eventide_core.table.event_time import EventTimeRange, is_ahead
 from eventide_core.table.file_slice import FileSlice
 from eventide_core.table.file_system_view import FileGroup
 from eventide_core.table.plans import CutMode
@@ -72,6 +73,7 @@ class CompactionDrafter:
     facts: SliceFactsReader
     freshness: FreshnessReader
     metadata: MetadataTableUpkeep
+    exact: ExactViews
     clock: Clock
     options: Options
 
@@ -119,9 +121,13 @@ class CompactionDrafter:
         slices = [s for s in state.view.latest_slices() if s.log_files]
         facts = self.facts.read(state, shape, slices, moment.instant)
         request.check_reach(threshold_ms, self.clock.now_ms(), published_ms, _latest_ms(facts))
-        is_reached = False
+        if is_ahead(threshold_ms, self.clock.now_ms()):
+            notes += (f"T {format_timestamp(threshold_ms)} is more than a day later than the clock",)
+        is_reached, exactness = False, None
         if request.is_for_t and published_ms is not None and event_time_field == state.cut_field:
             is_reached = _is_reached(asked_ms, published_ms, facts)
+            if request.cut is CutMode.EXACT and asked_ms <= published_ms:
+                exactness = self.exact.check_reached(state, event_time_field, asked_ms)
             if is_reached:
                 facts = []
             elif asked_ms < published_ms:
@@ -159,6 +165,7 @@ class CompactionDrafter:
             beside=moment.quiet.beside,
             waits_for=None if is_reached else picked.waits_for(moment),
             held=_held(uncompacted, threshold_ms),
+            exactness=exactness,
         )
 
     def _pick(

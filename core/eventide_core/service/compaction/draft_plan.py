@@ -6,6 +6,7 @@ from eventide_core.action.compaction_trigger import Due
 from eventide_core.action.freshness import Freshness
 from eventide_core.action.offending_log_files import OffendingLogFile
 from eventide_core.errors import format_timestamp
+from eventide_core.service.facts.exact_view import Exactness
 from eventide_core.table.instant import Instant
 from eventide_core.table.plans import CompactionPlan
 
@@ -29,7 +30,7 @@ class DraftPlan:
     plan, Hudi too. `beside` are the writes that are open, or were since the plan's instant: what they wrote is for a
     later compaction. `waits_for` is what has to end before the plan can be made; its instant is a guess until then.
     `held` are the slices that keep the watermark below T, the earliest first. `nothing` says why the table never has
-    anything to compact.
+    anything to compact. `exactness` is that of the view, if an exact cut is requested that the published cut has reached.
     """
 
     plan: CompactionPlan
@@ -46,6 +47,7 @@ class DraftPlan:
     waits_for: str | None = None
     held: tuple[HeldSlice, ...] = ()
     nothing: str | None = None
+    exactness: Exactness | None = None
 
     @property
     def idle(self) -> str | None:
@@ -53,7 +55,8 @@ class DraftPlan:
         if self.nothing is not None:
             return self.nothing
         if self.is_reached:
-            return "already reached: everything before T is compacted"
+            reached = "already reached: everything before T is compacted"
+            return reached if self.exactness is None else f"{reached}, and {self.exactness}"
         if self.due is not None and not self.due.is_due:
             return f"{self.due.trigger} is not due: {self.due.reason}"
         if not self.plan.operations and self.plan.cut_ms is None:

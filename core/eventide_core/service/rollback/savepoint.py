@@ -12,15 +12,16 @@ from eventide_core.action.clean_planner import paths_of
 from eventide_core.action.compaction_trigger import check_undoing
 from eventide_core.errors import BusyError, InstantNotFoundError, RefusedError, TagNotFoundError
 from eventide_core.ports import Clock, TableLock
+from eventide_core.service.facts.exact_view import ExactViews
 from eventide_core.service.facts.history import check_history
 from eventide_core.service.facts.needed_files import is_left_over_of_pending, savepoints_of
 from eventide_core.service.facts.planning import unused_instant
-from eventide_core.service.facts.watermark_views import last_write_of, view_as_of_watermark
+from eventide_core.service.facts.watermark_views import base_files_of, last_write_of, view_as_of_watermark
 from eventide_core.service.state.table import TableState
 from eventide_core.service.state.table_files import TableFiles
 from eventide_core.table.file_name import LogFileName
 from eventide_core.table.instant import Action, Instant, State
-from eventide_core.table.savepoint_metadata import SavepointMetadata, comments_with_tag
+from eventide_core.table.savepoint_metadata import SavepointMetadata, comments_with_tag, remarks_with_exactness
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +36,7 @@ class Tag:
 @dataclass(frozen=True, slots=True)
 class Savepoints:
     files: TableFiles
+    exact: ExactViews
     lock: TableLock
     clock: Clock
 
@@ -71,10 +73,18 @@ class Savepoints:
         """Keeps under a name the table as of `instant`, or the view as of watermark `before_ms`, or else the table as
         it is.
 
-        Raises as `save` and `view_as_of_watermark` do.
+        Of a view, the tag states whether it holds nothing at or after T. Raises as `save` and `view_as_of_watermark` do.
         """
         if instant is None:
-            instant = _write_to_keep(TableState.load(self.files), before_ms)
+            state = TableState.load(self.files)
+            if before_ms is None:
+                instant = _last_write(state)
+            else:
+                view = view_as_of_watermark(state, before_ms)
+                instant = last_write_of(state, view)
+                field = state.cut_field or ""
+                found = self.exact.of(base_files_of(state, view), field, before_ms)
+                comments = remarks_with_exactness(comments, is_exact=found.is_exact)
         return Tag(name, instant, self.save(instant, comments=comments, tag=name))
 
     def tags(self) -> tuple[Tag, ...]:
@@ -125,10 +135,7 @@ class Savepoints:
         check_history(state, instant)
 
 
-def _write_to_keep(state: TableState, before_ms: int | None) -> str:
-    """The last write, or the last write of the view as of a watermark."""
-    if before_ms is not None:
-        return last_write_of(state, view_as_of_watermark(state, before_ms))
+def _last_write(state: TableState) -> str:
     if not state.timeline.writes:
         raise InstantNotFoundError("nothing has been written yet, so there is nothing to keep")
     return state.timeline.writes[-1].requested_time

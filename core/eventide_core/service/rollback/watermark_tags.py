@@ -55,7 +55,9 @@ class WatermarkTags:
             write = _write_of(state, changes.boundary_ms)
             if write is not None and write not in saved:
                 remark = remark_of(changes.boundary_ms)
-                made = self.savepoints.save_tag(changes.name, instant=write, before_ms=None, comments=remark).name
+                made = self.savepoints.save_tag(
+                    changes.name, instant=None, before_ms=changes.boundary_ms, comments=remark
+                ).name
         expired = changes.expired if made is not None or changes.name is None else changes.expired[:-1]
         return TagChange(made, tuple(name for name in expired if self._delete(name)))
 

@@ -25,7 +25,7 @@ from eventide_core.table.internal_schema import (
     SchemaVersion,
     require_stable_names,
 )
-from eventide_core.table.plans import CompactionPlan, ForeignPlan
+from eventide_core.table.plans import CompactionPlan, CutMode, ForeignPlan
 from eventide_core.table.record_shape import DeleteMarker, RecordShape
 from eventide_core.table.schema import refuse_defaults
 from eventide_core.table.slice_read import BlockFilter, LogWriters
@@ -308,6 +308,12 @@ class TableState:
         """
         last = self._last_cut()
         return None if last is None else last.cut_ms
+
+    @property
+    def cut(self) -> CutMode | None:
+        """What that compaction took; None if none was published, or its commit does not say."""
+        last = self._last_cut()
+        return None if last is None else last.cut
 
     @property
     def cut_instant(self) -> str | None:

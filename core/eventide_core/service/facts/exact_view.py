@@ -1,0 +1,98 @@
+"""Whether a read-optimized view is exact at T: no base file of it holds an event time at or after T.
+
+The footers of the base files tell, whoever wrote them. A base file holds later records if a cut by whole log files merged
+them, if an exact cut compacted its slice in full, or if a writer put them there. No compaction takes them out again.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from eventide_core.errors import RefusedError, format_timestamp
+from eventide_core.ports import BaseContent, Engine
+from eventide_core.service.facts.watermark_views import published_views
+from eventide_core.service.state.table import TableState
+from eventide_core.table.event_time import EventTimeRange
+from eventide_core.table.file_slice import FileSlice
+from eventide_core.table.plans import CutMode
+
+
+@dataclass(frozen=True, slots=True)
+class Exactness:
+    """How a view relates to T: the latest event time in its base files with the file that holds it, and a base file whose
+    footer doesn't state its event times, if there is one."""
+
+    threshold_ms: int
+    latest_ms: int | None
+    latest_path: str | None
+    untold_path: str | None
+
+    @property
+    def is_exact(self) -> bool | None:
+        """None if the footers don't tell."""
+        if self.latest_ms is not None and self.latest_ms >= self.threshold_ms:
+            return False
+        return True if self.untold_path is None else None
+
+    def __str__(self) -> str:
+        asked = format_timestamp(self.threshold_ms)
+        match self.is_exact:
+            case True:
+                return f"the view is exact at {asked}"
+            case False:
+                return f"the view is not exact at {asked}: {self.latest_path} holds {format_timestamp(self.latest_ms)}"
+            case None:
+                return f"whether the view is exact at {asked} is unknown: the footer of {self.untold_path} doesn't tell"
+
+
+@dataclass(frozen=True, slots=True)
+class ExactViews:
+    bases: BaseContent
+    engine: Engine
+
+    def now(self, state: TableState, field: str, threshold_ms: int) -> Exactness:
+        """That of the read-optimized view as it is now. Reads one footer for each file group."""
+        return self.of(state.view.latest_base_files(), field, threshold_ms)
+
+    def of(self, slices: Sequence[FileSlice], field: str, threshold_ms: int) -> Exactness:
+        paths = [found.base_file.path for found in slices if found.base_file is not None]
+        told = list(self.engine.map(_Ask(self.bases, field), paths)) if paths else []
+        latest: tuple[int, str] | None = None
+        untold: str | None = None
+        for path, times in zip(paths, told, strict=True):
+            if times is None:
+                untold = untold or path
+            elif times.max_ms is not None and (latest is None or times.max_ms > latest[0]):
+                latest = times.max_ms, path
+        latest_ms, latest_path = latest or (None, None)
+        return Exactness(threshold_ms, latest_ms, latest_path, untold)
+
+    def check_reached(self, state: TableState, field: str, asked_ms: int) -> Exactness:
+        """What the view is at a T that the published cut has reached. Raises RefusedError if no exact cut at T can be made.
+
+        If the cut at T was an exact one from the beginning, all that a compaction can do has been done, whatever the base
+        files hold besides.
+        """
+        found = self.now(state, field, asked_ms)
+        first = next((view for view in published_views(state) if view.cut_ms == asked_ms), None)
+        if first is not None:
+            was_exact = state.publications[first.compaction.requested_time].cut is CutMode.EXACT
+        else:  # it may be archived
+            was_exact = state.cut_ms == asked_ms and state.cut is CutMode.EXACT
+        if found.is_exact is not True and not was_exact:
+            raise RefusedError(
+                f"no exact cut at {format_timestamp(asked_ms)}: the published cut is there or later, {found}, and no "
+                "compaction takes records out of a base file; use a later T, or restore the table to before the "
+                "compaction that merged them"
+            )
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class _Ask:
+    """Picklable: the event times of a base file."""
+
+    bases: BaseContent
+    field: str
+
+    def __call__(self, path: str) -> EventTimeRange | None:
+        return self.bases.event_times(path, self.field)
