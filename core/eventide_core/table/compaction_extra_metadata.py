@@ -37,10 +37,13 @@ _DELETES_KEY = "eventide.left.over.deletes"
 
 @dataclass(frozen=True, slots=True)
 class PublishedThreshold:
-    """The cut of a compaction, in epoch milliseconds, with its field and watermark."""
+    """The cut of a compaction, in epoch milliseconds, with its field and watermark.
+
+    There is no watermark if a log file that the compaction did not merge has an event time that cannot be read.
+    """
 
     cut_ms: int
-    watermark_ms: int
+    watermark_ms: int | None
     late_records: int
     event_time_field: str
 
@@ -81,7 +84,8 @@ class CompactionExtraMetadata:
         if cut is not None:
             texts[CUT_KEY] = str(cut.cut_ms)
             texts[_EVENT_TIME_FIELD_KEY] = cut.event_time_field
-            texts[WATERMARK_KEY] = str(cut.watermark_ms)
+            if cut.watermark_ms is not None:
+                texts[WATERMARK_KEY] = str(cut.watermark_ms)
             texts[LATE_RECORDS_KEY] = str(cut.late_records)
         if uncompacted:
             texts[_WAITING_KEY] = json.dumps(uncompacted, sort_keys=True)
@@ -99,7 +103,7 @@ class CompactionExtraMetadata:
 
     @property
     def watermark_ms(self) -> int | None:
-        """The watermark when the compaction was committed."""
+        """The watermark when the compaction was committed; None if there was none."""
         return self._number(WATERMARK_KEY)
 
     @property
