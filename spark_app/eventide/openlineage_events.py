@@ -30,6 +30,7 @@ class FreshnessFacet(facets.DatasetFacet):
     cut: str | None
     lateRecords: int  # noqa: N815
     unknownEventTimeRecords: int  # noqa: N815
+    unreadableEventTimeRecords: int  # noqa: N815
 
     @classmethod
     def of(cls, fresh: Freshness) -> "FreshnessFacet":
@@ -40,6 +41,7 @@ class FreshnessFacet(facets.DatasetFacet):
             cut=_iso(fresh.cut_ms),
             lateRecords=fresh.late_records,
             unknownEventTimeRecords=fresh.unknown_event_time_records,
+            unreadableEventTimeRecords=fresh.unreadable_event_time_records,
         )
 
     _additional_skip_redact: ClassVar[list[str]] = ["watermark", "cut"]

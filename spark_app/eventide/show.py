@@ -98,6 +98,7 @@ class TableDescription:
             "min_event_time_ms": None if fact is None else fact.event_times.min_ms,
             "max_event_time_ms": None if fact is None else fact.event_times.max_ms,
             "unknown_event_time_records": None if fact is None else fact.event_times.unknown_records,
+            "unreadable_event_time_records": None if fact is None else fact.event_times.unreadable_records,
             "deletes": None if fact is None else fact.delete_count,
             "problem": self.problems.get(log.path),
         }

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from eventide_core.action.compaction_request import CompactionRequest
     from eventide_core.action.freshness import Freshness
     from eventide_core.action.pending_write import WriteResult
+    from eventide_core.ports import UnreadableEventTime
     from eventide_core.service.compaction.result import CompactionResult, Ended
     from eventide_core.service.state.table import TableState
     from eventide_core.table.event_time import Moment
@@ -285,6 +286,10 @@ class Table(TableQueries, TableTags, TableMaintenance):
 
     def freshness_by_partition(self) -> Mapping[str, Freshness]:
         return self._application.freshness.by_partition(self.state())
+
+    def unreadable_event_times(self) -> tuple[UnreadableEventTime, ...]:
+        """A few of the log records whose event time cannot be read, and because of which there is no watermark."""
+        return self._application.freshness.unreadable(self.state())
 
     def __repr__(self) -> str:
         return f"<Table {self.uri}: {', '.join(value for _, value in self._facts())}>"

@@ -99,6 +99,7 @@ class Round:
             "cut_ms": None if fresh is None else fresh.cut_ms,
             "late_records": None if fresh is None else fresh.late_records,
             "unknown_event_time_records": None if fresh is None else fresh.unknown_event_time_records,
+            "unreadable_event_time_records": None if fresh is None else fresh.unreadable_event_time_records,
             "synced": None if self.synced is None else [t.name for t in self.synced.tables if t.is_changed],
             "troubles": [
                 {"step": t.step, "state": t.state, "type": type(t.error).__name__, "message": str(t.error)}

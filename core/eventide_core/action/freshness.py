@@ -3,7 +3,8 @@
 cut: the T of the last completed event-time compaction, or less if a strategy left slices out of it. watermark: min(cut,
 the earliest event time of committed log records that are not in a base file yet): the greatest T for which "everything
 before T that has been committed is in the read-optimized table" is true now. A late record lowers it. Records without
-an event time cannot lower it; they are counted separately.
+an event time cannot lower it; they are counted separately. A record with an event time that cannot be read may be before
+any T, so there is no watermark until its log file is merged.
 
 A copy-on-write table is complete: each commit puts its records into base files, so any T is reached.
 """
@@ -18,7 +19,7 @@ from eventide_core.table.event_time import EventTimeRange, Moment, parse_thresho
 @dataclass(frozen=True, slots=True)
 class Freshness:
     """Epoch milliseconds and record counts. `watermark_ms` and `cut_ms` are None before the first event-time
-    compaction.
+    compaction. `watermark_ms` is also None as long as a log record has an event time that cannot be read.
 
     `late_records` are before the cut, were committed after its plan, and are not in a base file yet. `is_complete`: all
     records are in base files, and there are no watermark and no cut.
@@ -30,6 +31,7 @@ class Freshness:
     unknown_event_time_records: int
     earliest_log_event_time_ms: int | None
     is_complete: bool = False
+    unreadable_event_time_records: int = 0
 
     def __str__(self) -> str:
         return ", ".join(f"{name}: {value}" for name, value in self._facts())
@@ -44,15 +46,20 @@ class Freshness:
             ("cut", format_timestamp(self.cut_ms)),
             ("late records", f"{self.late_records:,}"),
             ("records without event time", f"{self.unknown_event_time_records:,}"),
+            ("records with an unreadable event time", f"{self.unreadable_event_time_records:,}"),
         )
 
-    def has_reached(self, threshold: Moment) -> bool:
+    def has_reached(self, threshold: Moment, *, nulls_count: bool = False) -> bool:
         """Whether everything before T that has been committed is in the read-optimized table.
 
-        Raises InvalidThresholdError for a T that cannot be read.
+        `nulls_count`: records without an event time count as before T. Raises InvalidThresholdError for a T that cannot be
+        read.
         """
         threshold_ms = parse_threshold(threshold)
-        return self.is_complete or (self.watermark_ms is not None and self.watermark_ms >= threshold_ms)
+        if self.is_complete:
+            return True
+        waits = nulls_count and self.unknown_event_time_records > 0
+        return self.watermark_ms is not None and self.watermark_ms >= threshold_ms and not waits
 
 
 NO_CUT = Freshness(None, None, 0, 0, None)
@@ -68,7 +75,17 @@ def freshness(cut_ms: int | None, logs: Iterable[EventTimeRange], late_records: 
     watermark = cut_ms
     if cut_ms is not None and earliest is not None:
         watermark = min(cut_ms, earliest)
-    return Freshness(watermark, cut_ms, late_records, sum(r.unknown_records for r in ranges), earliest)
+    unreadable = sum(r.unreadable_records for r in ranges)
+    if unreadable:
+        watermark = None
+    return Freshness(
+        watermark,
+        cut_ms,
+        late_records,
+        sum(r.unknown_records for r in ranges),
+        earliest,
+        unreadable_event_time_records=unreadable,
+    )
 
 
 def watermark_text(found: Freshness) -> str:
@@ -85,7 +102,7 @@ def publishable_cut(threshold_ms: int, left_out: Iterable[EventTimeRange], publi
     stays true.
     """
     ranges = tuple(left_out)
-    if any(found.unknown_records for found in ranges):
+    if not all(found.has_only_times for found in ranges):
         return None
     cut_ms = min([threshold_ms, *(found.min_ms for found in ranges if found.min_ms is not None)])
     return None if published_ms is not None and cut_ms < published_ms else cut_ms

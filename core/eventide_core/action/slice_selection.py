@@ -10,6 +10,7 @@
    records that tombstones have to be carried.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 
@@ -163,6 +164,7 @@ def select(
         if not compacted:
             return None
         chosen = Selection(facts, len(compacted), None, _reason(len(compacted), len(left_overs)))
+        chosen = replace(chosen, reason=chosen.reason + _not_judged(chosen.compacted))
     else:
         if not any(fact.uncompacted.starts_before(exact.threshold_ms) for fact in facts.below):
             return None
@@ -191,7 +193,7 @@ def select(
 def _exact_selection(facts: SliceFacts, count: int, exact: ExactCut) -> Selection:
     chosen = Selection(facts, count, None, "", exact.threshold_ms)
     if not chosen.in_old_slice:
-        return replace(chosen, reason="all records in the log files are before T")
+        return replace(chosen, reason=f"all records in the log files are before T{_not_judged(chosen.compacted)}")
     first = chosen.in_old_slice[0]
     latest_ms = max(fact.event_times.max_ms or exact.threshold_ms for fact in chosen.in_old_slice)
     if len(chosen.in_old_slice) > exact.max_left_overs:
@@ -204,6 +206,7 @@ def _exact_selection(facts: SliceFacts, count: int, exact: ExactCut) -> Selectio
     reason = f"{first.log_file.name} is the first log file with a record at or after T"
     if chosen.early:
         reason += f"; takes the records before T from {counted(len(chosen.early), 'log file')} that stay"
+    reason += _not_judged((*chosen.compacted, *chosen.early))
     return replace(chosen, reason=reason, is_alike_in_time=not chosen.early)
 
 
@@ -211,6 +214,12 @@ def _reason(compacted: int, left_overs: int) -> str:
     if left_overs == 0:
         return "every log file is at or below one with records before T"
     return f"the last log file with records before T is number {compacted} of {compacted + left_overs}"
+
+
+def _not_judged(merged: Sequence[LogFacts]) -> str:
+    """What the reason of a split says of records that may be before T or not."""
+    count = sum(fact.uncompacted.unreadable_records for fact in merged)
+    return f"; also takes {counted(count, 'record')} with an event time that cannot be read" if count else ""
 
 
 def with_merger(selection: Selection, rules: ReaderRules) -> Selection:
@@ -273,7 +282,7 @@ def _is_cut_by_order(selection: Selection, rules: ReaderRules) -> bool:
         and not _takes_columns(selection, rules)
         and not rules.is_base_file_index
         and all(reader is MergeRule.EVENT_TIME_ORDERING for reader in rules.readers)
-        and all(fact.event_times.unknown_records == 0 for fact in selection.facts.log_facts)
+        and all(fact.event_times.has_only_times for fact in selection.facts.log_facts)
     )
 
 

@@ -5,7 +5,7 @@ UnsafePathError. An adapter answers a failing world with StorageError or EngineE
 """
 
 from eventide_core.ports.catalog import Catalog, DatasetCatalog
-from eventide_core.ports.content import BaseContent, ContentAudit, LogContent, LogSummary, TimedKey
+from eventide_core.ports.content import BaseContent, ContentAudit, LogContent, LogSummary, TimedKey, UnreadableEventTime
 from eventide_core.ports.locking import Heartbeats, Lease, TableLock
 from eventide_core.ports.metadata_table import (
     AddedFile,
@@ -93,6 +93,7 @@ __all__ = [
     "Storage",
     "TableLock",
     "TimedKey",
+    "UnreadableEventTime",
     "Unreported",
     "VersionedFiles",
     "WrittenRows",

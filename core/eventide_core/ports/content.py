@@ -43,6 +43,18 @@ class TimedKey:
     event_time_ms: int
 
 
+@dataclass(frozen=True, slots=True)
+class UnreadableEventTime:
+    """A record or delete of a log file whose event time cannot be read."""
+
+    path: str
+    key: str
+    value: str
+
+    def __str__(self) -> str:
+        return f"{self.path}: key {self.key!r} has the event time {self.value}"
+
+
 class LogContent(Protocol):
     """What log files hold, answered without handing out records. Picklable.
 
@@ -75,6 +87,12 @@ class LogContent(Protocol):
 
         Blocks whose headers state that they hold none are not read.
         """
+        ...
+
+    def unreadable_event_times(
+        self, log: LogFile, shape: RecordShape, limit: int, blocks: BlockFilter
+    ) -> tuple[UnreadableEventTime, ...]:
+        """At most `limit` of its records and deletes whose event time cannot be read, in reader order."""
         ...
 
     def key_histories(

@@ -39,10 +39,13 @@ _DELETES_KEY = "eventide.left.over.deletes"
 
 @dataclass(frozen=True, slots=True)
 class PublishedThreshold:
-    """The cut of a compaction, in epoch milliseconds, with its field and watermark."""
+    """The cut of a compaction, in epoch milliseconds, with its field and watermark.
+
+    There is no watermark if a log file that the compaction did not merge has an event time that cannot be read.
+    """
 
     cut_ms: int
-    watermark_ms: int
+    watermark_ms: int | None
     late_records: int
     event_time_field: str
     cut: CutMode = CutMode.FILE
@@ -85,7 +88,8 @@ class CompactionExtraMetadata:
             texts[CUT_KEY] = str(cut.cut_ms)
             texts[_CUT_MODE_KEY] = str(cut.cut)
             texts[_EVENT_TIME_FIELD_KEY] = cut.event_time_field
-            texts[WATERMARK_KEY] = str(cut.watermark_ms)
+            if cut.watermark_ms is not None:
+                texts[WATERMARK_KEY] = str(cut.watermark_ms)
             texts[LATE_RECORDS_KEY] = str(cut.late_records)
         if uncompacted:
             texts[_WAITING_KEY] = json.dumps(uncompacted, sort_keys=True)
@@ -109,7 +113,7 @@ class CompactionExtraMetadata:
 
     @property
     def watermark_ms(self) -> int | None:
-        """The watermark when the compaction was committed."""
+        """The watermark when the compaction was committed; None if there was none."""
         return self._number(WATERMARK_KEY)
 
     @property

@@ -35,8 +35,9 @@ class SliceAudit:
     those of the base file's rows, with their counts. `hidden_keys`: keys that the base file's footer, bloom filter, or
     key range excludes. `wrong_keys`: keys of the base file that its key fields don't give. `late_rows`: rows of the merged
     slice before the watermark that are not in the base file.
-    `least_event_time_ms`: by log file, None for one without event times. `repeated`: keys of the base file. `log_records`:
-    how many records each write put into the data blocks of a log file that count, by path and instant.
+    `least_event_time_ms`: by log file, None for one without event times. `unreadable_event_times`: by log file, how many
+    records have an event time that cannot be read, with a key and its value. `repeated`: keys of the base file.
+    `log_records`: how many records each write put into the data blocks of a log file that count, by path and instant.
     """
 
     partition: str
@@ -47,6 +48,7 @@ class SliceAudit:
     wrong_keys: StrayKeys | None = None
     late_rows: StrayKeys | None = None
     least_event_time_ms: Mapping[str, int | None] = field(default_factory=dict[str, int | None])
+    unreadable_event_times: Mapping[str, StrayKeys] = field(default_factory=dict[str, StrayKeys])
     repeated: tuple[RepeatedKey, ...] = ()
     log_records: Mapping[str, Mapping[str, int]] = field(default_factory=dict[str, Mapping[str, int]])
 

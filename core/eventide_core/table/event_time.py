@@ -30,18 +30,25 @@ _INT64_MIN, _INT64_MAX = -(1 << 63), (1 << 63) - 1
 class EventTimeRange:
     """The event times of a log file's records, in epoch milliseconds, both ends inside the range.
 
-    `unknown_records` counts the records without an event time: nulls, and deletes that carry none. A range with neither
-    end has no record with an event time.
+    `unknown_records` counts the records without an event time: nulls, and deletes that carry none. `unreadable_records`
+    counts those with a value that is not a time, which may be before any threshold. A range with neither end has no
+    record with an event time.
     """
 
     min_ms: int | None
     max_ms: int | None
     unknown_records: int = 0
+    unreadable_records: int = 0
 
     @property
     def is_empty(self) -> bool:
         """Whether it is the range of no records."""
-        return self.min_ms is None and self.max_ms is None and not self.unknown_records
+        return self.min_ms is None and self.max_ms is None and self.has_only_times
+
+    @property
+    def has_only_times(self) -> bool:
+        """Whether every record has an event time."""
+        return not self.unknown_records and not self.unreadable_records
 
     def union(self, other: "EventTimeRange") -> "EventTimeRange":
         """The range of the records of both."""
@@ -49,15 +56,19 @@ class EventTimeRange:
             return other
         least = [time for time in (self.min_ms, other.min_ms) if time is not None]
         greatest = [time for time in (self.max_ms, other.max_ms) if time is not None]
-        unknown = self.unknown_records + other.unknown_records
-        return EventTimeRange(min(least, default=None), max(greatest, default=None), unknown)
+        return EventTimeRange(
+            min(least, default=None),
+            max(greatest, default=None),
+            self.unknown_records + other.unknown_records,
+            self.unreadable_records + other.unreadable_records,
+        )
 
     def starts_before(self, threshold_ms: int) -> bool:
-        """Whether a record is, or may be, before the threshold: an unknown event time counts as minus infinity."""
-        return self.unknown_records > 0 or (self.min_ms is not None and self.min_ms < threshold_ms)
+        """Whether a record is, or may be, before the threshold: what is no event time counts as minus infinity."""
+        return not self.has_only_times or (self.min_ms is not None and self.min_ms < threshold_ms)
 
     def ends_before(self, threshold_ms: int) -> bool:
-        """Whether every record is before the threshold: an unknown event time counts as minus infinity."""
+        """Whether every record is before the threshold: what is no event time counts as minus infinity."""
         return self.max_ms is None or self.max_ms < threshold_ms
 
     def since(self, threshold_ms: int) -> "EventTimeRange":

@@ -76,6 +76,16 @@ def may_hold_event_times(schema: str, name: str) -> bool:
     return logical not in _TIMES_OF_DAY and (logical == "decimal" or plain not in _NO_EVENT_TIMES)
 
 
+def holds_times_only(schema: str, name: str) -> bool:
+    """Whether each of the field's values is an event time: whole numbers, timestamps and dates, but no texts.
+
+    A floating number may be NaN, and a decimal beyond 64 bits.
+    """
+    kinds = _kinds_at(schema, name)
+    kind = None if kinds is None else _without_null(kinds[-1])
+    return kind is not None and (_attribute(kind, "type") or kind) in ("int", "long")
+
+
 def _kinds_at(schema: str, path: str) -> list[Any] | None:
     """The Avro types of the field and of its enclosing records, outermost first; None if the field doesn't exist."""
     fields: Sequence[Mapping[str, Any]] = _fields(schema)

@@ -1,7 +1,8 @@
 """`eventide freshness`: how fresh the read-optimized table is."""
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from typing import Any
 
 import click
@@ -9,9 +10,11 @@ import click
 from eventide import Table
 from eventide.cli.console import table_of
 from eventide.cli.settings import Duration, Settings, common_options, event_time_option
+from eventide.detail import more
 from eventide_core.action.freshness import Freshness, watermark_text
 from eventide_core.config import EVENT_TIME_FIELD
-from eventide_core.errors import format_moment, format_timestamp
+from eventide_core.errors import counted, format_moment, format_timestamp
+from eventide_core.ports import UnreadableEventTime
 from eventide_core.table.event_time import is_ahead, parse_threshold
 
 NOT_MET = 1
@@ -22,6 +25,9 @@ _POLL_SECONDS = 1.0
 @click.argument("table")
 @click.option("--by", type=click.Choice(["partition"]), help="Also shows the freshness of each partition.")
 @click.option("--require", metavar="T", help="Exits with 1 unless everything before T is in the read-optimized table.")
+@click.option(
+    "--no-nulls", is_flag=True, help="Also requires that no record without an event time waits in a log file."
+)
 @click.option("--wait", type=Duration(), metavar="DURATION", help="Waits until --require is met, at most this long.")
 @event_time_option
 @common_options
@@ -34,6 +40,8 @@ def freshness(
     require: str | None,
     wait: int | None,
     event_time: str | None,
+    *,
+    no_nulls: bool,
 ) -> None:
     """Show how fresh a table is.
 
@@ -41,37 +49,63 @@ def freshness(
     """
     if wait is not None and require is None:
         raise click.UsageError("--wait needs --require")
+    if no_nulls and require is None:
+        raise click.UsageError("--no-nulls needs --require")
     required_ms = None if require is None else parse_threshold(require)
     with settings.having(EVENT_TIME_FIELD, event_time).table(table) as opened:
-        found = _awaited(opened, require, wait or 0)
+        found = _awaited(opened, require, wait or 0, nulls_count=no_nulls)
+        unreadable = opened.unreadable_event_times() if found.unreadable_event_time_records else ()
         by_partition = opened.freshness_by_partition() if by else None
         opened.publish_metrics()
-    is_met = None if require is None else found.has_reached(require)
+    is_met = None if require is None else found.has_reached(require, nulls_count=no_nulls)
     ahead = required_ms is not None and is_ahead(required_ms, time.time_ns() // 1_000_000)
     settings.console.result(
         {
             **_json(found),
             "by_partition": None if by_partition is None else {name: _json(one) for name, one in by_partition.items()},
+            "unreadable_event_times": [asdict(one) for one in unreadable],
             "required_ms": required_ms,
             "met": is_met,
             "required_is_ahead": ahead,
         },
         table_of(
-            "", ("table", "watermark", "cut", "late records", "unknown event time"), _rows(table, found, by_partition)
+            "",
+            ("table", "watermark", "cut", "late records", "unknown event time", "unreadable"),
+            _rows(table, found, by_partition),
         ),
-        *(() if is_met is None else (f"{format_moment(required_ms)} is {'met' if is_met else 'not met'}",)),
+        *_about_unreadable(found, unreadable),
+        *(() if is_met is None else (_answer(found, format_moment(required_ms), is_met=is_met),)),
         *((f"T {format_moment(required_ms)} is more than a day later than the clock",) if ahead else ()),
     )
     if is_met is False:
         ctx.exit(NOT_MET)
 
 
-def _awaited(table: Table, require: str | None, wait_seconds: int) -> Freshness:
+def _about_unreadable(found: Freshness, named: Sequence[UnreadableEventTime]) -> list[str]:
+    count = found.unreadable_event_time_records
+    if not count:
+        return []
+    why = "may be before any T, because the event time cannot be read"
+    return [
+        f"no watermark: {counted(count, 'record')} in log files {why}; a compaction by event time merges them first",
+        *(f"  {one}" for one in named),
+        *more(count - len(named)),
+    ]
+
+
+def _answer(found: Freshness, moment: str, *, is_met: bool) -> str:
+    """The gate's answer. What has no event time is said beside it: it is before no T, unless --no-nulls says so."""
+    nulls = found.unknown_event_time_records
+    beside = f"; {counted(nulls, 'record')} without an event time in log files" if nulls else ""
+    return f"{moment} is {'met' if is_met else 'not met'}{beside}"
+
+
+def _awaited(table: Table, require: str | None, wait_seconds: int, *, nulls_count: bool) -> Freshness:
     deadline = time.monotonic() + wait_seconds
     while True:
         found = table.freshness()
         left = deadline - time.monotonic()
-        if require is None or found.has_reached(require) or left <= 0:
+        if require is None or found.has_reached(require, nulls_count=nulls_count) or left <= 0:
             return found
         time.sleep(min(_POLL_SECONDS, left))
 
@@ -83,6 +117,7 @@ def _json(found: Freshness) -> dict[str, Any]:
         "cut_ms": found.cut_ms,
         "late_records": found.late_records,
         "unknown_event_time_records": found.unknown_event_time_records,
+        "unreadable_event_time_records": found.unreadable_event_time_records,
         "earliest_log_event_time_ms": found.earliest_log_event_time_ms,
     }
 
@@ -96,6 +131,7 @@ def _rows(name: str, whole: Freshness, by_partition: Mapping[str, Freshness] | N
             format_timestamp(found.cut_ms),
             found.late_records,
             found.unknown_event_time_records,
+            found.unreadable_event_time_records,
         )
         for label, found in named
     ]

@@ -65,6 +65,7 @@ def _counts(found: TableDescription) -> list[tuple[str, str]]:
     earliest = min((fact.event_times.min_ms for fact in facts if fact.event_times.min_ms is not None), default=None)
     latest = max((fact.event_times.max_ms for fact in facts if fact.event_times.max_ms is not None), default=None)
     unknown = sum(fact.event_times.unknown_records for fact in facts)
+    unreadable = sum(fact.event_times.unreadable_records for fact in facts)
     rows = [
         ("file slices", f"{len(slices):,} in {counted(len(partitions), 'partition')}"),
         ("base files", f"{len(bases):,}, {format_size(sum(base.size for base in bases))}"),
@@ -74,6 +75,8 @@ def _counts(found: TableDescription) -> list[tuple[str, str]]:
         rows.append(("in log files", f"event times from {format_timestamp(earliest)} to {format_timestamp(latest)}"))
     if unknown:
         rows.append(("unknown", f"{counted(unknown, 'record')} without an event time in log files"))
+    if unreadable:
+        rows.append(("unreadable", f"{counted(unreadable, 'record')} with an unreadable event time in log files"))
     if found.problems:
         path, problem = min(found.problems.items())
         others = len(found.problems) - 1
@@ -96,7 +99,7 @@ def _slices(found: TableDescription, detail: Detail) -> list[Lines | str]:
         return []
     slices, left_out = detail.slices_of(found.file_slices)
     rows = (row for slice_ in slices for row in _rows_of_slice(found, slice_))
-    columns = ("file", "bytes", "event time from", "to", "unknown", "")
+    columns = ("file", "bytes", "event time from", "to", "unknown", "unreadable", "")
     return [table_of("file slices", columns, rows), *left_out]
 
 
@@ -104,10 +107,10 @@ def _rows_of_slice(found: TableDescription, file_slice: FileSlice) -> list[tuple
     base = file_slice.base_file
     where = f"{file_slice.partition or '.'} {file_slice.file_id}"
     rows: list[tuple[object, ...]] = [
-        (where, None, None, None, None, None),
-        ("  no base file", None, None, None, None, None)
+        (where, None, None, None, None, None, None),
+        ("  no base file", None, None, None, None, None, None)
         if base is None
-        else (f"  {base.path.rpartition('/')[2]}", base.size, None, None, None, None),
+        else (f"  {base.path.rpartition('/')[2]}", base.size, None, None, None, None, None),
     ]
     for log in file_slice.log_files:
         fact = found.facts.get(log.path)
@@ -119,6 +122,7 @@ def _rows_of_slice(found: TableDescription, file_slice: FileSlice) -> list[tuple
                 format_timestamp(times.min_ms, "") if times else None,
                 format_timestamp(times.max_ms, "") if times else None,
                 times.unknown_records if times else None,
+                times.unreadable_records if times else None,
                 found.problems.get(log.path),
             )
         )

@@ -36,7 +36,13 @@ def _steps(report: Report) -> Iterator[tuple[str, str | None]]:
         yield f"Correct the records from the future in {logs}, which are listed below", None
     if fresh is None or fresh.is_complete:
         return
-    if fresh.cut_ms is None:
+    if fresh.unreadable_event_time_records:
+        count = counted(fresh.unreadable_event_time_records, "record")
+        yield (
+            f"Merge {count} whose event time cannot be read: any compaction by event time does",
+            (f"eventide compact {table} --before {'T' if fresh.cut_ms is None else format_timestamp(fresh.cut_ms)}"),
+        )
+    elif fresh.cut_ms is None:
         yield "Plan the first compaction by event time, with a T of your own", f"eventide plan {table} --before T"
     elif report.late:
         cut = format_timestamp(fresh.cut_ms)

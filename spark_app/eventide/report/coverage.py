@@ -48,6 +48,7 @@ class FileCoverage:
             "min_event_time_ms": self.event_times.min_ms if self.event_times else None,
             "max_event_time_ms": self.event_times.max_ms if self.event_times else None,
             "unknown_event_time_records": self.event_times.unknown_records if self.event_times else None,
+            "unreadable_event_time_records": self.event_times.unreadable_records if self.event_times else None,
             "waiting_from_ms": self.uncompacted.min_ms if self.uncompacted else None,
             "problem": self.problem,
         }

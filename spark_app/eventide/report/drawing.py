@@ -1,11 +1,12 @@
 """Draws coverage over a time axis: one bar per file, as long as its span of event times, and one group of bars per slice."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from eventide.report.axis import Axis, window
 from eventide.report.coverage import FileCoverage, Role, SliceCoverage
 from eventide.report.words import shortened, shown
 from eventide_core.errors import counted, format_timestamp
+from eventide_core.table.event_time import EventTimeRange
 
 WIDTH = 960  # of a drawing, in SVG user units
 _TOP = 34  # space for the labels of the marks and of the axis
@@ -134,15 +135,19 @@ def _drawn(found: SliceCoverage) -> list[FileCoverage]:
     return [found.files[n] for n in sorted(first[:_FILES_SHOWN])]
 
 
+def _without_times(times: EventTimeRange) -> Iterator[str]:
+    """How many records have no event time, and how many have one that cannot be read."""
+    if times.unknown_records:
+        yield f"{counted(times.unknown_records, 'record')} without event time"
+    if times.unreadable_records:
+        yield f"{counted(times.unreadable_records, 'record')} with an unreadable event time"
+
+
 def _file(file: FileCoverage, top: int, axis: Axis) -> str:
     times = file.event_times
     if times is None or times.min_ms is None or times.max_ms is None:
         if times is not None and file.problem is None:
-            said = (
-                counted(times.unknown_records, "record") + " without event time"
-                if times.unknown_records
-                else "no records"
-            )
+            said = ", and ".join(_without_times(times)) or "no records"
         else:
             said = f"unknown event times: {file.problem or 'no reason known'}"
         title = f"{file.name}: {said}"
@@ -151,8 +156,7 @@ def _file(file: FileCoverage, top: int, axis: Axis) -> str:
             f"<title>{shown(title)}</title></rect>"
         )
     title = f"{file.name}: {_MEANING[file.role]}, {format_timestamp(times.min_ms)} to {format_timestamp(times.max_ms)}"
-    if times.unknown_records:
-        title += f", and {counted(times.unknown_records, 'record')} without event time"
+    title += "".join(f", and {said}" for said in _without_times(times))
     uncompacted = file.uncompacted
     if file.role is Role.BASE or uncompacted is None or uncompacted == times:
         return _bar(file.role, times.min_ms, times.max_ms, top, axis, title)

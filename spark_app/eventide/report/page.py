@@ -74,6 +74,12 @@ def _lead(report: Report) -> str:
     if fresh.is_complete:
         text = "Everything that has been committed is in base files: this is a copy-on-write table."
         return f'<p class="lead">{text}</p>'
+    if fresh.unreadable_event_time_records:
+        text = (
+            f"Nothing is known to be complete: {counted(fresh.unreadable_event_time_records, 'record')} in log files "
+            "may be before any T, because the event time cannot be read."
+        )
+        return f'<p class="lead late">{text}</p>'
     if fresh.watermark_ms is None:
         text = "There has been no compaction by event time yet, so there is no time before which the table is complete."
         return f'<p class="lead none">{text}</p>'
@@ -99,6 +105,11 @@ def _tiles(report: Report) -> str:
             ("lag behind the clock", format_duration(report.lag_ms), False),
             ("late records", f"{fresh.late_records:,}", fresh.late_records > 0),
             ("records without event time", f"{fresh.unknown_event_time_records:,}", False),
+            (
+                "records with an unreadable event time",
+                f"{fresh.unreadable_event_time_records:,}",
+                fresh.unreadable_event_time_records > 0,
+            ),
         ]
     facts += [
         ("slices with log files", f"{logs.file_slices:,}", False),

@@ -34,7 +34,7 @@ class FreshnessFunction:
 
     COLUMNS: Final = (
         "partition string, watermark timestamp, cut timestamp, watermark_ms bigint, cut_ms bigint, late_records bigint, "
-        "unknown_event_time_records bigint, complete boolean"
+        "unknown_event_time_records bigint, complete boolean, unreadable_event_time_records bigint"
     )
 
     def eval(
@@ -155,6 +155,7 @@ def _freshness(partition: str | None, found: Freshness) -> _Row:
         found.late_records,
         found.unknown_event_time_records,
         found.is_complete,
+        found.unreadable_event_time_records,
     )
 
 

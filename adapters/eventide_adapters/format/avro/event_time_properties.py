@@ -17,11 +17,12 @@ _FIELD = "eventide.event_time_field"
 _MIN = "eventide.min_event_time_ms"
 _MAX = "eventide.max_event_time_ms"
 _UNKNOWN = "eventide.unknown_event_times"
+_UNREADABLE = "eventide.unreadable_event_times"
 
 # The last brace belongs to the outermost schema, so these are its properties and not those of a nested type.
 _PROPERTIES = re.compile(
     rf',"{re.escape(_FIELD)}":"[^"\\]*","{re.escape(_MIN)}":(-?\d+|null),"{re.escape(_MAX)}":(-?\d+|null),'
-    rf'"{re.escape(_UNKNOWN)}":\d+\}}'
+    rf'"{re.escape(_UNKNOWN)}":\d+(,"{re.escape(_UNREADABLE)}":\d+)?\}}'
 )
 
 
@@ -33,6 +34,8 @@ def schema_with_event_times(schema: str, field: str, event_times: EventTimeRange
         _MAX: event_times.max_ms,
         _UNKNOWN: event_times.unknown_records,
     }
+    if not event_times.has_only_times:
+        properties[_UNREADABLE] = event_times.unreadable_records
     return json.dumps({**json.loads(schema), **properties}, separators=(",", ":"))
 
 
@@ -55,6 +58,8 @@ def event_times_in_header(block: LogBlock, field: str | None) -> EventTimeRange 
 def event_times_of_schema(schema: str, field: str | None) -> EventTimeRange | None:
     """The range of `field` in the schema of a block; None if it has none or has the range of another field.
 
+    Also None for a range with unknown event times alone: earlier versions counted unreadable ones among them.
+
     Raises RecordDecodeError for an incomplete range, and for an invalid schema.
     """
     if _FIELD not in schema:
@@ -65,8 +70,12 @@ def event_times_of_schema(schema: str, field: str | None) -> EventTimeRange | No
         raise RecordDecodeError(f"the schema of a block cannot be read ({error}): {schema[:200]}") from error
     if parsed.get(_FIELD) != field:
         return None
-    least, greatest, unknown = (parsed.get(key) for key in (_MIN, _MAX, _UNKNOWN))
+    least, greatest, unknown, unreadable = (parsed.get(key) for key in (_MIN, _MAX, _UNKNOWN, _UNREADABLE))
     both = isinstance(least, int) and isinstance(greatest, int) and least <= greatest
     if not isinstance(unknown, int) or unknown < 0 or not (both or (least is None and greatest is None)):
         raise RecordDecodeError(f"event times of a block from {least} to {greatest}, {unknown} unknown, are no range")
-    return EventTimeRange(least, greatest, unknown)
+    if unreadable is None:
+        return None if unknown else EventTimeRange(least, greatest)
+    if not isinstance(unreadable, int) or unreadable < 0:
+        raise RecordDecodeError(f"event times of a block: {unreadable} unreadable ones are no count")
+    return EventTimeRange(least, greatest, unknown, unreadable)

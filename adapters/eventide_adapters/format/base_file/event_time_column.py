@@ -7,9 +7,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from eventide_core.errors import UnsupportedTableError
-from eventide_core.table.event_time import decimal_to_epoch_ms, text_to_epoch_ms
+from eventide_core.table.event_time import EventTimeRange, decimal_to_epoch_ms, text_to_epoch_ms
 
 Column = Any
 """Any pa.Array; the library's stubs have a separate type for each kind."""
@@ -20,9 +21,10 @@ _INT64_DIGITS = 18  # the greatest power of ten that fits in 64 bits
 
 
 def event_times_ms(column: Column) -> pa.Int64Array:
-    """The column's event times; null if a record has none because its value is null or a string that is not a time.
+    """The column's event times; null if a record has none, or one that is unreadable: see `unreadable_rows`.
 
-    A string with more digits than 64 bits can hold, a number that is too great, and a NaN also count as no event time.
+    Unreadable are a string that is not a time, a string with more digits than 64 bits can hold, a number that is too
+    great, and a NaN.
     Raises UnsupportedTableError for a column that is not a time, a date, a number, or a string.
     """
     kind = column.type
@@ -41,6 +43,20 @@ def event_times_ms(column: Column) -> pa.Int64Array:
     if pa.types.is_decimal128(kind):
         return _decimals(column)
     raise UnsupportedTableError(f"an event-time column of type {kind}: supported are times, dates, numbers and strings")
+
+
+def unreadable_rows(column: Column, times: pa.Int64Array) -> npt.NDArray[np.bool_]:
+    """Which rows of the column have a value that is not a time. `times` are the column's."""
+    if times.null_count == column.null_count:
+        return np.zeros(len(column), np.bool_)
+    return np.asarray(pc.and_(times.is_null(), column.is_valid()).to_numpy(zero_copy_only=False), np.bool_)
+
+
+def event_time_range(column: Column) -> EventTimeRange:
+    """The range of the column's event times. Raises UnsupportedTableError as `event_times_ms` does."""
+    times = event_times_ms(column)
+    ends: Any = pc.min_max(times).as_py()
+    return EventTimeRange(ends["min"], ends["max"], column.null_count, times.null_count - column.null_count)
 
 
 def _timestamps(numbers: npt.NDArray[np.int64], unit: str) -> npt.NDArray[np.int64]:

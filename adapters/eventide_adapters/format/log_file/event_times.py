@@ -1,7 +1,8 @@
 """The event times of a log block's records and deletes, and the records and deletes before a threshold.
 
 The event time of a delete is its ordering value, if the event-time field is an ordering field. Otherwise, and if the
-value is null, the delete has no event time. A record without an event time counts as before every threshold.
+value is null, the delete has no event time. A record without an event time, or with one that cannot be read, counts as
+before every threshold.
 """
 
 from __future__ import annotations
@@ -13,19 +14,30 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from eventide_adapters.format.avro.field_path import column_at
-from eventide_adapters.format.base_file.event_time_column import event_times_ms
+from eventide_adapters.format.base_file.event_time_column import Column, event_time_range, event_times_ms
 from eventide_adapters.format.log_file.ordering_values import ordering_of_fields
 from eventide_adapters.format.log_file.records import DataBlock, DeleteBlock
+from eventide_core.table.event_time import EventTimeRange
 from eventide_core.table.record_shape import RecordShape
 
 
 def event_times_of(part: DataBlock | DeleteBlock, shape: RecordShape) -> pa.Int64Array:
-    """The event times in epoch milliseconds; null for none. The part must include the event-time column."""
+    """The event times in epoch milliseconds; null for none, and for unreadable ones."""
+    return event_times_ms(event_time_column(part, shape))
+
+
+def event_time_range_of(part: DataBlock | DeleteBlock, shape: RecordShape) -> EventTimeRange:
+    """The range of the part's event times."""
+    return event_time_range(event_time_column(part, shape))
+
+
+def event_time_column(part: DataBlock | DeleteBlock, shape: RecordShape) -> Column:
+    """The values that hold the event times. The part must include the event-time column."""
     assert shape.event_time_field is not None, "event times of a table whose event-time field is not known"
     if isinstance(part, DataBlock):
-        return event_times_ms(column_at(part.records, shape.event_time_field))
+        return column_at(part.records, shape.event_time_field)
     if shape.event_time_field in shape.ordering_fields:
-        return event_times_ms(ordering_of_fields(part.orderings, shape.ordering_fields, shape.event_time_field))
+        return ordering_of_fields(part.orderings, shape.ordering_fields, shape.event_time_field)
     return pa.nulls(len(part.keys), pa.int64())
 
 

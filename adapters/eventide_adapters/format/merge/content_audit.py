@@ -29,9 +29,10 @@ from eventide_adapters.format.base_file.parquet import (
     read_footer,
 )
 from eventide_adapters.format.log_file.blocks import counting_blocks
-from eventide_adapters.format.log_file.ordering_values import ordering_of_fields
+from eventide_adapters.format.log_file.event_times import event_time_range_of
 from eventide_adapters.format.log_file.records import BlockReader, DataBlock, DeleteBlock
 from eventide_adapters.format.merge.base_merge import merge_columns
+from eventide_adapters.format.merge.log_keys import unreadable_in
 from eventide_adapters.format.merge.slice_reader import ArrowSliceReader
 from eventide_adapters.format.merge.wrong_keys import wrong_keys
 from eventide_core.errors import EventideError, RecordDecodeError, StorageError, UnsupportedTableError
@@ -87,7 +88,7 @@ class ArrowContentAudit:
                 hidden = self._hidden_keys(slice_read.base_path, base.column(RECORD_KEY))
             except EventideError as error:
                 unreadable[slice_read.base_path] = _damage(error)
-        least, records = self._logs(slice_read, shape, unreadable)
+        least, records, no_times = self._logs(slice_read, shape, unreadable)
         can_compare = shape.event_time_field is not None and shape.merger is None  # a merger may make a row of any time
         if not unreadable and watermark_ms is not None and can_compare:
             late = self._late_rows(slice_read, shape, watermark_ms, base)
@@ -100,6 +101,7 @@ class ArrowContentAudit:
             wrong_keys=wrong,
             late_rows=late,
             least_event_time_ms=least,
+            unreadable_event_times=no_times,
             repeated=_repeated(_at(slice_read, base)),
             log_records=records,
         )
@@ -149,16 +151,20 @@ class ArrowContentAudit:
 
     def _logs(
         self, slice_read: SliceRead, shape: RecordShape, unreadable: dict[str, str]
-    ) -> tuple[dict[str, int | None], dict[str, dict[str, int]]]:
-        """The earliest event time in each log file, and its numbers of records by instant. Decodes every column."""
+    ) -> tuple[dict[str, int | None], dict[str, dict[str, int]], dict[str, StrayKeys]]:
+        """The earliest event time in each log file, its numbers of records by instant, and its unreadable event times.
+
+        Decodes every column.
+        """
         reader = BlockReader(self.storage, shape, None)
         least: dict[str, int | None] = {}
+        no_times: dict[str, StrayKeys] = {}
         records: dict[str, dict[str, int]] = {}
         try:
             placed_blocks = counting_blocks(self.storage, slice_read.log_paths, slice_read.blocks, is_strict=True)
         except EventideError as error:
             unreadable[f"{slice_read.partition}/{slice_read.file_id}"] = _damage(error)
-            return {}, {}
+            return {}, {}, {}
         for placed in placed_blocks:
             if placed.path in unreadable:
                 continue
@@ -170,12 +176,13 @@ class ArrowContentAudit:
                     if placed.block.block_type is not BlockType.DELETE:
                         rows = len(part.records) if isinstance(part, DataBlock) else len(part.keys)
                         of_path[placed.instant] = of_path.get(placed.instant, 0) + rows
+                    _note_unreadable(no_times, placed.path, part, shape)
                     found = _least(part, shape)
                     known = least.get(placed.path)
                     least[placed.path] = found if known is None else known if found is None else min(found, known)
             except EventideError as error:
                 unreadable[placed.path] = _damage(error)
-        return least, records
+        return least, records, no_times
 
     def _late_rows(
         self, slice_read: SliceRead, shape: RecordShape, watermark_ms: int, base: pa.Table
@@ -225,19 +232,22 @@ def _version(batch: pa.RecordBatch, shape: RecordShape) -> pa.Table:
     return pa.table([*map(batch.column, _VERSION), times], names=[*_VERSION, _EVENT_TIME])
 
 
+def _note_unreadable(found: dict[str, StrayKeys], path: str, part: DataBlock | DeleteBlock, shape: RecordShape) -> None:
+    if shape.event_time_field is None or not (count := event_time_range_of(part, shape).unreadable_records):
+        return
+    known = found.get(path)
+    if known is None:
+        first = unreadable_in(path, part, shape, 1)[0]
+        known = StrayKeys(0, f"{first.key!r} has {first.value}")
+    found[path] = StrayKeys(known.count + count, known.example)
+
+
 def _least(part: DataBlock | DeleteBlock, shape: RecordShape) -> int | None:
     """The earliest event time of a part of a block. That of a delete is its ordering value, if that is the event time."""
     field = shape.event_time_field
     if field is None:
         return None
-    if isinstance(part, DataBlock):
-        found: Any = pc.min(event_times_ms(column_at(part.records, field))).as_py()
-    elif field in shape.ordering_fields:
-        found = pc.min(event_times_ms(ordering_of_fields(part.orderings, shape.ordering_fields, field))).as_py()
-    else:
-        found = None
-    least: int | None = found
-    return least
+    return event_time_range_of(part, shape).min_ms
 
 
 def _counts(times: Any) -> dict[str, int]:

@@ -17,7 +17,7 @@ from eventide_adapters.format.log_file.blocks import (
     rollback_target,
 )
 from eventide_core.errors import EventideError, UnsupportedTableError
-from eventide_core.ports import LogSummary, Storage, TimedKey
+from eventide_core.ports import LogSummary, Storage, TimedKey, UnreadableEventTime
 from eventide_core.table.event_time import EventTimeRange
 from eventide_core.table.file_slice import LogFile
 from eventide_core.table.key_history import KeyHistory
@@ -74,6 +74,13 @@ class ArrowLogContent:
         from eventide_adapters.format.merge.log_keys import latest_keys
 
         return latest_keys(self.storage, log, shape, since_ms, limit, blocks)
+
+    def unreadable_event_times(
+        self, log: LogFile, shape: RecordShape, limit: int, blocks: BlockFilter
+    ) -> tuple[UnreadableEventTime, ...]:
+        from eventide_adapters.format.merge.log_keys import unreadable_event_times
+
+        return unreadable_event_times(self.storage, log, shape, limit, blocks)
 
     def key_histories(
         self,

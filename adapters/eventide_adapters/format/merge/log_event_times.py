@@ -13,8 +13,9 @@ import pyarrow.compute as pc
 
 from eventide_adapters.format.avro.decode import count_of_whole
 from eventide_adapters.format.avro.field_path import top_level
+from eventide_adapters.format.base_file.event_time_column import event_time_range, event_times_ms, unreadable_rows
 from eventide_adapters.format.log_file.blocks import PlacedBlock, counting_blocks
-from eventide_adapters.format.log_file.event_times import event_times_of
+from eventide_adapters.format.log_file.event_times import event_time_column, event_times_of
 from eventide_adapters.format.log_file.records import BlockReader, DataBlock, DeleteBlock, schema_to_share
 from eventide_adapters.format.merge.log_content import event_time_field
 from eventide_core.errors import EventideError
@@ -47,10 +48,9 @@ class BlockEventTimes:
             return found, deletes
         found = EventTimeRange(None, None)
         for part in self.reader.read(placed):
-            times = event_times_of(part, self.shape)
-            least, greatest = pc.min(times).as_py(), pc.max(times).as_py()
-            found = found.union(EventTimeRange(least, greatest, times.null_count))
-            deletes += len(times) if isinstance(part, DeleteBlock) else 0
+            column = event_time_column(part, self.shape)
+            found = found.union(event_time_range(column))
+            deletes += len(column) if isinstance(part, DeleteBlock) else 0
         return found, deletes
 
     def prepare(self, blocks: Iterable[PlacedBlock]) -> None:
@@ -77,22 +77,24 @@ class BlockEventTimes:
 
     def _ranges(self, records: pa.RecordBatch, counts: Sequence[int]) -> list[EventTimeRange | None]:
         """The event times of so many rows, one after the other; None where a row is marked as deleted."""
-        times = event_times_of(DataBlock("", records), self.shape)
+        column = event_time_column(DataBlock("", records), self.shape)
+        times = event_times_ms(column)
         starts = np.cumsum([0, *counts[:-1]])
         is_known = times.is_valid().to_numpy(zero_copy_only=False)
         least = np.minimum.reduceat(times.fill_null(_GREATEST).to_numpy(zero_copy_only=False), starts).tolist()
         greatest = np.maximum.reduceat(times.fill_null(-_GREATEST).to_numpy(zero_copy_only=False), starts).tolist()
         valid = np.add.reduceat(is_known, starts, dtype=np.int64).tolist()
+        unreadable = np.add.reduceat(unreadable_rows(column, times), starts, dtype=np.int64).tolist()
         deleted = np.logical_or.reduceat(self.reader.deleted_rows(records), starts).tolist()
         ranges = [
-            EventTimeRange(low, high, count - known) if known else EventTimeRange(None, None, count)
-            for low, high, count, known in zip(least, greatest, counts, valid, strict=True)
+            EventTimeRange(low if known else None, high if known else None, count - known - others, others)
+            for low, high, count, known, others in zip(least, greatest, counts, valid, unreadable, strict=True)
         ]
         return [None if has_deletes else times for times, has_deletes in zip(ranges, deleted, strict=True)]
 
 
 def count_before(storage: Storage, log: LogFile, shape: RecordShape, threshold_ms: int, blocks: BlockFilter) -> int:
-    """The number of its records and deletes with an event time before the threshold. Unknown ones don't count."""
+    """The number of its records and deletes with an event time before the threshold. What is no event time doesn't count."""
     reader = BlockEventTimes.of(storage, shape).reader
     count = 0
     for placed in counting_blocks(storage, [(log.path, log.size)], blocks, is_strict=True):

@@ -5,21 +5,23 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from eventide_adapters.format.avro.event_time_properties import event_times_in_header
 from eventide_adapters.format.avro.field_path import top_level
 from eventide_adapters.format.avro.schema import RECORD_KEY, table_fields
+from eventide_adapters.format.base_file.event_time_column import event_times_ms, unreadable_rows
 from eventide_adapters.format.base_file.keyed import read_keyed_base
 from eventide_adapters.format.log_file.blocks import counting_blocks
-from eventide_adapters.format.log_file.event_times import event_times_of, is_before
+from eventide_adapters.format.log_file.event_times import event_time_column, event_times_of, is_before
 from eventide_adapters.format.log_file.ordering_values import orderings_of
-from eventide_adapters.format.log_file.records import BlockReader, DeleteBlock
+from eventide_adapters.format.log_file.records import BlockReader, DataBlock, DeleteBlock
 from eventide_adapters.format.merge.base_merge import merge_columns
 from eventide_adapters.format.merge.key_versions import VersionColumns, common_keys, histories, versions_of_block
 from eventide_adapters.format.merge.log_content import event_time_field
-from eventide_core.ports import Storage, TimedKey
+from eventide_core.ports import Storage, TimedKey, UnreadableEventTime
 from eventide_core.table.file_slice import LogFile
 from eventide_core.table.key_history import KeyHistory
 from eventide_core.table.record_shape import RecordShape
@@ -45,6 +47,32 @@ def latest_keys(
                 latest[row["key"]] = max(row["ms_max"], latest.get(row["key"], row["ms_max"]))
     worst = sorted(latest.items(), key=lambda pair: (-pair[1], pair[0]))[:limit]
     return tuple(TimedKey(key, time) for key, time in worst)
+
+
+def unreadable_event_times(
+    storage: Storage, log: LogFile, shape: RecordShape, limit: int, blocks: BlockFilter
+) -> tuple[UnreadableEventTime, ...]:
+    columns = top_level([RECORD_KEY, event_time_field(storage, shape)])
+    reader, found = BlockReader(storage, shape, columns), list[UnreadableEventTime]()
+    for placed in counting_blocks(storage, [(log.path, log.size)], blocks, is_strict=False):
+        known = event_times_in_header(placed.block, shape.event_time_field)
+        if known is not None and not known.unreadable_records:
+            continue
+        for part in reader.read(placed):
+            found += unreadable_in(log.path, part, shape, limit - len(found))
+            if len(found) == limit:
+                return tuple(found)
+    return tuple(found)
+
+
+def unreadable_in(
+    path: str, part: DataBlock | DeleteBlock, shape: RecordShape, limit: int
+) -> list[UnreadableEventTime]:
+    """At most so many records of a part of a block whose event time cannot be read."""
+    column = event_time_column(part, shape)
+    rows = np.flatnonzero(unreadable_rows(column, event_times_ms(column)))[:limit].tolist()
+    keys = part.keys if isinstance(part, DeleteBlock) else part.records.column(RECORD_KEY)
+    return [UnreadableEventTime(path, keys[row].as_py(), repr(column[row].as_py())) for row in rows]
 
 
 def key_histories(

@@ -214,7 +214,9 @@ def _encode_log(log: PlannedLog) -> dict[str, Any]:
     times = log.event_times
     if times is None:
         return named
-    return named | {"min_ms": times.min_ms, "max_ms": times.max_ms, "unknown_records": times.unknown_records}
+    unreadable = {"unreadable_records": times.unreadable_records} if times.unreadable_records else {}
+    found = {"min_ms": times.min_ms, "max_ms": times.max_ms, "unknown_records": times.unknown_records}
+    return named | found | unreadable
 
 
 def _details(extra: Document) -> tuple[Document, ...]:
@@ -240,8 +242,12 @@ def _decode_operation(operation: Document, detail: Document, link_mode: LinkMode
     def log(document: Document) -> PlannedLog:
         times = None
         if document.integer("unknown_records") is not None:
+            has_unreadable = document.integer("unreadable_records") is not None
             times = EventTimeRange(
-                document.integer("min_ms"), document.integer("max_ms"), document.count("unknown_records")
+                document.integer("min_ms"),
+                document.integer("max_ms"),
+                document.count("unknown_records"),
+                document.count("unreadable_records") if has_unreadable else 0,
             )
         return PlannedLog(path_of(log_name(document.required_text("name"))), document.count("size"), times)
 

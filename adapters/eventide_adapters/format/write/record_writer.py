@@ -23,7 +23,7 @@ import pyarrow.compute as pc
 from eventide_adapters.format.avro.field_path import column_at
 from eventide_adapters.format.avro.schema import RECORD_KEY, arrow_schema, table_fields
 from eventide_adapters.format.base_file.bloom_filter import BloomFilterBuilder, BloomParameters
-from eventide_adapters.format.base_file.event_time_column import event_times_ms
+from eventide_adapters.format.base_file.event_time_column import event_time_range
 from eventide_adapters.format.base_file.keyed import read_keyed_base
 from eventide_adapters.format.base_file.parquet import BaseFileWriter
 from eventide_adapters.format.log_file.delete_block import encode_delete_block
@@ -140,7 +140,7 @@ class RowWriter:
                 output.abort()
             size = _size_of(self.storage, path)
             is_v6 = shape.table_version < 8
-            is_known = shape.stat_field is not None and log.event_times.unknown_records == 0
+            is_known = shape.stat_field is not None and log.event_times.has_only_times
             times = log.event_times if is_known else _NO_EVENT_TIMES
             yield WriteStat(
                 file_id=group.file_id,
@@ -266,12 +266,10 @@ def _delete_event_times(orderings: Any, shape: RecordShape) -> EventTimeRange:
 
 def _range(column: Any) -> EventTimeRange:
     try:
-        times = event_times_ms(column)
+        return event_time_range(column)
     except UnsupportedTableError:
         # Only a compaction by event time needs the times, and it reports this error.
-        return EventTimeRange(None, None, len(column))
-    ends: Any = pc.min_max(times).as_py()
-    return EventTimeRange(ends["min"], ends["max"], times.null_count)
+        return EventTimeRange(None, None, column.null_count, len(column) - column.null_count)
 
 
 def _size_of(storage: Storage, path: str) -> int:

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from eventide_core.action.verification.facts import TableFacts
 from eventide_core.action.verification.result import Check, Finding, Observation, Unchecked
 from eventide_core.errors import CorruptTimelineError, format_timestamp
+from eventide_core.table.compaction_extra_metadata import WATERMARK_KEY
 from eventide_core.table.file_slice import LogFile
 from eventide_core.table.plans import CompactionPlan, LinkMode, PlannedOperation
 
@@ -103,6 +104,8 @@ def check_freshness(facts: TableFacts) -> Iterator[Observation]:
             cut, watermark = said.cut_ms, said.watermark_ms
         except CorruptTimelineError:
             cut = watermark = None
+        if cut is not None and WATERMARK_KEY not in said.texts:
+            watermark = cut  # a log record's event time could not be read, so there was no watermark
         if cut is None or watermark is None:
             yield Finding(place, "publishes a cut or a watermark that is not a number of milliseconds", cure)
             continue

@@ -1,6 +1,7 @@
 """Checks that read records: the deep ones."""
 
 from collections.abc import Iterator
+from typing import Final
 
 from eventide_core.action.verification.cures import restore_cure
 from eventide_core.action.verification.facts import RecordFacts, TableFacts
@@ -110,7 +111,12 @@ def check_read_optimized(facts: TableFacts) -> Iterator[Observation]:
     """Every row of the snapshot before the watermark is in the read-optimized view, in the same version."""
     found = _records(facts)
     if found.watermark_ms is None:
-        yield Unchecked("no event-time compaction has published a cut")
+        has_unreadable = any(times.unreadable_records for times in facts.uncompacted.values())
+        yield Unchecked(
+            "there is no watermark, because event times in log files cannot be read"
+            if has_unreadable
+            else "no event-time compaction has published a cut"
+        )
         return
     for audit in found.audits:
         if audit.late_rows is not None:
@@ -120,9 +126,24 @@ def check_read_optimized(facts: TableFacts) -> Iterator[Observation]:
             yield Finding(place, problem, "compact the table again before a later T; this loses nothing")
 
 
+_UNTRUSTED: Final = "omit hoodie.payload.event.time.field: then eventide reads log files, and trusts no write stat"
+
+
 def check_event_times(facts: TableFacts) -> Iterator[Observation]:
-    """No log file holds a record earlier than its write stat, or its headers, tell the planner."""
+    """No log file holds a record earlier than its write stat, or its headers, tell the planner, or an unreadable one.
+
+    An unreadable event time that the planner knows of breaks nothing: there is no watermark until it is merged.
+    """
     for audit in _records(facts).audits:
+        for path, found in sorted(audit.unreadable_event_times.items()):
+            claimed = facts.event_times.get(path)
+            named = (
+                f"holds {counted(found.count, 'record')} with an event time that cannot be read: key {found.example}"
+            )
+            if claimed is not None and claimed.unreadable_records:
+                yield Remark(f"{path}: {named}")
+            else:
+                yield Finding(path, f"{named}, which its statistics don't tell", _UNTRUSTED)
         for path, least in sorted(audit.least_event_time_ms.items()):
             claimed = facts.event_times.get(path)
             if claimed is None or least is None:
@@ -130,8 +151,7 @@ def check_event_times(facts: TableFacts) -> Iterator[Observation]:
             if claimed.min_ms is None or least < claimed.min_ms:
                 first, said = format_timestamp(least), format_timestamp(claimed.min_ms)
                 problem = f"holds a record of {first}, but its statistics start at {said}"
-                cure = "omit hoodie.payload.event.time.field: then eventide reads log files, and trusts no write stat"
-                yield Finding(path, problem, cure)
+                yield Finding(path, problem, _UNTRUSTED)
 
 
 def check_compacted_rows(facts: TableFacts) -> Iterator[Observation]:

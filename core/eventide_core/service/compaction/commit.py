@@ -118,8 +118,7 @@ def _published_threshold(plan: CompactionPlan, fresh: Freshness) -> PublishedThr
     """The cut with its field and watermark; None if the plan promises no cut."""
     if plan.cut_ms is None or plan.event_time_field is None:
         return None
-    watermark_ms = plan.cut_ms if fresh.watermark_ms is None else fresh.watermark_ms
-    return PublishedThreshold(plan.cut_ms, watermark_ms, fresh.late_records, plan.event_time_field, plan.cut)
+    return PublishedThreshold(plan.cut_ms, fresh.watermark_ms, fresh.late_records, plan.event_time_field, plan.cut)
 
 
 def _base_stat(op: PlannedOperation, result: MergeResult) -> WriteStat:
@@ -173,7 +172,8 @@ def _link_stats(op: PlannedOperation, result: MergeResult, checksums: Mapping[st
 def _known_event_times(left: LeftOver) -> EventTimeRange:
     """The range in the left-over's stat, so that the next process doesn't have to read its file; see EVENT_TIMES_KEY."""
     known = left.log_file.event_times
-    return EventTimeRange(None, None) if known is None or known.unknown_records or left.delete_count is None else known
+    is_whole = known is not None and known.has_only_times and left.delete_count is not None
+    return known if known is not None and is_whole else EventTimeRange(None, None)
 
 
 def _link_stat(op: PlannedOperation, name: str, size: int) -> WriteStat:

@@ -3,7 +3,7 @@
 from eventide_core.config import EVENT_TIME_FIELD, TRACK_EVENT_TIMES, Options
 from eventide_core.errors import ConfigError, RefusedError
 from eventide_core.service.state.table import TableState
-from eventide_core.table.schema import is_nullable, may_hold_event_times
+from eventide_core.table.schema import holds_times_only, is_nullable, may_hold_event_times
 
 
 def event_time_field_of(state: TableState, options: Options) -> str:
@@ -49,10 +49,12 @@ def write_event_time_field(state: TableState, schema: str, options: Options) -> 
 def are_stats_proof(schema: str, field: str, options: Options) -> bool:
     """Whether write stats of Hudi state the event times of every record.
 
-    They do if the user gives both options of the writers that track them, and the field is never null. To name the field
+    They do if the user gives both options of the writers that track them, the field is never null, and its type can hold
+    nothing but times: Hudi leaves a text or a floating number that it cannot read out of its stats. To name the field
     is not enough: `--event-time` does that, too, and nothing on the table says which field a writer tracked. Raises
     ConfigError if the table has no such field.
     """
     is_never_null = not is_nullable(schema, field, EVENT_TIME_FIELD)
     is_tracked = options.text(TRACK_EVENT_TIMES) is not None and options.get(TRACK_EVENT_TIMES)
-    return is_never_null and is_tracked and options.get(EVENT_TIME_FIELD) == field
+    is_named = options.get(EVENT_TIME_FIELD) == field
+    return is_never_null and is_tracked and is_named and holds_times_only(schema, field)

@@ -7,7 +7,7 @@ from typing import Final
 from eventide_core.action.freshness import COMPLETE, NO_CUT, Freshness, freshness
 from eventide_core.action.slice_selection import LogFacts
 from eventide_core.config import Options
-from eventide_core.ports import Engine, LogContent
+from eventide_core.ports import Engine, LogContent, UnreadableEventTime
 from eventide_core.service.facts.event_time_field import are_stats_proof, event_time_field_of
 from eventide_core.service.facts.log_facts import LogFactsReader
 from eventide_core.service.state.table import TableState
@@ -56,6 +56,18 @@ class FreshnessReader:
             )
             for partition in sorted(paths)
         }
+
+    def unreadable(self, state: TableState, limit: int = 5) -> tuple[UnreadableEventTime, ...]:
+        """A few of the log records in no base file whose event time cannot be read. Reads log files that have some."""
+        found: list[UnreadableEventTime] = []
+        if state.config.is_copy_on_write:
+            return ()
+        facts = self._facts(state, _live_logs(state))
+        for fact in facts.values():
+            if fact.uncompacted.unreadable_records and len(found) < limit:
+                left, blocks = limit - len(found), state.blocks()
+                found += self.content.unreadable_event_times(fact.log_file, self._shape(state), left, blocks)
+        return tuple(found)
 
     def after(self, state: TableState, plan: CompactionPlan) -> Freshness:
         """The freshness after the commit of the plan's compaction."""

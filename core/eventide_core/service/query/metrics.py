@@ -54,6 +54,11 @@ def _of_freshness(fresh: Freshness | None, now_ms: int) -> Iterator[Metric]:
     yield Metric(
         "unknown_event_time_records", "Records in log files without event time.", fresh.unknown_event_time_records
     )
+    yield Metric(
+        "unreadable_event_time_records",
+        "Records in log files whose event time cannot be read, and which may be before any T.",
+        fresh.unreadable_event_time_records,
+    )
 
 
 def _of_backlog(logs: Backlog, kept: KeptBytes) -> Iterator[Metric]:
