@@ -92,8 +92,14 @@ def iter_log_records(
     reader order. Raises MissingFileError, CorruptLogBlockError (for a torn block, only if strict), RecordDecodeError,
     UnsupportedLogFormatError, UnsupportedTableError.
     """
+    yield from iter_block_records(storage, counting_blocks(storage, logs, blocks, is_strict=is_strict), shape, columns)
+
+
+def iter_block_records(
+    storage: Storage, counting: Iterable[PlacedBlock], shape: RecordShape, columns: Sequence[str] | None
+) -> Iterator[DataBlock | DeleteBlock]:
+    """The same of blocks that were found before."""
     reader = BlockReader(storage, shape, columns)
-    counting: Iterable[PlacedBlock] = counting_blocks(storage, logs, blocks, is_strict=is_strict)
     if is_remote(storage):
         counting = responses(storage, partial(_with_content, storage), counting, _bytes_to_read)
     yield from itertools.chain.from_iterable(map(reader.read_several, _together(counting)))

@@ -8,7 +8,7 @@ The wrapper depends on Hudi's version, so it is taken from a record that Hudi wr
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
@@ -20,7 +20,8 @@ import pyarrow.parquet as pq
 from eventide_adapters.format.avro.schema import ArrowType, table_fields
 from eventide_adapters.format.base_file.footer_columns import require_sound_columns
 from eventide_adapters.format.base_file.parquet import BaseFile, open_base, read_base
-from eventide_adapters.format.log_file.records import DataBlock, iter_log_records
+from eventide_adapters.format.log_file.blocks import PlacedBlock, counting_blocks
+from eventide_adapters.format.log_file.records import DataBlock, iter_block_records
 from eventide_core.errors import UnsupportedTableError
 from eventide_core.ports import Storage
 from eventide_core.table.record_shape import RecordShape
@@ -118,12 +119,34 @@ def range_of_footer(footer: pq.FileMetaData, column: str, arrow: ArrowType) -> C
 
 
 def log_ranges(
-    storage: Storage, log: tuple[str, int], shape: RecordShape, blocks: BlockFilter, columns: Collection[str]
+    storage: Storage,
+    logs: Sequence[tuple[str, int]],
+    shape: RecordShape,
+    blocks: BlockFilter,
+    columns: Collection[str],
+) -> dict[str, dict[str, ColumnRange]]:
+    """The ranges of `columns` over the records of each log file, by its path. Deletes have no values.
+
+    `logs` are (path, size) in reader order. All those of a slice go together, because a block in one of them may roll back
+    blocks of another.
+    """
+    empty = _without_values(pa.schema([field.arrow for field in table_fields(shape.schema)]), columns)
+    tops = list(dict.fromkeys(name.split(".")[0] for name in empty))
+    of_logs: dict[str, list[PlacedBlock]] = {path: [] for path, _ in logs}
+    for placed in counting_blocks(storage, logs, blocks, is_strict=True):
+        of_logs[placed.path].append(placed)
+    return {path: _ranges_of_blocks(storage, found, shape, empty, tops) for path, found in of_logs.items()}
+
+
+def _ranges_of_blocks(
+    storage: Storage,
+    counting: Sequence[PlacedBlock],
+    shape: RecordShape,
+    empty: Mapping[str, ColumnRange],
+    tops: Sequence[str],
 ) -> dict[str, ColumnRange]:
-    """The ranges of `columns` over the records of a log file, (path, size). Deletes have no values."""
-    ranges = _without_values(pa.schema([field.arrow for field in table_fields(shape.schema)]), columns)
-    tops = list(dict.fromkeys(name.split(".")[0] for name in ranges))
-    for block in iter_log_records(storage, [log], shape, blocks, tops, is_strict=True):
+    ranges = dict(empty)
+    for block in iter_block_records(storage, counting, shape, tops):
         if isinstance(block, DataBlock):
             for name, known in ranges.items():
                 ranges[name] = _with_values(known, _column(block.records, name))

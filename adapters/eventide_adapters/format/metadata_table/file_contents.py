@@ -62,16 +62,19 @@ class RangesInTable:
 
 
 @dataclass(frozen=True, slots=True)
-class RangesOfLog:
-    """The ranges of `columns` over the records of a log file, (path, size). The answer is a ColumnRange by name."""
+class RangesOfLogs:
+    """The ranges of `columns` over the records of log files, (path, size) in reader order.
 
-    log: tuple[str, int]
+    The answer has a ColumnRange by name for each path.
+    """
+
+    logs: tuple[tuple[str, int], ...]
     columns: frozenset[str]
     shape: RecordShape
     blocks: BlockFilter
 
     def answer(self, storage: Storage) -> Any:
-        return log_ranges(storage, self.log, self.shape, self.blocks, self.columns)
+        return log_ranges(storage, self.logs, self.shape, self.blocks, self.columns)
 
 
 @dataclass(frozen=True, slots=True)

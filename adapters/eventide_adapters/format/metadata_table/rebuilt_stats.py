@@ -4,8 +4,8 @@
    with an order; from version 8 on three meta fields, and the first 32 of them.
 2. A base file has the ranges in its footer, in the types of the table. A column that it lacks gets none: Hudi takes it
    for null, as it is in a file from before the column was added.
-3. A log file of a current slice has the ranges of its records; none if it has only deletes. A file without statistics is
-   never skipped.
+3. A log file of a current slice has the ranges of its records that count, by all log files of the slice; none if it has
+   only deletes. A file without statistics is never skipped.
 4. A partition has the ranges over all files of its current slices.
 """
 
@@ -18,7 +18,7 @@ from typing import Any, Final
 
 from eventide_adapters.format.avro.schema import ArrowType, table_fields
 from eventide_adapters.format.metadata_table.column_ranges import ColumnRange, widened
-from eventide_adapters.format.metadata_table.file_contents import Question, RangesInTable, RangesOfLog
+from eventide_adapters.format.metadata_table.file_contents import Question, RangesInTable, RangesOfLogs
 from eventide_adapters.format.metadata_table.index_definitions import IndexDefinition, index_definition
 from eventide_adapters.format.metadata_table.records import (
     COLUMN_STATS,
@@ -101,20 +101,26 @@ class RebuiltStatistics:
     @cached_property
     def _ranges(self) -> Mapping[tuple[str, str], Mapping[str, ColumnRange]]:
         """The ranges of each file by its partition and path."""
-        questions = dict(self._questions())
-        answers = zip(questions, self.answers([*questions.values()]), strict=True)
-        return {place: ranges for place, ranges in answers if any(one.value_count for one in ranges.values())}
+        tables, slices = [*self._tables()], [*self._slices()]
+        answers = iter(self.answers([question for _, question in (*tables, *slices)]))
+        found: dict[tuple[str, str], Mapping[str, ColumnRange]] = {place: next(answers) for place, _ in tables}
+        for (partition, _), of_logs in zip(slices, answers, strict=True):
+            found.update({(partition, path): ranges for path, ranges in of_logs.items()})
+        return {place: ranges for place, ranges in found.items() if any(one.value_count for one in ranges.values())}
 
-    def _questions(self) -> Iterator[tuple[tuple[str, str], Question]]:
+    def _tables(self) -> Iterator[tuple[tuple[str, str], Question]]:
+        """A question about each base file, with the partition and the path of the file."""
         columns, shape = frozenset(self._types), self.new.rows.shape
         for partition, files in self.new.files.items():
-            for name in files:
-                if BaseFileName.parse(name) is not None:
-                    path = path_in(partition, name)
-                    yield (partition, path), RangesInTable(path, columns, shape)
+            for path in (path_in(partition, name) for name in files if BaseFileName.parse(name) is not None):
+                yield (partition, path), RangesInTable(path, columns, shape)
+
+    def _slices(self) -> Iterator[tuple[str, Question]]:
+        """A question about the log files of each slice, with its partition: one of them may roll back blocks of another."""
+        columns, shape = frozenset(self._types), self.new.rows.shape
         for read in self.new.rows.slices:
-            for path, size in read.log_paths:
-                yield (read.partition, path), RangesOfLog((path, size), columns, shape, read.blocks.of_logs([path]))
+            if read.log_paths:
+                yield read.partition, RangesOfLogs(read.log_paths, columns, shape, read.blocks)
 
     def _record(self, name: str, column: str, found: ColumnRange) -> Value:
         model = empty_statistics(column, has_value_types=self.definition.is_of_second_version)

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Any, Final
 
 import pyarrow as pa
 
@@ -23,7 +23,7 @@ from eventide_adapters.format.metadata_table.column_ranges import (
     column_names,
     widened,
 )
-from eventide_adapters.format.metadata_table.file_contents import FileContents, Question, RangesOfBase, RangesOfLog
+from eventide_adapters.format.metadata_table.file_contents import FileContents, Question, RangesOfBase, RangesOfLogs
 from eventide_adapters.format.metadata_table.index_definitions import index_definition
 from eventide_adapters.format.metadata_table.reader import MetadataTableReader
 from eventide_adapters.format.metadata_table.records import (
@@ -70,7 +70,8 @@ class WrittenStatistics:
         questions = self.questions()
         self.contents.ask(questions)
         for file, question in zip(self.changes.added, questions, strict=True):
-            ranges: Mapping[str, ColumnRange] = self.contents[question]
+            answer: Any = self.contents[question]
+            ranges: Mapping[str, ColumnRange] = answer[file.path] if isinstance(question, RangesOfLogs) else answer
             for column, found in ranges.items():
                 key = column_stats_key(column, file.partition, file.name)
                 yield key, column_stats_value(self._record(file.name, column, found))
@@ -92,7 +93,7 @@ class WrittenStatistics:
         columns = frozenset(self._models)
         if BaseFileName.parse(file.name) is not None:
             return RangesOfBase(file.path, columns)
-        return RangesOfLog((file.path, file.size), columns, self.written.shape, self.written.slices[0].blocks)
+        return RangesOfLogs(((file.path, file.size),), columns, self.written.shape, self.written.slices[0].blocks)
 
     def _found_models(self) -> Mapping[str, Value]:
         definition = index_definition(self.reader.storage, COLUMN_STATS)

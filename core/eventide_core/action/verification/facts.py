@@ -167,8 +167,8 @@ class TableFacts:
         return found
 
     def knows(self, instant: str) -> bool:
-        """Whether the instant is on the timeline in any state, or has been archived."""
-        if self.timeline.find(instant) is not None or self.later.find(instant) is not None:
+        """Whether the instant is on the timeline in any state, has been archived, or was undone: its blocks may be left."""
+        if self.timeline.find(instant) is not None or self.later.find(instant) is not None or instant in self.undone:
             return True
         return self.timeline.is_archived(instant)
 

@@ -46,7 +46,8 @@ class TableState:
     `commits` are the metadata of the completed writes, by requested time. `listing` are all base and log files,
     committed or not. `replaced_at` states when a replacecommit replaced a file group. `compactions` are the instants
     that an event-time compaction has ever used. `schema_versions` are set if the schema evolves on read.
-    `delete_marker`: see TableFiles.
+    `delete_marker`: see TableFiles. `undone` are the instants that rollbacks and restores took away: their blocks may still
+    be in log files of version 6, also where no block rolls them back.
     """
 
     config: TableConfig
@@ -59,6 +60,7 @@ class TableState:
     compactions: frozenset[str]
     schema_versions: tuple[SchemaVersion, ...] = ()
     delete_marker: DeleteMarker | None = None
+    undone: frozenset[str] = frozenset()
 
     @classmethod
     def load(cls, files: TableFiles, *, requires_files: bool = True) -> "TableState":
@@ -136,6 +138,7 @@ class TableState:
             compactions,
             versions,
             files.delete_marker,
+            files.undone(config, timeline),
         )
 
     def logs_on_top_of(self, plan: CompactionPlan | ForeignPlan) -> tuple[LogFile, ...]:
@@ -282,7 +285,7 @@ class TableState:
     def blocks_of_slices(self, until: str | None = None) -> BlockFilter:
         """The same for readers of whole slices, which check who wrote the blocks."""
         known = (*self.timeline.instants, *self.timeline.archived)
-        instants = frozenset([instant.requested_time for instant in known])
+        instants = self.undone.union(instant.requested_time for instant in known)
         writers = LogWriters(instants, writers_of_logs(self.commits), self.config.slices_by_completion_time)
         return replace(self.blocks(until), writers=writers)
 

@@ -1,6 +1,7 @@
 """The metadata files of one table, read through the storage port: settings, timeline, commits, plans, listings."""
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from operator import attrgetter
@@ -16,6 +17,7 @@ from eventide_core.errors import (
     RecordDecodeError,
     ResourceLimitError,
     StorageError,
+    UnsafePathError,
     UnsupportedTableError,
 )
 from eventide_core.ports import ArchivedTimeline, Clock, FileInfo, MetadataCodec, MetadataTable, Storage, discard
@@ -81,6 +83,7 @@ class TableFiles:
     mergers: CustomMergers = ()
     _commits: dict[str, CommitMetadata] = field(default_factory=dict[str, CommitMetadata])
     _rollbacks: dict[str, frozenset[str]] = field(default_factory=dict[str, frozenset[str]])
+    _undone: dict[Instant, frozenset[str]] = field(default_factory=dict[Instant, frozenset[str]])
     _archives: dict[str, ArchivedTimeline] = field(default_factory=dict[str, ArchivedTimeline])
     _listed: dict[str, DataFile] = field(default_factory=dict[str, DataFile])
     _timeline: tuple[tuple[str, ...], Timeline] | None = None
@@ -220,6 +223,31 @@ class TableFiles:
             self._rollbacks[path] = frozenset(target.instant for target in found.targets)
         self._rollbacks = {path: self._rollbacks[path] for path in paths}
         return frozenset[str]().union(*self._rollbacks.values())
+
+    def undone(self, config: TableConfig, timeline: Timeline) -> frozenset[str]:
+        """The instants that the completed rollbacks and restores of the active timeline have undone; each is read once.
+
+        One that can't be read says nothing: a query must not fail for it. `verify` names it.
+        """
+        done = [i for i in timeline.completed if i.action in (Action.ROLLBACK, Action.RESTORE)]
+        unread = [instant for instant in done if instant not in self._undone]
+        found = zip(unread, self.requests.each(partial(self._undone_by, config), unread), strict=True)
+        known = self._undone | dict(found)
+        self._undone = {instant: known[instant] for instant in done}
+        return frozenset[str]().union(*self._undone.values())
+
+    def _undone_by(self, config: TableConfig, instant: Instant) -> frozenset[str]:
+        with suppress(CorruptTimelineError, UnsafePathError):
+            if instant.action is Action.RESTORE:
+                # Its plan is enough: a restore completes when everything in it is undone. Early Hudi wrote none.
+                with suppress(MissingFileError):
+                    plan = self.restore_plan(config, instant.requested_time)
+                    return frozenset(target.instant for target in plan.targets)
+                return frozenset()
+            path = f"{config.timeline_path}/{instant.file_name}"
+            targets = self.codec.decode_rollback(self.storage.read(path), path).targets
+            return frozenset(target.instant for target in targets)
+        return frozenset()
 
     def savepoint(self, config: TableConfig, instant: Instant) -> SavepointMetadata:
         """What a completed savepoint keeps."""

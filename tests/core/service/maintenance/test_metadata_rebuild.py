@@ -16,6 +16,7 @@ from eventide.bootstrap import Application, assemble
 from eventide.testing.histories import NoLock
 from eventide_adapters.format.metadata_table.reader import MetadataTableReader
 from eventide_adapters.format.metadata_table.records import BLOOM_FILTERS, bloom_filter_key, file_group_number
+from eventide_adapters.format.metadata_table.stats import SourceFile, known_statistics
 from eventide_adapters.format.metadata_table.table import HudiMetadataTable
 from eventide_adapters.storage.faulty import Fault, FaultPlan, FaultyStorage, SimulatedCrash
 from eventide_adapters.storage.local import LocalStorage
@@ -197,6 +198,18 @@ def test_beside_a_pending_write_it_is_refused_and_nothing_is_written(name: str, 
     assert refused.exit_code == 4, refused.stderr
     assert "is pending at" in refused.stderr
     assert content_of(path) == before
+
+
+def test_statistics_leave_out_the_blocks_that_another_log_file_of_the_slice_rolls_back(tmp_path: Path) -> None:
+    path = golden.unpack("v6_rolled_back", tmp_path)
+    before = rows(path)
+    Table.open(str(path)).rebuild_metadata_table(["column_stats"])
+    assert partitions(path) == ("column_stats", "files")
+    assert rows(path) == before
+    dead = [SourceFile(found.parent.name, found.name) for found in path.glob("part=*/.*.log.3_2-*")]
+    said = known_statistics(MetadataTableReader.load(LocalStorage(path)), dead, ["event_ts"])
+    assert list(said.values()) == [{} for _ in dead], "the only block of such a log file is rolled back by the next one"
+    assert dead
 
 
 class DisturbedStorage(FaultyStorage):
