@@ -12,6 +12,7 @@ look for:
     hoodie_bloom_filter_type_code   its type; absent for SIMPLE
     hoodie_min_record_key, hoodie_max_record_key     in Java's order of strings; absent if there are no records
     parquet.avro.schema, writer.model.name           the Avro schema, as Hudi's Avro writer stores it
+    org.apache.spark.version        states that days count in today's calendar; without it, Spark refuses those before 1582
 """
 
 from __future__ import annotations
@@ -45,6 +46,7 @@ from eventide_adapters.format.base_file.dictionary_columns import (
 )
 from eventide_adapters.format.base_file.footer_columns import Footer, codec_of, require_columns
 from eventide_adapters.format.base_file.inflated_pages import InflatedPages, is_local
+from eventide_adapters.format.base_file.legacy_calendar import LegacyCalendar
 from eventide_adapters.format.base_file.parquet_output import LEVELS, ROW_GROUP_ROWS_MAX, ParquetOutput, avro_footer
 from eventide_adapters.format.base_file.prefetch import prefetch
 from eventide_adapters.format.base_file.threads import processors, threads_at_most
@@ -330,16 +332,19 @@ class BaseFile(pq.ParquetFile):
         )
 
     def batches(self, size: int, columns: list[str], *, use_threads: bool = True) -> Iterator[pa.RecordBatch]:
-        """The rows, in batches of `size`. Raises Arrow's errors, also at the end if these are not all rows.
+        """The rows, in batches of `size`, with times of Spark's legacy calendar corrected (legacy_calendar.py).
+
+        Raises Arrow's errors, also at the end if these are not all rows, and UnsupportedTableError.
 
         Arrow skips a page whose header states an unknown type, and no checksum protects a header.
         """
         missing = self.metadata.num_rows
+        legacy = LegacyCalendar.of(self.metadata)
         # Reads one row group at a time, because its data stays in memory as long as its iterator exists.
         for group in range(self.metadata.num_row_groups):
             for batch in self.iter_batches(size, [group], columns, use_threads=use_threads):
                 missing -= batch.num_rows
-                yield batch
+                yield batch if legacy is None else legacy.corrected(batch)
         if missing:
             stated = self.metadata.num_rows
             raise pa.ArrowInvalid(f"it has {stated - missing} rows, and its footer states {stated}")

@@ -22,6 +22,7 @@ import pyarrow.parquet as pq
 from eventide_adapters.format.avro.arrow_numpy import empty_array, to_arrow
 from eventide_adapters.format.avro.schema import arrow_schema, with_meta_fields
 from eventide_adapters.format.base_file.gzip_pages import GzipPages
+from eventide_adapters.format.base_file.legacy_calendar import SPARK_VERSION_FOOTER
 from eventide_adapters.format.base_file.threads import threads_at_most
 from eventide_core.config import PARQUET_CODEC
 from eventide_core.errors import ConfigError
@@ -31,6 +32,8 @@ from eventide_core.table.schema import META_FIELDS
 LEVELS: Final[Mapping[str, int | None]] = {"gzip": None, "zstd": 1, "snappy": None, "uncompressed": None}
 _COMPRESSING_THREADS: Final = 4  # one thread encodes about as fast as so many compress gzip
 ROW_GROUP_ROWS_MAX: Final = 1 << 20
+# Spark takes a file of 3.1 or later without marks of the legacy calendar for one in today's. The oldest Spark with Hudi 1.x.
+_SPARK_VERSION: Final = "3.3.0"
 _SAMPLE_ROWS: Final = 1 << 11
 _DISTINCT_SHARE_MAX: Final = 0.5  # beyond it, files were larger and slower to write, with gzip and with zstd
 _DICTIONARY_BYTES_MAX: Final = 1 << 20  # the limit of Arrow's writer and of parquet-mr
@@ -135,8 +138,12 @@ def _is_repetitive(sample: Any, scale: float) -> bool:
 
 
 def avro_footer(schema: str) -> dict[str, str]:
-    """The Avro schema's pairs in a footer."""
-    return {"parquet.avro.schema": with_meta_fields(schema), "writer.model.name": "avro"}
+    """The pairs in a footer that state the Avro schema and the calendar."""
+    return {
+        "parquet.avro.schema": with_meta_fields(schema),
+        "writer.model.name": "avro",
+        SPARK_VERSION_FOOTER: _SPARK_VERSION,
+    }
 
 
 def _with_dictionaries(columns: pa.Schema, given: pa.Schema) -> pa.Schema:

@@ -19,6 +19,7 @@ import pyarrow.parquet as pq
 
 from eventide_adapters.format.avro.schema import ArrowType, table_fields
 from eventide_adapters.format.base_file.footer_columns import require_sound_columns
+from eventide_adapters.format.base_file.legacy_calendar import LegacyCalendar
 from eventide_adapters.format.base_file.parquet import BaseFile, open_base, read_base
 from eventide_adapters.format.log_file.blocks import PlacedBlock, counting_blocks
 from eventide_adapters.format.log_file.records import DataBlock, iter_block_records
@@ -99,6 +100,8 @@ def range_of_footer(footer: pq.FileMetaData, column: str, arrow: ArrowType) -> C
     """The range of a column as the statistics of its row groups state it; None if one of them does not."""
     numbers = [n for n in range(footer.num_columns) if footer.schema.column(n).path == column]
     if not numbers or (pa.types.is_floating(arrow) and not _knows_nan(footer)):
+        return None
+    if pa.types.is_temporal(arrow) and LegacyCalendar.of(footer) is not None:
         return None
     found = ColumnRange(arrow, None, None, 0, 0)
     for group in range(footer.num_row_groups):

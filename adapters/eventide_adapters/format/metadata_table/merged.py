@@ -2,7 +2,7 @@
 
     files            the names, as added and removed; of two sizes of a name, the greater one
     column_stats     the span of the ranges of one file; a removal removes the earlier ranges
-    partition_stats  the same; a tight range replaces the earlier ranges
+    partition_stats  the same; a tight range replaces the earlier ranges. If the column was widened, in the wider form
     bloom_filters    the latest; nothing if it is a removal
     record_index     the latest
     secondary_index  the latest; nothing if the pair is deleted
@@ -40,6 +40,9 @@ _DECIMAL: Final = 10  # Hudi's value type of decimals: the bytes are a number
 _SIGNED_BYTES: Final = "DecimalWrapper"
 _COUNTS: Final = ("valueCount", "nullCount", "totalSize", "totalUncompressedSize")
 _OF_LATEST: Final = ("isTightBound",)
+_FLOATS: Final = ("FloatWrapper", "DoubleWrapper")
+_WIDER: Final = ("IntWrapper", "LongWrapper", *_FLOATS, "StringWrapper")
+_GREATEST_TEXT: Final = "\U0010ffff"  # the greatest code point, in the order of Java's strings and of bytes alike
 
 
 class Source(NamedTuple):
@@ -106,11 +109,10 @@ def merged_statistics(versions: Iterable[Value | None]) -> Value | None:
         elif merged is None or version.get("isTightBound"):
             merged = version
         else:
-            # If one of them has no values, only the other one states the type of the values.
-            form = merged if version["minValue"] is None else version
+            form = _form_of_both(merged, version)
             ends = {
-                "minValue": _outer(form, merged["minValue"], version["minValue"], is_least=True),
-                "maxValue": _outer(form, merged["maxValue"], version["maxValue"], is_least=False),
+                "minValue": _outer(form, merged, version, "minValue"),
+                "maxValue": _outer(form, merged, version, "maxValue"),
             }
             counts = {name: merged[name] + version[name] for name in _COUNTS}
             merged = form | ends | counts | {name: version[name] for name in _OF_LATEST if name in version}
@@ -156,12 +158,36 @@ _MERGES: Final[Mapping[str, Callable[[Sequence[Value]], Value | None] | None]] =
 """None: the latest version counts, unchanged."""
 
 
-def _outer(form: Value, one: Any, other: Any, *, is_least: bool) -> Any:
-    if one is None or other is None:
-        return other if one is None else one
+def _form_of_both(one: Value, other: Value) -> Value:
+    """Of two versions, the one whose form holds the values of both: the wider one if the column was widened in between."""
+    if one["minValue"] is None or other["minValue"] is None:
+        return other if one["minValue"] is None else one
+    return one if _width(one) > _width(other) else other
+
+
+def _width(version: Value) -> int:
+    return _WIDER.index(name) if (name := _wrapper(version["minValue"])) in _WIDER else -1
+
+
+def _outer(form: Value, one: Value, other: Value, end: str) -> Any:
+    """The outer end of both ranges in the form. Nothing is known of the order of numbers as text: then, the widest range."""
+    ends = [version[end] for version in (one, other) if version[end] is not None]
+    if len(ends) < 2:
+        return ends[0] if ends else None
+    is_least, name = end == "minValue", form[end][0]
+    if _wrapper(form[end]) == "StringWrapper" and any(found[0] != name for found in ends):
+        return name, {"value": "" if is_least else _GREATEST_TEXT}
     is_number = (form.get("valueType") or {}).get("typeOrdinal") == _DECIMAL
-    keys = [_order(one, is_number=is_number), _order(other, is_number=is_number)]
-    return one if (keys[0] <= keys[1]) == is_least else other
+    keys = [_order(found, is_number=is_number) for found in ends]
+    found = ends[0] if (keys[0] <= keys[1]) == is_least else ends[1]
+    if found[0] == name:
+        return found
+    value = found[1]["value"]
+    return name, {"value": float(value) if _wrapper(form[end]) in _FLOATS else value}
+
+
+def _wrapper(wrapped: tuple[str, Value]) -> str:
+    return wrapped[0].rpartition(".")[2]
 
 
 def _order(wrapped: tuple[str, Value], *, is_number: bool) -> Any:
@@ -169,6 +195,6 @@ def _order(wrapped: tuple[str, Value], *, is_number: bool) -> Any:
     value = record["value"]
     if isinstance(value, bytes) and (is_number or name.endswith(_SIGNED_BYTES)):
         return int.from_bytes(value, "big", signed=True)
-    if isinstance(value, float):
-        return (math.isnan(value), 0.0 if math.isnan(value) else value)  # as in Java, NaN is the greatest value
+    if isinstance(value, (int, float)):
+        return (math.isnan(value), 0 if math.isnan(value) else value)  # as in Java, NaN is the greatest value
     return value

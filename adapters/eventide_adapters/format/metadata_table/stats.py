@@ -28,6 +28,7 @@ from eventide_adapters.format.metadata_table.records import (
     column_stats_value,
     file_group_number,
 )
+from eventide_adapters.format.metadata_table.value_forms import ValueForm
 from eventide_core.errors import UnsupportedTableError
 from eventide_core.ports import AddedFile
 from eventide_core.table.file_name import BaseFileName
@@ -157,17 +158,13 @@ def _rank(file_name: str, stats: Value) -> tuple[bool, bool]:
 
 
 def range_record(file_name: str, column: str, found: ColumnRange, model: Value) -> Value:
-    """A column's range as statistics in the model's form.
+    """A column's range as statistics in the model's form, or in that of the column's type if the model has another one.
 
-    Raises UnsupportedTableError if the range has values and the model has none, or none of a form that fits them.
+    Raises UnsupportedTableError if Hudi has no statistics of the type.
     """
     least = greatest = None
     if found.least is not None:
-        if model["minValue"] is None:
-            raise UnsupportedTableError(
-                f"{file_name}: column {column} has values, but no statistics of its files state their kind; "
-                f"{REBUILD_CURE}"
-            )
+        model = in_form_of(found, column, model)
         wrapper = str(model["minValue"][0]).rpartition(".")[2]
         least, greatest = found.wrapped(wrapper, column)
     return model | {
@@ -180,3 +177,20 @@ def range_record(file_name: str, column: str, found: ColumnRange, model: Value) 
         "totalSize": 0,
         "totalUncompressedSize": 0,
     }
+
+
+def in_form_of(found: ColumnRange, column: str, model: Value) -> Value:
+    """The model with the form of the type that the column has now.
+
+    The model may be from before Hudi widened the column, or from when the column had no values. Raises
+    UnsupportedTableError if it is of no form that Hudi has for the type.
+    """
+    form = ValueForm.of(found.arrow, has_value_types=model.get("valueType") is not None)
+    if form is None:
+        if model["minValue"] is None:
+            raise UnsupportedTableError(
+                f"column {column} of type {found.arrow} has values, and Hudi has no statistics of that type; "
+                f"{REBUILD_CURE}"
+            )
+        return model
+    return model if model["minValue"] is not None and form.is_form_of(model, found.arrow) else model | form.statistics()

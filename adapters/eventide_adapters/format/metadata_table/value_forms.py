@@ -53,6 +53,14 @@ _SECOND_VERSION: Final[Mapping[Any, tuple[str, int]]] = {
     pa.timestamp("us"): ("LongWrapper", 19),
 }
 _DECIMAL: Final = 10
+_OTHER_WRAPPERS: Final[Mapping[Any, frozenset[str]]] = {
+    pa.date32(): frozenset({"DateWrapper", "LocalDateWrapper", "IntWrapper"}),
+    **dict.fromkeys(
+        (pa.timestamp(unit, zone) for unit in ("ms", "us") for zone in ("UTC", None)),
+        frozenset({"LongWrapper", "TimestampMicrosWrapper"}),
+    ),
+}
+"""Hudi's versions differ in the wrapper of times."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +81,13 @@ class ValueForm:
         if has_value_types:
             return cls(*_SECOND_VERSION[arrow]) if arrow in _SECOND_VERSION else None
         return cls(_FIRST_VERSION[arrow]) if arrow in _FIRST_VERSION else None
+
+    def is_form_of(self, model: Value, arrow: ArrowType) -> bool:
+        """Whether known statistics with values, `model`, have a form of the type. Not so if the column was widened."""
+        wrapper = str(model["minValue"][0]).rpartition(".")[2]
+        if isinstance(arrow, pa.Decimal128Type) and self.number is not None:
+            return wrapper == self.wrapper and (model["valueType"] or {}).get("additionalInfo") == self.more
+        return wrapper in _OTHER_WRAPPERS.get(arrow, {self.wrapper})
 
     def statistics(self) -> Value:
         """The parts of a column's statistics that state the form. `minValue` has no value yet."""

@@ -5,7 +5,8 @@ them, even a log file, Hudi's next write would silently lose rows.
 
 1. The columns are those in the table's index definition. If it names none, they are the columns for which files of the
    last writes have statistics: each writer covers all columns.
-2. A value's wrapper is that of known statistics of the column. If no file had a value yet, it is the wrapper of the type.
+2. A value's wrapper is that of known statistics of the column. If no file had a value yet, or the column was widened
+   since, it is the wrapper of the type.
 3. A partition's range becomes wider: a record that is not tight is merged with the earlier ones.
 """
 
@@ -41,7 +42,6 @@ from eventide_adapters.format.metadata_table.stats import (
     known_statistics,
     range_record,
 )
-from eventide_adapters.format.metadata_table.value_forms import ValueForm
 from eventide_core.errors import UnsupportedTableError
 from eventide_core.ports import AddedFile, FileChanges, WrittenRows
 from eventide_core.table.file_name import BaseFileName
@@ -84,10 +84,7 @@ class WrittenStatistics:
             yield partition_stats_key(column, partition), partition_stats_value(record)
 
     def _record(self, name: str, column: str, found: ColumnRange) -> Value:
-        model = self._models[column]
-        if found.least is not None and model["minValue"] is None:
-            model = model | _first_form(name, column, found, model)
-        return range_record(name, column, found, model)
+        return range_record(name, column, found, self._models[column])
 
     def _question(self, file: AddedFile) -> Question:
         columns = frozenset(self._models)
@@ -113,15 +110,3 @@ class WrittenStatistics:
 def _all_columns(written: WrittenRows) -> Iterator[str]:
     """The names of all columns, and the dotted names of the fields in structs."""
     yield from column_names(pa.schema([field.arrow for field in table_fields(written.shape.schema)]))
-
-
-def _first_form(name: str, column: str, found: ColumnRange, model: Value) -> Value:
-    """The form of a column's statistics after its first values."""
-    form = ValueForm.of(found.arrow, has_value_types=model.get("valueType") is not None)
-    if form is None:
-        raise UnsupportedTableError(
-            f"{name}: column {column} of type {found.arrow} has values, but no statistics of the last writes "
-            "state their kind; write to the table once with Hudi, or rebuild the metadata table "
-            "(`eventide metadata TABLE --rebuild`)"
-        )
-    return form.statistics()

@@ -143,6 +143,7 @@ def test_the_footer_holds_what_an_index_of_hudi_looks_for(storage: MemoryStorage
         "hoodie_max_record_key": "k5",
         "parquet.avro.schema": with_meta_fields(SCHEMA),
         "writer.model.name": "avro",
+        "org.apache.spark.version": "3.3.0",
         "eventide.note": "ours",
     }
     found = earlier_bloom(BaseFooter.read(storage, PATH), PATH)

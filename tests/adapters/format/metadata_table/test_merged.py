@@ -152,3 +152,21 @@ def test_a_pair_of_a_secondary_index_stays_unless_its_last_version_is_deleted(is
     sources = [Source([(b"oslo$k1", encode_value(version, OF_PAIRS))], OF_PAIRS, "file") for version in versions]
     entries = [key for key, _ in merged_entries("secondary_index_by_city", sources, {}, OF_PAIRS)]
     assert entries == ([] if is_last_deleted else [b"oslo$k1"])
+
+
+def test_ranges_of_a_widened_column_are_merged_in_the_wider_form() -> None:
+    def double(value: float) -> tuple[str, dict[str, Any]]:
+        return "org.DoubleWrapper", {"value": value}
+
+    def text(value: str) -> tuple[str, dict[str, Any]]:
+        return "org.StringWrapper", {"value": value}
+
+    old = stats(number(3), number(50))
+    for versions in ([old, stats(double(4.5), double(9.5))], [stats(double(4.5), double(9.5)), old]):
+        merged = merged_statistics(versions)
+        assert merged is not None
+        assert (merged["minValue"], merged["maxValue"]) == (double(3.0), double(50.0))
+    # The least number is not the least text: 10 comes before 9.
+    merged = merged_statistics([old, stats(text("10"), text("9"))])
+    assert merged is not None
+    assert (merged["minValue"], merged["maxValue"]) == (text(""), text("\U0010ffff"))

@@ -241,11 +241,20 @@ def test_a_record_that_was_deleted_is_none() -> None:
     assert records(storage, ADDED_BASE, ADDED_LINK).keys() == {(BASE, "n")}
 
 
-def test_a_column_with_values_of_no_known_form_is_refused() -> None:
+def test_the_first_values_of_a_column_have_the_form_of_its_type() -> None:
     storage = storage_with(TABLE)
     put_stats(storage, INSTANTS[0], [long_stats(OLD_BASE, "n", None, None, 7)])
-    with pytest.raises(UnsupportedTableError, match="column n has values"):
-        records(storage, ADDED_BASE)
+    assert records(storage, ADDED_BASE)[BASE, "n"] == long_stats(
+        BASE, "n", 5, 8, 2, nullCount=0, totalSize=0, totalUncompressedSize=0
+    )
+
+
+def test_a_widened_column_has_the_form_of_its_type_of_today() -> None:
+    storage = storage_with(pa.table({"n": ["b", "a"]}))
+    put_stats(storage, INSTANTS[0], [long_stats(OLD_BASE, "n", 1, 99, 7)])
+    found = records(storage, ADDED_BASE)[BASE, "n"]
+    wrapper = "org.apache.hudi.avro.model.StringWrapper"
+    assert (found["minValue"], found["maxValue"]) == ((wrapper, {"value": "a"}), (wrapper, {"value": "b"}))
 
 
 def test_a_column_of_nulls_needs_no_form() -> None:
