@@ -33,7 +33,7 @@ def test_tasks_that_have_begun_wait_for_what_their_process_does() -> None:
     assert begun is not None
     assert not any(task.done() for task in begun)
     go_on.set()
-    assert [task.result(timeout=60) for task in begun] == [1, 2, 3]
+    assert [task.result() for task in begun] == [1, 2, 3]
 
 
 def test_an_engine_of_one_thread_runs_tasks_on_that_of_the_caller() -> None:
@@ -46,7 +46,7 @@ def test_an_engine_on_demand_begins_tasks_if_it_has_started_and_runs_them_here()
     engine.start()
     begun = engine.begin(str, [1])
     assert begun is not None
-    assert [task.result(timeout=60) for task in begun] == ["1"]
+    assert [task.result() for task in begun] == ["1"]
     elsewhere: Any = SimpleNamespace(map=None)
     engine = EngineOnDemand(lambda: elsewhere)
     engine.start()

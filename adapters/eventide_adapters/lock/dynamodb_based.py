@@ -226,7 +226,7 @@ class DynamoDBBasedLease:
         self._renewed_seconds = time.monotonic()
         self._one_at_a_time = threading.Lock()
         interval_seconds = lock.lease_ms / _RENEWALS_IN_A_LEASE / 1000
-        self._renewal = Renewal(self.renew, interval_seconds, f"renewal of {lock.place}")
+        self._renewal = Renewal(self.renew, interval_seconds)
 
     def check(self) -> None:
         with self._one_at_a_time:

@@ -33,7 +33,7 @@ class FileHeartbeats:
         if instant in self._running:
             return
         self._storage.put(heartbeat_path(instant), self._content)
-        self._running[instant] = Renewal(partial(self._beat, instant), self._interval_seconds, f"heartbeat {instant}")
+        self._running[instant] = Renewal(partial(self._beat, instant), self._interval_seconds)
 
     def stop(self, instant: str) -> None:
         running = self._running.pop(instant, None)

@@ -139,7 +139,7 @@ class HiveMetastoreBasedLease:
         self._client = client
         self.number = number
         self._one_at_a_time = threading.Lock()
-        self._heartbeats = Renewal(self.beat, lock.heartbeat_seconds, f"heartbeats of {lock.place}")
+        self._heartbeats = Renewal(self.beat, lock.heartbeat_seconds)
 
     def check(self) -> None:
         thrift = metastore_thrift()

@@ -165,7 +165,7 @@ class StorageBasedLease:
         self._lock = lock
         self._found = taken
         self._one_at_a_time = threading.Lock()
-        self._renewal = Renewal(self.renew, lock.renewal_seconds, f"renewal of {lock.place}")
+        self._renewal = Renewal(self.renew, lock.renewal_seconds)
 
     def check(self) -> None:
         self._lock.check(self._found.owner)

@@ -4,10 +4,10 @@ import io
 import itertools
 import tempfile
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any, BinaryIO
 
 from eventide_adapters.storage.objects import PART_BYTES, Upload
+from eventide_core.ports.threads import Threads
 from eventide_core.table.read_ahead import ReadRange
 
 # A request costs a round trip, whatever its size, and most reads of a log file or a Parquet footer are smaller than
@@ -32,8 +32,13 @@ def in_pieces(read: ReadRange, offset: int, length: int) -> bytes:
         return read(offset, length)
     borders = [offset + length * place // count for place in range(count + 1)]
     starts, sizes = borders[:-1], [end - start for start, end in itertools.pairwise(borders)]
-    with ThreadPoolExecutor(min(count, _PIECES_AT_ONCE)) as threads:
-        pieces = list(threads.map(read, starts, sizes))
+    with Threads(min(count, _PIECES_AT_ONCE)) as threads:
+        try:
+            asked = [threads.submit(read, *piece) for piece in zip(starts, sizes, strict=True)]
+            pieces = [piece.result() for piece in asked]
+        except BaseException:
+            threads.shutdown(cancel_futures=True)
+            raise
     # Nothing follows the end of the file, or a piece that the end has shortened.
     whole = next((place for place in range(count) if len(pieces[place]) < sizes[place]), count)
     return b"".join(pieces[: whole + 1])

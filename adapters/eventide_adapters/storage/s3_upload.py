@@ -6,11 +6,12 @@ that, the store's own expiry removes the remains.
 
 from collections import deque
 from collections.abc import Iterator, Mapping
-from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from typing import Any, BinaryIO, Final, Protocol, cast
 
 from botocore.exceptions import BotoCoreError
+
+from eventide_core.ports.threads import Handed, Threads
 
 PARTS_AT_ONCE: Final = 4
 
@@ -29,8 +30,8 @@ class MultipartUpload:
         begun = call("create_multipart_upload", Key=key, Metadata=mark)
         self.place: dict[str, str] = {"Key": key, "UploadId": begun["UploadId"]}
         self._etags: list[str] = []
-        self._waiting: deque[Future[str]] = deque()
-        self._threads = ThreadPoolExecutor(PARTS_AT_ONCE)
+        self._waiting: deque[Handed[str]] = deque()
+        self._threads = Threads(PARTS_AT_ONCE)
 
     def send(self, part: bytes) -> None:
         """Begins to send the next part. Waits while as many as allowed are being sent, and raises what failed of them."""

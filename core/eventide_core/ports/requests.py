@@ -2,13 +2,13 @@
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from typing import Final, TypeVar
 
 from eventide_core.ports.running import Engine
 from eventide_core.ports.storage import Storage, discard
+from eventide_core.ports.threads import Handed, Threads
 
 A = TypeVar("A")
 B = TypeVar("B")
@@ -37,9 +37,9 @@ def responses(
     if not is_remote(storage):
         yield from map(ask, items)
         return
-    waiting = deque[tuple[int, Future[B]]]()
+    waiting = deque[tuple[int, Handed[B]]]()
     ahead = 0  # the bytes of those behind the first
-    with ThreadPoolExecutor(_AT_ONCE) as threads:
+    with Threads(_AT_ONCE) as threads:
         try:
             for item in items:
                 size = 0 if bytes_of is None else bytes_of(item)

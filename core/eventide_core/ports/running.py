@@ -1,8 +1,9 @@
 """The ports for running tasks, for the time, and for progress."""
 
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future
 from typing import Protocol, TypeVar, runtime_checkable
+
+from eventide_core.ports.threads import Handed
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -33,7 +34,7 @@ class BackgroundEngine(Protocol):
 
     def begin(
         self, function: Callable[[T], R], items: Sequence[T], *, on_done: Callable[[], None] | None = None
-    ) -> Sequence[Future[R]] | None:
+    ) -> Sequence[Handed[R]] | None:
         """Begins what `Engine.map` runs, and returns at once. None if the tasks run elsewhere after all."""
         ...
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
 from eventide.cli.app import eventide
-from eventide.cli.errors import INTERRUPTED
+from eventide.cli.errors import FAILED, INTERRUPTED, ShortOfMemoryError
 from eventide.cli.own_process import claim
 
 __all__ = ["eventide", "main"]
@@ -21,12 +21,14 @@ def main() -> None:
         try:
             eventide.main(prog_name="eventide")
         except SystemExit as ended:
-            if ended.code != INTERRUPTED:
+            code = ended.code
+            if code != INTERRUPTED and not isinstance(ended, ShortOfMemoryError):
                 gc.freeze()  # Python looks for cycles as it exits, which takes a tenth of a short verb
                 raise
-    # Python's own exit waits for threads that still merge. What they leave is what a kill leaves.
+    # Python's own exit waits for threads that still merge, and for those that a library has lost. What they leave is what a
+    # kill leaves.
     sys.stderr.flush()
-    os._exit(INTERRUPTED)
+    os._exit(FAILED if code is None else int(code))
 
 
 def spare_collector() -> None:

@@ -21,6 +21,10 @@ USAGE = 2
 FAILED = 5
 
 
+class ShortOfMemoryError(SystemExit):
+    """The end of a process whose libraries may have lost threads, so that an end in order could wait for them for ever."""
+
+
 class GroupWithExitCodes(click.Group):
     """A group whose `main` ends the process by the contract's exit codes."""
 
@@ -53,6 +57,8 @@ class GroupWithExitCodes(click.Group):
             _show_stack(words, redaction)
             message = f"unexpected {type(error).__name__}: {str(error) or 'no message'}; --debug shows where"
             code = _report(type(error).__name__, message, FAILED, words, redaction)
+            if isinstance(error, MemoryError) or "can't start new thread" in message:
+                raise ShortOfMemoryError(code) from error
         sys.exit(code if isinstance(code, int) else 0)
 
 

@@ -4,12 +4,12 @@ import os
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, TypeVar
 
 from eventide_core.errors import EngineError
 from eventide_core.ports import BackgroundEngine, Engine
+from eventide_core.ports.threads import Handed
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -49,7 +49,7 @@ class EngineOnDemand:
 
     def begin(
         self, function: Callable[[T], R], items: Sequence[T], *, on_done: Callable[[], None] | None = None
-    ) -> Sequence[Future[R]] | None:
+    ) -> Sequence[Handed[R]] | None:
         """Begins what `map` runs. None if the engine hasn't been started, or runs tasks elsewhere."""
         engine: object = self._started
         return engine.begin(function, items, on_done=on_done) if isinstance(engine, BackgroundEngine) else None

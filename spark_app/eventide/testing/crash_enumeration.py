@@ -18,7 +18,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -46,6 +45,7 @@ from eventide_core.config import (
 from eventide_core.errors import EventideError
 from eventide_core.ports import NoProgress, Storage
 from eventide_core.ports.requests import Requests
+from eventide_core.ports.threads import Handed
 from eventide_core.table.plans import CompactionPlan, require_ours
 
 OPTIONS: dict[str, str] = {
@@ -274,7 +274,7 @@ class _AheadEngine(LocalEngine):
 
     def begin(
         self, function: Callable[..., _Answer], items: Sequence[_Item], *, on_done: Callable[[], None] | None = None
-    ) -> list[Future[_Answer]]:
+    ) -> list[Handed[_Answer]]:
         waits = Event()
         assert isinstance(function, partial)
         allow = function.keywords["may_write"]
@@ -284,11 +284,13 @@ class _AheadEngine(LocalEngine):
                 waits.set()
                 allow()
 
-            answer: _Answer = function(item, may_write=may_write)
+            try:
+                answer: _Answer = function(item, may_write=may_write)
+            finally:
+                waits.set()
             return answer
 
         begun = self._begun(run, items, on_done)
-        begun[0].add_done_callback(lambda _: waits.set())
         waits.wait()
         return begun
 

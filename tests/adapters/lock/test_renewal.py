@@ -16,7 +16,7 @@ def test_a_failed_renewal_is_repeated_and_a_lost_lease_is_not() -> None:
             lost.set()
         return len(calls) < 3
 
-    renewal = Renewal(renew, interval_seconds=0.001, name="a test")
+    renewal = Renewal(renew, interval_seconds=0.001)
     assert lost.wait(60)
     renewal.stop()
     assert len(calls) == 3
@@ -31,9 +31,10 @@ def test_no_renewal_follows_a_stop() -> None:
         renewed.set()
         return True
 
-    renewal = Renewal(renew, interval_seconds=0.001, name="a test")
+    renewal = Renewal(renew, interval_seconds=0.001)
     assert renewed.wait(60)
     renewal.stop()
     before = len(calls)
-    assert not any(thread.name == "a test" for thread in threading.enumerate())
+    renewed.clear()
+    assert not renewed.wait(0.05)
     assert len(calls) == before

@@ -20,7 +20,6 @@ import io
 import zlib
 from collections import deque
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final
@@ -29,6 +28,7 @@ import deflate
 from isal import isal_zlib
 
 from eventide_adapters.format.base_file.thrift_compact import Span, elements, fields, integer, with_integers
+from eventide_core.ports.threads import Threads
 
 _MAGIC: Final = b"PAR1"
 _TAIL_BYTES: Final = 8  # the footer's length, and the magic bytes
@@ -105,7 +105,7 @@ class GzipPages(io.RawIOBase):
     by `finish`.
     """
 
-    def __init__(self, sink: Any, threads: ThreadPoolExecutor | None = None) -> None:
+    def __init__(self, sink: Any, threads: Threads | None = None) -> None:
         self._sink = sink
         self._threads = threads
         self._received = bytearray()  # what is not yet a whole page

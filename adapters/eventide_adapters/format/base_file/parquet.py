@@ -19,7 +19,6 @@ from __future__ import annotations
 
 import io
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, BinaryIO, Final, Self
@@ -52,6 +51,7 @@ from eventide_adapters.format.base_file.prefetch import prefetch
 from eventide_adapters.format.base_file.threads import processors, threads_at_most
 from eventide_core.errors import CorruptBaseFileError, EventideError, RecordDecodeError
 from eventide_core.ports import OutputFile, Storage
+from eventide_core.ports.threads import Handed, Threads
 
 MIN_KEY_FOOTER: Final = "hoodie_min_record_key"
 MAX_KEY_FOOTER: Final = "hoodie_max_record_key"
@@ -212,7 +212,7 @@ class BaseFileWriter:
         self._writer = ParquetOutput(self._buffer, schema, codec)
         # Encodes one row group while the next one is gathered.
         self._thread = threads_at_most(1)
-        self._encoding: Future[None] | None = None
+        self._encoding: Handed[None] | None = None
 
     def __enter__(self) -> Self:
         return self
@@ -254,7 +254,7 @@ class BaseFileWriter:
         self._buffer.flush()
         return self._sink.tell()
 
-    def _flush(self, thread: ThreadPoolExecutor | None) -> None:
+    def _flush(self, thread: Threads | None) -> None:
         """Writes the row group, here or on the thread, after the previous one. Raises what that one raised."""
         if self._encoding is not None:
             self._encoding.result()

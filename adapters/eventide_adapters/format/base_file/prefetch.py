@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 
 import pyarrow as pa
+
+from eventide_core.ports.threads import Threads
 
 
 def prefetch(batches: Iterator[pa.RecordBatch], rows: int) -> Iterator[pa.RecordBatch]:
@@ -18,7 +19,7 @@ def prefetch(batches: Iterator[pa.RecordBatch], rows: int) -> Iterator[pa.Record
     """
     batch = next(batches, None)
     if batch is not None and len(batch) < rows:
-        with ThreadPoolExecutor(1) as thread:
+        with Threads(1) as thread:
             while batch is not None and len(batch) < rows:
                 rows -= len(batch)
                 coming = thread.submit(next, batches, None)

@@ -10,10 +10,11 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 
 import pyarrow as pa
+
+from eventide_core.ports.threads import Threads
 
 _lock = threading.Lock()
 _slices = 0  # that are merged or read at this moment
@@ -37,10 +38,10 @@ def processors() -> int:
     return max(1, pa.cpu_count() // max(1, _slices))
 
 
-def threads_at_most(count: int) -> ThreadPoolExecutor | None:
+def threads_at_most(count: int) -> Threads | None:
     """So many threads, or one for each processor but the caller's; None if there is no other.
 
     Each starts with its first work.
     """
     others = processors() - 1
-    return ThreadPoolExecutor(min(count, others)) if others else None
+    return Threads(min(count, others)) if others else None

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from functools import cache
@@ -43,6 +42,7 @@ from eventide_adapters.format.merge.record_mergers import check_merger
 from eventide_core.config import ParquetCodec
 from eventide_core.ports import MergedSlice, MergeResult, MergeTask, OutputFile, Storage
 from eventide_core.ports.requests import is_remote
+from eventide_core.ports.threads import Threads
 from eventide_core.table.record_shape import RecordShape
 from eventide_core.table.schema import FILE_NAME, META_FIELDS
 
@@ -76,7 +76,7 @@ class ArrowSliceMerger:
         schema = pa.schema([field.arrow for field in fields])
         changes = None if task.change_log_path is None else ChangedRows()
         # From a server, the base file's first batch is read while the log files are: both wait for responses.
-        with ThreadPoolExecutor(1) if is_remote(self.storage) else nullcontext() as thread:
+        with Threads(1) if is_remote(self.storage) else nullcontext() as thread:
             opening = None if thread is None else thread.submit(self._begin_base, task, fields)
             folded = FoldedLogFiles.of(blocks, schema, task.shape)
             footer, base = self._open_base(task, fields) if opening is None else opening.result()

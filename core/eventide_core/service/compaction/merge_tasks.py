@@ -12,7 +12,6 @@ the clock skew passes:
 """
 
 from collections.abc import Generator, Sequence
-from concurrent.futures import Future, wait
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
@@ -20,6 +19,7 @@ from functools import partial
 from eventide_core import config as keys
 from eventide_core.config import Options
 from eventide_core.ports import BackgroundEngine, Engine, MergeResult, MergeTask, Progress
+from eventide_core.ports.threads import Gate, Handed
 from eventide_core.service.compaction.compact_slice import SliceCompactor
 from eventide_core.service.rollback.compaction_files import marker_path
 from eventide_core.service.state.table import TableState
@@ -66,26 +66,27 @@ class MergesAhead:
     """Tasks that have begun, and wait for `_may_write` before they write."""
 
     tasks: tuple[MergeTask, ...]
-    _may_write: Future[None]
-    _results: Sequence[Future[MergeResult]]
+    _may_write: Gate
+    _results: Sequence[Handed[MergeResult]]
 
     def finished(self, tasks: Sequence[MergeTask]) -> list[MergeResult] | None:
         """Lets them write, if they are these tasks. None if they aren't, or if they have ended before.
 
         Raises what a task raises.
         """
-        if self.tasks != tasks or self._may_write.done():
+        if self.tasks != tasks or self._may_write.is_decided:
             self.abandon()
             return None
-        self._may_write.set_result(None)
+        self._may_write.decide(is_open=True)
         return [result.result() for result in self._results]
 
     def abandon(self) -> None:
         """Ends those that still wait, which have written nothing. Those that write end as usual, and no other one begins."""
-        self._may_write.cancel()
+        self._may_write.decide(is_open=False)
         for result in self._results:
             result.cancel()
-        wait(self._results)
+        for result in self._results:
+            result.join()
 
 
 @contextmanager
@@ -93,10 +94,14 @@ def merges_ahead(
     engine: Engine, compact_slice: SliceCompactor, tasks: tuple[MergeTask, ...], progress: Progress
 ) -> Generator[MergesAhead | None]:
     """Begins the tasks, and abandons them at the end of the block. None if the engine runs them elsewhere."""
-    may_write = Future[None]()
-    begun: Sequence[Future[MergeResult]] | None = None
+    may_write = Gate()
+    begun: Sequence[Handed[MergeResult]] | None = None
     if isinstance(engine, BackgroundEngine) and tasks:
-        begun = engine.begin(partial(compact_slice, may_write=may_write.result), tasks, on_done=progress.advance)
+        try:
+            begun = engine.begin(partial(compact_slice, may_write=may_write.wait), tasks, on_done=progress.advance)
+        except BaseException:
+            may_write.decide(is_open=False)
+            raise
     if begun is None:
         yield None
         return

@@ -28,7 +28,7 @@ def test_all_batches_come_in_order_whatever_number_was_expected(count: int, said
 
 
 def test_a_lone_batch_needs_no_thread(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delattr(batches_ahead, "ThreadPoolExecutor")
+    monkeypatch.delattr(batches_ahead, "Threads")
     assert numbers(prefetch(map(batch, range(1)), 10)) == [0]
 
 

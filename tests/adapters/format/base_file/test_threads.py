@@ -5,7 +5,6 @@ from __future__ import annotations
 import errno
 import threading
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -23,6 +22,7 @@ from eventide_adapters.format.base_file.parquet_output import ParquetOutput
 from eventide_adapters.format.merge.slice_reader import ArrowSliceReader
 from eventide_adapters.storage.local import LocalStorage
 from eventide_adapters.storage.memory import MemoryStorage
+from eventide_core.ports.threads import Threads
 from eventide_core.table.record_order import MergeRule
 from eventide_core.table.record_shape import RecordShape
 from eventide_core.table.slice_read import BlockFilter, SliceRead
@@ -202,11 +202,11 @@ def test_a_batch_is_read_ahead_where_something_else_can_be_done_meanwhile(
     processors(count)
     pools: list[int] = []
 
-    def noted(threads: int) -> ThreadPoolExecutor:
+    def noted(threads: int) -> Threads:
         pools.append(threads)
-        return ThreadPoolExecutor(threads)
+        return Threads(threads)
 
-    monkeypatch.setattr(prefetch, "ThreadPoolExecutor", noted)
+    monkeypatch.setattr(prefetch, "Threads", noted)
     found = pa.Table.from_batches(base_parquet.read_base(storage, "file", table_fields(SCHEMA)))
     assert found.column("id").to_pylist() == [name for group in range(4) for name in rows(group)["id"].to_pylist()]
     assert pools == ([1] if has_thread else [])
