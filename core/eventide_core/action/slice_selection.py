@@ -3,8 +3,7 @@
 1. `select` splits each slice's log files by the strategy. A slice with nothing before T is not compacted. It is
    compacted in full if there is a rollback block, or a block of an instant that never completed, anywhere in the slice,
    or a log compaction's block among the left-overs, or if the split divides the blocks of one instant. With an exact cut,
-   the records before T in the remaining log files
-   are also merged: `early` has these log files.
+   the records before T in the remaining log files are also merged: `early` has these log files.
 2. `with_merger` compacts a slice in full if the merger of the user's own doesn't allow to split it.
 3. `needed_histories` determines the keys whose histories are needed because algebra doesn't decide
    (action/slice_split.py). The service reads them. `apply_verdict` falls back to full compaction if they require it, or
