@@ -2,8 +2,8 @@
 
 1. `select` splits each slice's log files by the strategy. A slice with nothing before T is not compacted. It is
    compacted in full if there is a rollback block, or a block of an instant that never completed, anywhere in the slice,
-   or a log compaction's block among the left-overs. With an exact cut, the records before T in the remaining log files
-   are also merged: `early` has these log files.
+   or a log compaction's block among the left-overs, or if the split divides the blocks of one instant. With an exact cut,
+   the records before T in the remaining log files are also merged: `early` has these log files.
 2. `with_merger` compacts a slice in full if the merger of the user's own doesn't allow to split it.
 3. `needed_histories` determines the keys whose histories are needed because algebra doesn't decide
    (action/slice_split.py). The service reads them. `apply_verdict` falls back to full compaction if they require it, or
@@ -186,6 +186,15 @@ def select(
             return chosen.in_full(
                 FallbackReason.LOG_COMPACTION,
                 f"{fact.log_file.name} has the result of a log compaction of the log files before it",
+            )
+    merged = frozenset[str]().union(*(fact.instants for fact in chosen.compacted))
+    for fact in chosen.in_old_slice:
+        divided = merged & fact.instants
+        if divided:
+            return chosen.in_full(
+                FallbackReason.DIVIDED_WRITE,
+                f"{fact.log_file.name} has a block of {min(divided)}, and so has a log file before it: readers that group "
+                "blocks by instant would meet the others in another order",
             )
     return chosen
 

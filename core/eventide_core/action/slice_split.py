@@ -7,8 +7,8 @@ The keys that P and Q share and that algebra does not answer for come here with 
 1. before = what a reader sees of base, P and Q.
 2. new base = base merged with P, by the table's own rule: that is what will be written. With an exact cut also with the
    versions of Q that lie before T; they stay in Q as well.
-3. A tombstone that beat the base but is gone from it, and that a live record of Q would lose to, is carried into the new
-   slice below Q.
+3. A tombstone of P that beat the base but is gone from it, and that a live record of Q would lose to, is carried into the
+   new slice below Q. Q keeps its own.
 4. after = what the reader sees of new base, the carried tombstone, and Q. It must equal `before` for every rule by which
    a reader of this table merges.
 5. Where the index finds keys in base files only (SIMPLE, BLOOM): a key that P takes out of the base while Q holds it
@@ -87,6 +87,8 @@ def carried_tombstone(history: KeyHistory, rule: MergeRule) -> Version | None:
     winner = fold(rule, history.taken)
     if winner is None or not winner.is_delete or winner.ordering is None:
         return None
+    if winner in history.early:
+        return None  # its left-over keeps it
     if merge_into_base(rule, history.base, winner) is not None:
         return None  # the base is newer than the delete
     contradicted = any(

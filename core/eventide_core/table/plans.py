@@ -37,6 +37,7 @@ class FallbackReason(StrEnum):
     ROLLBACK_BLOCK = "rollback-block"
     UNCOMMITTED_BLOCK = "uncommitted-block"
     LOG_COMPACTION = "log-compaction"
+    DIVIDED_WRITE = "divided-write"
     DELETE_REORDERED = "delete-reordered"
     LATE_RECORD_REORDERED = "late-record-reordered"
     PARTIAL_UPDATE_REORDERED = "partial-update-reordered"

@@ -122,7 +122,7 @@ class Oracle:
             seen = left if known is None else left[: known[name] - count]
             old = seen[: len(seen) - (above or {}).get(name, 0)]
             early = [tuple(change for change in log if _is_early(change, exact_ms)) for log in old]
-            carried = self._carried(group.base, [*taken, *early], seen)
+            carried = self._carried(group.base, taken, early, seen)
             group.base = _merged(by or self.order, group.base, [*taken, *early])
             group.logs = [carried, *left] if carried else left
             group.early = {*carried, *(change for log in early for change in log)}
@@ -246,14 +246,19 @@ class Oracle:
         return found
 
     def _carried(
-        self, base: Mapping[str, Change], taken: Sequence[tuple[Change, ...]], left: Sequence[tuple[Change, ...]]
+        self,
+        base: Mapping[str, Change],
+        taken: Sequence[tuple[Change, ...]],
+        early: Sequence[tuple[Change, ...]],
+        left: Sequence[tuple[Change, ...]],
     ) -> tuple[Change, ...]:
-        """The deletes in the merged log files that win over a live record above them."""
+        """The deletes in the merged log files that win over a live record above them. Left-overs keep their own."""
         if self.order is not Order.EVENT_TIME:
             return ()
         carried: list[Change] = []
-        for key, delete in _folded(self.order, taken).items():
-            if delete.word is not None or delete.ms is None:
+        kept = {change for log in early for change in log}
+        for key, delete in _folded(self.order, [*taken, *early]).items():
+            if delete.word is not None or delete.ms is None or delete in kept:
                 continue
             if key in base and _ms(base[key]) > delete.ms:
                 continue

@@ -120,6 +120,15 @@ def test_a_log_compaction_is_never_parted_from_what_it_merged() -> None:
     assert among_the_merged.fallback is None
 
 
+def test_the_blocks_of_one_instant_are_never_parted() -> None:
+    """Readers that group blocks by instant would meet the left-overs in another order."""
+    found = selection(instants=frozenset({at(1), at(4)}))
+    assert (len(found.compacted), found.fallback) == (4, FallbackReason.DIVIDED_WRITE)
+    assert at(1) in found.reason
+    among_the_left_overs = selection(instants=frozenset({at(3), at(4)}))
+    assert (len(among_the_left_overs.compacted), among_the_left_overs.fallback) == (2, None)
+
+
 def test_a_rollback_block_anywhere_in_the_slice_forces_a_full_compaction() -> None:
     found = selection(rolled_back=frozenset({"0"}))
     assert (len(found.compacted), found.fallback) == (4, FallbackReason.ROLLBACK_BLOCK)

@@ -71,7 +71,10 @@ class ChangedRows:
 
 @dataclass(slots=True)
 class SliceMerge:
-    """One pass over a base file. The counts, `tombstones` and `changes` are complete after `batches` has ended."""
+    """One pass over a base file. The counts, `tombstones` and `changes` are complete after `batches` has ended.
+
+    The last `early_parts` blocks of `folded` are those of left-overs.
+    """
 
     folded: FoldedLogFiles
     shape: RecordShape
@@ -79,6 +82,7 @@ class SliceMerge:
     inserts: int = 0
     deletes: int = 0
     changes: ChangedRows | None = None
+    early_parts: int = 0
     _is_met: Flags = field(init=False)
     _is_beaten: Flags = field(init=False)
     _index: KeyIndex = field(init=False)
@@ -129,9 +133,14 @@ class SliceMerge:
 
     @property
     def tombstones(self) -> Tombstones:
-        """The ordered deletes, of which the merged slice keeps no trace for later readers."""
+        """The ordered deletes, of which the merged slice keeps no trace for later readers.
+
+        A left-over keeps its own. A second copy with the same instant would move the left-over's other rows below older
+        ones for readers that group blocks by instant.
+        """
         folded = self.folded
-        chosen = np.nonzero(folded.is_delete & ~folded.is_natural_delete & ~self._is_beaten)[0]
+        is_merged = folded.instant_of < len(folded.instants) - self.early_parts
+        chosen = np.flatnonzero(folded.is_delete & ~folded.is_natural_delete & ~self._is_beaten & is_merged)
         instants = tuple(folded.instants[i] for i in folded.instant_of[chosen])
         places = to_arrow(chosen)
         return Tombstones(folded.keys.take(places), folded.orderings.take(places), instants)

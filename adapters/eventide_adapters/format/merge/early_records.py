@@ -20,14 +20,16 @@ from eventide_core.ports import MergeTask, Storage
 class EarlyRecords:
     """Iterates once over the records of left-overs that an exact cut merges, block by block in reader order.
 
-    After that, `uncompacted_from_ms` is known: what else each of these log files contains, see MergeResult. If deletes may
-    have to be carried, so is `live`: the keys and ordering values of the early records that are not deletes.
+    After that, `uncompacted_from_ms` is known: what else each of these log files contains, see MergeResult. So is `parts`,
+    the number of blocks that had any. If deletes may have to be carried, so is `live`: the keys and ordering values of the
+    early records that are not deletes.
     """
 
     def __init__(self, storage: Storage, task: MergeTask, columns: Sequence[str]) -> None:
         self._storage, self._task = storage, task
         self._reader = BlockReader(storage, task.shape, columns)
         self.uncompacted_from_ms: dict[str, int | None] = {}
+        self.parts = 0
         self.live: list[tuple[pa.Array[Any], pa.Array[Any]]] = []
 
     def __iter__(self) -> Iterator[DataBlock | DeleteBlock]:
@@ -49,6 +51,7 @@ class EarlyRecords:
                     if is_early.any():
                         taken = only(part, is_early)
                         self._keep(taken)
+                        self.parts += 1
                         yield taken
 
     def _keep(self, part: DataBlock | DeleteBlock) -> None:

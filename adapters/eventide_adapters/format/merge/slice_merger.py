@@ -2,8 +2,8 @@
 
 1. Read the base file and the merged log files strictly. With an exact cut, also read the records of left-overs before it.
 2. Write the merged rows to the output that the caller opened.
-3. Encode the deletes that win over a record in a left-over, but have no row in the base file: they are carried in DELETE
-   blocks with their original instants.
+3. Encode the deletes of merged log files that win over a record in a left-over, but have no row in the base file: they are
+   carried in DELETE blocks with their original instants.
 
 The order of the writes to the storage is the core's: `service/compaction/compact_slice.py`.
 """
@@ -80,7 +80,7 @@ class ArrowSliceMerger:
             opening = None if thread is None else thread.submit(self._begin_base, task, fields)
             folded = FoldedLogFiles.of(blocks, schema, task.shape)
             footer, base = self._open_base(task, fields) if opening is None else opening.result()
-        merge = SliceMerge(folded, task.shape, changes=changes)
+        merge = SliceMerge(folded, task.shape, changes=changes, early_parts=early.parts)
         bloom, are_keys_known = _bloom(footer, task, int(np.count_nonzero(merge.folded.is_delete)))
         with BaseFileWriter(output, task.shape.schema, codec=_codec(footer, task), bloom=bloom) as writer:
             for table in merge.met(base):
