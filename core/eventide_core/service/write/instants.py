@@ -12,7 +12,15 @@ from eventide_core.action.compaction_trigger import check_trigger, check_undoing
 from eventide_core.action.pending_write import PendingWrite
 from eventide_core.action.write_conflict import check_batch, check_plan, check_write
 from eventide_core.config import FailedWrites, Options
-from eventide_core.errors import BusyError, EventideError, LockError, RefusedError, StorageError, StorageFullError
+from eventide_core.errors import (
+    BusyError,
+    EventideError,
+    LockError,
+    RefusedError,
+    StorageError,
+    StorageFullError,
+    WriteConflictError,
+)
 from eventide_core.ports import Clock, FileAnswers, FileChanges, Heartbeats, Lease, RowChange, TableLock, discard
 from eventide_core.service.facts.planned_groups import groups_of_plan
 from eventide_core.service.facts.planning import instant_beyond
@@ -157,24 +165,27 @@ class WriteInstants:
             return update.dropped_indexes
 
     def _check_fenced(self, pending: PendingWrite, completed: str) -> None:
-        """Withdraws the completed file if others went on before it was put, so that it doesn't fit what they did.
+        """Withdraws the completed file if others had gone on before it was put, so that it doesn't fit what they did.
 
-        The lock expired before the file was put, or just after. Raises RefusedError if the write had been rolled back,
-        WriteConflictError if what completed meanwhile excludes it.
+        The lock was lost before the file was put, or after it: then others have seen the commit, and it stays. Raises
+        RefusedError if the write had been rolled back, WriteConflictError if what had completed excludes it.
         """
-        withdrawn = True
+        config = self.files.config()
+        entries = self.files.storage.list(config.timeline_path)
+        made = {entry.path.rpartition("/")[2]: entry.modified_ms for entry in entries}
+        put_ms = made.get(completed.rpartition("/")[2])
+        if put_ms is None or Instant(pending.instant, pending.action, State.INFLIGHT).file_name not in made:
+            if self.files.archive(config).find(pending.instant) is not None:
+                return  # others have archived the commit
+            discard(self.files.storage, completed)
+            raise _rolled_back(pending.instant)
+        earlier = (found for name, ms in made.items() if ms < put_ms and (found := Instant.parse(name)) is not None)
+        timeline = Timeline.of(found for found in earlier if found.requested_time != pending.instant)
         try:
-            timeline = self.files.timeline(self.files.config())
-            files = self.files.storage.list(self.files.config().timeline_path)
-            names = {entry.path.rpartition("/")[2] for entry in files}
-            if Instant(pending.instant, pending.action, State.INFLIGHT).file_name not in names:
-                raise _rolled_back(pending.instant)
-            others = Timeline.of(i for i in timeline.instants if i.requested_time != pending.instant)
-            self._check_conflicts(pending, self.files.config(), others)
-            withdrawn = False
-        finally:
-            if withdrawn:
-                discard(self.files.storage, completed)
+            self._check_conflicts(pending, config, timeline)
+        except WriteConflictError:
+            discard(self.files.storage, completed)
+            raise
 
     def abort(self, instant: str, failure: BaseException, made: Callable[[], Iterable[str]]) -> None:
         """Handles a write that won't complete: rolls it back immediately if possible.
