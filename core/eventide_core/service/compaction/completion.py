@@ -38,8 +38,19 @@ class Completion:
     def put(
         self, files: TableFiles, state: TableState, metadata: CommitMetadata, update: PendingUpdate, lease: Lease
     ) -> bool:
-        """Whether this call put the completed file; False if the file already existed."""
+        """Whether this call put the completed file; False if another process had.
+
+        If the plan is gone by then, another process has completed and archived the compaction while this one slept: the
+        file is withdrawn, because the timeline would start at it again.
+        """
         data = files.codec.encode_commit(update.recorded_in(metadata), state.config.version)
         update.write(lease, self.time)
         lease.check()
-        return files.storage.put_if_absent(f"{state.config.timeline_path}/{self.instant.file_name}", data)
+        path = f"{state.config.timeline_path}/{self.instant.file_name}"
+        if not files.storage.put_if_absent(path, data):
+            return False
+        requested = Instant(self.instant.requested_time, Action.COMPACTION, State.REQUESTED)
+        if files.storage.stat(f"{state.config.timeline_path}/{requested.file_name}") is not None:
+            return True
+        files.storage.delete(path)
+        return False

@@ -23,6 +23,7 @@ from eventide_core.service.compaction.draft_plan import DraftPlan
 from eventide_core.service.facts.planning import (
     local_instant_time,
 )
+from eventide_core.service.state.fenced import put_fenced
 from eventide_core.service.state.single_writers import single_writer_note, writes_of_single_writers
 from eventide_core.service.state.table import TableState
 from eventide_core.service.state.table_files import TableFiles
@@ -179,7 +180,7 @@ class CompactionScheduler:
                 # A writer that shares no lock appeared; its log file would be in a slice of a plan that doesn't include
                 # it.
                 return replace(draft, waits_for="a write started while the plan was made")
-            if not self.files.storage.put_if_absent(path, data):
+            if not put_fenced(self.files.storage, path, data, lease):
                 raise BusyError(f"another plan uses the instant {draft.plan.instant}; try again")
             if not draft.is_for_later:
                 requested = Instant(draft.plan.instant, Action.COMPACTION, State.REQUESTED)

@@ -25,6 +25,7 @@ from eventide_core.action.rollback_planner import SharedLogs, plan_rollback
 from eventide_core.errors import BusyError, InstantNotFoundError, StorageError
 from eventide_core.ports import AddedFile, FileChanges, Heartbeats, Lease, RowChange
 from eventide_core.service.rollback.shared_logs import rolls_back
+from eventide_core.service.state.fenced import put_fenced
 from eventide_core.service.state.markers_and_heartbeats import remove_markers_and_heartbeat
 from eventide_core.service.state.metadata_table import MetadataTableUpkeep, PendingUpdate
 from eventide_core.service.state.outcome import Outcome, claim_outcome
@@ -63,10 +64,10 @@ class RollbackRunner:
         plan = plan_rollback(instant, RollbackTarget(target.requested_time, target.action), state.listing, shared)
         requested = Instant(instant, Action.ROLLBACK, State.REQUESTED)
         data = self.files.codec.encode_rollback_plan(plan, self.files.storage.root)
-        lease.check()
+        path = f"{state.config.timeline_path}/{requested.file_name}"
         try:
             self.heartbeats.start(instant)
-            if not self.files.storage.put_if_absent(f"{state.config.timeline_path}/{requested.file_name}", data):
+            if not put_fenced(self.files.storage, path, data, lease):
                 raise BusyError(f"another rollback uses the instant {instant}; try again")
         except BaseException:
             self.heartbeats.stop(instant)
@@ -95,8 +96,7 @@ class RollbackRunner:
         target = plan.target.instant
         timeline = config.timeline_path
         inflight = Instant(plan.instant, Action.ROLLBACK, State.INFLIGHT)
-        lease.check()
-        storage.put_if_absent(f"{timeline}/{inflight.file_name}", b"")
+        put_fenced(storage, f"{timeline}/{inflight.file_name}", b"", lease)
         removed, metadata = self.remove_files(config, plan, lease)
         completion = next_instant_time(plan.instant)
         self.metadata.revert(config, lease, target)

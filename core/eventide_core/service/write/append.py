@@ -20,6 +20,7 @@ import itertools
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
 
 from eventide_core import config as keys
 from eventide_core.action.index import Index, IndexType, choose_index
@@ -37,6 +38,7 @@ from eventide_core.service.state.metadata_table import MetadataTableUpkeep
 from eventide_core.service.state.table import TableState
 from eventide_core.service.state.table_files import PARTITION_MARK, TableFiles
 from eventide_core.service.write.instants import WriteInstants
+from eventide_core.service.write.made_files import made_files
 from eventide_core.service.write.settings import base_file_sizes, combines, insert_duplicates, write_shape
 from eventide_core.table.bucket import BUCKET_INDEX_DIRECTORY
 from eventide_core.table.checksum import with_checksums
@@ -106,6 +108,7 @@ class Append:
         prepared = self._prepare(before, operation, index, records)
         self._overwrite(before, operation, prepared.placements or ())  # refuses one that replaces nothing
         instant = self._instants.request(operation.action)
+        groups: Sequence[FileGroupWrite] = ()
         try:
             state = TableState.load(self.files)
             if state.known_schema != before.known_schema:
@@ -120,7 +123,7 @@ class Append:
             progress.start("writing", len(groups))
             stats = records.write(groups, on_done=progress.advance)
         except BaseException as failure:
-            self._instants.abort(instant, failure)
+            self._instants.abort(instant, failure, partial(made_files, self.files.storage, groups))
             raise
         looks_up = operation is WriteOperation.UPSERT or prepared.placements is None
         return PendingWrite(
@@ -172,6 +175,10 @@ class Append:
     def complete(self, pending: PendingWrite) -> WriteResult:
         """Steps 5 and 6. Raises WriteConflictError, and RefusedError if the write was rolled back in the meantime."""
         dropped: tuple[str, ...] = ()
+
+        def made() -> list[str]:
+            return [stat.path for stat in pending.metadata.stats]
+
         try:
             dropped = self._instants.complete(pending)
         except StorageError as failure:
@@ -179,10 +186,10 @@ class Append:
             try:
                 self.files.resolve_failed_commit("write", pending.instant, failure, "write again")
             except StorageError:
-                self._instants.abort(pending.instant, failure)
+                self._instants.abort(pending.instant, failure, made)
                 raise
         except BaseException as failure:
-            self._instants.abort(pending.instant, failure)
+            self._instants.abort(pending.instant, failure, made)
             raise
         self.heartbeats.stop(pending.instant)
         # The write has completed. What happens to its markers does not matter: no process reads them now.

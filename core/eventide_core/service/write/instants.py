@@ -3,20 +3,30 @@
 Each step runs under the table lock. Between them, the lock is free, and the heartbeat shows that the writer is alive.
 """
 
+from collections.abc import Callable, Iterable
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from eventide_core import config as keys
 from eventide_core.action.compaction_trigger import check_trigger, check_undoing
 from eventide_core.action.pending_write import PendingWrite
 from eventide_core.action.write_conflict import check_batch, check_plan, check_write
 from eventide_core.config import FailedWrites, Options
-from eventide_core.errors import BusyError, EventideError, LockError, RefusedError, StorageError, StorageFullError
-from eventide_core.ports import Clock, FileAnswers, FileChanges, Heartbeats, RowChange, TableLock
+from eventide_core.errors import (
+    BusyError,
+    EventideError,
+    LockError,
+    RefusedError,
+    StorageError,
+    StorageFullError,
+    WriteConflictError,
+)
+from eventide_core.ports import Clock, FileAnswers, FileChanges, Heartbeats, Lease, RowChange, TableLock, discard
 from eventide_core.service.facts.planned_groups import groups_of_plan
 from eventide_core.service.facts.planning import instant_beyond
 from eventide_core.service.rollback.instant import Rollback
 from eventide_core.service.state.liveness import Liveness
+from eventide_core.service.state.markers_and_heartbeats import remove_markers_and_heartbeat
 from eventide_core.service.state.metadata_table import MetadataTableUpkeep
 from eventide_core.service.state.outcome import instants_with_outcome
 from eventide_core.service.state.table import TableState
@@ -54,15 +64,31 @@ class WriteInstants:
                 self._check_no_dead_single_writer(timeline, policy)
                 instant = self._unused(config, timeline)
                 self.heartbeats.start(instant)
-                for step in (State.REQUESTED, State.INFLIGHT):
-                    name = Instant(instant, action, step).file_name
-                    lease.check()
-                    if not self.files.storage.put_if_absent(f"{config.timeline_path}/{name}", b""):
-                        raise BusyError(f"another writer uses the instant {instant}; try again")
+                self._put_request(config, Instant(instant, action, State.REQUESTED), lease)
         except BaseException:
             self.heartbeats.stop(instant)
             raise
         return instant
+
+    def _put_request(self, config: TableConfig, requested: Instant, lease: Lease) -> None:
+        """Puts the requested and the inflight file. If the lock was lost, removes what this process has put.
+
+        A process that slept past its lock puts an instant that others have rolled back, or never saw: the timeline would
+        start at it again, and what was archived since would not count. So the lock is checked after each put, too.
+        """
+        put: list[str] = []
+        try:
+            for step in (State.REQUESTED, State.INFLIGHT):
+                path = f"{config.timeline_path}/{replace(requested, state=step).file_name}"
+                lease.check()
+                if not self.files.storage.put_if_absent(path, b""):
+                    raise BusyError(f"another writer uses the instant {requested.requested_time}; try again")
+                put.append(path)
+            lease.check()
+        except LockError:
+            for path in reversed(put):
+                discard(self.files.storage, path)
+            raise
 
     def _check_no_dead_single_writer(self, timeline: Timeline, policy: FailedWrites) -> None:
         """Raises RefusedError beside a pending write without a heartbeat, whose writer expects to be the only one.
@@ -114,10 +140,7 @@ class WriteInstants:
             self.rollback.check_not_undone(config, timeline, pending.instant)
             found = timeline.find(pending.instant)
             if found is None or found.action is not pending.action:
-                raise RefusedError(
-                    f"the write at {pending.instant} was rolled back while it ran, and nothing of it was committed: "
-                    "write again"
-                )
+                raise _rolled_back(pending.instant)
             if found.is_completed:
                 return ()
             if pending.written.overwrite is not None:
@@ -130,24 +153,67 @@ class WriteInstants:
             data = self.files.codec.encode_commit(update.recorded_in(pending.metadata), config.version)
             update.write(lease, completion)
             lease.check()
-            self.files.storage.put_if_absent(f"{config.timeline_path}/{completed.file_name}", data)
+            path = f"{config.timeline_path}/{completed.file_name}"
+            if self.files.storage.put_if_absent(path, data):
+                try:
+                    lease.check()
+                except LockError:
+                    self._check_fenced(pending, path)
+                    return update.dropped_indexes
             update.check_after_commit(lease)
             update.compact(lease, completion, self.options)
             return update.dropped_indexes
 
-    def abort(self, instant: str, failure: BaseException) -> None:
+    def _check_fenced(self, pending: PendingWrite, completed: str) -> None:
+        """Withdraws the completed file if others had gone on before it was put, so that it doesn't fit what they did.
+
+        The lock was lost before the file was put, or after it: then others have seen the commit, and it stays. Raises
+        RefusedError if the write had been rolled back, WriteConflictError if what had completed excludes it.
+        """
+        config = self.files.config()
+        entries = self.files.storage.list(config.timeline_path)
+        made = {entry.path.rpartition("/")[2]: entry.modified_ms for entry in entries}
+        put_ms = made.get(completed.rpartition("/")[2])
+        if put_ms is None or Instant(pending.instant, pending.action, State.INFLIGHT).file_name not in made:
+            if self.files.archive(config).find(pending.instant) is not None:
+                return  # others have archived the commit
+            discard(self.files.storage, completed)
+            raise _rolled_back(pending.instant)
+        earlier = (found for name, ms in made.items() if ms < put_ms and (found := Instant.parse(name)) is not None)
+        timeline = Timeline.of(found for found in earlier if found.requested_time != pending.instant)
+        try:
+            self._check_conflicts(pending, config, timeline)
+        except WriteConflictError:
+            discard(self.files.storage, completed)
+            raise
+
+    def abort(self, instant: str, failure: BaseException, made: Callable[[], Iterable[str]]) -> None:
         """Handles a write that won't complete: rolls it back immediately if possible.
 
         That is impossible after a failure of the storage, whose last write may still arrive, and in some other cases.
         Then the next process rolls it back when this process has ended or its heartbeat has expired. A full storage has
-        definitely refused the write.
+        definitely refused the write. `made` returns the paths of the files that the write has made.
         """
         self.heartbeats.stop(instant)
-        is_settled = isinstance(failure, StorageFullError) or not isinstance(failure, StorageError | LockError)
-        if isinstance(failure, EventideError) and is_settled:
-            # The user should see the first failure.
+        if not isinstance(failure, EventideError):
+            return
+        # The user should see the first failure.
+        with suppress(EventideError):
+            self._sweep_after_rollback(instant, made)
+        if isinstance(failure, StorageFullError) or not isinstance(failure, StorageError | LockError):
             with suppress(EventideError):
                 self.rollback.abort(instant)
+
+    def _sweep_after_rollback(self, instant: str, made: Callable[[], Iterable[str]]) -> None:
+        """Removes what this process made if others have rolled its write back meanwhile: no other process will.
+
+        Readers would take the files for committed as soon as the timeline starts after the instant.
+        """
+        config, timeline = self.files.config_and_timeline()
+        # The archived timeline has the writes that have completed, and none that was rolled back.
+        if timeline.find(instant) is None and self.files.archive(config).find(instant) is None:
+            self.files.delete_all(sorted(made()))
+            remove_markers_and_heartbeat(self.files.storage, instant)
 
     @property
     def liveness(self) -> Liveness:
@@ -178,3 +244,9 @@ class WriteInstants:
 
     def _unused(self, config: TableConfig, timeline: Timeline) -> str:
         return instant_beyond(timeline, instants_with_outcome(self.files.storage), config, self.clock)
+
+
+def _rolled_back(instant: str) -> RefusedError:
+    return RefusedError(
+        f"the write at {instant} was rolled back while it ran, and nothing of it was committed: write again"
+    )

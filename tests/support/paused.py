@@ -1,0 +1,169 @@
+"""A process that stands still before one of its writes, until its lock and heartbeat have expired and others have gone on.
+
+The others undo what it left, write, compact, clean and archive beyond it. Then it wakes up and goes on as if nothing had
+happened.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+from eventide.bootstrap import Application
+from eventide.testing.crash_enumeration import Bench, Moment, Protocol, StandingStill, writes_of
+from eventide.testing.histories import EPOCH_MS, Commit, put, records
+from eventide.testing.observation import LOCK_PREFIX
+from eventide.writer import arrow_records
+from eventide_adapters.storage.faulty import Operation
+from eventide_core.action.compaction_request import CompactionRequest
+from eventide_core.config import LinkChoice
+from eventide_core.errors import BusyError, EventideError
+from eventide_core.ports import NoProgress
+from eventide_core.table.plans import CutMode
+from eventide_core.table.write_shape import WriteOperation
+from support.service_cases import Shown, shown
+
+ASLEEP_MS = 10 * 60_000
+Rows = dict[tuple[object, object], tuple[object, ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class Woken:
+    """A table after a process woke up and ended, and what others wrote meanwhile."""
+
+    number: int
+    operation: Operation
+    moment: Moment
+    failure: EventideError | None
+    written: tuple[Commit, ...]
+
+
+@dataclass(slots=True)
+class Others:
+    """Processes that go on: each undoes what the dead left, writes, compacts, cleans and archives."""
+
+    bench: Bench
+    next_ms: int = 200
+    written: list[Commit] = field(default_factory=list[Commit])
+
+    def go_on(self, rounds: int = 4) -> None:
+        self.bench.clock.sleep(ASLEEP_MS)
+        if self.bench.moment().has_stuck_lock:  # the process slept while it removed its lock: a user removes it by hand
+            for path in [path for path in self.bench.storage.dump() if path.startswith(LOCK_PREFIX)]:
+                self.bench.storage.delete(path)
+        self._undo_what_the_dead_left()
+        for _ in range(rounds):
+            self.bench.clock.sleep(1_000)
+            self._write()
+            self._compact()
+            for service in (clean, archive):
+                service(self.bench.process())
+
+    def _undo_what_the_dead_left(self) -> None:
+        application = self.bench.process()
+        application.rollback.undo_failed_writes()
+        for pending in application.state().timeline.pending:
+            if pending.is_pending_plan:
+                try:
+                    self.bench.process().rollback.undo(pending.requested_time)
+                except BusyError:  # its outcome is decided
+                    self.bench.process().runner.execute(pending.requested_time, NoProgress())
+
+    def _write(self) -> None:
+        ms = self.next_ms
+        self.next_ms += 10
+        changes = (put("k0", ms, f"others {ms}"), put("k1", ms + 1, f"others {ms}"), put(f"n{ms}", ms + 2, "new"))
+        ingest(changes)(self.bench.process())
+        self.written.append(changes)
+
+    def _compact(self) -> None:
+        application = self.bench.process()
+        compact(self.next_ms - 9, CutMode.FILE)(application)
+
+
+def ingest(changes: Commit) -> Protocol:
+    def run(application: Application) -> None:
+        application.append.write(WriteOperation.UPSERT, arrow_records(application, *records(changes)), NoProgress())
+
+    return run
+
+
+def compact(before_ms: int, cut: CutMode) -> Protocol:
+    def run(application: Application) -> None:
+        draft = application.scheduler.schedule(CompactionRequest(EPOCH_MS + before_ms, None, LinkChoice.COPY, cut=cut))
+        if draft.idle is None:
+            application.runner.execute(draft.plan.instant, NoProgress())
+
+    return run
+
+
+def clean(application: Application) -> None:
+    application.cleaner.clean(1)
+
+
+def archive(application: Application) -> None:
+    application.archiver.archive()
+
+
+def wakings(bench: Bench, start: Moment, protocol: Protocol) -> Iterator[Woken]:
+    """The table after each pause of the protocol, before each of its writes."""
+    for number, operation in enumerate(writes_of(bench, start, protocol)):
+        bench.load(start)
+        others = Others(bench)
+        failure: EventideError | None = None
+        try:
+            protocol(bench.process(StandingStill(bench.storage, number, others.go_on)))
+        except EventideError as error:
+            failure = error
+        yield Woken(number, operation, bench.moment(), failure, tuple(others.written))
+
+
+def wrong(bench: Bench, woken: Woken, before: Shown, own: Commit = ()) -> str | None:
+    """What is wrong with the table, now and after others have gone on once more; None if nothing is.
+
+    `own`: what the process had to write. If it reported success, the rows are there; else they may not be there at all.
+    """
+    others = Others(bench, 1_000)
+    try:
+        for step in range(2):
+            bench.load(woken.moment)
+            if step:
+                others.go_on()
+            found = _by_key(shown(bench.process()))
+            written = (*woken.written, *others.written)
+            if woken.failure is None:
+                written = (own, *written)
+            expected = _merged(before, written)
+            if found != expected:
+                return f"rows, step {step}: {_difference(found, expected)}"
+            problems = verified(bench.process())
+            if problems:
+                return f"verify, step {step}: {problems}"
+    except EventideError as error:
+        return f"{type(error).__name__}: {error}"
+    return None
+
+
+def verified(application: Application) -> str:
+    found = application.verifier.verify(is_deep=True, progress=NoProgress())
+    return "; ".join(f"{check.name}: {check}" for check in found.failed)
+
+
+def _merged(before: Shown, written: Sequence[Commit]) -> Rows:
+    rows = _by_key(before)
+    for change in (change for commit in written for change in commit):
+        row = (change.partition, change.key, EPOCH_MS + (change.ms or 0), change.word)
+        known = rows.get(row[:2])
+        if known is None or known[2] <= row[2]:  # type: ignore[operator]
+            rows[row[:2]] = row
+    return rows
+
+
+def _by_key(found: Shown) -> Rows:
+    return {(row[0], row[1]): row for row in found}
+
+
+def _difference(found: Rows, expected: Rows) -> str:
+    gone = sorted(map(str, set(expected.values()) - set(found.values())))
+    more = sorted(map(str, set(found.values()) - set(expected.values())))
+    return f"missing {gone}, too many {more}"
