@@ -78,7 +78,7 @@ class PassingClock:
     def sleep(self, milliseconds: int) -> None:
         self.time_ms += milliseconds
 
-    def local_offset_ms(self) -> int:
+    def local_offset_ms(self, _epoch_ms: int, /) -> int:
         return 0
 
 

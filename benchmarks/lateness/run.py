@@ -61,7 +61,7 @@ class Clock:
     def sleep(self, milliseconds: int) -> None:
         self.ms += milliseconds
 
-    def local_offset_ms(self) -> int:
+    def local_offset_ms(self, _epoch_ms: int, /) -> int:
         return 0
 
 

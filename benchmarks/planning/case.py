@@ -43,7 +43,7 @@ class _Clock:
     def sleep(self, milliseconds: int) -> None:
         raise AssertionError(f"planning does not wait {milliseconds} ms")
 
-    def local_offset_ms(self) -> int:
+    def local_offset_ms(self, _epoch_ms: int, /) -> int:
         return 0
 
 

@@ -77,8 +77,8 @@ class SystemClock:
     def sleep(self, milliseconds: int) -> None:
         time.sleep(milliseconds / 1000)
 
-    def local_offset_ms(self) -> int:
-        return time.localtime().tm_gmtoff * 1000
+    def local_offset_ms(self, epoch_ms: int, /) -> int:
+        return time.localtime(epoch_ms // 1000).tm_gmtoff * 1000
 
 
 class Application:

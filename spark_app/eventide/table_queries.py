@@ -81,6 +81,14 @@ class TableQueries:
         plan = partial(application.queries.changes, _instant(begin), _end(end))
         return Rows(plan(), application.change_reader, application.engine, plan)
 
+    def instant_time(self, time: str | datetime) -> str:
+        """A time as it is on the table's timeline, in Hudi's digits: `incremental` and `as_of` take the same.
+
+        Raises InstantNotFoundError if instants are local times of another time zone, or of an hour that a clock change
+        repeats.
+        """
+        return self._application.queries.instant_time(_instant(time))
+
     def settled_until(self) -> str:
         """The latest `end` for which the answer of `incremental` is final. Use it to read changes repeatedly.
 

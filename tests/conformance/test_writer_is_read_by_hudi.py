@@ -75,7 +75,7 @@ class CountingClock:
     def sleep(self, milliseconds: int) -> None:
         self._now_ms += milliseconds
 
-    def local_offset_ms(self) -> int:
+    def local_offset_ms(self, _epoch_ms: int, /) -> int:
         return 0
 
 

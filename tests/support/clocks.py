@@ -9,6 +9,7 @@ class ManualClock:
     """A clock that advances only by sleeping. Runs each of `events` when a sleep reaches its time."""
 
     time_ms: int = 1_795_000_000_000
+    zone_ms: int = 0
     events: list[tuple[int, Callable[[], object]]] = field(default_factory=list)
 
     def now_ms(self) -> int:
@@ -21,5 +22,5 @@ class ManualClock:
             self.events.remove(event)
             event[1]()
 
-    def local_offset_ms(self) -> int:
-        return 0
+    def local_offset_ms(self, _epoch_ms: int, /) -> int:
+        return self.zone_ms

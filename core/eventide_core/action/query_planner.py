@@ -13,7 +13,7 @@ incremental (begin, end]: the slices that the files written in that span make up
 
 import re
 from collections.abc import Iterable, Sequence
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 from eventide_core.errors import InstantNotFoundError
 from eventide_core.table.file_slice import FileSlice
@@ -23,18 +23,25 @@ from eventide_core.table.timeline import Timeline
 
 EARLIEST = "earliest"
 _DIGITS = re.compile(r"\d{1,17}")
+_EPOCH = re.compile(r"1\d{9}(?:\d{3})?")  # no table is of a year before 2000
+_EPOCH_MS_DIGITS = 13
+_EPOCH_START = datetime(1970, 1, 1, tzinfo=UTC)
 _WRITE_MS_MAX = 24 * 60 * 60 * 1000
 
 
-def parse_instant_time(text: str, *, is_end: bool = False) -> str:
-    """Parses a user's instant: digits in Hudi's form (fewer digits are a prefix), or a date or time in ISO-8601.
+def parse_time(text: str, *, is_end: bool = False) -> str | int:
+    """Parses a user's time: an instant time as a text, or a moment in epoch milliseconds.
 
-    A time without a zone is taken as UTC. With `is_end` a time in whole seconds means the end of that second, as Hudi has
-    it. Raises InstantNotFoundError for anything else.
+    Hudi's digits (fewer digits are a prefix) are an instant time, and so is a date or time in ISO-8601 without a zone, as
+    Hudi has it: by the clock of the timeline. With a zone it is a moment, as 10 or 13 digits are that can only be epoch
+    seconds or milliseconds. With `is_end` a time in whole seconds means the end of that second, as Hudi has it. Raises
+    InstantNotFoundError for anything else.
     """
     text = text.strip()
     if text.lower() == EARLIEST:
         return "0"
+    if _EPOCH.fullmatch(text):
+        return int(text) if len(text) == _EPOCH_MS_DIGITS else int(text) * 1000 + (999 if is_end else 0)
     if _DIGITS.fullmatch(text):
         return text
     try:
@@ -43,11 +50,12 @@ def parse_instant_time(text: str, *, is_end: bool = False) -> str:
         raise InstantNotFoundError(
             f"cannot read the instant {text!r}: use Hudi's digits (yyyyMMddHHmmssSSS) or ISO-8601"
         ) from None
-    moment = moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
     milliseconds = moment.microsecond // 1000
     if is_end and re.search(r":\d\d:\d\d(?!\.)", text):
         milliseconds = 999
-    return instant_time(int(moment.timestamp()) * 1000 + milliseconds)
+    aware = moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
+    epoch_ms = (aware.replace(microsecond=0) - _EPOCH_START) // timedelta(seconds=1) * 1000 + milliseconds
+    return instant_time(epoch_ms) if moment.tzinfo is None else epoch_ms
 
 
 def plan_slices(

@@ -46,8 +46,8 @@ class Clock(Protocol):
 
     def sleep(self, milliseconds: int) -> None: ...
 
-    def local_offset_ms(self) -> int:
-        """The current offset of the local time zone from UTC."""
+    def local_offset_ms(self, epoch_ms: int, /) -> int:
+        """The offset of the local time zone from UTC at a moment."""
         ...
 
 

@@ -4,6 +4,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from eventide_core.table.instant import COMPLETED_ACTION, WRITE_ACTIONS, Action, Instant, State
+from eventide_core.table.observed_offset import ObservedOffset
 
 _WRITES = WRITE_ACTIONS | COMPLETED_ACTION.keys()
 # Actions that may share a requested time; `Timeline.find` prefers the first.
@@ -27,7 +28,7 @@ class Timeline:
     (`hoodie.archive.beyond.savepoint`), unless there is no other.
 
     `completed` and `pending` are the completed and pending instants; `writes` are the completed ones that have commit
-    metadata.
+    metadata. `offset` is the writers' offset from UTC, if the instants are local times and the files told it.
     """
 
     instants: tuple[Instant, ...]
@@ -38,6 +39,7 @@ class Timeline:
     _by_time: dict[str, Instant] = field(repr=False, compare=False)
     _saved: frozenset[str] = field(repr=False, compare=False)
     _archived: Mapping[str, Instant] = field(default_factory=dict[str, Instant], repr=False, compare=False)
+    offset: ObservedOffset | None = field(default=None, repr=False, compare=False)
 
     @classmethod
     def of(cls, instants: Iterable[Instant]) -> "Timeline":
@@ -126,8 +128,8 @@ class Timeline:
 
     def with_instant(self, instant: Instant) -> "Timeline":
         """The same timeline with one more instant."""
-        return replace(Timeline.of((*self.instants, instant)), _archived=self._archived)
+        return replace(Timeline.of((*self.instants, instant)), _archived=self._archived, offset=self.offset)
 
     def until(self, requested_time: str) -> "Timeline":
         """The timeline as of that time: only instants requested at or before it."""
-        return Timeline.of(i for i in self.instants if i.requested_time <= requested_time)
+        return replace(Timeline.of(i for i in self.instants if i.requested_time <= requested_time), offset=self.offset)

@@ -25,7 +25,7 @@ from eventide.options.streams import STREAM_START
 from eventide.reader import SliceReading
 from eventide.spark.datasource_schema import chosen_columns
 from eventide.table import Table
-from eventide_core.action.query_planner import parse_instant_time
+from eventide_core.action.query_planner import parse_time
 from eventide_core.config import Options
 from eventide_core.table.slice_read import SliceRead
 
@@ -42,11 +42,14 @@ class ChangeStream(DataSourceStreamReader):
     def __init__(self, path: str, options: Mapping[str, str], schema: StructType) -> None:
         self._path, self._options, self._schema = path, options, schema
         start = Options(options).get(STREAM_START)
-        self._start = LATEST if start.lower() == LATEST else parse_instant_time(start)
+        self._start = LATEST if start.lower() == LATEST else start
+        if start.lower() != LATEST:
+            parse_time(start)
         self._seen = ""
 
     def initialOffset(self) -> dict[str, str]:  # noqa: N802  # Spark's name
-        return {_INSTANT: self._start}
+        is_latest = self._start == LATEST
+        return {_INSTANT: LATEST if is_latest else Table.open(self._path, self._options).instant_time(self._start)}
 
     def latestOffset(self) -> dict[str, str]:  # noqa: N802
         self._seen = max(self._seen, Table.open(self._path, self._options).settled_until())

@@ -23,7 +23,7 @@ class _StoppedClock:
     def sleep(self, milliseconds: int) -> None:
         raise AssertionError(f"waits {milliseconds} ms for a lock that nobody holds")
 
-    def local_offset_ms(self) -> int:
+    def local_offset_ms(self, _epoch_ms: int, /) -> int:
         return 0
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from eventide_core.action.query_planner import parse_instant_time, plan_slices, span
+from eventide_core.action.query_planner import parse_time, plan_slices, span
 from eventide_core.errors import InstantNotFoundError
 from eventide_core.table.file_name import BaseFileName, LogFileName
 from eventide_core.table.file_slice import BaseFile, FileSlice, LogFile
@@ -19,24 +19,30 @@ from eventide_core.table.timeline import Timeline
         ("earliest", "0"),
         ("2026-11-21", "20261121000000000"),
         ("2026-11-21 06:01:13.021", "20261121060113021"),
-        ("2026-11-21T06:01:13.021Z", "20261121060113021"),
-        ("2026-11-21T07:01:13.021+01:00", "20261121060113021"),
+        ("2026-11-21T06:01:13.021Z", 1795240873021),
+        ("2026-11-21T07:01:13.021+01:00", 1795240873021),
+        ("1795240873", 1795240873000),
+        ("1795240873021", 1795240873021),
+        ("2026112106", "2026112106"),
+        ("1969-12-31T23:59:59.999Z", -1),
     ],
 )
-def test_an_instant_is_read_as_hudi_writes_it_or_as_iso(text: str, time: str) -> None:
-    assert parse_instant_time(text) == time
+def test_an_instant_is_read_as_hudi_writes_it_or_as_iso_and_a_moment_by_its_zone(text: str, time: str | int) -> None:
+    assert parse_time(text) == time
 
 
 def test_a_time_in_whole_seconds_means_the_end_of_the_second_for_time_travel() -> None:
-    assert parse_instant_time("2026-11-21 06:01:13", is_end=True) == "20261121060113999"
-    assert parse_instant_time("2026-11-21 06:01:13.000", is_end=True) == "20261121060113000"
-    assert parse_instant_time("2026-11-21", is_end=True) == "20261121000000000"
+    assert parse_time("2026-11-21 06:01:13", is_end=True) == "20261121060113999"
+    assert parse_time("2026-11-21 06:01:13.000", is_end=True) == "20261121060113000"
+    assert parse_time("2026-11-21", is_end=True) == "20261121000000000"
+    assert parse_time("2026-11-21T06:01:13Z", is_end=True) == 1795240873999
+    assert parse_time("1795240873", is_end=True) == 1795240873999
 
 
 @pytest.mark.parametrize("text", ["", "yesterday", "2026-13-01", "202611210601130210"])
 def test_an_invalid_instant_is_refused(text: str) -> None:
     with pytest.raises(InstantNotFoundError, match="cannot read"):
-        parse_instant_time(text)
+        parse_time(text)
 
 
 def delta(requested: str, completion: str | None) -> Instant:

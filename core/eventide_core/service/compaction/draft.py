@@ -48,6 +48,7 @@ from eventide_core.service.compaction.split_judge import SplitJudge
 from eventide_core.service.facts.event_time_field import event_time_field_of
 from eventide_core.service.facts.exact_view import ExactViews
 from eventide_core.service.facts.freshness import FreshnessReader
+from eventide_core.service.facts.moments import differing_clocks
 from eventide_core.service.facts.planning import (
     backdated_compactions,
     backdating_facts,
@@ -82,6 +83,9 @@ class CompactionDrafter:
         # A bad value raises before anything is written.
         self.options.get(keys.PARQUET_CODEC)
         notes = self.metadata.check(state.config, RowChange.NONE)
+        differing = differing_clocks(state.config, state.timeline, self.clock)
+        if differing is not None:
+            notes += (f"{differing}; new instants follow the writers' clock, as TZ set to their time zone would do",)
         captures = writes_change_logs(state.config, self.options, state.view.latest_slices())
         strategy = chosen_strategy(self.options, self._today())
         now = unused_instant(state, self.clock)
@@ -244,8 +248,8 @@ class CompactionDrafter:
 
     def _today(self) -> date:
         """The day in the local time zone, which Hudi's strategies by day use."""
-        local_ms = self.clock.now_ms() + self.clock.local_offset_ms()
-        return datetime.fromtimestamp(local_ms // 1000, UTC).date()
+        now_ms = self.clock.now_ms()
+        return datetime.fromtimestamp((now_ms + self.clock.local_offset_ms(now_ms)) // 1000, UTC).date()
 
 
 @dataclass(frozen=True, slots=True)

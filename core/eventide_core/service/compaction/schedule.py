@@ -20,9 +20,7 @@ from eventide_core.errors import BusyError, LockLostError, MetadataTableBusyErro
 from eventide_core.ports import Capability, Clock, Engine, TableLock
 from eventide_core.service.compaction.draft import CompactionDrafter
 from eventide_core.service.compaction.draft_plan import DraftPlan
-from eventide_core.service.facts.planning import (
-    local_instant_time,
-)
+from eventide_core.service.facts.moments import local_instant_time
 from eventide_core.service.state.fenced import put_fenced
 from eventide_core.service.state.single_writers import single_writer_note, writes_of_single_writers
 from eventide_core.service.state.table import TableState
@@ -120,7 +118,7 @@ class CompactionScheduler:
             # briefly.
             draft = once_metadata_table_is_free(partial(make, state), self.clock, limit_ms)
             if draft.idle is None and draft.waits_for is None:
-                self._let_the_moment_pass(config, draft)
+                self._let_the_moment_pass(state, draft)
                 try:
                     draft = self._put(make)
                 except (LockLostError, MetadataTableBusyError) as busy:
@@ -138,16 +136,17 @@ class CompactionScheduler:
                 waited_ms = self.clock.now_ms() - begin_ms
             state = TableState.load(self.files)
 
-    def _let_the_moment_pass(self, config: TableConfig, draft: DraftPlan) -> None:
+    def _let_the_moment_pass(self, state: TableState, draft: DraftPlan) -> None:
         """Version 8 and later: waits until the draft's instant is longer ago than the clock skew.
 
         By then, a writer with an earlier instant has created its file, and the second check finds it. If such a write
         appears later, the plan is rolled back, and a stock writer that has listed its file may fail.
         """
-        if not config.slices_by_completion_time:
+        if not state.config.slices_by_completion_time:
             return
         skew_ms = self.options.get(keys.CLOCK_SKEW_MS)
-        if draft.plan.instant > local_instant_time(config, self.clock.now_ms() - skew_ms, self.clock):
+        since_ms = self.clock.now_ms() - skew_ms
+        if draft.plan.instant > local_instant_time(state.config, state.timeline, since_ms, self.clock):
             self.clock.sleep(skew_ms)
 
     def _wait(self, config: TableConfig, limit_ms: int) -> None:

@@ -4,10 +4,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from eventide_core.ports import Clock, Storage
+from eventide_core.service.facts.moments import epoch_ms_of
 from eventide_core.service.state.table import TableState
 from eventide_core.table.commit_metadata import CommitMetadata
 from eventide_core.table.compaction_extra_metadata import CompactionExtraMetadata
-from eventide_core.table.instant import Action, Instant, State, instant_epoch_ms
+from eventide_core.table.instant import Action, Instant, State
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,10 +49,14 @@ def compaction_history(state: TableState, storage: Storage, clock: Clock) -> tup
     if not ours:
         return ()
     written_ms = {e.path.rpartition("/")[2]: e.modified_ms for e in storage.list(state.config.timeline_path)}
-    # An instant states its time in the writer's time zone, unless the table uses UTC.
-    ahead_ms = 0 if state.config.has_utc_instants else clock.local_offset_ms()
     found = (
-        _past(instant, ours[instant.requested_time], state.commits[instant.requested_time], written_ms, ahead_ms)
+        _past(
+            instant,
+            ours[instant.requested_time],
+            state.commits[instant.requested_time],
+            written_ms,
+            epoch_ms_of(state.config, state.timeline, instant.completion_time or instant.requested_time, clock),
+        )
         for instant in state.timeline.writes
         if instant.requested_time in ours
     )
@@ -71,12 +76,12 @@ def _past(
     said: CompactionExtraMetadata,
     commit: CommitMetadata,
     written_ms: Mapping[str, int],
-    ahead_ms: int,
+    completed_ms: int,
 ) -> PastCompaction:
     links = said.links
     return PastCompaction(
         instant=instant.requested_time,
-        completed_ms=instant_epoch_ms(instant.completion_time or instant.requested_time) - ahead_ms,
+        completed_ms=completed_ms,
         duration_ms=_duration_ms(instant, written_ms),
         link_mode=said.link_mode,
         cut_ms=said.cut_ms,

@@ -7,10 +7,11 @@ from eventide_core.action.link_choice import LinkChoiceFacts
 from eventide_core.action.quiet_moment import BackdatingFacts
 from eventide_core.config import LinkChoice, Options
 from eventide_core.ports import Capability, Clock, Storage
+from eventide_core.service.facts.moments import local_instant_time
 from eventide_core.service.state.table import TableState
 from eventide_core.table.bucket import PURE_LOG_INDEXES, bucket_of_file_id, is_flink_file_id
 from eventide_core.table.file_slice import FileSlice, LogFile
-from eventide_core.table.instant import instant_time, next_instant_time
+from eventide_core.table.instant import next_instant_time
 from eventide_core.table.plans import LinkMode
 from eventide_core.table.table_config import TableConfig
 from eventide_core.table.timeline import Timeline
@@ -83,7 +84,7 @@ def backdated_compactions(state: TableState) -> frozenset[str]:
 
 
 def unused_instant(state: TableState, clock: Clock) -> str:
-    """An instant above every time of the timeline, and not before now, in the time zone of the table's instants.
+    """An instant above every time of the timeline, and not before now, by the clock of the table's writers.
 
     It is also above those of event-time compactions that were rolled back, because they are never used again.
     """
@@ -94,10 +95,5 @@ def instant_beyond(timeline: Timeline, compactions: Iterable[str], config: Table
     """The same, from the timeline and `compactions`, the instants that event-time compactions have ever used."""
     times = (time for i in timeline.instants for time in (i.requested_time, i.completion_time) if time)
     last = max((*times, *compactions), default="")
-    now = local_instant_time(config, clock.now_ms(), clock)
+    now = local_instant_time(config, timeline, clock.now_ms(), clock)
     return now if now > last else next_instant_time(last)
-
-
-def local_instant_time(config: TableConfig, epoch_ms: int, clock: Clock) -> str:
-    """A moment as an instant time, in the time zone of the table's instants."""
-    return instant_time(epoch_ms if config.has_utc_instants else epoch_ms + clock.local_offset_ms())

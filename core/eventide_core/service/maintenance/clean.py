@@ -34,8 +34,9 @@ from eventide_core.action.compaction_trigger import check_undoing
 from eventide_core.config import Options
 from eventide_core.errors import BusyError
 from eventide_core.ports import Clock, FileChanges, Heartbeats, Lease, RowChange, TableLock
+from eventide_core.service.facts.moments import local_instant_time
 from eventide_core.service.facts.needed_files import links_of, needed_paths, savepoints_of, stray_left_overs
-from eventide_core.service.facts.planning import local_instant_time, unused_instant
+from eventide_core.service.facts.planning import unused_instant
 from eventide_core.service.rollback.instant import Rollback
 from eventide_core.service.state.liveness import Liveness
 from eventide_core.service.state.markers_and_heartbeats import (
@@ -79,7 +80,8 @@ class Cleaner:
 
         Writes nothing. `retain_commits` takes precedence over policy and options.
         """
-        decision = self._decide(TableState.load(self.files), self._terms(retain_commits))
+        state = TableState.load(self.files)
+        decision = self._decide(state, self._terms(state, retain_commits))
         return CleanResult(None, decision.deleted, decision.kept_targets)
 
     def clean(self, retain_commits: int | None = None) -> CleanResult:
@@ -87,7 +89,6 @@ class Cleaner:
 
         Raises BusyError during a restore, and the errors of the metadata table's upkeep.
         """
-        terms = self._terms(retain_commits)
         deleted: list[str] = []
         with ExitStack() as beating:  # if the clean fails, the last heartbeats stay and identify its process
             with self.lock.acquire() as lease:
@@ -101,6 +102,7 @@ class Cleaner:
                 state = TableState.load(self.files)
                 check_undoing(state.timeline)
                 self._remove_orphans(left - {i.requested_time for i in state.timeline.pending})
+                terms = self._terms(state, retain_commits)
                 decision = self._decide(state, terms)
                 plan = self._begin(state, decision, terms, lease, beating) if decision.deleted else None
             if plan is not None:
@@ -112,7 +114,7 @@ class Cleaner:
 
         If there are too few writes to remove one, that is the first one.
         """
-        terms = self._terms(None)
+        terms = self._terms(state, None)
         if terms.policy is CleaningPolicy.FILE_VERSIONS:
             return []
         earliest = earliest_to_retain(state.timeline, terms)
@@ -158,7 +160,7 @@ class Cleaner:
         )
         return decide_clean(facts, terms)
 
-    def _terms(self, retain_commits: int | None) -> CleanTerms:
+    def _terms(self, state: TableState, retain_commits: int | None) -> CleanTerms:
         if retain_commits is None:
             policy = CleaningPolicy(self.options.get(keys.CLEANING_POLICY))
             commits = self.options.get(keys.COMMITS_RETAINED)
@@ -169,7 +171,9 @@ class Cleaner:
             policy=policy,
             commits=commits,
             file_versions=self.options.get(keys.FILE_VERSIONS_RETAINED),
-            retained_since=local_instant_time(self.files.config(), self.clock.now_ms() - hours * _HOUR_MS, self.clock),
+            retained_since=local_instant_time(
+                state.config, state.timeline, self.clock.now_ms() - hours * _HOUR_MS, self.clock
+            ),
         )
 
     def _begin(

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from eventide_core.action.change_planner import ChangePlanner
 from eventide_core.action.query_planner import (
     earliest_request,
-    parse_instant_time,
+    parse_time,
     plan_incremental,
     plan_slices,
     settled_until,
@@ -13,6 +13,7 @@ from eventide_core.action.query_planner import (
 )
 from eventide_core.errors import CleanedHistoryError, MissingFileError, UnsupportedTableError
 from eventide_core.service.facts.history import check_history
+from eventide_core.service.facts.moments import moment_as_instant
 from eventide_core.service.facts.needed_files import savepoints_of
 from eventide_core.service.facts.planning import schema_since
 from eventide_core.service.facts.watermark_views import base_files_of, last_write_of, view_as_of_watermark
@@ -79,13 +80,21 @@ class QueryService:
 
         Raises InstantNotFoundError for what is no time, CleanedHistoryError if files of that time have been cleaned.
         """
-        time = parse_instant_time(instant, is_end=True)
         state = self._state()
+        time = self._instant_time(state, instant, is_end=True)
         check_history(state, time)
         self._require_kept(state, time)
         return QueryPlan(
             plan_slices(state.view.latest_slices(time), state.blocks_of_slices(time)), state.shape(None, as_of=time)
         )
+
+    def instant_time(self, time: str) -> str:
+        """A user's time as an instant time of the table's timeline. Raises InstantNotFoundError."""
+        found = parse_time(time)
+        if isinstance(found, str):
+            return found
+        config = self.files.config()
+        return moment_as_instant(config, self.files.timeline(config), found, self.files.clock)
 
     def settled_until(self) -> str:
         """The end of the longest span from the beginning whose rows in `incremental` are final."""
@@ -106,8 +115,8 @@ class QueryService:
                 "wrote them, so there are no incremental queries; compare two time travels, or rewrite the "
                 "table with hoodie.populate.meta.fields=true"
             )
-        after = parse_instant_time(begin)
-        until = parse_instant_time(end) if end else None
+        after = self._instant_time(state, begin)
+        until = self._instant_time(state, end) if end else None
         instants = span(_writes_since(state, after), after, until)
         present = {file.path: file for file in state.listing}
         written: dict[str, DataFile | None] = {}
@@ -139,8 +148,8 @@ class QueryService:
                 f"{self.files.storage.root}: {key} is not {wanted}, so there are no queries of changes; query the latest "
                 "state of the rows instead, or write the table again with that setting"
             )
-        after = parse_instant_time(begin)
-        until = parse_instant_time(end) if end else None
+        after = self._instant_time(state, begin)
+        until = self._instant_time(state, end) if end else None
         planner = ChangePlanner(state.timeline, state.view, state.config.slices_by_completion_time)
         writes = span(_writes_since(state, after), after, until)
         reads = tuple(change for write in writes for change in planner.plan(write, state.commit(write)))
@@ -156,6 +165,12 @@ class QueryService:
             raise MissingFileError(
                 f"{min(missing)} is missing: the savepoint at {instant} keeps it; restore the file from a copy"
             )
+
+    def _instant_time(self, state: TableState, time: str, *, is_end: bool = False) -> str:
+        found = parse_time(time, is_end=is_end)
+        if isinstance(found, str):
+            return found
+        return moment_as_instant(state.config, state.timeline, found, self.files.clock)
 
     def _state(self) -> TableState:
         return self.moment or TableState.load_committed(self.files)

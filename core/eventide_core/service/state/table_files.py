@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from operator import attrgetter
 from typing import Final, TypeVar
@@ -36,6 +36,7 @@ from eventide_core.table.internal_schema import (
     parse_version,
     parse_versions,
 )
+from eventide_core.table.observed_offset import observed_offset
 from eventide_core.table.plans import CompactionPlan, ForeignPlan
 from eventide_core.table.properties import settings_text
 from eventide_core.table.record_shape import DeleteMarker
@@ -116,7 +117,10 @@ class TableFiles:
         start = len(config.timeline_path) + 1
         names = tuple([e.path[start:] for e in entries if not e.is_directory])
         if self._timeline is None or self._timeline[0] != names:
-            self._timeline = (names, Timeline.of_file_names(names))
+            found = Timeline.of_file_names(names)
+            if not config.has_utc_instants:
+                found = replace(found, offset=observed_offset((e.path[start:], e.modified_ms) for e in entries))
+            self._timeline = (names, found)
         return self._timeline[1]
 
     def forget(self) -> None:
