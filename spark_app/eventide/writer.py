@@ -33,7 +33,7 @@ from eventide_core.table.key_format import KeyGenerator
 from eventide_core.table.new_table import NewTable
 from eventide_core.table.properties import PROPERTIES_PATH
 from eventide_core.table.record_order import MergeRule
-from eventide_core.table.schema import META_FIELDS
+from eventide_core.table.schema import META_FIELDS, is_text, may_hold_event_times
 from eventide_core.table.write_shape import WriteOperation
 
 
@@ -69,9 +69,12 @@ def new_table(
     rule = typed.get(keys.MERGE_MODE)
     if rule is None:
         rule = MergeRule.COMMIT_TIME_ORDERING if ordering is None else MergeRule.EVENT_TIME_ORDERING
+    avro = _avro_schema(name, schema)
+    # A text that orders versions need not be a time. Where it is named as the event time, each write has to give times.
+    default = None if ordering is None or is_text(avro, ordering) else ordering
     made = NewTable(
         name=name,
-        schema=_avro_schema(name, schema),
+        schema=avro,
         version=typed.get(keys.TABLE_VERSION) if version is None else version,
         merge_rule=MergeRule(rule),
         record_key_fields=_names(record_key),
@@ -79,7 +82,7 @@ def new_table(
         ordering_field=ordering,
         is_hive_style=typed.get(keys.HIVE_STYLE),
         is_url_encoded=typed.get(keys.URL_ENCODE),
-        writer_options=_writer_options(typed, event_time or ordering),
+        writer_options=_writer_options(typed, event_time or default),
         partition_times=typed.below(PARTITION_TIMES),
         partition_kinds=_kinds(_names(partition)),
         wished_generator=_key_generator(typed),
@@ -87,6 +90,11 @@ def new_table(
     known = arrow_schema(made.schema).names
     if event_time is not None and event_time not in known:
         raise ConfigError(f"event-time field {event_time!r} is not in the schema, which has {', '.join(known)}")
+    if event_time is not None and not may_hold_event_times(made.schema, event_time):
+        raise ConfigError(
+            f"event-time field {event_time!r} has a type that cannot be an event time: name a field of times, dates, "
+            "numbers or texts"
+        )
     return made
 
 

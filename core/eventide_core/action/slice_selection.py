@@ -10,7 +10,6 @@
    records that tombstones have to be carried.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 
@@ -121,6 +120,11 @@ class Selection:
         return tuple(fact for fact in self.in_old_slice if fact.event_times.starts_before(self.exact_ms))
 
     @property
+    def unjudged_records(self) -> int:
+        """How many records are merged whose event time cannot be read: before T or not."""
+        return sum(fact.uncompacted.unreadable_records for fact in (*self.compacted, *self.early))
+
+    @property
     def has_partial_updates(self) -> bool:
         return any(fact.has_partial_updates for fact in self.facts.log_facts)
 
@@ -164,7 +168,6 @@ def select(
         if not compacted:
             return None
         chosen = Selection(facts, len(compacted), None, _reason(len(compacted), len(left_overs)))
-        chosen = replace(chosen, reason=chosen.reason + _not_judged(chosen.compacted))
     else:
         if not any(fact.uncompacted.starts_before(exact.threshold_ms) for fact in facts.below):
             return None
@@ -202,7 +205,7 @@ def select(
 def _exact_selection(facts: SliceFacts, count: int, exact: ExactCut) -> Selection:
     chosen = Selection(facts, count, None, "", exact.threshold_ms)
     if not chosen.in_old_slice:
-        return replace(chosen, reason=f"all records in the log files are before T{_not_judged(chosen.compacted)}")
+        return replace(chosen, reason="all records in the log files are before T")
     first = chosen.in_old_slice[0]
     latest_ms = max(fact.event_times.max_ms or exact.threshold_ms for fact in chosen.in_old_slice)
     if len(chosen.in_old_slice) > exact.max_left_overs:
@@ -215,7 +218,6 @@ def _exact_selection(facts: SliceFacts, count: int, exact: ExactCut) -> Selectio
     reason = f"{first.log_file.name} is the first log file with a record at or after T"
     if chosen.early:
         reason += f"; takes the records before T from {counted(len(chosen.early), 'log file')} that stay"
-    reason += _not_judged((*chosen.compacted, *chosen.early))
     return replace(chosen, reason=reason, is_alike_in_time=not chosen.early)
 
 
@@ -223,12 +225,6 @@ def _reason(compacted: int, left_overs: int) -> str:
     if left_overs == 0:
         return "every log file is at or below one with records before T"
     return f"the last log file with records before T is number {compacted} of {compacted + left_overs}"
-
-
-def _not_judged(merged: Sequence[LogFacts]) -> str:
-    """What the reason of a split says of records that may be before T or not."""
-    count = sum(fact.uncompacted.unreadable_records for fact in merged)
-    return f"; also takes {counted(count, 'record')} with an event time that cannot be read" if count else ""
 
 
 def with_merger(selection: Selection, rules: ReaderRules) -> Selection:

@@ -76,6 +76,13 @@ def may_hold_event_times(schema: str, name: str) -> bool:
     return logical not in _TIMES_OF_DAY and (logical == "decimal" or plain not in _NO_EVENT_TIMES)
 
 
+def is_text(schema: str, name: str) -> bool:
+    """Whether the field is a text; false if there is no such field."""
+    kinds = _kinds_at(schema, name)
+    kind = None if kinds is None else _without_null(kinds[-1])
+    return (_attribute(kind, "type") or kind) == "string"
+
+
 def holds_times_only(schema: str, name: str) -> bool:
     """Whether each of the field's values is an event time: whole numbers, timestamps and dates, but no texts.
 

@@ -68,7 +68,8 @@ class WriteLayout:
 class WriteShape:
     """The shape of the records, their keys, the file layout, and the table's version.
 
-    `has_global_keys`: a key is unique in the whole table; otherwise, in its partition.
+    `has_global_keys`: a key is unique in the whole table; otherwise, in its partition. `refuses_unreadable_times`: the
+    event-time field is one that the user named, so that each of its values has to be a time or null.
     """
 
     records: RecordShape
@@ -76,6 +77,7 @@ class WriteShape:
     layout: WriteLayout
     table_version: int
     has_global_keys: bool = False
+    refuses_unreadable_times: bool = False
 
     @property
     def stat_field(self) -> str | None:

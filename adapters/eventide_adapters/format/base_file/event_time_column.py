@@ -33,7 +33,7 @@ def event_times_ms(column: Column) -> pa.Int64Array:
     if pa.types.is_string(kind) or pa.types.is_large_string(kind):
         return _texts(column)
     if pa.types.is_timestamp(kind):
-        return _with_nulls(_timestamps(_numbers(column, pa.int64()), kind.unit), column)
+        return _timestamps(column)
     if pa.types.is_date32(kind):
         return _with_nulls(_numbers(column, pa.int32()).astype(np.int64) * _DAY_MS, column)
     if pa.types.is_integer(kind) and kind != pa.uint64():
@@ -59,16 +59,19 @@ def event_time_range(column: Column) -> EventTimeRange:
     return EventTimeRange(ends["min"], ends["max"], column.null_count, times.null_count - column.null_count)
 
 
-def _timestamps(numbers: npt.NDArray[np.int64], unit: str) -> npt.NDArray[np.int64]:
-    match unit:
+def _timestamps(column: Column) -> pa.Int64Array:
+    numbers = _numbers(column, pa.int64())
+    match column.type.unit:
         case "s":
-            return numbers * 1000
+            fits = (numbers >= _INT64_MIN // 1000 + 1) & (numbers <= _INT64_MAX // 1000)
+            is_none = ~fits | column.is_null().to_numpy(zero_copy_only=False)
+            return pa.array(np.where(fits, numbers, 0) * 1000, pa.int64(), mask=is_none)
         case "ms":
-            return numbers
+            return _with_nulls(numbers, column)
         case "us":
-            return numbers // 1000
+            return _with_nulls(numbers // 1000, column)
         case _:
-            return numbers // 1_000_000
+            return _with_nulls(numbers // 1_000_000, column)
 
 
 def _doubles(column: Column) -> pa.Int64Array:

@@ -7,6 +7,7 @@ partition and ordering have values. An ordering value of null means a delete in 
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any, Final
 
 import numpy as np
@@ -15,10 +16,11 @@ import pyarrow.compute as pc
 
 from eventide_adapters.format.avro.field_path import column_at, top_level
 from eventide_adapters.format.avro.schema import IS_DELETED, RECORD_KEY, arrow_schema
+from eventide_adapters.format.base_file.event_time_column import event_times_ms, unreadable_rows
 from eventide_adapters.format.log_file.ordering_values import orderings_of, ranks
 from eventide_adapters.format.write.incoming_schema import conform
 from eventide_adapters.format.write.record_keys import partition_paths, record_keys
-from eventide_core.errors import InvalidRecordError
+from eventide_core.errors import InvalidRecordError, UnsupportedTableError
 from eventide_core.table.record_order import MergeRule
 from eventide_core.table.write_shape import WriteShape
 
@@ -45,8 +47,8 @@ def key_parts(shape: WriteShape) -> tuple[str, ...]:
 def keyed_upserts(records: pa.Table, shape: WriteShape, *, first_row: int = 0) -> pa.Table:
     """Records to write. Records marked by `_hoodie_is_deleted`, or by the table's delete marker, are deletes.
 
-    Raises InvalidRecordError for a missing column of key or partition, and for a null that is not allowed: in a key, in an
-    ordering value if that decides, or in a column that is never null.
+    Raises InvalidRecordError for a missing column of key or partition, for a null that is not allowed: in a key, in an
+    ordering value if that decides, or in a column that is never null; and for an event time that cannot be read.
     """
     _check_placed(records, shape, "records")
     schema = arrow_schema(shape.records.schema)
@@ -58,7 +60,25 @@ def keyed_upserts(records: pa.Table, shape: WriteShape, *, first_row: int = 0) -
             raise InvalidRecordError(
                 f"row {first_row + row}: ordering field {ordering!r} is null, and no reader could order such a record"
             )
+    if shape.refuses_unreadable_times:
+        _refuse_unreadable(rows, shape, first_row)
     return _keyed(rows, _is_delete(rows, shape), shape, first_row)
+
+
+def _refuse_unreadable(rows: pa.Table, shape: WriteShape, first_row: int) -> None:
+    """Such a record could be before any T: in a log file, it would leave the table without a watermark."""
+    name = shape.records.event_time_field
+    if name is None:
+        return
+    column: Any = column_at(rows, name).combine_chunks()
+    with suppress(UnsupportedTableError):  # a compaction by event time refuses the type, with the cure
+        bad = np.flatnonzero(unreadable_rows(column, event_times_ms(column)))
+        if len(bad):
+            row = int(bad[0])
+            raise InvalidRecordError(
+                f"row {first_row + row}: the event time {column[row].as_py()!r} in column {name!r} cannot be read: give "
+                "ISO-8601 with a zone, such as 2026-11-21T00:00Z, or epoch milliseconds; null for a record without one"
+            )
 
 
 def keyed_deletes(keys: pa.Table, shape: WriteShape, *, first_row: int = 0) -> pa.Table:

@@ -288,13 +288,18 @@ class _Picked:
         return self._why_some_wait(moment)
 
     def notes(self, strategy: str, moment: _Moment, cut_ms: int | None, published_ms: int | None) -> tuple[str, ...]:
-        """What keeps the cut below T, as an explanation for the user."""
+        """What keeps the cut below T, and what the cut could not judge, as an explanation for the user."""
         whys: list[str] = []
         if self.left_out:
             whys.append(f"{strategy} leaves out {counted(len(self.left_out), 'slice')}")
         if self.wait:
             whys.append(self._why_some_wait(moment))
-        return tuple(_held_back(why, cut_ms, published_ms) for why in whys)
+        notes = [_held_back(why, cut_ms, published_ms) for why in whys]
+        unjudged = sum(selection.unjudged_records for selection in self.now)
+        if unjudged:
+            records = counted(unjudged, "record")
+            notes.append(f"merges {records} with an event time that cannot be read, whether before T or not")
+        return tuple(notes)
 
     def _why_some_wait(self, moment: _Moment) -> str:
         last = moment.quiet.beside[-1].requested_time

@@ -46,6 +46,11 @@ def write_event_time_field(state: TableState, schema: str, options: Options) -> 
     return asked or state.config.event_time_field or state.config.first_ordering_field
 
 
+def has_named_event_time(state: TableState, options: Options) -> bool:
+    """Whether the event-time field is more than the default, which is the ordering field and need not hold times."""
+    return (options.get(EVENT_TIME_FIELD) or state.config.event_time_field or state.cut_field) is not None
+
+
 def are_stats_proof(schema: str, field: str, options: Options) -> bool:
     """Whether write stats of Hudi state the event times of every record.
 

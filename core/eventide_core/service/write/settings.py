@@ -7,7 +7,7 @@ from eventide_core import config as keys
 from eventide_core.action.base_file_sizes import BaseFileSizes
 from eventide_core.config import InsertDuplicates, Options, ParquetCodec
 from eventide_core.errors import UnsupportedTableError
-from eventide_core.service.facts.event_time_field import write_event_time_field
+from eventide_core.service.facts.event_time_field import has_named_event_time, write_event_time_field
 from eventide_core.service.state.table import TableState
 from eventide_core.table.commit_metadata import CommitMetadata
 from eventide_core.table.key_format import KeyFormat
@@ -27,6 +27,7 @@ def write_shape(state: TableState, schema: str, options: Options, root: str) -> 
         KeyFormat.of(config, root, has_bare_keys=has_bare_keys, times=options.values),
         write_layout(options),
         config.version,
+        refuses_unreadable_times=has_named_event_time(state, options),
     )
 
 

@@ -20,7 +20,7 @@ from eventide_adapters.format.avro.event_time_properties import (
     without_event_times,
 )
 from eventide_adapters.format.avro.schema import arrow_schema
-from eventide_adapters.format.base_file.event_time_column import event_times_ms
+from eventide_adapters.format.base_file.event_time_column import event_time_range, event_times_ms
 from eventide_core.errors import RecordDecodeError, UnsupportedTableError
 from eventide_core.table.event_time import (
     EventTimeRange,
@@ -122,14 +122,45 @@ def test_other_columns_are_refused(kind: pa.DataType) -> None:
         event_times_ms(pa.array([], kind))
 
 
+_MIN_LONG, _MAX_LONG = -(1 << 63), (1 << 63) - 1
+
+
+@pytest.mark.parametrize(
+    ("column", "nulls", "unreadable"),
+    [
+        (pa.array(["2026-11-20 03:00:00", "11/20/2026 03:00", "", None, "2026-11-20T03:00Z"]), 1, 3),
+        (pa.array(["9999-12-31T23:59:59Z", "1969-12-31T23:59:59Z", "10000-01-01T00:00Z", "9" * 30]), 0, 2),
+        (pa.array([float("nan"), float("inf"), -float("inf"), None, 1e300, 1.5]), 1, 4),
+        (pa.array([_MIN_LONG, -1, 0, None, _MAX_LONG], pa.int64()), 1, 0),
+        (pa.array([-1, None], pa.int32()), 1, 0),
+        (pa.array([-1, None, 253402300799999], pa.timestamp("ms", "UTC")), 1, 0),
+        (pa.array([_MIN_LONG, _MAX_LONG], pa.timestamp("us")), 0, 0),
+        (pa.array([_MIN_LONG, _MAX_LONG, 1], pa.timestamp("s")), 0, 2),
+        (pa.array([Decimal(10) ** 30, None, Decimal(5)], pa.decimal128(38, 0)), 1, 1),
+        (pa.nulls(2), 2, 0),
+    ],
+)
+def test_a_time_a_null_and_an_unreadable_value_are_three_kinds(column: Any, nulls: int, unreadable: int) -> None:
+    found = event_time_range(column)
+    assert (found.unknown_records, found.unreadable_records) == (nulls, unreadable)
+    assert (found.min_ms is None) == (nulls + unreadable == len(column))
+    ends: Any = event_times_ms(column).drop_null().to_pylist()
+    assert (found.min_ms, found.max_ms) == (min(ends, default=None), max(ends, default=None))
+
+
 class TestEventTimesInASchema:
     SCHEMA = table_schema({"name": "id", "type": "string"})
 
     @pytest.mark.parametrize(
-        "event_times", [EventTimeRange(-5, 1700000000000), EventTimeRange(7, 7, 3), EventTimeRange(None, None, 2)]
+        "event_times", [EventTimeRange(-5, 1700000000000), EventTimeRange(7, 7, 3), EventTimeRange(5, 9, 1, 2)]
     )
     def test_they_read_back(self, event_times: EventTimeRange) -> None:
         assert event_times_of_schema(schema_with_event_times(self.SCHEMA, "ts", event_times), "ts") == event_times
+
+    def test_unknown_ones_of_earlier_versions_may_be_unreadable_so_the_block_is_read(self) -> None:
+        told = json.loads(schema_with_event_times(self.SCHEMA, "ts", EventTimeRange(1, 2, 3)))
+        del told["eventide.unreadable_event_times"]
+        assert event_times_of_schema(json.dumps(told), "ts") is None
 
     def test_the_range_of_another_field_is_ignored(self) -> None:
         assert event_times_of_schema(schema_with_event_times(self.SCHEMA, "ts", EventTimeRange(1, 2)), "landed") is None
@@ -143,7 +174,7 @@ class TestEventTimesInASchema:
 
     def test_schemas_that_differ_in_their_ranges_alone_are_one(self) -> None:
         plain = json.dumps(json.loads(self.SCHEMA), separators=(",", ":"))
-        for event_times in (EventTimeRange(-5, 7), EventTimeRange(None, None, 2)):
+        for event_times in (EventTimeRange(-5, 7), EventTimeRange(None, None, 2), EventTimeRange(1, 2, 3, 4)):
             assert without_event_times(schema_with_event_times(self.SCHEMA, "ts", event_times)) == plain
 
     def test_an_end_of_a_schema_that_is_no_range_stays(self) -> None:
