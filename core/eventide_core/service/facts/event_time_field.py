@@ -1,6 +1,8 @@
 """The field of a table that contains the event time."""
 
-from eventide_core.config import EVENT_TIME_FIELD, TRACK_EVENT_TIMES, Options
+from collections.abc import Mapping
+
+from eventide_core.config import EVENT_TIME_FIELD, TRACK_EVENT_TIMES, UPSTREAM_EVENT_TIMES, Options
 from eventide_core.errors import ConfigError, RefusedError
 from eventide_core.service.state.table import TableState
 from eventide_core.table.schema import is_nullable, may_hold_event_times
@@ -46,13 +48,16 @@ def write_event_time_field(state: TableState, schema: str, options: Options) -> 
     return asked or state.config.event_time_field or state.config.first_ordering_field
 
 
-def are_stats_proof(schema: str, field: str, options: Options) -> bool:
+def are_stats_proof(schema: str, field: str, options: Options, properties: Mapping[str, str]) -> bool:
     """Whether write stats of Hudi state the event times of every record.
 
     They do if the user gives both options of the writers that track them, and the field is never null. To name the field
-    is not enough: `--event-time` does that, too, and nothing on the table says which field a writer tracked. Raises
+    is not enough: `--event-time` does that, too, and nothing on the table says which field a writer tracked. They never
+    do if the options or the table's settings say that writers pass on the event times of upstream commits. Raises
     ConfigError if the table has no such field.
     """
+    if options.get(UPSTREAM_EVENT_TIMES) or properties.get(str(UPSTREAM_EVENT_TIMES), "").lower() == "true":
+        return False
     is_never_null = not is_nullable(schema, field, EVENT_TIME_FIELD)
     is_tracked = options.text(TRACK_EVENT_TIMES) is not None and options.get(TRACK_EVENT_TIMES)
     return is_never_null and is_tracked and options.get(EVENT_TIME_FIELD) == field

@@ -99,8 +99,8 @@ class WriteInstants:
                     "back if its writer is dead"
                 )
 
-    def complete(self, pending: PendingWrite) -> tuple[str, ...]:
-        """Completes a write whose files exist. Returns the dropped indexes. Does nothing if it has completed.
+    def complete(self, pending: PendingWrite) -> tuple[str, tuple[str, ...]]:
+        """Completes a write whose files exist, if it has not. Returns its completion time and the dropped indexes.
 
         Raises WriteConflictError if another writer was faster, RefusedError if the write was rolled back in the
         meantime, BusyError for an overwrite beside a write of another engine.
@@ -119,7 +119,7 @@ class WriteInstants:
                     "write again"
                 )
             if found.is_completed:
-                return ()
+                return found.completion_time or pending.instant, ()
             if pending.written.overwrite is not None:
                 self._check_no_unaware_writer(timeline)
             self._check_conflicts(pending, config, timeline)
@@ -133,7 +133,7 @@ class WriteInstants:
             self.files.storage.put_if_absent(f"{config.timeline_path}/{completed.file_name}", data)
             update.check_after_commit(lease)
             update.compact(lease, completion, self.options)
-            return update.dropped_indexes
+            return recorded or pending.instant, update.dropped_indexes
 
     def abort(self, instant: str, failure: BaseException) -> None:
         """Handles a write that won't complete: rolls it back immediately if possible.
