@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from eventide.spark.streaming import stream_sink
     from eventide.table import Table
     from eventide_core.action.freshness import Freshness
+    from eventide_core.action.pending_write import WriteResult
     from eventide_core.errors import (
         BusyError,
         CatalogError,
@@ -109,6 +110,7 @@ __all__ = [
     "UnsupportedTableError",
     "WatermarkNotFoundError",
     "WriteConflictError",
+    "WriteResult",
     "__version__",
     "register",
     "stream_sink",
@@ -124,6 +126,7 @@ _HOMES = {
     "stream_sink": "eventide.spark.streaming",
     "Table": "eventide.table",
     "Freshness": "eventide_core.action.freshness",
+    "WriteResult": "eventide_core.action.pending_write",
 }
 
 

@@ -134,7 +134,7 @@ def describe(application: Application) -> TableDescription:
         problems = dict.fromkeys((log.path for log in logs), f"the event-time field is unknown: set {EVENT_TIME_FIELD}")
     elif logs:
         shape = state.shape(field)
-        proof = are_stats_proof(shape.schema, field, application.options)
+        proof = are_stats_proof(shape.schema, field, application.options, state.config.properties)
         facts, found = application.freshness.facts.read_each(state, shape, logs, are_stats_proof=proof)
         errors |= found
     for error in errors.values():

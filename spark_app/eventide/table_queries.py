@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from datetime import datetime
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from eventide.bootstrap import Application
 from eventide.options.queries import INCREMENTAL_FORMAT, IncrementalFormat
@@ -16,6 +16,13 @@ if TYPE_CHECKING:
     from eventide.reader import Rows
     from eventide_core.action.watermark_view import PublishedView
     from eventide_core.table.slice_read import QueryPlan
+
+
+class Result(Protocol):
+    """The result of a write or of a compaction."""
+
+    @property
+    def instant(self) -> str: ...
 
 
 class TableQueries:
@@ -59,12 +66,24 @@ class TableQueries:
         """Every row as of an instant, inclusive."""
         return self._rows(partial(self._application.queries.as_of, _instant(instant)))
 
-    def incremental(self, begin: str | datetime, end: str | datetime | None = None) -> Rows:
-        """The latest state of the rows that commits in (begin, end] changed.
+    def incremental(
+        self,
+        begin: str | datetime | Result | None = None,
+        end: str | datetime | Result | None = None,
+        *,
+        since: Result | None = None,
+    ) -> Rows:
+        """The latest state of the rows that commits in (begin, end] changed; `since` is another word for `begin`.
 
-        As in Hudi, times are completion times on table version 8 and later, and instants on version 6. With the option
-        `hoodie.datasource.query.incremental.format=cdc`, it is `changes(begin, end)`.
+        As in Hudi, times are completion times on table version 8 and later, and instants on version 6: for a write, its
+        `completion_time`, not its `instant`. Pass the result of a write or compaction itself, and that time is taken. With
+        the option `hoodie.datasource.query.incremental.format=cdc`, it is `changes(begin, end)`.
         """
+        if (begin is None) == (since is None):
+            raise ConfigError(
+                "pass either a begin, such as `earliest`, or `since`, the result of a write or compaction"
+            )
+        begin, end = self._time(begin if since is None else since), None if end is None else self._time(end)
         if self._application.options.get(INCREMENTAL_FORMAT) is IncrementalFormat.CDC:
             return self.changes(begin, end)
         return self._rows(partial(self._application.queries.incremental, _instant(begin), _end(end)))
@@ -88,6 +107,19 @@ class TableQueries:
         repeats.
         """
         return self._application.queries.instant_time(_instant(time))
+
+    def _time(self, given: str | datetime | Result | None) -> str:
+        """The time that an incremental query counts from. Raises InstantNotFoundError for a result that is gone."""
+        if given is None or isinstance(given, str | datetime):
+            return _instant(given or "")
+        completion = getattr(given, "completion_time", None)
+        if completion is None:
+            state = self._application.state()
+            found = state.timeline.find(given.instant) or state.archive.find(given.instant)
+            if found is None or not found.is_completed:
+                raise InstantNotFoundError(f"there is no completed commit at {given.instant}: it was rolled back")
+            completion = found.completion_time or given.instant
+        return str(completion)
 
     def settled_until(self) -> str:
         """The latest `end` for which the answer of `incremental` is final. Use it to read changes repeatedly.

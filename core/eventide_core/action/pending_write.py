@@ -11,7 +11,8 @@ from eventide_core.table.instant import Action
 class WriteResult:
     """A completed write. `rows` counts upserts and deletes; a delete of a key that the table never had may not count.
 
-    `dropped_indexes` are those of the metadata table that could not follow the write.
+    `dropped_indexes` are those of the metadata table that could not follow the write. `completion_time` is what an
+    incremental query counts from: on version 6, which records no completion, it is the instant.
     """
 
     instant: str
@@ -21,6 +22,7 @@ class WriteResult:
     files: int
     bytes_written: int
     dropped_indexes: tuple[str, ...] = ()
+    completion_time: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -104,6 +104,12 @@ TRACK_EVENT_TIMES = Option(
     "Whether write stats record the event times of what was written. Given as true with `hoodie.payload.event.time.field`, "
     "it also states that Hudi's writers recorded them, and that each has 10 or 13 digits.",
 )
+UPSTREAM_EVENT_TIMES = Option(
+    "hoodie.write.track.event.time.propagate.from.upstream",
+    FLAG,
+    False,
+    "Whether Hudi's write stats hold the event times of upstream commits; then they are not believed.",
+)
 LOG_EVENT_TIMES = Option(
     "eventide.log.event.times",
     FLAG,

@@ -99,6 +99,7 @@ def _opened(settings: Settings, uri: str, files: Sequence[Path], words: dict[str
 def _document(result: WriteResult) -> dict[str, Any]:
     return {
         "instant": result.instant,
+        "completion_time": result.completion_time,
         "rows": result.rows,
         "upserts": result.upserts,
         "deletes": result.deletes,

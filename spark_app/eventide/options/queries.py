@@ -47,7 +47,7 @@ BEGIN = Option(
     "hoodie.datasource.read.begin.instanttime",
     TEXT,
     None,
-    "The begin of an incremental query, excluding it; `earliest` for the first commit.",
+    "The begin of an incremental query, excluding it: a completion time (on version 6 an instant), or `earliest`.",
     otherwise="none; an incremental query needs one",
 )
 END = Option(

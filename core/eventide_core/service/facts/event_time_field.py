@@ -1,6 +1,8 @@
 """The field of a table that contains the event time."""
 
-from eventide_core.config import EVENT_TIME_FIELD, TRACK_EVENT_TIMES, Options
+from collections.abc import Mapping
+
+from eventide_core.config import EVENT_TIME_FIELD, TRACK_EVENT_TIMES, UPSTREAM_EVENT_TIMES, Options
 from eventide_core.errors import ConfigError, RefusedError
 from eventide_core.service.state.table import TableState
 from eventide_core.table.schema import holds_times_only, is_nullable, may_hold_event_times
@@ -51,14 +53,17 @@ def has_named_event_time(state: TableState, options: Options) -> bool:
     return (options.get(EVENT_TIME_FIELD) or state.config.event_time_field or state.cut_field) is not None
 
 
-def are_stats_proof(schema: str, field: str, options: Options) -> bool:
+def are_stats_proof(schema: str, field: str, options: Options, properties: Mapping[str, str]) -> bool:
     """Whether write stats of Hudi state the event times of every record.
 
     They do if the user gives both options of the writers that track them, the field is never null, and its type can hold
     nothing but times: Hudi leaves a text or a floating number that it cannot read out of its stats. To name the field
-    is not enough: `--event-time` does that, too, and nothing on the table says which field a writer tracked. Raises
+    is not enough: `--event-time` does that, too, and nothing on the table says which field a writer tracked. They never
+    do if the options or the table's settings say that writers pass on the event times of upstream commits. Raises
     ConfigError if the table has no such field.
     """
+    if options.get(UPSTREAM_EVENT_TIMES) or properties.get(str(UPSTREAM_EVENT_TIMES), "").lower() == "true":
+        return False
     is_never_null = not is_nullable(schema, field, EVENT_TIME_FIELD)
     is_tracked = options.text(TRACK_EVENT_TIMES) is not None and options.get(TRACK_EVENT_TIMES)
     is_named = options.get(EVENT_TIME_FIELD) == field

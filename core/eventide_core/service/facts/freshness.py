@@ -96,7 +96,7 @@ class FreshnessReader:
         if not wanted:
             return {}
         shape = self._shape(state)
-        proof = are_stats_proof(shape.schema, shape.event_time_field or "", self.options)
+        proof = are_stats_proof(shape.schema, shape.event_time_field or "", self.options, state.config.properties)
         blocks = state.blocks()
         facts = self.facts.read(state, shape, wanted, are_stats_proof=proof)
         # On version 6 the log file of a write that was rolled back stays, beside the block that rolls it back; and that

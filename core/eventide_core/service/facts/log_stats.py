@@ -10,6 +10,9 @@
    They are not trusted if there are deletes, because a stat contains only the range of some kinds of them. Nor are they
    trusted if the write filled several log files of one file group: HoodieAppendHandle counts a record for the log file
    that is open when it buffers the record, and may write it to the next one.
+   Nor are they trusted if the stats of one commit all state the same range, or its extra metadata names
+   `hoodie.write.track.event.time.propagate.from.upstream`: such a writer gives each stat the range of the commits that it
+   derives from, which says nothing of the file.
 4. No stat states the kinds of blocks in a log file. For eventide's log files, they are known. For others, headers are
    read before a plan is made. A left-over has the kinds of its original log file.
    The settings of a write decide whether Hudi's data blocks contain partial updates (HoodieAppendHandle adds IS_PARTIAL
@@ -28,7 +31,7 @@ from typing import Final
 
 from eventide_core.action.slice_selection import HeaderCheck, LogFacts
 from eventide_core.service.state.table import TableState
-from eventide_core.table.commit_metadata import EVENT_TIMES_KEY, LOG_COMPACT, WRITER_KEY, WriteStat
+from eventide_core.table.commit_metadata import EVENT_TIMES_KEY, LOG_COMPACT, WRITER_KEY, CommitMetadata, WriteStat
 from eventide_core.table.compaction_extra_metadata import CompactionExtraMetadata
 from eventide_core.table.file_slice import LogFile
 
@@ -103,6 +106,8 @@ class _Teller:
         named = commit.extra_metadata.get(EVENT_TIMES_KEY)
         if event_time_field is None or named not in (event_time_field, None) or (named is None and not are_stats_proof):
             return None
+        if named is None and _is_of_upstream(commit):
+            return None
         published = CompactionExtraMetadata.of(time, commit)
         deletes: Mapping[str, int] = {} if published is None else published.deletes
         is_writer, has_own_files = WRITER_KEY in commit.extra_metadata, state.config.slices_by_completion_time
@@ -137,6 +142,14 @@ class _Teller:
             has_merged_block=False,
             uncompacted=event_times,
         )
+
+
+def _is_of_upstream(commit: CommitMetadata) -> bool:
+    """Whether the ranges of Hudi's stats are, or may be, those of the commits that a derived table was made from."""
+    if any(key.endswith("event.time.propagate.from.upstream") for key in commit.extra_metadata):
+        return True
+    ranges = [found for stat in commit.stats if (found := stat.event_time_range) is not None]
+    return len(ranges) > 1 and all(found == ranges[0] for found in ranges)
 
 
 def _rolled_over(stats: Iterable[WriteStat]) -> frozenset[tuple[str, str]]:

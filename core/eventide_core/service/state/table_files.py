@@ -136,8 +136,8 @@ class TableFiles:
         archive.refresh()
         return archive
 
-    def resolve_failed_commit(self, what: str, instant: str, failure: StorageError, cure: str) -> None:
-        """Whether a commit that failed has happened anyway is read from the timeline; nothing is written again.
+    def resolve_failed_commit(self, what: str, instant: str, failure: StorageError, cure: str) -> Instant:
+        """The commit that failed and has happened anyway, by the timeline; nothing is written again.
 
         A reply may have been lost, or the lock not have been given back after the commit. Raises StorageError if it has
         not happened.
@@ -145,6 +145,7 @@ class TableFiles:
         found = self.timeline(self.config()).find(instant)
         if found is None or not found.is_completed:
             raise StorageError(f"the {what} at {instant} is not committed: {failure}; {cure}") from failure
+        return found
 
     def commit(self, config: TableConfig, instant: Instant) -> CommitMetadata:
         """The metadata of a completed write."""

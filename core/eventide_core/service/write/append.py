@@ -174,17 +174,19 @@ class Append:
 
     def complete(self, pending: PendingWrite) -> WriteResult:
         """Steps 5 and 6. Raises WriteConflictError, and RefusedError if the write was rolled back in the meantime."""
+        completion: str | None = None
         dropped: tuple[str, ...] = ()
 
         def made() -> list[str]:
             return [stat.path for stat in pending.metadata.stats]
 
         try:
-            dropped = self._instants.complete(pending)
+            completion, dropped = self._instants.complete(pending)
         except StorageError as failure:
             self.heartbeats.stop(pending.instant)
             try:
-                self.files.resolve_failed_commit("write", pending.instant, failure, "write again")
+                found = self.files.resolve_failed_commit("write", pending.instant, failure, "write again")
+                completion = found.completion_time or pending.instant
             except StorageError:
                 self._instants.abort(pending.instant, failure, made)
                 raise
@@ -208,6 +210,7 @@ class Append:
             files=len(stats),
             bytes_written=sum(stat.file_size_bytes for stat in stats),
             dropped_indexes=dropped,
+            completion_time=completion,
         )
 
     def _prepare(

@@ -125,8 +125,8 @@ class WriteInstants:
                     "back if its writer is dead"
                 )
 
-    def complete(self, pending: PendingWrite) -> tuple[str, ...]:
-        """Completes a write whose files exist. Returns the dropped indexes. Does nothing if it has completed.
+    def complete(self, pending: PendingWrite) -> tuple[str, tuple[str, ...]]:
+        """Completes a write whose files exist, if it has not. Returns its completion time and the dropped indexes.
 
         Raises WriteConflictError if another writer was faster, RefusedError if the write was rolled back in the
         meantime, BusyError for an overwrite beside a write of another engine.
@@ -142,7 +142,7 @@ class WriteInstants:
             if found is None or found.action is not pending.action:
                 raise _rolled_back(pending.instant)
             if found.is_completed:
-                return ()
+                return found.completion_time or pending.instant, ()
             if pending.written.overwrite is not None:
                 self._check_no_unaware_writer(timeline)
             self._check_conflicts(pending, config, timeline)
@@ -162,7 +162,7 @@ class WriteInstants:
                     return update.dropped_indexes
             update.check_after_commit(lease)
             update.compact(lease, completion, self.options)
-            return update.dropped_indexes
+            return recorded or pending.instant, update.dropped_indexes
 
     def _check_fenced(self, pending: PendingWrite, completed: str) -> None:
         """Withdraws the completed file if others had gone on before it was put, so that it doesn't fit what they did.

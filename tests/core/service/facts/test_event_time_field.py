@@ -45,7 +45,7 @@ def test_another_field_than_the_published_cuts_is_refused(tmp_path: Path) -> Non
 def test_an_unknown_field_is_reported_with_the_fields_that_the_table_has(tmp_path: Path) -> None:
     table = Table.open(str(golden.unpack("v9_no_deletes", tmp_path)), {FIELD: "landed_at"})
     with pytest.raises(ConfigError, match=r"landed_at.*event_ts"):
-        table.plan_compaction(0)
+        table.plan_compaction("2026-11-21T00:00Z")
 
 
 @pytest.mark.parametrize(
@@ -63,4 +63,13 @@ def test_an_unknown_field_is_reported_with_the_fields_that_the_table_has(tmp_pat
 def test_stats_of_hudi_count_only_if_both_options_of_its_writers_are_given(
     given: dict[str, str], field: str, expected: bool
 ) -> None:
-    assert are_stats_proof(SCHEMA, field, Options(given)) is expected
+    assert are_stats_proof(SCHEMA, field, Options(given), {}) is expected
+
+
+def test_stats_of_upstream_commits_are_no_proof() -> None:
+    """By an option, or by the table's settings."""
+    given = {**TRACKED, str(EVENT_TIME_FIELD): "ts"}
+    upstream = {"hoodie.write.track.event.time.propagate.from.upstream": "true"}
+    assert are_stats_proof(SCHEMA, "ts", Options(given), {})
+    assert not are_stats_proof(SCHEMA, "ts", Options(given | upstream), {})
+    assert not are_stats_proof(SCHEMA, "ts", Options(given), upstream)

@@ -57,8 +57,17 @@ def test_a_stat_of_hudi_states_nothing_of_log_files_that_a_write_filled_one_afte
     """Hudi's second stat lacks the records that waited in memory when the first file was full."""
     assert told(stat_of(FIRST), stat_of(SECOND)) == {}
     elsewhere = replace(SECOND, path="q/log.2")
-    assert told(stat_of(FIRST), stat_of(elsewhere)._replace(partition="q")) == {FIRST.path: EventTimeRange(10, 20)}
+    apart = stat_of(elsewhere)._replace(partition="q", max_event_time_ms=30)
+    assert told(stat_of(FIRST), apart) == {FIRST.path: EventTimeRange(10, 20)}
 
 
 def test_a_stat_of_eventide_states_each_of_several_log_files() -> None:
     assert len(told(stat_of(FIRST), stat_of(SECOND), extra={EVENT_TIMES_KEY: "ts"})) == 2
+
+
+def test_stats_of_upstream_commits_are_not_believed() -> None:
+    """Such a writer gives each stat the same range, whatever the file holds."""
+    elsewhere = replace(SECOND, path="q/log.2")
+    assert told(stat_of(FIRST), stat_of(elsewhere)._replace(partition="q", file_id="g")) == {}
+    extra = {"hoodie.write.track.event.time.propagate.from.upstream": "true"}
+    assert told(stat_of(FIRST), extra=extra) == {}

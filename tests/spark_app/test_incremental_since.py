@@ -1,0 +1,38 @@
+"""An incremental query counts from the completion of a write, which its result states."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import eventide
+from eventide_core.errors import ConfigError
+from support.small_table import LATER_MS, make, rows
+
+
+@pytest.mark.parametrize("version", [6, 9])
+def test_the_results_of_two_writes_bound_what_was_written_between(version: int, tmp_path: Path) -> None:
+    table = make(tmp_path / "t", version)
+    table.upsert(rows(("k0", -9, "sunday")))
+    monday = table.upsert(rows(("k1", -8, "monday")))
+    tuesday = table.upsert(rows(("k2", -7, "tuesday")))
+    assert isinstance(tuesday, eventide.WriteResult)
+    assert [row["word"] for row in table.incremental(monday, tuesday).to_arrow().to_pylist()] == ["tuesday"]
+    assert [row["word"] for row in table.incremental(since=monday).to_arrow().to_pylist()] == ["tuesday"]
+    assert monday.completion_time is not None
+    found = table.incremental(monday.completion_time, tuesday.completion_time).to_arrow().to_pylist()
+    assert [row["word"] for row in found] == ["tuesday"]
+    assert (monday.completion_time == monday.instant) == (version == 6)
+    compacted = table.compact(before=LATER_MS)
+    table.upsert(rows(("k3", -6, "wednesday")))
+    assert [row["word"] for row in table.incremental(since=compacted).to_arrow().to_pylist()] == ["wednesday"]
+
+
+def test_an_incremental_query_needs_one_begin(tmp_path: Path) -> None:
+    table = make(tmp_path / "t", 9)
+    first = table.upsert(rows(("k0", -9, "sunday")))
+    with pytest.raises(ConfigError, match="either a begin"):
+        table.incremental(first, since=first)
+    with pytest.raises(ConfigError, match="either a begin"):
+        table.incremental()
