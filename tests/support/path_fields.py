@@ -127,7 +127,7 @@ def _touched_by_rollback(data: bytes, path: str) -> Iterable[str]:
     yield from _markers_and_heartbeats(plan.target)
     for request in plan.requests:
         yield from map(request.path_of, request.log_blocks)
-        if request.log_blocks:
+        if request.log_blocks or request.rolls_back_blocks:
             yield request.path_of(str(LogFileName(request.file_id, request.base_instant, 9, "1-0-1")))
 
 

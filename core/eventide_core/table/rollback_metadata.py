@@ -24,7 +24,8 @@ class RollbackTarget:
 class RollbackRequest:
     """`deleted` are file names in the partition; `log_blocks` are log files whose blocks are rolled back, with sizes.
 
-    `base_instant` is that of the log files' slice: the command block goes into its next log file.
+    `base_instant` is that of the log files' slice: the command block goes into its next log file. `rolls_back_blocks`: it is
+    due although the plan names no log file, because the target had not said which ones it wrote.
     """
 
     partition: str
@@ -32,6 +33,7 @@ class RollbackRequest:
     base_instant: str
     deleted: tuple[str, ...] = ()
     log_blocks: Mapping[str, int] = field(default_factory=dict[str, int])
+    rolls_back_blocks: bool = False
 
     def path_of(self, name: str) -> str:
         return path_in(self.partition, name)

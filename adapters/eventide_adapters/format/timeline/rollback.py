@@ -15,7 +15,7 @@ from typing import Any
 from eventide_adapters.format.timeline.container import ContainerSchema, read_container, write_container
 from eventide_adapters.format.timeline.document import Document, corrupt
 from eventide_adapters.format.timeline.stored_names import checked_partition, data_file_names, name_in, own_name
-from eventide_core.table.file_name import LogFileName
+from eventide_core.table.file_name import LogFileName, is_data_file
 from eventide_core.table.instant import Action, is_instant_time
 from eventide_core.table.rollback_metadata import (
     RollbackMetadata,
@@ -122,13 +122,22 @@ def _decode_request(request: Document, path: str) -> RollbackRequest:
     if blocks.values:
         # The log file that rolls back the blocks gets its name from these two.
         own_name(str(LogFileName(file_id, base_instant, 1)), LogFileName.parse, file_id, path, base_instant)
+    # A write that died had not said yet which log files it appends to. If Hudi looks for them without markers, its plan
+    # joins the table's path and an empty one. The command block goes into the slice all the same.
+    named_logs = [key for key in blocks.values if not _is_no_file(key)]
     return RollbackRequest(
         partition=checked_partition(request.text("partitionPath") or "", path),
         file_id=file_id,
         base_instant=base_instant,
         deleted=data_file_names(request.texts("filesToBeDeleted"), path),
-        log_blocks={name: blocks.count(key) for key in blocks.values for name in data_file_names((key,), path)},
+        log_blocks={name: blocks.count(key) for key in named_logs for name in data_file_names((key,), path)},
+        rolls_back_blocks=bool(blocks.values) and not named_logs,
     )
+
+
+def _is_no_file(path: str) -> bool:
+    """Whether it is a directory's whole path, such as the table's own, which nobody opens."""
+    return ("/" in path or not path) and not is_data_file(name_in(path)) and not name_in(path).startswith(".")
 
 
 def _partition_record(partition: str, found: RolledBackPartition, root: str) -> dict[str, Any]:

@@ -203,7 +203,9 @@ class RollbackRunner:
         return {
             partition: RolledBackPartition(
                 tuple(name for request in found for name in request.deleted),
-                self._command_logs(plan, partition, [request for request in found if request.log_blocks], lease),
+                self._command_logs(
+                    plan, partition, [one for one in found if one.log_blocks or one.rolls_back_blocks], lease
+                ),
                 {name: size for request in found for name, size in request.log_blocks.items()},
             )
             for partition, found in requests.items()

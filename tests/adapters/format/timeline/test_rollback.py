@@ -73,6 +73,25 @@ def test_a_plan_that_names_another_kind_of_file_is_not_believed(name: str) -> No
         CODEC.decode_rollback_plan(data, "r", "20261121091031101")
 
 
+def test_a_plan_of_hudi_that_names_the_tables_own_path_rolls_the_slices_blocks_back() -> None:
+    """With hoodie.rollback.using.markers=false, if the write died before it said which log files it appends to."""
+    named = RollbackRequest("p=1", "f2-0", "20261121091029183", log_blocks={"/lake/trips": 7})
+    data = CODEC.encode_rollback_plan(RollbackPlan("20261121091031101", TARGET, (named,)), ROOT)
+    (request,) = CODEC.decode_rollback_plan(data, "r", "20261121091031101").requests
+    assert (request.deleted, dict(request.log_blocks)) == ((), {})
+    assert request.rolls_back_blocks
+
+
+@pytest.mark.parametrize(
+    "name", ["hoodie.properties", "/lake/trips/p=1/..", "/lake/.hoodie", ".hoodie_partition_metadata"]
+)
+def test_a_plan_that_rolls_back_the_blocks_of_another_kind_of_file_is_not_believed(name: str) -> None:
+    named = RollbackRequest("p=1", "f2-0", "20261121091029183", log_blocks={name: 1})
+    data = CODEC.encode_rollback_plan(RollbackPlan("20261121091031101", TARGET, (named,)), ROOT)
+    with pytest.raises(UnsafePathError):
+        CODEC.decode_rollback_plan(data, "r", "20261121091031101")
+
+
 @pytest.mark.parametrize("data", [b"", b"Obj\x01", b"{}"])
 def test_torn_bytes_are_corrupt(data: bytes) -> None:
     with pytest.raises(CorruptTimelineError):
