@@ -5,13 +5,15 @@ from dataclasses import dataclass
 from eventide_core.action.write_conflict import WrittenGroups
 from eventide_core.table.commit_metadata import CommitMetadata
 from eventide_core.table.instant import Action
+from eventide_core.table.schema import SchemaChanges
 
 
 @dataclass(frozen=True, slots=True)
 class WriteResult:
     """A completed write. `rows` counts upserts and deletes; a delete of a key that the table never had may not count.
 
-    `dropped_indexes` are those of the metadata table that could not follow the write.
+    `dropped_indexes` are those of the metadata table that could not follow the write. `added_columns` and
+    `widened_columns` are what the write changed of the table's schema.
     """
 
     instant: str
@@ -21,6 +23,8 @@ class WriteResult:
     files: int
     bytes_written: int
     dropped_indexes: tuple[str, ...] = ()
+    added_columns: tuple[str, ...] = ()
+    widened_columns: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,3 +39,4 @@ class PendingWrite:
     metadata: CommitMetadata
     written: WrittenGroups
     seen: frozenset[str]
+    schema_changes: SchemaChanges
