@@ -15,7 +15,7 @@ from eventide.formatting import sanitize
 from eventide.table_maintenance import TableMaintenance, task_engine
 from eventide.table_queries import TableQueries
 from eventide.table_tags import TableTags
-from eventide_core.config import SANITIZE_NAMES
+from eventide_core.config import SANITIZE_NAMES, SCHEMA_MODE
 from eventide_core.errors import ConfigError, EventideError, NothingToDoError
 from eventide_core.ports import Engine, NoProgress, Progress
 from eventide_core.table.write_shape import WriteOperation
@@ -115,24 +115,32 @@ class Table(TableQueries, TableTags, TableMaintenance):
         )
         return cls.open(uri, texts, engine=engine)
 
-    def upsert(self, records: Any, *, progress: Progress | None = None) -> WriteResult:
+    def upsert(self, records: Any, *, schema_mode: str | None = None, progress: Progress | None = None) -> WriteResult:
         """Updates the records whose keys exist, and inserts the others.
 
         `records` is a DataFrame of Spark, pandas (whose index is not written) or Polars, an Arrow table, record batch or
         reader, or anything else with Arrow's C stream (`__arrow_c_stream__`). Of several records of a key, only the
-        latest is written. Raises InvalidRecordError, which names row and column, before anything is written.
+        latest is written.
+
+        A column that the table does not have is refused, unless `schema_mode` is "merge", which adds it. A column that the
+        records lack is refused, unless `hoodie.write.set.null.for.missing.columns` is true. Raises InvalidRecordError, which
+        names row and column, and InvalidColumnNameError, before anything is written.
         """
-        return self._write(WriteOperation.UPSERT, records, progress)
+        return self._write(WriteOperation.UPSERT, records, progress, schema_mode)
 
-    def insert(self, records: Any, *, progress: Progress | None = None) -> WriteResult:
+    def insert(self, records: Any, *, schema_mode: str | None = None, progress: Progress | None = None) -> WriteResult:
         """Inserts records without looking up their keys. Only the bucket index still assigns keys to file groups."""
-        return self._write(WriteOperation.INSERT, records, progress)
+        return self._write(WriteOperation.INSERT, records, progress, schema_mode)
 
-    def bulk_insert(self, records: Any, *, progress: Progress | None = None) -> WriteResult:
+    def bulk_insert(
+        self, records: Any, *, schema_mode: str | None = None, progress: Progress | None = None
+    ) -> WriteResult:
         """Inserts many records, as in an initial load, into new file groups if the index allows it."""
-        return self._write(WriteOperation.BULK_INSERT, records, progress)
+        return self._write(WriteOperation.BULK_INSERT, records, progress, schema_mode)
 
-    def insert_overwrite(self, records: Any, *, progress: Progress | None = None) -> WriteResult:
+    def insert_overwrite(
+        self, records: Any, *, schema_mode: str | None = None, progress: Progress | None = None
+    ) -> WriteResult:
         """Replaces all rows of the partitions that `records` has rows of, as Hudi's `INSERT OVERWRITE` does.
 
         Other partitions stay as they are. Readers see the old rows or the new ones, never a mixture. The old files stay for
@@ -142,11 +150,13 @@ class Table(TableQueries, TableTags, TableMaintenance):
         because what such a write adds to a replaced file would be lost; WriteConflictError if another writer of eventide
         wrote to one of the partitions in the meantime.
         """
-        return self._write(WriteOperation.INSERT_OVERWRITE, records, progress)
+        return self._write(WriteOperation.INSERT_OVERWRITE, records, progress, schema_mode)
 
-    def insert_overwrite_table(self, records: Any, *, progress: Progress | None = None) -> WriteResult:
+    def insert_overwrite_table(
+        self, records: Any, *, schema_mode: str | None = None, progress: Progress | None = None
+    ) -> WriteResult:
         """Replaces all rows of the table; otherwise as `insert_overwrite`. Without records, it leaves an empty table."""
-        return self._write(WriteOperation.INSERT_OVERWRITE_TABLE, records, progress)
+        return self._write(WriteOperation.INSERT_OVERWRITE_TABLE, records, progress, schema_mode)
 
     def delete(
         self, records: Any = None, *, where: Filter | None = None, progress: Progress | None = None
@@ -377,7 +387,9 @@ class Table(TableQueries, TableTags, TableMaintenance):
         rows = self.snapshot()
         return rows.to_arrow(columns, where) if session is None else rows.to_spark(session, columns, where)
 
-    def _write(self, operation: WriteOperation, records: Any, progress: Progress | None) -> WriteResult:
+    def _write(
+        self, operation: WriteOperation, records: Any, progress: Progress | None, schema_mode: str | None = None
+    ) -> WriteResult:
         from eventide.writer import incoming_records
 
         application = self._application
@@ -385,7 +397,8 @@ class Table(TableQueries, TableTags, TableMaintenance):
         if session is not None and isinstance(application.engine, LocalEngine):
             application = self._on(session)  # what the indexes need is read where the rows are, not by the driver
         incoming = incoming_records(application, operation, records)
-        return application.append.write(operation, incoming, progress or NoProgress())
+        append = application.append if schema_mode is None else application.append.having(SCHEMA_MODE, schema_mode)
+        return append.write(operation, incoming, progress or NoProgress())
 
 
 def _schedule(application: Application, request: CompactionRequest, *, is_for_later: bool) -> Plan:

@@ -14,6 +14,7 @@ from eventide.spark.types import arrow_schema_of
 from eventide_adapters.format.avro.from_arrow import avro_schema_of
 from eventide_adapters.format.avro.schema import arrow_schema
 from eventide_adapters.format.write.arrow_records import ArrowRecords
+from eventide_adapters.format.write.incoming_schema import refuse_names_alike
 from eventide_adapters.format.write.record_writer import RowWriter
 from eventide_adapters.storage.open import open_storage
 from eventide_core.action.index import IndexType, index_type
@@ -88,6 +89,7 @@ def new_table(
         wished_generator=_key_generator(typed),
     )
     known = arrow_schema(made.schema).names
+    refuse_names_alike(known)
     if event_time is not None and event_time not in known:
         raise ConfigError(f"event-time field {event_time!r} is not in the schema, which has {', '.join(known)}")
     if event_time is not None and not may_hold_event_times(made.schema, event_time):

@@ -84,7 +84,7 @@ def test_a_write_adds_no_column_that_avro_cannot_hold(tmp_path: Path) -> None:
     grown = pa.table({"id": [1], "tip %": [0.1]})
     before = content_of(tmp_path)
     with pytest.raises(InvalidColumnNameError, match="'tip %'"):
-        table.upsert(grown)
+        table.upsert(grown, schema_mode="merge")
     assert content_of(tmp_path) == before
-    Table.open(uri, {SANITIZE_NAMES: "true"}).upsert(grown)
+    Table.open(uri, {SANITIZE_NAMES: "true"}).upsert(grown, schema_mode="merge")
     assert table.snapshot().to_arrow().column("tip____").to_pylist() == [0.1]

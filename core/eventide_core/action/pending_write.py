@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from eventide_core.action.write_conflict import WrittenGroups
 from eventide_core.table.commit_metadata import CommitMetadata
 from eventide_core.table.instant import Action
+from eventide_core.table.schema import SchemaChanges
 
 
 @dataclass(frozen=True, slots=True)
@@ -13,6 +14,7 @@ class WriteResult:
 
     `dropped_indexes` are those of the metadata table that could not follow the write. `completion_time` is what an
     incremental query counts from: on version 6, which records no completion, it is the instant.
+    `added_columns` and `widened_columns` are what the write changed of the table's schema.
     """
 
     instant: str
@@ -23,6 +25,8 @@ class WriteResult:
     bytes_written: int
     dropped_indexes: tuple[str, ...] = ()
     completion_time: str | None = None
+    added_columns: tuple[str, ...] = ()
+    widened_columns: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,3 +41,4 @@ class PendingWrite:
     metadata: CommitMetadata
     written: WrittenGroups
     seen: frozenset[str]
+    schema_changes: SchemaChanges

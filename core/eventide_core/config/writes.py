@@ -5,6 +5,13 @@ from enum import StrEnum
 from eventide_core.config.option import FLAG, FRACTION, NAMES, TEXT, WHOLE_NUMBER, Option, choice, whole_number
 
 
+class SchemaMode(StrEnum):
+    """Whether a write may add columns to the table: strict refuses them, merge adds them."""
+
+    STRICT = "strict"
+    MERGE = "merge"
+
+
 class InsertDuplicates(StrEnum):
     """What becomes of inserts whose keys the table has: they are written anyway, left out, or refused."""
 
@@ -13,6 +20,20 @@ class InsertDuplicates(StrEnum):
     FAIL = "fail"
 
 
+SCHEMA_MODE = Option(
+    "eventide.write.schema.mode",
+    choice(SchemaMode),
+    SchemaMode.STRICT,
+    "What happens to columns that the table does not have: strict refuses the records, merge adds the columns.",
+    aliases=("schema_mode",),
+)
+NULL_FOR_MISSING_COLUMNS = Option(
+    "hoodie.write.set.null.for.missing.columns",
+    FLAG,
+    False,
+    "Whether columns of the table that the records lack become null. If false, such records are refused, except where the "
+    "table's merge keeps the old values (partial updates).",
+)
 COMBINE_BEFORE_UPSERT = Option(
     "hoodie.combine.before.upsert",
     FLAG,

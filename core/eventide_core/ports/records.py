@@ -10,7 +10,7 @@ from eventide_core.table.commit_metadata import WriteStat
 from eventide_core.table.file_group_write import FileGroupWrite, Placement
 from eventide_core.table.record_shape import RecordShape
 from eventide_core.table.slice_read import BlockFilter, SliceRead
-from eventide_core.table.write_shape import WriteShape
+from eventide_core.table.write_shape import SchemaRules, WriteShape
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +131,7 @@ class IncomingRecords(Protocol):
     Bad records raise InvalidRecordError, naming row and column.
     """
 
-    def schema_after(self, table_schema: str | None, table_name: str) -> str:
+    def schema_after(self, table_schema: str | None, table_name: str, rules: SchemaRules) -> str:
         """The table's Avro schema after the write: the same text if it does not change.
 
         None: the table has no schema yet, because no write of it is left. Deletes always get a schema.

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, cast
 
@@ -49,6 +50,26 @@ def refuse_defaults(schema: str, table: str) -> None:
                 f"{field['default']!r}, which Hudi compares with by object, not by value; make its default null, or compact "
                 "this table with Hudi itself"
             )
+
+
+@dataclass(frozen=True, slots=True)
+class SchemaChanges:
+    """The names of the top-level columns that a write adds to a table's schema, and of those whose types it widens."""
+
+    added: tuple[str, ...] = ()
+    widened: tuple[str, ...] = ()
+
+
+def schema_changes(before: str | None, after: str) -> SchemaChanges:
+    """What the schema `after` a write changes. The first schema of a table changes nothing."""
+    if before is None or before == after:
+        return SchemaChanges()
+    types = {str(field["name"]): field["type"] for field in _fields(before)}
+    fields = [(str(field["name"]), field["type"]) for field in _fields(after)]
+    return SchemaChanges(
+        added=tuple(name for name, _ in fields if name not in types),
+        widened=tuple(name for name, kind in fields if name in types and types[name] != kind),
+    )
 
 
 _TIMES = ("date", "timestamp-millis", "timestamp-micros", "local-timestamp-millis", "local-timestamp-micros")

@@ -8,6 +8,18 @@ from eventide_core.table.key_format import KeyFormat
 from eventide_core.table.record_shape import RecordShape
 
 
+@dataclass(frozen=True, slots=True)
+class SchemaRules:
+    """What a write may do where its columns are not the table's.
+
+    `adds_columns`: columns that the table lacks are added to it, instead of refused. `nulls_missing`: columns that the
+    records lack are null in them, instead of refused.
+    """
+
+    adds_columns: bool = False
+    nulls_missing: bool = False
+
+
 class WriteOperation(StrEnum):
     """The operation of a write."""
 

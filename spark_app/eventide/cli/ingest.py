@@ -1,6 +1,6 @@
 """`eventide ingest`: writes the rows of files into a table."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +12,7 @@ from eventide.cli.row_sources import read_rows, source_files
 from eventide.cli.settings import Settings, common_options
 from eventide.formatting import format_size
 from eventide_core.action.pending_write import WriteResult
-from eventide_core.config import EVENT_TIME_FIELD, SANITIZE_NAMES, Options
+from eventide_core.config import EVENT_TIME_FIELD, SANITIZE_NAMES, SCHEMA_MODE, Options, SchemaMode
 from eventide_core.errors import NotAHudiTableError, counted
 from eventide_core.table.avro_names import sanitized_names
 from eventide_core.table.write_shape import WriteOperation
@@ -40,9 +40,19 @@ from eventide_core.table.write_shape import WriteOperation
     is_flag=True,
     help="Replaces each character that a column name of Hudi can't hold by two underscores, and says so.",
 )
+@click.option(
+    "--add-columns", is_flag=True, help="Adds columns that the table does not have, instead of refusing them."
+)
 @common_options
 def ingest(
-    settings: Settings, table: str, sources: Sequence[str], operation: str, create: bool, sanitize: bool, **words: Any
+    settings: Settings,
+    table: str,
+    sources: Sequence[str],
+    operation: str,
+    create: bool,
+    sanitize: bool,
+    add_columns: bool,
+    **words: Any,
 ) -> None:
     """Write rows into a table.
 
@@ -58,18 +68,13 @@ def ingest(
     files = source_files(sources)
     if not create:
         settings = settings.having(EVENT_TIME_FIELD, words["event_time"])
+    if add_columns:
+        settings = settings.having(SCHEMA_MODE, SchemaMode.MERGE)
     if sanitize:
         settings = settings.having(SANITIZE_NAMES, "true")
     rows = _opened(settings, table, files, words if create else None)
     with settings.table(table) as opened, settings.console.progress() as progress:
-        write = {
-            WriteOperation.UPSERT: opened.upsert,
-            WriteOperation.INSERT: opened.insert,
-            WriteOperation.BULK_INSERT: opened.bulk_insert,
-            WriteOperation.DELETE: opened.delete,
-            WriteOperation.INSERT_OVERWRITE: opened.insert_overwrite,
-            WriteOperation.INSERT_OVERWRITE_TABLE: opened.insert_overwrite_table,
-        }[WriteOperation(operation)]
+        write: Callable[..., WriteResult] = getattr(opened, operation)
         result = write(rows, progress=progress)
     renamed = _renamed(rows) if Options(settings.options).get(SANITIZE_NAMES) else {}
     for name, new in renamed.items():
@@ -106,11 +111,18 @@ def _document(result: WriteResult) -> dict[str, Any]:
         "files": result.files,
         "bytes": result.bytes_written,
         "dropped_indexes": list(result.dropped_indexes),
+        "added_columns": list(result.added_columns),
+        "widened_columns": list(result.widened_columns),
     }
 
 
 def _summary(result: WriteResult, operation: str) -> str:
     return (
         f"{operation} at {result.instant}: {counted(result.rows, 'row')} in {counted(result.files, 'file')}, "
-        f"{format_size(result.bytes_written)}"
+        f"{format_size(result.bytes_written)}{_changed('added', result.added_columns)}"
+        f"{_changed('widened', result.widened_columns)}"
     )
+
+
+def _changed(how: str, columns: Sequence[str]) -> str:
+    return f"; {how} {'column' if len(columns) == 1 else 'columns'} {', '.join(columns)}" if columns else ""

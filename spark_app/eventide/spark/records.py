@@ -60,7 +60,7 @@ from eventide_core.table.bucket import bucket_name
 from eventide_core.table.commit_metadata import WriteStat
 from eventide_core.table.file_group_write import FileGroupWrite, Placement
 from eventide_core.table.slice_read import SliceRead
-from eventide_core.table.write_shape import WriteShape
+from eventide_core.table.write_shape import SchemaRules, WriteShape
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -83,9 +83,9 @@ class SparkRecords:
     _packed: DataFrame | None = None
     _packed_bytes: int = 0
 
-    def schema_after(self, table_schema: str | None, table_name: str) -> str:
+    def schema_after(self, table_schema: str | None, table_name: str, rules: SchemaRules) -> str:
         if not self.is_delete:
-            return evolved_schema(table_schema, arrow_schema_of(self.rows.schema), table_name)
+            return evolved_schema(table_schema, arrow_schema_of(self.rows.schema), table_name, rules)
         assert table_schema is not None, "deletes of a table that has no schema"
         return table_schema
 

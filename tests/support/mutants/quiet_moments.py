@@ -17,6 +17,7 @@ from eventide.testing.living_table import LivingTable
 from eventide.writer import arrow_records
 from eventide_core.action import link_choice, quiet_moment
 from eventide_core.action.quiet_moment import BackdatingFacts
+from eventide_core.config import SCHEMA_MODE, SchemaMode
 from eventide_core.ports import NoProgress
 from eventide_core.service.compaction.replan import Replanner
 from eventide_core.service.compaction.run import CompactionRunner
@@ -75,7 +76,8 @@ def _compacts_across_a_change_of_the_schema(table: LivingTable) -> None:
     assert upserts is not None
     wider = upserts.append_column("more", pa.array(["new"]))
     process = table.bench.process()
-    process.append.write(WriteOperation.UPSERT, arrow_records(process, wider, None), NoProgress())
+    append = process.append.having(SCHEMA_MODE, SchemaMode.MERGE)
+    append.write(WriteOperation.UPSERT, arrow_records(process, wider, None), NoProgress())
     table.record_others((put("k1", 12, "wider"),))
     assert table.bench.process().state().schema != then, "the history does not get there"
     table.schedule(3)

@@ -48,7 +48,7 @@ from eventide_core.table.bucket import bucket_name
 from eventide_core.table.commit_metadata import WriteStat
 from eventide_core.table.file_group_write import FileGroupWrite, Placement
 from eventide_core.table.slice_read import SliceRead
-from eventide_core.table.write_shape import WriteShape
+from eventide_core.table.write_shape import SchemaRules, WriteShape
 
 Numbers = npt.NDArray[np.int64]
 
@@ -66,9 +66,9 @@ class ArrowRecords:
     _places: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])
     _place_of_row: Numbers = field(default_factory=lambda: np.zeros(0, np.int64))
 
-    def schema_after(self, table_schema: str | None, table_name: str) -> str:
+    def schema_after(self, table_schema: str | None, table_name: str, rules: SchemaRules) -> str:
         if self.upserts is not None:
-            return evolved_schema(table_schema, self.upserts.schema, table_name)
+            return evolved_schema(table_schema, self.upserts.schema, table_name, rules)
         assert table_schema is not None, "deletes of a table that has no schema"
         return table_schema
 

@@ -1,23 +1,31 @@
 """Fits the columns of incoming records to a table's schema, and evolves the schema.
 
-A column that the table has     is cast to the table's type if all of its values fit. If its type is wider, the table's type
-                                is widened instead: int to long, float to double, int to double.
-A column that it does not have  is added at the end and may be null, as in Hudi.
-A column that is missing        is null in these records, if the table's column may be null.
+A column that the table has      is cast to the table's type if all of its values fit. If its type is wider, the table's
+                                 type is widened instead: int to long, float to double, int to double.
+A column that it does not have   is refused; with `SchemaRules.adds_columns`, it is added at the end and may be null, as in
+                                 Hudi.
+A column that is missing         is refused; with `SchemaRules.nulls_missing`, it is null in these records, if the table's
+                                 column may be null.
+A name that differs from another only in case  is always refused: Spark reads such columns as one.
+
+The fields of nested records follow the same rules, except that none can be added: Arrow's cast would drop them silently.
 """
 
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable, Iterator, Sequence
+from difflib import get_close_matches
 from typing import Any, Final
 
 import pyarrow as pa
 
 from eventide_adapters.format.avro.from_arrow import avro_field_of, avro_schema_of
 from eventide_adapters.format.avro.schema import arrow_schema
-from eventide_core.errors import InvalidRecordError
+from eventide_core.errors import InvalidColumnNameError, InvalidRecordError
 from eventide_core.table.avro_names import refuse_invalid_names
 from eventide_core.table.schema import META_FIELDS
+from eventide_core.table.write_shape import SchemaRules
 
 _WIDER: Final = {
     ("int", pa.int64()): "long",
@@ -28,17 +36,20 @@ _WIDER: Final = {
 }
 
 
-def evolved_schema(schema: str | None, incoming: pa.Schema, table_name: str) -> str:
+def evolved_schema(schema: str | None, incoming: pa.Schema, table_name: str, rules: SchemaRules) -> str:
     """The table's Avro schema after records with these columns; the same text if nothing changes.
 
-    `schema` is None if the table has none yet. Raises InvalidRecordError for a missing column that is never null, and
-    InvalidColumnNameError for a new column with a name that Avro does not allow.
+    `schema` is None if the table has none yet. Raises InvalidRecordError for a column that `rules` do not allow to be new
+    or missing, and for a missing column that is never null; InvalidColumnNameError for a new column with a name that Avro
+    does not allow, or that differs from another only in case.
     """
+    refuse_names_alike(incoming.names)
     if schema is None:
         own = [column.with_nullable(True) for column in incoming if column.name not in META_FIELDS]
         refuse_invalid_names(column.name for column in own)
         return avro_schema_of(table_name, pa.schema(own))
     parsed, table = json.loads(schema), arrow_schema(schema)
+    _refuse_new_columns(incoming.names, table.names, may_add=rules.adds_columns)
     changed = False
     for field in parsed["fields"]:
         place = incoming.get_field_index(field["name"])
@@ -48,7 +59,13 @@ def evolved_schema(schema: str | None, incoming: pa.Schema, table_name: str) -> 
                     f"records without the column {field['name']!r}, which is never null in the table; they have "
                     f"{', '.join(incoming.names)}"
                 )
+            if not rules.nulls_missing:
+                raise InvalidRecordError(_missing(field["name"], incoming.names))
             continue
+        for place_of, names, own_names in _nested(
+            field["name"], incoming.field(place).type, table.field(field["name"]).type
+        ):
+            _refuse_other_fields(place_of, names, own_names, rules)
         wider = _widened(field["type"], incoming.field(place).type)
         if wider is not None:
             field["type"] = wider
@@ -85,6 +102,78 @@ def conform(records: pa.Table, schema: pa.Schema, *, first_row: int = 0) -> pa.T
             raise InvalidRecordError(f"row {first_row + row}: column {field.name!r} is null, but never in the table")
         columns.append(column)
     return pa.table(columns, schema=schema)
+
+
+def refuse_names_alike(names: Iterable[str]) -> None:
+    """Raises InvalidColumnNameError for two names that differ only in case."""
+    seen: dict[str, str] = {}
+    for name in names:
+        other = seen.setdefault(name.lower(), name)
+        if other != name:
+            raise InvalidColumnNameError(
+                f"columns {other!r} and {name!r} differ only in case, and Spark reads them as one; rename one of them"
+            )
+
+
+def _refuse_new_columns(incoming: Sequence[str], known: Sequence[str], *, may_add: bool) -> None:
+    """Raises InvalidColumnNameError for a new name that is a table's but for its case, InvalidRecordError for any other."""
+    by_lower_case = {name.lower(): name for name in known}
+    for name in incoming:
+        if name in known or name in META_FIELDS:
+            continue
+        alike = by_lower_case.get(name.lower())
+        if alike is not None:
+            raise InvalidColumnNameError(
+                f"column {name!r} differs from the table's column {alike!r} only in case; rename it to {alike!r}"
+            )
+        if not may_add:
+            near = get_close_matches(name, known, n=1)
+            hint = f"; did you mean {near[0]!r}?" if near else f"; its columns are {', '.join(known)}."
+            raise InvalidRecordError(
+                f"the table has no column {name!r}{hint} To add the column, allow it: schema_mode='merge', or "
+                "ingest --add-columns"
+            )
+
+
+def _missing(name: str, incoming: Sequence[str]) -> str:
+    near = get_close_matches(name, [other for other in incoming if other != name], n=1)
+    hint = f" (their column {near[0]!r} has a similar name)" if near else ""
+    return (
+        f"records without the column {name!r}{hint}, which would become null; add the column to the records, or allow it: "
+        "hoodie.write.set.null.for.missing.columns=true"
+    )
+
+
+def _nested(path: str, incoming: Any, table: Any) -> Iterator[tuple[str, tuple[str, ...], tuple[str, ...]]]:
+    """The field names of each record that both types contain: its place, those of the incoming type, and the table's."""
+    if pa.types.is_struct(incoming) and pa.types.is_struct(table):
+        names = tuple(incoming.field(number).name for number in range(incoming.num_fields))
+        own = tuple(table.field(number).name for number in range(table.num_fields))
+        yield path, names, own
+        for name in names:
+            if name in own:
+                yield from _nested(f"{path}.{name}", incoming.field(name).type, table.field(name).type)
+    elif _is_list(incoming) and _is_list(table):
+        yield from _nested(f"{path}.element", incoming.value_type, table.value_type)
+    elif pa.types.is_map(incoming) and pa.types.is_map(table):
+        yield from _nested(f"{path}.value", incoming.item_type, table.item_type)
+
+
+def _is_list(kind: Any) -> bool:
+    return pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind)
+
+
+def _refuse_other_fields(path: str, incoming: Sequence[str], own: Sequence[str], rules: SchemaRules) -> None:
+    """Raises InvalidRecordError for a nested field that only one side has; a missing one may be allowed."""
+    added = [name for name in incoming if name not in own]
+    if added:
+        raise InvalidRecordError(
+            f"column {path!r} has the field {added[0]!r}, which the table's column lacks and a write cannot add; its "
+            f"fields are {', '.join(own)}"
+        )
+    missing = [name for name in own if name not in incoming]
+    if missing and not rules.nulls_missing:
+        raise InvalidRecordError(_missing(f"{path}.{missing[0]}", incoming))
 
 
 def _widened(avro: Any, incoming: Any) -> Any | None:

@@ -21,6 +21,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import Any
 
 from eventide_core import config as keys
 from eventide_core.action.index import Index, IndexType, choose_index
@@ -28,7 +29,7 @@ from eventide_core.action.log_version import LogNames
 from eventide_core.action.pending_write import PendingWrite, WriteResult
 from eventide_core.action.write_conflict import Overwrite, WrittenGroups, overwrite_of
 from eventide_core.action.write_planner import WriteFacts, groups_of, plan_write
-from eventide_core.config import InsertDuplicates, Options
+from eventide_core.config import InsertDuplicates, Option, Options
 from eventide_core.errors import ConfigError, InvalidRecordError, StorageError, UnsupportedTableError, counted
 from eventide_core.ports import Clock, Heartbeats, IncomingRecords, Progress, RowChange, TableLock
 from eventide_core.service.facts.planned_groups import planned_groups
@@ -39,14 +40,29 @@ from eventide_core.service.state.table import TableState
 from eventide_core.service.state.table_files import PARTITION_MARK, TableFiles
 from eventide_core.service.write.instants import WriteInstants
 from eventide_core.service.write.made_files import made_files
-from eventide_core.service.write.settings import base_file_sizes, combines, insert_duplicates, write_shape
+from eventide_core.service.write.settings import (
+    base_file_sizes,
+    combines,
+    insert_duplicates,
+    schema_rules,
+    write_shape,
+)
 from eventide_core.table.bucket import BUCKET_INDEX_DIRECTORY
 from eventide_core.table.checksum import with_checksums
-from eventide_core.table.commit_metadata import EVENT_TIMES_KEY, WRITER, WRITER_KEY, CommitMetadata, WriteStat
+from eventide_core.table.commit_metadata import (
+    ADDED_COLUMNS_KEY,
+    EVENT_TIMES_KEY,
+    WIDENED_COLUMNS_KEY,
+    WRITER,
+    WRITER_KEY,
+    CommitMetadata,
+    WriteStat,
+)
 from eventide_core.table.file_group_write import FileGroupWrite, Placement
 from eventide_core.table.file_name import path_in
 from eventide_core.table.file_system_view import FileGroup
 from eventide_core.table.instant import Action
+from eventide_core.table.schema import SchemaChanges, schema_changes
 from eventide_core.table.slice_read import SliceRead
 from eventide_core.table.table_config import TableConfig
 from eventide_core.table.timeline import Timeline
@@ -65,6 +81,10 @@ class Append:
     clock: Clock
     options: Options
     new_uuid: Callable[[], str]
+
+    def having(self, option: Option[Any], text: str) -> "Append":
+        """The same with another value of an option."""
+        return replace(self, options=Options({**self.options.values, option: text}))
 
     def write(
         self,
@@ -147,6 +167,7 @@ class Append:
                 overwrite,
             ),
             _seen(state.timeline, operation),
+            prepared.changes,
         )
 
     def _refuse_moving_merged_records(self, config: TableConfig, index: Index) -> None:
@@ -211,19 +232,22 @@ class Append:
             bytes_written=sum(stat.file_size_bytes for stat in stats),
             dropped_indexes=dropped,
             completion_time=completion,
+            added_columns=pending.schema_changes.added,
+            widened_columns=pending.schema_changes.widened,
         )
 
     def _prepare(
         self, state: TableState, operation: WriteOperation, index: Index, records: IncomingRecords
     ) -> "_Prepared":
         schema = state.schema if operation is WriteOperation.DELETE else state.known_schema
-        after = records.schema_after(schema, state.config.name)
+        after = records.schema_after(schema, state.config.name, schema_rules(state.config, self.options))
         shape = write_shape(state, after, self.options, self.files.storage.root)
         if shape.records.schema != schema:
             self.metadata.check(state.config, RowChange.WIDENED)
         shape = replace(shape, has_global_keys=index.is_global)
         records.prepare(shape, combines=combines(operation, self.options))
         duplicates = insert_duplicates(operation, self.options)
+        changes = schema_changes(schema, shape.records.schema)
         if index.type is IndexType.BUCKET:
             if duplicates is not InsertDuplicates.NONE:
                 raise ConfigError(
@@ -231,11 +255,11 @@ class Append:
                     "existing keys; use upsert, or a table with another index"
                 )
             places = records.place_by_bucket(index.buckets, index.hash_fields)
-            return _Prepared(shape.records.schema, shape.stat_field, places)
+            return _Prepared(shape.records.schema, shape.stat_field, changes, places)
         looks_up = operation in (WriteOperation.UPSERT, WriteOperation.DELETE)
         if not looks_up and duplicates is InsertDuplicates.NONE:
-            return _Prepared(shape.records.schema, shape.stat_field, records.place_nowhere())
-        return _Prepared(shape.records.schema, shape.stat_field, None)
+            return _Prepared(shape.records.schema, shape.stat_field, changes, records.place_nowhere())
+        return _Prepared(shape.records.schema, shape.stat_field, changes, None)
 
     def _facts(self, state: TableState, operation: WriteOperation, index: Index, instant: str) -> WriteFacts:
         adds = not operation.is_overwrite
@@ -337,12 +361,18 @@ class _Prepared:
 
     schema: str
     stat_field: str | None
+    changes: SchemaChanges
     placements: tuple[Placement, ...] | None
 
     @property
     def extra_metadata(self) -> dict[str, str]:
         event_times = {} if self.stat_field is None else {EVENT_TIMES_KEY: self.stat_field}
-        return {"schema": self.schema, WRITER_KEY: WRITER, **event_times}
+        changes = {
+            key: ",".join(names)
+            for key, names in ((ADDED_COLUMNS_KEY, self.changes.added), (WIDENED_COLUMNS_KEY, self.changes.widened))
+            if names
+        }
+        return {"schema": self.schema, WRITER_KEY: WRITER, **event_times, **changes}
 
 
 def _by_partition(

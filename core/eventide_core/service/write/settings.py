@@ -5,13 +5,14 @@ from dataclasses import replace
 
 from eventide_core import config as keys
 from eventide_core.action.base_file_sizes import BaseFileSizes
-from eventide_core.config import InsertDuplicates, Options, ParquetCodec
+from eventide_core.config import InsertDuplicates, Options, ParquetCodec, SchemaMode
 from eventide_core.errors import UnsupportedTableError
 from eventide_core.service.facts.event_time_field import has_named_event_time, write_event_time_field
 from eventide_core.service.state.table import TableState
 from eventide_core.table.commit_metadata import CommitMetadata
 from eventide_core.table.key_format import KeyFormat
-from eventide_core.table.write_shape import LogBlockFormat, WriteLayout, WriteOperation, WriteShape
+from eventide_core.table.table_config import TableConfig
+from eventide_core.table.write_shape import LogBlockFormat, SchemaRules, WriteLayout, WriteOperation, WriteShape
 
 
 def write_shape(state: TableState, schema: str, options: Options, root: str) -> WriteShape:
@@ -28,6 +29,14 @@ def write_shape(state: TableState, schema: str, options: Options, root: str) -> 
         write_layout(options),
         config.version,
         refuses_unreadable_times=has_named_event_time(state, options),
+    )
+
+
+def schema_rules(config: TableConfig, options: Options) -> SchemaRules:
+    """What a write may do to the table's columns. Partial updates leave columns out: the merge keeps their old values."""
+    return SchemaRules(
+        adds_columns=options.get(keys.SCHEMA_MODE) is SchemaMode.MERGE,
+        nulls_missing=config.partial_update is not None or options.get(keys.NULL_FOR_MISSING_COLUMNS),
     )
 
 

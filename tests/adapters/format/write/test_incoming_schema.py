@@ -11,7 +11,8 @@ import pytest
 from eventide_adapters.format.avro.from_arrow import avro_schema_of
 from eventide_adapters.format.avro.schema import arrow_schema
 from eventide_adapters.format.write.incoming_schema import conform, evolved_schema
-from eventide_core.errors import InvalidRecordError
+from eventide_core.errors import InvalidColumnNameError, InvalidRecordError
+from eventide_core.table.write_shape import SchemaRules
 
 COLUMNS: list[pa.Field[Any]] = [
     pa.field("id", pa.string(), nullable=False),
@@ -20,6 +21,7 @@ COLUMNS: list[pa.Field[Any]] = [
     pa.field("at", pa.timestamp("us", tz="UTC")),
 ]
 SCHEMA = avro_schema_of("t", pa.schema(COLUMNS))
+MERGE = SchemaRules(adds_columns=True, nulls_missing=True)
 
 
 def evolved(**columns: Any) -> pa.Schema:
@@ -27,7 +29,7 @@ def evolved(**columns: Any) -> pa.Schema:
         pa.field("id", pa.string()),
         *(pa.field(name, kind) for name, kind in columns.items()),
     ]
-    return arrow_schema(evolved_schema(SCHEMA, pa.schema(given), "t"))
+    return arrow_schema(evolved_schema(SCHEMA, pa.schema(given), "t", MERGE))
 
 
 def test_columns_that_fit_leave_the_schema_as_it_stands() -> None:
@@ -36,7 +38,7 @@ def test_columns_that_fit_leave_the_schema_as_it_stands() -> None:
         pa.field("id", pa.string()),
         pa.field("n", pa.int16()),
     ]
-    assert evolved_schema(SCHEMA, pa.schema(incoming), "t") == SCHEMA
+    assert evolved_schema(SCHEMA, pa.schema(incoming), "t", MERGE) == SCHEMA
 
 
 def test_a_wider_column_widens_the_tables() -> None:
@@ -47,7 +49,7 @@ def test_a_wider_column_widens_the_tables() -> None:
 
 def test_a_new_column_comes_last_and_may_be_null() -> None:
     more: list[pa.Field[Any]] = [pa.field("id", pa.string()), pa.field("more", pa.int64(), nullable=False)]
-    grown = evolved_schema(SCHEMA, pa.schema(more), "t")
+    grown = evolved_schema(SCHEMA, pa.schema(more), "t", MERGE)
     assert json.loads(grown)["fields"][-1] == {"name": "more", "type": ["null", "long"], "default": None}
     assert json.loads(grown)["fields"][:-1] == json.loads(SCHEMA)["fields"]
 
@@ -60,7 +62,7 @@ def test_a_missing_column_is_null_where_it_may_be() -> None:
     rows = conform(pa.table({"id": ["a"]}), arrow_schema(SCHEMA))
     assert rows.to_pylist() == [{"id": "a", "n": None, "share": None, "at": None}]
     with pytest.raises(InvalidRecordError, match="without the column 'id'"):
-        evolved_schema(SCHEMA, pa.schema([pa.field("n", pa.int32())]), "t")
+        evolved_schema(SCHEMA, pa.schema([pa.field("n", pa.int32())]), "t", MERGE)
 
 
 def test_a_value_or_a_null_that_does_not_fit_is_named() -> None:
@@ -75,6 +77,46 @@ def test_a_table_without_a_schema_gets_that_of_its_first_records() -> None:
         pa.field("_hoodie_record_key", pa.string()),
         pa.field("n", pa.int32(), nullable=False),
     ]
-    first = json.loads(evolved_schema(None, pa.schema(columns), "my trips"))
+    first = json.loads(evolved_schema(None, pa.schema(columns), "my trips", SchemaRules()))
     assert (first["namespace"], first["name"]) == ("hoodie.my__trips", "my__trips_record")
     assert first["fields"] == [{"name": "n", "type": ["null", "int"], "default": None}]
+
+
+def _refused(incoming: list[tuple[str, Any]], *, rules: SchemaRules | None = None, schema: str = SCHEMA) -> str:
+    columns: list[pa.Field[Any]] = [pa.field(name, kind) for name, kind in incoming]
+    with pytest.raises((InvalidRecordError, InvalidColumnNameError)) as refused:
+        evolved_schema(schema, pa.schema(columns), "t", rules or SchemaRules())
+    return str(refused.value)
+
+
+WHOLE: list[tuple[str, Any]] = [(field.name, field.type) for field in COLUMNS]
+
+
+def test_a_column_that_the_table_lacks_is_refused_with_the_nearest_name() -> None:
+    assert "no column 'shares'; did you mean 'share'?" in _refused([*WHOLE, ("shares", pa.float32())])
+    assert "its columns are id, n, share, at." in _refused([*WHOLE, ("comment", pa.string())])
+
+
+def test_a_column_that_the_records_lack_is_refused_unless_it_may_become_null() -> None:
+    assert "without the column 'share'" in _refused([one for one in WHOLE if one[0] != "share"])
+    only_id = pa.schema([pa.field("id", pa.string())])
+    assert evolved_schema(SCHEMA, only_id, "t", SchemaRules(nulls_missing=True)) == SCHEMA
+
+
+@pytest.mark.parametrize("rules", [SchemaRules(), MERGE])
+def test_names_that_differ_only_in_case_are_always_refused(rules: SchemaRules) -> None:
+    renamed = [("Share" if name == "share" else name, kind) for name, kind in WHOLE]
+    assert "rename it to 'share'" in _refused(renamed, rules=rules)
+    assert "differ only in case" in _refused([*WHOLE, ("more", pa.int64()), ("More", pa.int64())], rules=rules)
+
+
+def test_a_nested_field_is_neither_dropped_nor_nulled() -> None:
+    nested = pa.struct([pa.field("a", pa.int64()), pa.field("b", pa.int64())])
+    kinds = {"one": nested, "many": pa.list_(nested), "named": pa.map_(pa.string(), nested)}
+    schema = avro_schema_of("t", pa.schema([pa.field(name, kind) for name, kind in kinds.items()]))
+    more = pa.struct([*nested, pa.field("c", pa.int64())])
+    less = pa.struct([pa.field("a", pa.int64())])
+    for name, wrap in (("one", more), ("many", pa.list_(more)), ("named", pa.map_(pa.string(), more))):
+        assert "has the field 'c'" in _refused(list({**kinds, name: wrap}.items()), rules=MERGE, schema=schema)
+    for name, wrap in (("one", less), ("many", pa.list_(less)), ("named", pa.map_(pa.string(), less))):
+        assert ".b'" in _refused(list({**kinds, name: wrap}.items()), schema=schema)

@@ -16,6 +16,7 @@ from eventide_core.config import BUCKETS, INDEX_TYPE
 from eventide_core.errors import (
     ConfigError,
     EventideError,
+    InvalidColumnNameError,
     InvalidRecordError,
     UnsupportedTableError,
     WriteConflictError,
@@ -88,7 +89,10 @@ def test_a_record_marked_as_deleted_deletes_in_its_order(tmp_path: Path) -> None
 def test_the_schema_grows_with_what_is_written(tmp_path: Path) -> None:
     table = make(tmp_path / "t")
     table.upsert(rows(("a", "p", 1, "old"), ("b", "p", 1, "old")))
-    table.upsert(pa.table({"id": ["a"], "part": ["p"], "ms": [START_MS + 2], "more": [7]}))
+    nulled = Table.open(tmp_path / "t", {"hoodie.write.set.null.for.missing.columns": "true"})
+    more = pa.table({"id": ["a"], "part": ["p"], "ms": [START_MS + 2], "more": [7]})
+    result = nulled.upsert(more, schema_mode="merge")
+    assert (result.added_columns, result.widened_columns) == (("more",), ())
     found = {row["id"]: (row["word"], row["more"]) for row in table.snapshot().to_arrow().to_pylist()}
     assert found == {"a": (None, 7), "b": ("old", None)}
 
@@ -111,7 +115,24 @@ def test_a_table_ordered_by_commit_takes_null_event_times_and_compacts_them(tmp_
         (
             lambda t: t.upsert(rows(("a", "p", 1, "x")).drop_columns(["ms"])),
             InvalidRecordError,
-            "ordering field 'ms' is null",
+            "records without the column 'ms'",
+        ),
+        (
+            lambda t: t.upsert(rows(("a", "p", 1, "x")).append_column("more", pa.array([1]))),
+            InvalidRecordError,
+            "the table has no column 'more'",
+        ),
+        (
+            lambda t: t.upsert(
+                rows(("a", "p", 1, "x")).rename_columns(["id", "part", "ms", "Word"]), schema_mode="merge"
+            ),
+            InvalidColumnNameError,
+            "rename it to 'word'",
+        ),
+        (
+            lambda t: t.upsert(rows(("a", "p", 1, "x")), schema_mode="append"),
+            ConfigError,
+            "eventide.write.schema.mode",
         ),
         (
             lambda t: t.upsert(pa.table({"part": ["p"], "ms": [1]})),
@@ -124,12 +145,12 @@ def test_a_table_ordered_by_commit_takes_null_event_times_and_compacts_them(tmp_
             "records without the column 'part'",
         ),
         (
-            lambda t: t.upsert(pa.table({"id": ["a", None], "part": ["p", "p"], "ms": [1, 1]})),
+            lambda t: t.upsert(pa.table({"id": ["a", None], "part": ["p", "p"], "ms": [1, 1], "word": ["x", "x"]})),
             InvalidRecordError,
             "row 1: record key field 'id' is null",
         ),
         (
-            lambda t: t.upsert(pa.table({"id": ["a"], "part": ["p"], "ms": ["soon"]})),
+            lambda t: t.upsert(pa.table({"id": ["a"], "part": ["p"], "ms": ["soon"], "word": ["x"]})),
             InvalidRecordError,
             "column 'ms' of type string does not fit the table's int64: .*soon",
         ),

@@ -1,0 +1,55 @@
+"""`eventide ingest` of files whose columns are not the table's."""
+
+from pathlib import Path
+
+import pytest
+
+from eventide import Table
+from support.command_line import content_of, run, run_json
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Path:
+    path = tmp_path / "trips"
+    first = tmp_path / "first.csv"
+    first.write_text("trip,at,fare\na,1772496000000,3.5\n")
+    run_json("ingest", path, first, "--create", "--record-key", "trip", "--event-time", "at")
+    return path
+
+
+@pytest.mark.parametrize(
+    ("header", "said"),
+    [
+        ("trip,at,Fare", "rename it to 'fare'"),
+        ("trip,at,fair", "did you mean 'fare'?"),
+        ("trip,at", "without the column 'fare'"),
+        ("trip,at,fare,tip", "--add-columns"),
+    ],
+)
+def test_a_wrong_header_is_refused_and_nothing_is_written(header: str, said: str, table: Path, tmp_path: Path) -> None:
+    wrong = tmp_path / "wrong.csv"
+    wrong.write_text(f"{header}\n" + ",".join(["a", "1772496000001", "4.5", "0.5"][: header.count(",") + 1]) + "\n")
+    before = content_of(table)
+    answer = run("ingest", table, wrong)
+    assert answer.exit_code == 2
+    assert said in answer.stderr
+    assert content_of(table) == before
+
+
+def test_added_columns_are_named_in_the_result_and_the_commit(table: Path, tmp_path: Path) -> None:
+    more = tmp_path / "more.csv"
+    more.write_text("trip,at,fare,tip\na,1772496000001,4.5,0.5\n")
+    result = run_json("ingest", table, more, "--add-columns")
+    assert (result["added_columns"], result["widened_columns"]) == (["tip"], [])
+    rows = Table.open(str(table)).snapshot().to_arrow().select(["trip", "fare", "tip"]).to_pylist()
+    assert rows == [{"trip": "a", "fare": 4.5, "tip": 0.5}]
+    again = run("ingest", table, more)
+    assert again.exit_code == 0
+    assert "added" not in again.stdout
+
+
+def test_a_column_that_is_left_out_becomes_null_only_where_that_is_allowed(table: Path, tmp_path: Path) -> None:
+    less = tmp_path / "less.csv"
+    less.write_text("trip,at\na,1772496000001\n")
+    run_json("ingest", table, less, "--option", "hoodie.write.set.null.for.missing.columns=true")
+    assert Table.open(str(table)).snapshot().to_arrow().column("fare").to_pylist() == [None]
