@@ -159,7 +159,7 @@ class WriteInstants:
                     lease.check()
                 except LockError:
                     self._check_fenced(pending, path)
-                    return update.dropped_indexes
+                    return recorded or pending.instant, update.dropped_indexes
             update.check_after_commit(lease)
             update.compact(lease, completion, self.options)
             return recorded or pending.instant, update.dropped_indexes
