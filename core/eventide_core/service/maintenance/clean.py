@@ -126,14 +126,24 @@ class Cleaner:
     def _take_over(self, beating: ExitStack) -> tuple[Instant, ...]:
         """The interrupted cleans, which this process now owns. Call it under the lock."""
         config = self.files.config()
-        begun = tuple(i for i in self.files.timeline(config).pending if i.action is Action.CLEAN)
-        for pending in begun:
+        found = tuple(i for i in self.files.timeline(config).pending if i.action is Action.CLEAN)
+        for pending in found:
             self._liveness.check_abandoned(pending, config.timeline_path)
+        begun = tuple(i for i in found if not self._remove_without_plan(i, config.timeline_path))
+        for pending in begun:
             # Check, before anything is written, whether the metadata table can follow.
             self.files.clean_plan(config, pending.requested_time)
         for pending in begun:
             self._beat(pending.requested_time, beating)
         return begun
+
+    def _remove_without_plan(self, pending: Instant, timeline_path: str) -> bool:
+        """Removes a request whose file is empty, and returns whether it was: nobody can have run it. So does Hudi."""
+        path = f"{timeline_path}/{pending.file_name}"
+        if pending.state is not State.REQUESTED or self.files.storage.read(path):
+            return False
+        self.files.storage.delete(path)
+        return True
 
     def _beat(self, instant: str, beating: ExitStack) -> None:
         self.heartbeats.start(instant)

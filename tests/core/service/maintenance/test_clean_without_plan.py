@@ -1,0 +1,26 @@
+"""A clean whose request is empty, as a crash of the machine or of another engine leaves it."""
+
+import os
+import time
+from pathlib import Path
+
+import pytest
+
+from eventide_core.errors import BusyError
+from support import small_table
+
+
+@pytest.mark.parametrize("version", [6, 9])
+def test_an_empty_request_of_a_clean_is_removed(version: int, tmp_path: Path) -> None:
+    table = small_table.make(tmp_path / "t", version)
+    table.upsert(small_table.rows(("k0", 0, "first"), ("k1", 0, "first")))
+    timeline = tmp_path / "t" / ".hoodie" / ("" if version == 6 else "timeline")
+    empty = timeline / "20200101000000000.clean.requested"
+    empty.touch()
+    with pytest.raises(BusyError, match="may be running"):
+        table.clean()
+    hours_ago = time.time() - 2 * 3600
+    os.utime(empty, (hours_ago, hours_ago))
+    table.clean()
+    assert not empty.exists()
+    assert small_table.seen(table.snapshot().to_arrow()).keys() == {"k0", "k1"}
