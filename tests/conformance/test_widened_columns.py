@@ -38,7 +38,11 @@ KINDS = [
 
 
 def schema(kind: pa.DataType) -> pa.Schema:
-    named: list[pa.Field[Any]] = [pa.field("id", pa.string()), pa.field("part", pa.string()), pa.field("ms", pa.int64())]
+    named: list[pa.Field[Any]] = [
+        pa.field("id", pa.string()),
+        pa.field("part", pa.string()),
+        pa.field("ms", pa.int64()),
+    ]
     return pa.schema([*named, pa.field("n", kind)])
 
 
