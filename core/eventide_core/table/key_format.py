@@ -13,10 +13,20 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from eventide_core.errors import UnsupportedTableError
+from eventide_core.table.partition_values import PartitionExtractor
 from eventide_core.table.table_config import TableConfig
 
 TIME_PREFIX = "hoodie.keygen.timebased."
 _OLD_TIME_PREFIX = "hoodie.deltastreamer.keygen.timebased."
+
+_SLASH_SEPARATED = "slash.separated.date.partitionpath"
+_PLAIN_EXTRACTORS = (
+    PartitionExtractor.NONE,
+    PartitionExtractor.SINGLE,
+    PartitionExtractor.HIVE_STYLE,
+    PartitionExtractor.MULTI,
+)
+_SLASHED_EXTRACTORS: Mapping[str, int] = {PartitionExtractor.DAY: 3, PartitionExtractor.HOUR: 4}
 
 NULL_PARTITION = "__HIVE_DEFAULT_PARTITION__"
 
@@ -77,8 +87,37 @@ class PartitionTime:
 
 
 @dataclass(frozen=True, slots=True)
+class Slashes:
+    """A table whose paths may be `2026/01/05` for the value `2026-01-05`, by `setting`, a line of its properties.
+
+    `directories` is how many of them a value has; None if only the extractor's own code knows.
+    """
+
+    setting: str
+    directories: int | None
+
+    @classmethod
+    def of(cls, properties: Mapping[str, str]) -> "Slashes | None":
+        """None if the values of partition fields are their directories.
+
+        The class of the partition value extractor is all that Hudi 1.2 keeps of slash-separated dates.
+        """
+        for key, value in properties.items():
+            if key.endswith(_SLASH_SEPARATED) and value.lower() == "true":
+                return cls(f"{key}={value}", 3)
+            if "partition" in key and "extractor" in key and value:
+                name = value.rpartition(".")[2].lower()
+                if name not in _PLAIN_EXTRACTORS:
+                    return cls(f"{key}={value}", _SLASHED_EXTRACTORS.get(name))
+        return None
+
+
+@dataclass(frozen=True, slots=True)
 class KeyFormat:
-    """`names_key_fields`: whether a record key contains its fields' names. The directories of `time_fields` are times."""
+    """`names_key_fields`: whether a record key contains its fields' names. The directories of `time_fields` are times.
+
+    `slashes`: set if the table says that the directories of the other fields may not be their values as they are.
+    """
 
     key_fields: tuple[str, ...]
     partition_fields: tuple[str, ...]
@@ -87,6 +126,7 @@ class KeyFormat:
     names_key_fields: bool
     partition_time: PartitionTime | None = None
     time_fields: tuple[str, ...] = ()
+    slashes: "Slashes | None" = None
 
     @property
     def fields(self) -> tuple[str, ...]:
@@ -133,6 +173,7 @@ class KeyFormat:
             names_key_fields=names_key_fields,
             partition_time=_partition_time({**(times or {}), **properties}, generator, root) if time_fields else None,
             time_fields=time_fields,
+            slashes=Slashes.of(properties),
         )
 
 

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from eventide_core.errors import InvalidRecordError, UnsupportedTableError
-from eventide_core.table.key_format import NULL_PARTITION, KeyFormat, PartitionTime, TimeKind
+from eventide_core.table.key_format import NULL_PARTITION, KeyFormat, PartitionTime, Slashes, TimeKind
 from eventide_core.table.table_path import why_no_partition
 
 Column = Any
@@ -64,6 +64,8 @@ def _directory(value: str | None, name: str, keys: KeyFormat) -> str:
     if keys.is_url_encoded:
         text = _ESCAPED.sub(lambda found: f"%{ord(found[0]):02X}", text)
     directory = f"{name}={text}" if keys.is_hive_style else text
+    if keys.slashes is not None and name not in keys.time_fields and value:
+        _require_slashes(directory, name, keys.slashes)
     # A scheme is only possible at the beginning of a path. A value that leads to a parent directory is refused after `name=`
     # too.
     path = directory if name == keys.partition_fields[0] else f"_/{directory}"
@@ -78,6 +80,15 @@ def _directory(value: str | None, name: str, keys: KeyFormat) -> str:
             "shorten the value"
         )
     return directory
+
+
+def _require_slashes(directory: str, name: str, slashes: Slashes) -> None:
+    """Hudi may have made a different path for the same value. To guess would write the key in two partitions."""
+    if slashes.directories is None or directory.count("/") + 1 != slashes.directories:
+        raise UnsupportedTableError(
+            f"partition field {name!r}: the directory would be {directory!r}, and the table's partitions may have a "
+            f"different form by {slashes.setting}, which eventide can't make of this value; write to the table with Hudi"
+        )
 
 
 def _key_texts(column: Column, name: str) -> Column:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, date, datetime
 from typing import Any
 
@@ -10,7 +11,7 @@ import pytest
 
 from eventide_adapters.format.write.record_keys import partition_paths, record_keys
 from eventide_core.errors import InvalidRecordError, UnsupportedTableError
-from eventide_core.table.key_format import KeyFormat, PartitionTime, TimeKind
+from eventide_core.table.key_format import KeyFormat, PartitionTime, Slashes, TimeKind
 
 MOMENT = datetime(2026, 11, 21, 22, 30, 5, 250000, tzinfo=UTC)
 
@@ -113,3 +114,24 @@ def test_a_time_format_that_is_not_known_is_refused() -> None:
     time = PartitionTime(TimeKind.SECONDS, None, "yyyy-'W'ww", "UTC")
     with pytest.raises(UnsupportedTableError, match="'ww'"):
         partition_paths(pa.table({"at": [1]}), keys_by("id", partition=("at",), time=time))
+
+
+@pytest.mark.parametrize(
+    ("setting", "value", "accepted"),
+    [
+        ("SlashEncodedDayPartitionValueExtractor", "2026-01-05", False),
+        ("SlashEncodedDayPartitionValueExtractor", "2026/01/05", True),
+        ("SlashEncodedHourPartitionValueExtractor", "2026/01/05", False),
+        ("MultiPartKeysValueExtractor", "2026-01-05", True),
+        ("com.example.Unknown", "2026/01/05", False),
+    ],
+)
+def test_a_value_is_refused_if_hudi_may_make_another_path_of_it(setting: str, value: str, accepted: bool) -> None:
+    properties = {"hoodie.datasource.hive_sync.partition_extractor_class": f"org.apache.hudi.hive.{setting}"}
+    keys = replace(keys_by("id", partition=("day",)), slashes=Slashes.of(properties))
+    rows = pa.table({"id": ["a"], "day": [value]})
+    if accepted:
+        assert partition_paths(rows, keys).to_pylist() == [value]
+    else:
+        with pytest.raises(UnsupportedTableError, match=setting):
+            partition_paths(rows, keys)
