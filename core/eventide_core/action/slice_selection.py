@@ -192,7 +192,8 @@ def select(
             )
     merged = frozenset[str]().union(*(fact.instants for fact in chosen.compacted))
     for fact in chosen.in_old_slice:
-        divided = merged & fact.instants
+        # A compaction's stats name it for each left-over that it made. No block has its instant.
+        divided = {time for time in merged & fact.instants if timeline.find_compaction(time) is None}
         if divided:
             return chosen.in_full(
                 FallbackReason.DIVIDED_WRITE,
