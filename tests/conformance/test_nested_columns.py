@@ -11,6 +11,7 @@ import pyarrow as pa
 import pytest
 
 from eventide import Table
+from eventide_core.errors import format_timestamp
 from support.judge import HudiJudge, hudi_rs
 
 PLACE = pa.struct([pa.field("lat", pa.float64()), pa.field("name", pa.string())])
@@ -71,7 +72,7 @@ def test_hudi_goes_on_with_nested_columns(
     table.upsert(rows(1000, "k1", "k2", "k3", "k4"))
     table.upsert(rows(2000, "k1", "k5"))
     table.upsert(rows(9000, "k2"))
-    table.compact(before=5000)
+    table.compact(before=format_timestamp(5000))
     seen = shown(table.snapshot().to_arrow())
     assert len(seen) == 5
     assert shown(judge.read(path)) == seen == shown(hudi_rs.read(path))

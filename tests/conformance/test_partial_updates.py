@@ -15,6 +15,7 @@ import pyarrow as pa
 import pytest
 
 from eventide import Table
+from eventide_core.errors import format_timestamp
 from eventide_core.table.plans import FallbackReason
 from support.judge import HudiJudge
 from support.judge.deeds import Statements
@@ -128,7 +129,7 @@ def hold_alike(
     before, _ = all_see(path, judges)
 
     table = Table.open(str(path), OPTIONS)
-    plan = table.plan_compaction(T, cut=cut)
+    plan = table.plan_compaction(format_timestamp(T), cut=cut)
     table.compact(plan)
     snapshot, _ = all_see(path, judges)
     assert snapshot == before
@@ -270,7 +271,7 @@ def test_payloads_that_fill_columns(payload: str, tmp_path: Path, judge_111: Hud
     assert seen_of(judge_111.read(path)) == before
     assert seen_of(judge_120.read(path)) == before
 
-    plan = table.plan_compaction(T)
+    plan = table.plan_compaction(format_timestamp(T))
     fallbacks = {operation.partition: operation.fallback for operation in plan.operations}
     is_by_commit = payload.startswith("Overwrite")
     late = None if is_by_commit else FallbackReason.PARTIAL_UPDATE_REORDERED

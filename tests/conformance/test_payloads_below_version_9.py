@@ -15,7 +15,7 @@ import pyarrow as pa
 import pytest
 
 from eventide import Plan, Table
-from eventide_core.errors import UnsupportedTableError
+from eventide_core.errors import UnsupportedTableError, format_timestamp
 from eventide_core.table.plans import FallbackReason
 from support.judge import HudiJudge
 from support.judge.options import (
@@ -145,7 +145,7 @@ def test_payloads_in_tables_of_hudi_1(payload: str, version: int, tmp_path: Path
     before = seen(judge_111.read(path))
     assert seen(table.snapshot().to_arrow()) == before
 
-    plan = table.plan_compaction(T)
+    plan = table.plan_compaction(format_timestamp(T))
     reordered = FallbackReason.PARTIAL_UPDATE_REORDERED
     of_deletes = None if payload == DMS else reordered
     of_late_rows = reordered if payload == PARTIAL else None
@@ -175,7 +175,7 @@ def test_the_payload_of_aws_dms_in_tables_of_hudi_0_15(
     assert seen(table.snapshot().to_arrow()) == expected
 
     rising = [row for row in seen(judge_111.read(path)) if row[1] == "a"]
-    plan = table.plan_compaction(T)
+    plan = table.plan_compaction(format_timestamp(T))
     reasons = FallbackReason.DELETE_REORDERED, FallbackReason.LATE_RECORD_REORDERED
     assert fallbacks(plan) == {"a": None, "b": reasons[0], "c": reasons[1], "d": None}
     table.compact(plan)

@@ -17,7 +17,7 @@ from eventide_adapters.storage.faulty import Fault, FaultPlan, FaultyStorage, Si
 from eventide_adapters.storage.local import LocalStorage
 from eventide_core.config import FOREIGN_PLANS, PENDING_WRITE_WAIT_MS
 from eventide_core.config import METADATA_TABLE as METADATA_TABLE_OPTION
-from eventide_core.errors import BusyError
+from eventide_core.errors import BusyError, format_timestamp
 from eventide_core.ports import NoProgress
 from eventide_core.table.file_group_write import heartbeat_path
 from support.judge import HudiJudge, JudgeError
@@ -143,7 +143,7 @@ def test_a_plan_of_the_java_client_is_run_alike(hudi: str, request: pytest.Fixtu
 
 def test_compact_before_t_runs_the_plan_of_hudi_first(planned: Planned) -> None:
     path = planned.copy("before T")
-    result = Table.open(str(path)).compact(before=1000)
+    result = Table.open(str(path)).compact(before=format_timestamp(1000))
     assert result.ended.resumed == (planned.instant,)
     assert result.freshness.watermark_ms == 1000
     assert shown(planned.judge.read(path)) == shown(planned.judge.read(planned.twin))
@@ -153,7 +153,7 @@ def test_a_plan_of_hudi_is_left_alone_where_that_is_asked_for(planned: Planned) 
     path = planned.copy("left alone")
     table = Table.open(str(path), {FOREIGN_PLANS: "false", PENDING_WRITE_WAIT_MS: "0"})
     with pytest.raises(BusyError, match=planned.instant):
-        table.compact(before=1000)
+        table.compact(before=format_timestamp(1000))
     assert [i.requested_time for i in table.state().timeline.pending_plans] == [planned.instant]
 
 
@@ -201,7 +201,7 @@ def test_a_plan_that_hudi_has_begun_is_taken_over_by_force_alone(planned: Planne
     directory = path / table.state().config.timeline_path
     (directory / f"{planned.instant}.compaction.inflight").touch()
     with pytest.raises(BusyError, match=planned.instant):
-        table.compact(before=1000)
+        table.compact(before=format_timestamp(1000))
     with pytest.raises(BusyError, match=f"--execute {planned.instant} --force"):
         table.execute(planned.instant)
 

@@ -17,6 +17,7 @@ import pyarrow as pa
 import pytest
 
 from eventide import Table
+from eventide_core.errors import format_timestamp
 from support.campaign import tries
 from support.command_line import content_of, run
 from support.judge import HudiJudge, hudi_rs
@@ -104,7 +105,7 @@ class Life:
         """Hudi writes, eventide compacts in part, archives and cleans."""
         self.write(ms, f"at version {self.version}", step=2)
         self.write(ms + 20, f"at version {self.version}, later", first=1, step=3)
-        watermark_ms = self.table.compact(before=ms + 10).freshness.watermark_ms
+        watermark_ms = self.table.compact(before=format_timestamp(ms + 10)).freshness.watermark_ms
         assert watermark_ms is not None
         assert watermark_ms >= ms + 10
         self.check()
@@ -123,7 +124,7 @@ def live_at_version_6(life: Life, *, is_planned_by_hudi: bool) -> str:
     life.write(100, "first")
     life.write(120, "second", step=2)
     life.write(140, "third", step=3)
-    compacted = life.table.compact(life.table.plan_compaction(130, link_mode="copy"))
+    compacted = life.table.compact(life.table.plan_compaction(format_timestamp(130), link_mode="copy"))
     life.table.savepoint(compacted.instant)
     life.write(160, "fourth", step=4)
     life.write(180, "fifth", step=5)
@@ -131,7 +132,7 @@ def live_at_version_6(life: Life, *, is_planned_by_hudi: bool) -> str:
     if is_planned_by_hudi:
         life.judge.schedule_compaction(life.path, OPTIONS | table_version(6))
     else:
-        life.table.schedule(life.table.plan_compaction(170, link_mode="copy"))
+        life.table.schedule(life.table.plan_compaction(format_timestamp(170), link_mode="copy"))
     life.write(200, "on top of the plan", first=2, step=6)
     (pending,) = life.table.state().timeline.pending_plans
     return pending.requested_time
@@ -178,9 +179,9 @@ def test_a_table_of_version_5_is_refused_until_hudi_has_upgraded_it(judge_015: H
     before = content_of(life.path)
     for verb in (
         ["show"],
-        ["plan", "--before", "130"],
+        ["plan", "--before", format_timestamp(130)],
         ["read"],
-        ["compact", "--before", "130"],
+        ["compact", "--before", format_timestamp(130)],
         ["verify"],
         ["freshness"],
     ):
@@ -192,7 +193,7 @@ def test_a_table_of_version_5_is_refused_until_hudi_has_upgraded_it(judge_015: H
 
     life.change_version(6)
 
-    life.table.compact(before=130)
+    life.table.compact(before=format_timestamp(130))
     life.check()
 
 
@@ -232,7 +233,7 @@ class Walk(Life):
         """In part, where a log is later."""
         self.table.resume()
         before = self.ms - 10
-        watermark_ms = self.table.compact(before=before, link_mode="copy").freshness.watermark_ms
+        watermark_ms = self.table.compact(before=format_timestamp(before), link_mode="copy").freshness.watermark_ms
         assert watermark_ms is not None
         assert watermark_ms >= before
 
@@ -242,7 +243,7 @@ class Walk(Life):
         if is_hudis:
             self.judge.schedule_compaction(self.path, self.options)
         else:
-            self.table.schedule(self.table.plan_compaction(self.ms - 30, link_mode="copy"))
+            self.table.schedule(self.table.plan_compaction(format_timestamp(self.ms - 30), link_mode="copy"))
 
     def save(self) -> None:
         """One savepoint at a time."""
@@ -288,7 +289,7 @@ def test_a_plan_of_eventide_stays_pending_across_a_downgrade_to_version_6(
     walk.version = 8
     for number in range(3):
         walk.write_on(number)
-    plan = walk.table.plan_compaction(walk.ms - 30, link_mode="copy")
+    plan = walk.table.plan_compaction(format_timestamp(walk.ms - 30), link_mode="copy")
     assert any(operation.left_overs for operation in plan.operations)
     walk.table.schedule(plan)
     walk.write_on(3)

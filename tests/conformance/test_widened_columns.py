@@ -9,6 +9,7 @@ import pyarrow as pa
 import pytest
 
 from eventide import Table
+from eventide_core.errors import format_timestamp
 from support.judge import HudiJudge
 from support.judge.hudi_judge import Question
 
@@ -63,7 +64,7 @@ def test_a_widened_column_is_compacted_and_written_and_no_row_is_skipped(
     judge_111.write(path, rows(after, 3000, k3=30), schema(after), options=OPTIONS)
     judge_111.write(path, rows(after, 9000, k2=ten), schema(after), options=OPTIONS)
     table = Table.open(str(path))
-    table.compact(before=5000)
+    table.compact(before=format_timestamp(5000))
     assert table.verify(deep=True).ok
     seen_by_all(judge_111, path, after, {"k1": one, "k2": ten, "k3": 30})
 
@@ -71,7 +72,7 @@ def test_a_widened_column_is_compacted_and_written_and_no_row_is_skipped(
     seen_by_all(judge_111, path, after, {"k1": one, "k2": ten, "k3": 30, "k4": 70})
 
     judge_111.write(path, rows(after, 11_000, k5=5), schema(after), options=OPTIONS)
-    table.compact(before=20_000)
+    table.compact(before=format_timestamp(20_000))
     assert table.verify(deep=True).ok
     seen_by_all(judge_111, path, after, {"k1": one, "k2": ten, "k3": 30, "k4": 70, "k5": 5})
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from eventide import Table
-from eventide_core.errors import UnsupportedTableError
+from eventide_core.errors import UnsupportedTableError, format_timestamp
 from support import golden
 from support.thresholds import dividing_plan
 
@@ -52,5 +52,5 @@ def test_a_renamed_column_is_refused_before_anything_is_written(tmp_path: Path) 
     with pytest.raises(UnsupportedTableError, match="the column title had the name name"):
         table.snapshot().to_arrow()
     with pytest.raises(UnsupportedTableError, match="let Hudi compact or cluster"):
-        table.plan_compaction(1)
+        table.plan_compaction(format_timestamp(1))
     assert sorted(path.rglob("*")) == files

@@ -159,9 +159,9 @@ def _cell(name: str, value: str) -> Any:
     ("words", "said"),
     [
         (["--query", "read_optimized", "--as-of", "20261121"], "--as-of"),
-        (["--as-of-watermark", "5"], "read_optimized"),
+        (["--as-of-watermark", "100000000000"], "read_optimized"),
         (["--query", "read_optimized", "--as-of-watermark", "yesterday"], "'yesterday'"),
-        (["--query", "read_optimized", "--as-of-watermark", "5"], "can be read: none"),
+        (["--query", "read_optimized", "--as-of-watermark", "100000000000"], "can be read: none"),
         (["--query", "incremental", "--begin", "1", "--tag", "day"], "--tag"),
         (["--as-of", "20261121", "--tag", "day"], "one of"),
         (["--tag", "day"], "there is none"),

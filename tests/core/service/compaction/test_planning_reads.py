@@ -22,6 +22,7 @@ from eventide_core.config import (
     TRACK_EVENT_TIMES,
     LinkChoice,
 )
+from eventide_core.errors import format_timestamp
 from eventide_core.service.compaction.draft_plan import DraftPlan
 from eventide_core.table.plans import CutMode
 from support.counting_storage import CountingStorage
@@ -142,7 +143,7 @@ def test_a_compaction_records_the_actual_content_of_a_left_over(version: int, tm
     table.delete(pa.Table.from_pylist([{"id": "20 0", "at": 40}, {"id": "20 1", "at": 41}], schema=schema))
     table.delete(pa.table({"id": ["30 0"]}))
     table.upsert(pa.Table.from_pylist([{"id": "1 0", "at": 50}], schema=schema))
-    table.compact(table.plan_compaction(25, cut=CutMode.EXACT, link_mode=LinkChoice.COPY))
+    table.compact(table.plan_compaction(format_timestamp(25), cut=CutMode.EXACT, link_mode=LinkChoice.COPY))
     logs = _facts(assemble(path, silent), is_told=False)
     application = assemble(path, silent, storage=(storage := CountingStorage(path)))
     told = _facts(application, is_told=True)

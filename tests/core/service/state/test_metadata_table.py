@@ -20,7 +20,7 @@ from eventide.writer import incoming_records
 from eventide_adapters.format.metadata_table.table import HudiMetadataTable
 from eventide_adapters.storage.faulty import Fault, FaultPlan, FaultyStorage, SimulatedCrash
 from eventide_adapters.storage.local import LocalStorage
-from eventide_core.errors import RefusedError, UnsupportedTableError
+from eventide_core.errors import RefusedError, UnsupportedTableError, format_timestamp
 from eventide_core.ports import AddedFile, FileChanges, NoProgress, RowChange
 from eventide_core.service.state.metadata_table import drop_metadata_table, revert_update
 from eventide_core.table.instant import next_instant_time
@@ -116,7 +116,7 @@ def test_a_rollback_withdraws_what_an_engine_that_ran_the_plan_left(tmp_path: Pa
 def test_a_plan_made_with_leave_to_drop_is_not_run_against_a_refusal(name: str, tmp_path: Path) -> None:
     path = golden.unpack(name, tmp_path)
     with pytest.raises(RefusedError, match=r"eventide\.metadata\.table=drop"):
-        Table.open(str(path), REFUSE).plan_compaction(0)
+        Table.open(str(path), REFUSE).plan_compaction(format_timestamp(0))
     table = Table.open(str(path), DROP)
     plan = dividing_plan(table, "event_ts", "copy")
     assert any("dropped" in note for note in plan.draft.notes)
