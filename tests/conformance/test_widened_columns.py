@@ -63,7 +63,7 @@ def test_a_widened_column_is_compacted_and_written_and_no_row_is_skipped(
     judge_111.write(path, rows(before, 2000, k1=one), schema(before), options=OPTIONS)
     judge_111.write(path, rows(after, 3000, k3=30), schema(after), options=OPTIONS)
     judge_111.write(path, rows(after, 9000, k2=ten), schema(after), options=OPTIONS)
-    table = Table.open(str(path))
+    table = Table.open(str(path), OPTIONS)
     table.compact(before=format_timestamp(5000))
     assert table.verify(deep=True).ok
     seen_by_all(judge_111, path, after, {"k1": one, "k2": ten, "k3": 30})
