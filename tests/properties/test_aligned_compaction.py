@@ -8,6 +8,7 @@ from eventide.testing.oracle import Order
 from eventide_core.action.compaction_request import CompactionRequest
 from eventide_core.action.threshold_alignment import Alignment
 from eventide_core.config import LinkChoice
+from eventide_core.errors import format_timestamp
 from eventide_core.ports import NoProgress
 from eventide_core.table.plans import CutMode
 
@@ -35,10 +36,11 @@ def test_a_boundary_that_is_published_and_still_true_makes_nothing_due() -> None
     story.commit((put("a", 1, "base"),))
     story.commit((put("a", 10, "first day"), put("b", MIDNIGHT + 5, "second day")))
     first = EPOCH_MS + MIDNIGHT
+    reached = f"already reached: everything before T is compacted, and the view is exact at {format_timestamp(first)}"
     assert round_at(MIDNIGHT + 1000) == first
-    assert round_at(MIDNIGHT + 2000) == "already reached: everything before T is compacted"
+    assert round_at(MIDNIGHT + 2000) == reached
     story.commit((put("c", MIDNIGHT + 3000, "on time"),))
-    assert round_at(MIDNIGHT + 4000) == "already reached: everything before T is compacted"
+    assert round_at(MIDNIGHT + 4000) == reached
     story.commit((put("d", 20, "late"),))
     assert bench.process().freshness.now(bench.process().state()).late_records == 1
     assert round_at(MIDNIGHT + 5000) == first

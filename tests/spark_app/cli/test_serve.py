@@ -118,7 +118,14 @@ def test_options_that_no_round_could_mend_end_the_service(tmp_path: Path) -> Non
 def test_where_t_stands_still_no_empty_commits_are_made(tmp_path: Path) -> None:
     table = make(tmp_path / "t", 9)
     table.upsert(rows(("k0", -9, "base")))
-    words = ("--engine", "local", "--rounds", 1, "--option", "hoodie.compaction.event.time.threshold=1970-01-01T00:00:01Z")
+    words = (
+        "--engine",
+        "local",
+        "--rounds",
+        1,
+        "--option",
+        "hoodie.compaction.event.time.threshold=1970-01-01T00:00:01Z",
+    )
     assert run_json("serve", tmp_path / "t", *words)["state"] == "compacted"
     before = content_of(tmp_path / "t")
     document = run_json("serve", tmp_path / "t", *words)
