@@ -190,17 +190,30 @@ def select(
                 FallbackReason.LOG_COMPACTION,
                 f"{fact.log_file.name} has the result of a log compaction of the log files before it",
             )
-    merged = frozenset[str]().union(*(fact.instants for fact in chosen.compacted))
-    for fact in chosen.in_old_slice:
-        # A compaction's stats name it for each left-over that it made. No block has its instant.
-        divided = {time for time in merged & fact.instants if timeline.find_compaction(time) is None}
-        if divided:
-            return chosen.in_full(
-                FallbackReason.DIVIDED_WRITE,
-                f"{fact.log_file.name} has a block of {min(divided)}, and so has a log file before it: readers that group "
-                "blocks by instant would meet the others in another order",
-            )
+    divided = _divided_write(chosen, timeline)
+    if divided is not None:
+        return chosen.in_full(
+            FallbackReason.DIVIDED_WRITE,
+            f"merged log files have blocks of {divided}, and so have log files after others: readers that group blocks by "
+            "instant would meet the others in another order",
+        )
     return chosen
+
+
+def _divided_write(chosen: Selection, timeline: Timeline) -> str | None:
+    """An instant with blocks on both sides of the split whose division changes the order of the blocks by instant.
+
+    A single write may be divided if all log files between its first and its last have blocks of it.
+    """
+    merged = frozenset[str]().union(*(fact.instants for fact in chosen.compacted))
+    left = frozenset[str]().union(*(fact.instants for fact in chosen.in_old_slice))
+    # A compaction's stats name it for each left-over that it made. No block has its instant.
+    divided = sorted(time for time in merged & left if timeline.find_compaction(time) is None)
+    for time in divided:
+        places = [place for place, fact in enumerate(chosen.facts.below) if time in fact.instants]
+        if len(divided) > 1 or places[-1] - places[0] >= len(places):
+            return time
+    return None
 
 
 def _exact_selection(facts: SliceFacts, count: int, exact: ExactCut) -> Selection:

@@ -129,6 +129,14 @@ def test_the_blocks_of_one_instant_are_never_parted() -> None:
     assert (len(among_the_left_overs.compacted), among_the_left_overs.fallback) == (2, None)
 
 
+def test_a_write_whose_log_files_follow_one_another_may_be_divided() -> None:
+    found = selection(instants=frozenset({at(2)}))
+    assert found.fallback is FallbackReason.DIVIDED_WRITE  # log 4, after log 3 of another write
+    next_one = selected(slice_facts(*FOUR[:2], EventTimeRange(30, 40), instants=frozenset({at(2)})), 25)
+    assert next_one is not None
+    assert next_one.fallback is None
+
+
 def test_a_rollback_block_anywhere_in_the_slice_forces_a_full_compaction() -> None:
     found = selection(rolled_back=frozenset({"0"}))
     assert (len(found.compacted), found.fallback) == (4, FallbackReason.ROLLBACK_BLOCK)

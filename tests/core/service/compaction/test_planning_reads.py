@@ -109,7 +109,7 @@ def test_what_write_stats_tell_of_a_log_is_what_its_blocks_hold(version: int, tm
         "maybe": (pa.int64(), [1_700_000_100_000, 1_700_000_000, None, 3]),
         "moment": (pa.timestamp("us", "UTC"), [datetime(2026, 1, day, tzinfo=UTC) for day in (3, 1, 2, 4)]),
         "day": (pa.date32(), [date(2026, 1, day) for day in (3, 1, 2, 4)]),
-        "text": (pa.string(), ["2026-01-03T00:00Z", "2026-01-01T00:00Z", "no time", "1700000000000"]),
+        "text": (pa.string(), ["2026-01-03T00:00Z", "2026-01-01T00:00Z", "2026-01-02T00:00+02:00", "1700000000000"]),
     }
     for name, (kind, values) in times.items():
         schema = pa.schema([pa.field("id", pa.string()), pa.field("at", kind), pa.field("no", pa.int64())])
