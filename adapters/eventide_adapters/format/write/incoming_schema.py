@@ -36,6 +36,10 @@ _WIDER: Final = {
 }
 
 
+_DELETE_MARKER: Final = "_hoodie_is_deleted"
+"""Hudi's own column: records may bring it, and leave it out, without asking; null means not deleted."""
+
+
 def evolved_schema(schema: str | None, incoming: pa.Schema, table_name: str, rules: SchemaRules) -> str:
     """The table's Avro schema after records with these columns; the same text if nothing changes.
 
@@ -59,7 +63,7 @@ def evolved_schema(schema: str | None, incoming: pa.Schema, table_name: str, rul
                     f"records without the column {field['name']!r}, which is never null in the table; they have "
                     f"{', '.join(incoming.names)}"
                 )
-            if not rules.nulls_missing:
+            if not rules.nulls_missing and field["name"] != _DELETE_MARKER:
                 raise InvalidRecordError(_missing(field["name"], incoming.names))
             continue
         for place_of, names, own_names in _nested(
@@ -126,7 +130,7 @@ def _refuse_new_columns(incoming: Sequence[str], known: Sequence[str], *, may_ad
             raise InvalidColumnNameError(
                 f"column {name!r} differs from the table's column {alike!r} only in case; rename it to {alike!r}"
             )
-        if not may_add:
+        if not may_add and name != _DELETE_MARKER:
             near = get_close_matches(name, known, n=1)
             hint = f"; did you mean {near[0]!r}?" if near else f"; its columns are {', '.join(known)}."
             raise InvalidRecordError(

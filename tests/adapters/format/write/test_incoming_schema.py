@@ -120,3 +120,11 @@ def test_a_nested_field_is_neither_dropped_nor_nulled() -> None:
         assert "has the field 'c'" in _refused(list({**kinds, name: wrap}.items()), rules=MERGE, schema=schema)
     for name, wrap in (("one", less), ("many", pa.list_(less)), ("named", pa.map_(pa.string(), less))):
         assert ".b'" in _refused(list({**kinds, name: wrap}.items()), schema=schema)
+
+
+def test_hudis_delete_marker_may_come_and_be_left_out() -> None:
+    marked = evolved_schema(
+        SCHEMA, pa.schema([*COLUMNS, pa.field("_hoodie_is_deleted", pa.bool_())]), "t", SchemaRules()
+    )
+    assert arrow_schema(marked).names[-1] == "_hoodie_is_deleted"
+    assert evolved_schema(marked, pa.schema(COLUMNS), "t", SchemaRules()) == marked
