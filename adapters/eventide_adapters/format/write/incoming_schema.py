@@ -6,6 +6,7 @@ A column that it does not have   is refused; with `SchemaRules.adds_columns`, it
                                  Hudi.
 A column that is missing         is refused; with `SchemaRules.nulls_missing`, it is null in these records, if the table's
                                  column may be null.
+`_hoodie_is_deleted`, Hudi's own, may come and be left out without asking: null means not deleted.
 A name that differs from another only in case  is always refused: Spark reads such columns as one.
 
 The fields of nested records follow the same rules, except that none can be added: Arrow's cast would drop them silently.
@@ -21,7 +22,7 @@ from typing import Any, Final
 import pyarrow as pa
 
 from eventide_adapters.format.avro.from_arrow import avro_field_of, avro_schema_of
-from eventide_adapters.format.avro.schema import arrow_schema
+from eventide_adapters.format.avro.schema import IS_DELETED, arrow_schema
 from eventide_core.errors import InvalidColumnNameError, InvalidRecordError
 from eventide_core.table.avro_names import refuse_invalid_names
 from eventide_core.table.schema import META_FIELDS
@@ -34,10 +35,6 @@ _WIDER: Final = {
     ("int", pa.float64()): "double",
     ("float", pa.float64()): "double",
 }
-
-
-_DELETE_MARKER: Final = "_hoodie_is_deleted"
-"""Hudi's own column: records may bring it, and leave it out, without asking; null means not deleted."""
 
 
 def evolved_schema(schema: str | None, incoming: pa.Schema, table_name: str, rules: SchemaRules) -> str:
@@ -63,7 +60,7 @@ def evolved_schema(schema: str | None, incoming: pa.Schema, table_name: str, rul
                     f"records without the column {field['name']!r}, which is never null in the table; they have "
                     f"{', '.join(incoming.names)}"
                 )
-            if not rules.nulls_missing and field["name"] != _DELETE_MARKER:
+            if not rules.nulls_missing and field["name"] != IS_DELETED:
                 raise InvalidRecordError(_missing(field["name"], incoming.names))
             continue
         for place_of, names, own_names in _nested(
@@ -130,7 +127,7 @@ def _refuse_new_columns(incoming: Sequence[str], known: Sequence[str], *, may_ad
             raise InvalidColumnNameError(
                 f"column {name!r} differs from the table's column {alike!r} only in case; rename it to {alike!r}"
             )
-        if not may_add and name != _DELETE_MARKER:
+        if not may_add and name != IS_DELETED:
             near = get_close_matches(name, known, n=1)
             hint = f"; did you mean {near[0]!r}?" if near else f"; its columns are {', '.join(known)}."
             raise InvalidRecordError(
