@@ -1,6 +1,7 @@
 """Cut and watermark, as true as they are now."""
 
 from eventide_core.action.freshness import freshness, publishable_cut
+from eventide_core.errors import format_timestamp
 from eventide_core.table.event_time import EventTimeRange
 
 
@@ -26,13 +27,13 @@ def test_records_without_an_event_time_are_counted_and_do_not_lower_it() -> None
 def test_nothing_is_promised_while_a_log_record_has_an_unreadable_event_time() -> None:
     found = freshness(100, [EventTimeRange(150, 160), EventTimeRange(170, 180, 0, 2)], 0)
     assert (found.watermark_ms, found.unreadable_event_time_records) == (None, 2)
-    assert not found.has_reached(1)
+    assert not found.has_reached(format_timestamp(1))
 
 
 def test_nulls_count_only_where_the_user_says_so() -> None:
     found = freshness(100, [EventTimeRange(150, 160, 3)], 0)
-    assert found.has_reached(100)
-    assert not found.has_reached(100, nulls_count=True)
+    assert found.has_reached(format_timestamp(100))
+    assert not found.has_reached(format_timestamp(100), nulls_count=True)
 
 
 def test_an_unreadable_event_time_in_a_slice_left_out_lets_no_cut_be_published() -> None:

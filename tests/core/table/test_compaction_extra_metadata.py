@@ -40,6 +40,7 @@ def test_the_keys_are_the_ones_that_catalogs_and_earlier_commits_have() -> None:
         "hoodie.ro.event.time.field",
         "hoodie.ro.event.time.watermark",
         "hoodie.ro.late.records",
+        "eventide.cut",
         "eventide.link.mode",
         "eventide.symlink.operations",
         "eventide.fallbacks",
