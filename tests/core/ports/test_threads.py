@@ -143,7 +143,7 @@ def test_merges_ahead_end_where_a_thread_cant_start(
         may_write()
 
     class Engine(LocalEngine):
-        def _begin(self, begun: Any, *given: Any) -> None:
+        def _begin(self, begun: Any, *given: Any) -> None:  # pyright: ignore[reportIncompatibleMethodOverride]
             try:
                 super()._begin(begun, *given)
             finally:

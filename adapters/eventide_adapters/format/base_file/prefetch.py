@@ -20,12 +20,12 @@ def prefetch(batches: Iterator[pa.RecordBatch], rows: int) -> Iterator[pa.Record
     batch = next(batches, None)
     if batch is not None and len(batch) < rows:
         with Threads(1) as thread:
-            while batch is not None and len(batch) < rows:
-                rows -= len(batch)
+            while batch is not None and len(batch) < rows:  # pyright: ignore[reportArgumentType]
+                rows -= len(batch)  # pyright: ignore[reportArgumentType]
                 coming = thread.submit(next, batches, None)
-                yield batch
+                yield batch  # pyright: ignore[reportReturnType]
                 batch = coming.result()
     if batch is not None:
-        yield batch
+        yield batch  # pyright: ignore[reportReturnType]
         # More rows than expected can still follow.
         yield from batches

@@ -155,7 +155,7 @@ def _nested(path: str, incoming: Any, table: Any) -> Iterator[tuple[str, tuple[s
             if name in own:
                 yield from _nested(f"{path}.{name}", incoming.field(name).type, table.field(name).type)
     elif _is_list(incoming) and _is_list(table):
-        yield from _nested(f"{path}.element", incoming.value_type, table.value_type)
+        yield from _nested(f"{path}.element", incoming.value_type, table.value_type)  # pyright: ignore[reportAttributeAccessIssue]
     elif pa.types.is_map(incoming) and pa.types.is_map(table):
         yield from _nested(f"{path}.value", incoming.item_type, table.item_type)
 
