@@ -83,8 +83,7 @@ class TableFiles:
     delete_marker: DeleteMarker | None = None
     mergers: CustomMergers = ()
     _commits: dict[str, CommitMetadata] = field(default_factory=dict[str, CommitMetadata])
-    _rollbacks: dict[str, frozenset[str]] = field(default_factory=dict[str, frozenset[str]])
-    _undone: dict[Instant, frozenset[str]] = field(default_factory=dict[Instant, frozenset[str]])
+    _undone: dict[Instant, frozenset[str] | None] = field(default_factory=dict[Instant, frozenset[str] | None])
     _archives: dict[str, ArchivedTimeline] = field(default_factory=dict[str, ArchivedTimeline])
     _listed: dict[str, DataFile] = field(default_factory=dict[str, DataFile])
     _timeline: tuple[tuple[str, ...], Timeline] | None = None
@@ -220,14 +219,11 @@ class TableFiles:
 
     def rolled_back(self, config: TableConfig, timeline: Timeline) -> frozenset[str]:
         """The instants that the completed rollbacks of the active timeline have undone; each is read once."""
-        done = (i for i in timeline.completed if i.action is Action.ROLLBACK)
-        paths = [f"{config.timeline_path}/{instant.file_name}" for instant in done]
-        unread = [path for path in paths if path not in self._rollbacks]
-        for path, data in zip(unread, self.requests.each(self.storage.read, unread), strict=True):
-            found = self._decoded(path, data, self.codec.decode_rollback)
-            self._rollbacks[path] = frozenset(target.instant for target in found.targets)
-        self._rollbacks = {path: self._rollbacks[path] for path in paths}
-        return frozenset[str]().union(*self._rollbacks.values())
+        done = [i for i in timeline.completed if i.action is Action.ROLLBACK]
+        unread = [instant for instant in done if self._undone.get(instant) is None]
+        found = zip(unread, self.requests.each(partial(self._targets, config), unread), strict=True)
+        self._undone |= dict(found)
+        return frozenset[str]().union(*(self._undone[instant] or () for instant in done))
 
     def undone(self, config: TableConfig, timeline: Timeline) -> frozenset[str]:
         """The instants that the completed rollbacks and restores of the active timeline have undone; each is read once.
@@ -236,23 +232,28 @@ class TableFiles:
         """
         done = [i for i in timeline.completed if i.action in (Action.ROLLBACK, Action.RESTORE)]
         unread = [instant for instant in done if instant not in self._undone]
-        found = zip(unread, self.requests.each(partial(self._undone_by, config), unread), strict=True)
+        found = zip(unread, self.requests.each(partial(self._readable_targets, config), unread), strict=True)
         known = self._undone | dict(found)
         self._undone = {instant: known[instant] for instant in done}
-        return frozenset[str]().union(*self._undone.values())
+        return frozenset[str]().union(*(targets or () for targets in self._undone.values()))
 
-    def _undone_by(self, config: TableConfig, instant: Instant) -> frozenset[str]:
+    def _readable_targets(self, config: TableConfig, instant: Instant) -> frozenset[str] | None:
+        """None if the rollback or restore can't be read."""
         with suppress(CorruptTimelineError, UnsafePathError):
-            if instant.action is Action.RESTORE:
-                # Its plan is enough: a restore completes when everything in it is undone. Early Hudi wrote none.
-                with suppress(MissingFileError):
-                    plan = self.restore_plan(config, instant.requested_time)
-                    return frozenset(target.instant for target in plan.targets)
-                return frozenset()
-            path = f"{config.timeline_path}/{instant.file_name}"
-            targets = self.codec.decode_rollback(self.storage.read(path), path).targets
-            return frozenset(target.instant for target in targets)
-        return frozenset()
+            return self._targets(config, instant)
+        return None
+
+    def _targets(self, config: TableConfig, instant: Instant) -> frozenset[str]:
+        """The instants that a completed rollback or restore has undone."""
+        if instant.action is Action.RESTORE:
+            # Its plan is enough: a restore completes when everything in it is undone. Early Hudi wrote none.
+            with suppress(MissingFileError):
+                plan = self.restore_plan(config, instant.requested_time)
+                return frozenset(target.instant for target in plan.targets)
+            return frozenset()
+        path = f"{config.timeline_path}/{instant.file_name}"
+        found = self._decoded(path, self.storage.read(path), self.codec.decode_rollback)
+        return frozenset(target.instant for target in found.targets)
 
     def savepoint(self, config: TableConfig, instant: Instant) -> SavepointMetadata:
         """What a completed savepoint keeps."""
