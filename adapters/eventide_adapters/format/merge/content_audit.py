@@ -38,6 +38,7 @@ from eventide_adapters.format.merge.wrong_keys import wrong_keys
 from eventide_core.errors import EventideError, RecordDecodeError, StorageError, UnsupportedTableError
 from eventide_core.ports import Storage, checksum_of_file
 from eventide_core.table.content_audit import RepeatedKey, RowDifference, SliceAudit, StrayKeys
+from eventide_core.table.event_time import EventTimeRange
 from eventide_core.table.key_format import KeyFormat
 from eventide_core.table.log_block import BlockType
 from eventide_core.table.record_shape import RecordShape
@@ -176,8 +177,10 @@ class ArrowContentAudit:
                     if placed.block.block_type is not BlockType.DELETE:
                         rows = len(part.records) if isinstance(part, DataBlock) else len(part.keys)
                         of_path[placed.instant] = of_path.get(placed.instant, 0) + rows
-                    _note_unreadable(no_times, placed.path, part, shape)
-                    found = _least(part, shape)
+                    times = _times(part, shape)
+                    if times.unreadable_records:
+                        _note_unreadable(no_times, placed.path, part, shape, times.unreadable_records)
+                    found = times.min_ms
                     known = least.get(placed.path)
                     least[placed.path] = found if known is None else known if found is None else min(found, known)
             except EventideError as error:
@@ -232,9 +235,9 @@ def _version(batch: pa.RecordBatch, shape: RecordShape) -> pa.Table:
     return pa.table([*map(batch.column, _VERSION), times], names=[*_VERSION, _EVENT_TIME])
 
 
-def _note_unreadable(found: dict[str, StrayKeys], path: str, part: DataBlock | DeleteBlock, shape: RecordShape) -> None:
-    if shape.event_time_field is None or not (count := event_time_range_of(part, shape).unreadable_records):
-        return
+def _note_unreadable(
+    found: dict[str, StrayKeys], path: str, part: DataBlock | DeleteBlock, shape: RecordShape, count: int
+) -> None:
     known = found.get(path)
     if known is None:
         first = unreadable_in(path, part, shape, 1)[0]
@@ -242,12 +245,9 @@ def _note_unreadable(found: dict[str, StrayKeys], path: str, part: DataBlock | D
     found[path] = StrayKeys(known.count + count, known.example)
 
 
-def _least(part: DataBlock | DeleteBlock, shape: RecordShape) -> int | None:
-    """The earliest event time of a part of a block. That of a delete is its ordering value, if that is the event time."""
-    field = shape.event_time_field
-    if field is None:
-        return None
-    return event_time_range_of(part, shape).min_ms
+def _times(part: DataBlock | DeleteBlock, shape: RecordShape) -> EventTimeRange:
+    """The event times of a part of a block; none if the table's event-time field is not known."""
+    return EventTimeRange(None, None) if shape.event_time_field is None else event_time_range_of(part, shape)
 
 
 def _counts(times: Any) -> dict[str, int]:
