@@ -143,9 +143,9 @@ def test_merges_ahead_end_where_a_thread_cant_start(
         may_write()
 
     class Engine(LocalEngine):
-        def _begin(self, begun: Any, *given: Any) -> None:  # pyright: ignore[reportIncompatibleMethodOverride]
+        def _begin(self, begun: Any, function: Any, items: Any, on_done: Any) -> None:
             try:
-                super()._begin(begun, *given)
+                super()._begin(begun, function, items, on_done)
             finally:
                 started.extend(begun)
 

@@ -49,7 +49,8 @@ def unreadable_rows(column: Column, times: pa.Int64Array) -> npt.NDArray[np.bool
     """Which rows of the column have a value that is not a time. `times` are the column's."""
     if times.null_count == column.null_count:
         return np.zeros(len(column), np.bool_)
-    return np.asarray(pc.and_(times.is_null(), column.is_valid()).to_numpy(zero_copy_only=False), np.bool_)  # pyright: ignore[reportAttributeAccessIssue]
+    unreadable: Column = pc.and_(times.is_null(), column.is_valid())
+    return np.asarray(unreadable.to_numpy(zero_copy_only=False), np.bool_)
 
 
 def event_time_range(column: Column) -> EventTimeRange:

@@ -17,15 +17,19 @@ def prefetch(batches: Iterator[pa.RecordBatch], rows: int) -> Iterator[pa.Record
     requests that batch. If the caller stops early, it waits for the batch that is being made, so `batches` is idle
     afterwards.
     """
-    batch = next(batches, None)
+
+    def following() -> pa.RecordBatch | None:
+        return next(batches, None)
+
+    batch = following()
     if batch is not None and len(batch) < rows:
         with Threads(1) as thread:
-            while batch is not None and len(batch) < rows:  # pyright: ignore[reportArgumentType]
-                rows -= len(batch)  # pyright: ignore[reportArgumentType]
-                coming = thread.submit(next, batches, None)
-                yield batch  # pyright: ignore[reportReturnType]
+            while batch is not None and len(batch) < rows:
+                rows -= len(batch)
+                coming = thread.submit(following)
+                yield batch
                 batch = coming.result()
     if batch is not None:
-        yield batch  # pyright: ignore[reportReturnType]
+        yield batch
         # More rows than expected can still follow.
         yield from batches

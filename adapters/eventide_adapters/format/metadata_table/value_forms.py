@@ -56,7 +56,7 @@ _DECIMAL: Final = 10
 _OTHER_WRAPPERS: Final[Mapping[Any, frozenset[str]]] = {
     pa.date32(): frozenset({"DateWrapper", "LocalDateWrapper", "IntWrapper"}),
     **dict.fromkeys(
-        (pa.timestamp(unit, zone) for unit in ("ms", "us") for zone in ("UTC", None)),  # pyright: ignore[reportArgumentType]
+        (pa.timestamp("ms"), pa.timestamp("us"), pa.timestamp("ms", "UTC"), pa.timestamp("us", "UTC")),
         frozenset({"LongWrapper", "TimestampMicrosWrapper"}),
     ),
 }

@@ -147,15 +147,15 @@ def _missing(name: str, incoming: Sequence[str]) -> str:
 
 def _nested(path: str, incoming: Any, table: Any) -> Iterator[tuple[str, tuple[str, ...], tuple[str, ...]]]:
     """The field names of each record that both types contain: its place, those of the incoming type, and the table's."""
-    if pa.types.is_struct(incoming) and pa.types.is_struct(table):
+    if _is_list(incoming) and _is_list(table):
+        yield from _nested(f"{path}.element", incoming.value_type, table.value_type)
+    elif pa.types.is_struct(incoming) and pa.types.is_struct(table):
         names = tuple(incoming.field(number).name for number in range(incoming.num_fields))
         own = tuple(table.field(number).name for number in range(table.num_fields))
         yield path, names, own
         for name in names:
             if name in own:
                 yield from _nested(f"{path}.{name}", incoming.field(name).type, table.field(name).type)
-    elif _is_list(incoming) and _is_list(table):
-        yield from _nested(f"{path}.element", incoming.value_type, table.value_type)  # pyright: ignore[reportAttributeAccessIssue]
     elif pa.types.is_map(incoming) and pa.types.is_map(table):
         yield from _nested(f"{path}.value", incoming.item_type, table.item_type)
 
