@@ -83,10 +83,10 @@ class TableQueries:
             raise ConfigError(
                 "pass either a begin, such as `earliest`, or `since`, the result of a write or compaction"
             )
-        begin, end = self._time(begin if since is None else since), None if end is None else self._time(end)
+        after, until = self._time(begin if since is None else since), None if end is None else self._time(end)
         if self._application.options.get(INCREMENTAL_FORMAT) is IncrementalFormat.CDC:
-            return self.changes(begin, end)
-        return self._rows(partial(self._application.queries.incremental, _instant(begin), _end(end)))
+            return self.changes(after, until)
+        return self._rows(partial(self._application.queries.incremental, after, until))
 
     def changes(self, begin: str | datetime, end: str | datetime | None = None) -> Rows:
         """Each change that commits in (begin, end] made, on a table with change data capture (`hoodie.table.cdc.enabled`).

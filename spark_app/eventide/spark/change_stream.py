@@ -42,14 +42,16 @@ class ChangeStream(DataSourceStreamReader):
     def __init__(self, path: str, options: Mapping[str, str], schema: StructType) -> None:
         self._path, self._options, self._schema = path, options, schema
         start = Options(options).get(STREAM_START)
-        self._start = LATEST if start.lower() == LATEST else start
-        if start.lower() != LATEST:
-            parse_time(start)
+        is_latest = start.lower() == LATEST
+        if not is_latest:
+            parse_time(start)  # refuses what is no time, before Spark asks for an offset
+        self._start = LATEST if is_latest else start
         self._seen = ""
 
     def initialOffset(self) -> dict[str, str]:  # noqa: N802  # Spark's name
-        is_latest = self._start == LATEST
-        return {_INSTANT: LATEST if is_latest else Table.open(self._path, self._options).instant_time(self._start)}
+        if self._start == LATEST:
+            return {_INSTANT: LATEST}
+        return {_INSTANT: Table.open(self._path, self._options).instant_time(self._start)}
 
     def latestOffset(self) -> dict[str, str]:  # noqa: N802
         self._seen = max(self._seen, Table.open(self._path, self._options).settled_until())
