@@ -1,19 +1,51 @@
 """The files that something other than a file slice needs, and those that nothing needs."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from typing import Protocol
 
+from eventide_core.action.clean_planner import linked_targets
 from eventide_core.service.state.outcome import is_rolled_back
 from eventide_core.service.state.table import TableState
 from eventide_core.service.state.table_files import TableFiles
 from eventide_core.table.file_name import LogFileName
+from eventide_core.table.file_system_view import DataFile
 from eventide_core.table.instant import Action, Instant
 from eventide_core.table.plans import CompactionPlan
 from eventide_core.table.savepoint_metadata import SavepointMetadata
+from eventide_core.table.table_config import TableConfig
+from eventide_core.table.timeline import Timeline
+
+
+class Listed(Protocol):
+    """What of a table's state these questions need. A table whose file slices can't be told has it, too."""
+
+    @property
+    def config(self) -> TableConfig: ...
+    @property
+    def timeline(self) -> Timeline: ...
+    @property
+    def listing(self) -> tuple[DataFile, ...]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class ListedTable:
+    """A table of which no more than that is known."""
+
+    config: TableConfig
+    timeline: Timeline
+    listing: tuple[DataFile, ...]
+
+    @classmethod
+    def load(cls, files: TableFiles) -> "ListedTable":
+        config, timeline = files.config_and_timeline()
+        return cls(config, timeline, files.data_files())
+
 
 LEFT_OVER_VERSION = 0  # the version of log files that a compaction of eventide makes on version 6; Hudi begins at 1
 
 
-def savepoints_of(files: TableFiles, state: TableState) -> Mapping[str, SavepointMetadata]:
+def savepoints_of(files: TableFiles, state: Listed) -> Mapping[str, SavepointMetadata]:
     """The files that each savepoint keeps, by the requested time of its commit. Raises CorruptTimelineError."""
     return {
         instant.requested_time: files.savepoint(state.config, instant)
@@ -22,7 +54,7 @@ def savepoints_of(files: TableFiles, state: TableState) -> Mapping[str, Savepoin
     }
 
 
-def needed_paths(files: TableFiles, state: TableState) -> frozenset[str]:
+def needed_paths(files: TableFiles, state: Listed) -> frozenset[str]:
     """The files that savepoints keep and that pending compactions merge."""
     needed = {path for savepoint in savepoints_of(files, state).values() for path in savepoint.paths}
     for pending in state.timeline.pending_plans:
@@ -31,7 +63,12 @@ def needed_paths(files: TableFiles, state: TableState) -> frozenset[str]:
     return frozenset(needed)
 
 
-def merged_paths(files: TableFiles, state: TableState, compaction: Instant) -> tuple[str, ...]:
+def still_needed(files: TableFiles, state: Listed, doomed: Collection[str]) -> set[str]:
+    """Of files that are to be removed, those that a savepoint, a pending compaction, or a link of a remaining file needs."""
+    return {*needed_paths(files, state).intersection(doomed), *linked_targets(doomed, links_of(state))}
+
+
+def merged_paths(files: TableFiles, state: Listed, compaction: Instant) -> tuple[str, ...]:
     """The files that a compaction's plan states it found. Raises InstantNotFoundError if there is no plan."""
     plan = files.plan(state.config, compaction.requested_time)
     if not isinstance(plan, CompactionPlan):
@@ -40,7 +77,7 @@ def merged_paths(files: TableFiles, state: TableState, compaction: Instant) -> t
     return (*logs, *(op.base_path for op in plan.operations if op.base_path is not None))
 
 
-def links_of(state: TableState) -> Mapping[str, str]:
+def links_of(state: Listed) -> Mapping[str, str]:
     """The links among the data files, each with its direct target."""
     return {file.path: file.link_target for file in state.listing if file.link_target is not None}
 

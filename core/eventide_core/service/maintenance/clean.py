@@ -28,14 +28,19 @@ from eventide_core.action.clean_planner import (
     CleanTerms,
     decide_clean,
     earliest_to_retain,
-    linked_targets,
 )
 from eventide_core.action.compaction_trigger import check_undoing
 from eventide_core.config import Options
 from eventide_core.errors import BusyError
 from eventide_core.ports import Clock, FileChanges, Heartbeats, Lease, RowChange, TableLock
 from eventide_core.service.facts.moments import local_instant_time
-from eventide_core.service.facts.needed_files import links_of, needed_paths, savepoints_of, stray_left_overs
+from eventide_core.service.facts.needed_files import (
+    links_of,
+    needed_paths,
+    savepoints_of,
+    still_needed,
+    stray_left_overs,
+)
 from eventide_core.service.facts.planning import unused_instant
 from eventide_core.service.rollback.instant import Rollback
 from eventide_core.service.state.liveness import Liveness
@@ -237,8 +242,7 @@ class Cleaner:
 
     def _spared(self, state: TableState, plan: CleanPlan) -> CleanPlan:
         """The plan without what is needed now."""
-        doomed = set(plan.deleted_paths)
-        spared = (doomed & needed_paths(self.files, state)) | linked_targets(doomed, links_of(state))
+        spared = still_needed(self.files, state, plan.deleted_paths)
         left = {
             partition: tuple(name for name in names if path_in(partition, name) not in spared)
             for partition, names in plan.deleted.items()

@@ -22,6 +22,7 @@ from eventide_core.errors import (
     WriteConflictError,
 )
 from eventide_core.ports import Clock, FileAnswers, FileChanges, Heartbeats, Lease, RowChange, TableLock, discard
+from eventide_core.service.facts.needed_files import ListedTable, still_needed
 from eventide_core.service.facts.planned_groups import groups_of_plan
 from eventide_core.service.facts.planning import instant_beyond
 from eventide_core.service.rollback.instant import Rollback
@@ -207,13 +208,25 @@ class WriteInstants:
     def _sweep_after_rollback(self, instant: str, made: Callable[[], Iterable[str]]) -> None:
         """Removes what this process made if others have rolled its write back meanwhile: no other process will.
 
-        Readers would take the files for committed as soon as the timeline starts after the instant.
+        Readers would take the files for committed as soon as the timeline starts after the instant. What a savepoint, a
+        plan or a link needs stays: on version 6 the rollback of a log file leaves it in the slice, and plans name it.
         """
+        if not self._is_gone(instant):
+            return
+        with self.lock.acquire() as lease:
+            # A file that this process put too late may belong to no file slice.
+            table = ListedTable.load(self.files)
+            if self._is_gone(instant):
+                doomed = set(made())
+                doomed -= still_needed(self.files, table, doomed)
+                lease.check()
+                self.files.delete_all(sorted(doomed))
+                remove_markers_and_heartbeat(self.files.storage, instant)
+
+    def _is_gone(self, instant: str) -> bool:
+        """Whether the write was rolled back: the archived timeline has those that have completed, and no other."""
         config, timeline = self.files.config_and_timeline()
-        # The archived timeline has the writes that have completed, and none that was rolled back.
-        if timeline.find(instant) is None and self.files.archive(config).find(instant) is None:
-            self.files.delete_all(sorted(made()))
-            remove_markers_and_heartbeat(self.files.storage, instant)
+        return timeline.find(instant) is None and self.files.archive(config).find(instant) is None
 
     @property
     def liveness(self) -> Liveness:
