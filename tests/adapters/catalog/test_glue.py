@@ -90,7 +90,7 @@ def test_a_new_column_reaches_the_tables_and_their_partitions(
 ) -> None:
     table = _table(tmp_path / "t", options)
     table.sync("glue", database=database)
-    table.upsert(rows(("k0", -8, "wider")).append_column("more", pa.array([1])))
+    table.upsert(rows(("k0", -8, "wider")).append_column("more", pa.array([1])), schema_mode="merge")
     assert all(one.is_altered for one in table.sync("glue", database=database).tables)
     found = glue.get_table(DatabaseName=database, Name="t")["Table"]["StorageDescriptor"]["Columns"]
     assert found[-1] == {"Name": "more", "Type": "bigint"}

@@ -101,7 +101,7 @@ def test_a_schema_in_another_layout_is_the_same_and_a_wider_one_is_written(tmp_p
     synced(table, catalog)
     assert len(catalog.changes) == 1
 
-    table.upsert(rows(("k0", -8, "wider")).append_column("more", pa.array([1])))
+    table.upsert(rows(("k0", -8, "wider")).append_column("more", pa.array([1])), schema_mode="merge")
     synced(table, catalog)
     assert json.loads(catalog.changes[-1].schema or "")["fields"][-1]["name"] == "more"
 

@@ -112,7 +112,7 @@ def test_the_catalog_follows_the_table_and_is_written_to_only_where_something_ch
     assert told["hoodie.ro.event.time.cut"] == str(fresh.cut_ms)
 
     grown = rows(("k0", -4, "grown"))
-    table.upsert(grown.append_column(pa.field("more", pa.int32()), pa.array([1], pa.int32())))
+    table.upsert(grown.append_column(pa.field("more", pa.int32()), pa.array([1], pa.int32())), schema_mode="merge")
     found = synced.found("t_rt")
     with closing(hive_metastore.client()) as client:
         client.add_partitions(found, [CatalogPartition(("gone",), f"{tmp_path}/t/gone")])
