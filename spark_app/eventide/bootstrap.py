@@ -311,7 +311,7 @@ class Application:
     def exact_views(self) -> ExactViews:
         from eventide_core.service.facts.exact_view import ExactViews
 
-        return ExactViews(self.bases, self._log_facts.request_engine)
+        return ExactViews(lambda: self.bases, self._log_facts.request_engine)
 
     @cached_property
     def _log_content(self) -> LogContent:

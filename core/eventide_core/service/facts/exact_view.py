@@ -4,7 +4,7 @@ The footers of the base files tell, whoever wrote them. A base file holds later 
 them, if an exact cut compacted its slice in full, or if a writer put them there. No compaction takes them out again.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from eventide_core.errors import RefusedError, format_timestamp
@@ -46,7 +46,9 @@ class Exactness:
 
 @dataclass(frozen=True, slots=True)
 class ExactViews:
-    bases: BaseContent
+    """`bases` opens what reads footers, which imports a library that most plans do without."""
+
+    bases: Callable[[], BaseContent]
     engine: Engine
 
     def now(self, state: TableState, field: str, threshold_ms: int) -> Exactness:
@@ -55,7 +57,7 @@ class ExactViews:
 
     def of(self, slices: Sequence[FileSlice], field: str, threshold_ms: int) -> Exactness:
         paths = [found.base_file.path for found in slices if found.base_file is not None]
-        told = list(self.engine.map(_Ask(self.bases, field), paths)) if paths else []
+        told = list(self.engine.map(_Ask(self.bases(), field), paths)) if paths else []
         latest: tuple[int, str] | None = None
         untold: str | None = None
         for path, times in zip(paths, told, strict=True):
