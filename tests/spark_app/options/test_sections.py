@@ -117,7 +117,7 @@ def test_a_table_lives_under_every_value_on_the_reference_page(nth: int, tmp_pat
     for name, value in _values_of_the_page():
         values.setdefault(name, []).append(value)
     chosen = {name: found[nth % len(found)] for name, found in values.items() if name not in ELSEWHERE}
-    chosen |= {THRESHOLD: "4", CLOCK_SKEW_MS: "1"}
+    chosen |= {THRESHOLD: "1970-01-01T00:00:00.004Z", CLOCK_SKEW_MS: "1"}
     rows = pa.table({"id": ["a", "b"], "part": ["p", "q"], "at": [1, 2], "op": ["U", "U"]})
     table = Table.create(
         str(tmp_path / "trips"), schema=rows.schema, record_key="id", partition="part", event_time="at", options=chosen

@@ -15,6 +15,7 @@ from eventide_adapters.storage.faulty import SimulatedCrash
 from eventide_adapters.storage.memory import MemoryStorage
 from eventide_core.config import LinkChoice
 from eventide_core.service.compaction import compact_slice, draft
+from eventide_core.service.facts import needed_files
 from eventide_core.service.maintenance import clean
 from eventide_core.table.plans import CompactionPlan, PlannedOperation
 from support.mutants.mutant import (
@@ -39,7 +40,8 @@ def _dies_at_every_write_of_the_execution(table: LivingTable) -> None:
 
 
 def _targets_ignored(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(clean, "links_of", lambda _: {})
+    for module in (clean, needed_files):
+        patch.setattr(module, "links_of", lambda _: {})
 
 
 def _links_to_links(patch: pytest.MonkeyPatch) -> None:
