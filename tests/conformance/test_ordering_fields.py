@@ -19,6 +19,7 @@ import pytest
 
 from eventide import Table
 from eventide_core.config import BUCKETS
+from eventide_core.errors import format_timestamp
 from support.judge import HudiJudge
 from support.judge.deeds import Statements, Write, call_of, pairs
 from support.judge.hudi_judge import Query, Question
@@ -156,12 +157,12 @@ def hold_alike(judge: HudiJudge, directory: Path, names: Sequence[str], more: Ma
     for name, kind, path, whole, rows_of_hudi in zip(names, kinds, paths, full, expected, strict=True):
         table = Table.open(str(path))
         assert shown(table) == rows_of_hudi, name
-        result = table.compact(before=kind.ms(T), link_mode="copy")
+        result = table.compact(before=format_timestamp(kind.ms(T)), link_mode="copy")
         assert result.metrics["log_files_linked"] == 1, name
         assert result.freshness.watermark_ms == kind.ms(T), name
         assert shown(table) == rows_of_hudi, name
         assert table.verify(deep=True).ok, name
-        Table.open(str(whole)).compact(before=kind.ms(LATER) + 1)
+        Table.open(str(whole)).compact(before=format_timestamp(kind.ms(LATER) + 1))
     assert ask(judge, paths) == expected
     calls = [_compaction(path, own) for path, own in zip(stock, options, strict=True)]
     assert judge.together([[call] for call in calls]) == [None] * len(calls)
