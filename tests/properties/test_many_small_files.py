@@ -16,7 +16,7 @@ from support.small_table import SCHEMA
 FILE_GROUPS = 5_000
 """Each has a base file and a log file."""
 KEYS = 3 * FILE_GROUPS
-OLD_MS, NEW_MS = 1_000, 1_000_000
+OLD_MS, NEW_MS = 1_700_000_000_000, 1_700_001_000_000
 T_MS = NEW_MS + KEYS // 2
 
 
