@@ -32,14 +32,19 @@ LEAVING = re.compile(r"\.hoodie/\.(temp|heartbeat)/[0-9]{14,20}")
 
 
 def is_harmless(path: str) -> bool:
-    """Whether by every reading the path is that of a data file of a partition, or of what a write leaves beside them."""
+    """Whether by every reading the path is that of a data file of a partition, or of what a write leaves beside them.
+
+    One reading takes a backslash for a slash.
+    """
     if LEAVING.fullmatch(path):
         return True
+    if "\\" in path and not is_harmless(path.replace("\\", "/")):
+        return False
     parts = path.split("/")
     return (
         posixpath.normpath(posixpath.join("/lake/table", path)) == f"/lake/table/{path}"
         and Path("/lake/table", path).parts[:3] == ("/", "lake", "table")
-        and not {"\0", "\\"} & set(path)
+        and "\0" not in path
         and not re.match(r"[A-Za-z][A-Za-z0-9+.-]*:", path)
         and ".hoodie" not in parts
         and DATA_FILE.fullmatch(parts[-1]) is not None

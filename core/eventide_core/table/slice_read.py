@@ -68,7 +68,7 @@ class SliceRead:
     """One slice to read: base and log files in reader order, merged, and only commits of `commit_times` where given.
 
     `is_plain`: its rows are those of its base file, with the query's columns and types, so that any Parquet reader can
-    read them.
+    read them. `null_fields` are columns that the query shows as null, whatever the files hold.
     """
 
     partition: str
@@ -78,6 +78,7 @@ class SliceRead:
     blocks: BlockFilter
     commit_times: frozenset[str] | None = None
     is_plain: bool = False
+    null_fields: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -59,7 +59,7 @@ class ArrowSliceReader:
         for batch in self.records(slice_read, shape, fields):
             chosen = _of_commits(batch, slice_read.commit_times).select(selected)
             if len(chosen):
-                yield chosen
+                yield _with_nulls(chosen, slice_read.null_fields)
 
     def records(
         self, slice_read: SliceRead, shape: RecordShape, fields: tuple[AvroField, ...]
@@ -98,6 +98,16 @@ def _known(columns: Iterable[str], names: Sequence[str]) -> list[str]:
         if name not in names:
             raise InvalidFilterError(f"the table has no column {name!r}; it has {', '.join(names)}")
     return chosen
+
+
+def _with_nulls(batch: pa.RecordBatch, names: Iterable[str]) -> pa.RecordBatch:
+    """The batch without values in these columns. A column that is never null keeps them."""
+    for name in names:
+        place = batch.schema.get_field_index(name)
+        if place >= 0 and batch.schema.field(place).nullable:
+            field = batch.schema.field(place)
+            batch = batch.set_column(place, field, pa.nulls(len(batch), field.type))
+    return batch
 
 
 def _of_commits(batch: pa.RecordBatch, commit_times: frozenset[str] | None) -> pa.RecordBatch:

@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from eventide_adapters.format.avro.field_path import column_at, top_level
+from eventide_adapters.format.avro.field_path import column_at, top_level, type_at
 from eventide_adapters.format.avro.schema import IS_DELETED, RECORD_KEY, arrow_schema
 from eventide_adapters.format.base_file.event_time_column import event_times_ms, unreadable_rows
 from eventide_adapters.format.log_file.ordering_values import orderings_of, ranks
@@ -85,14 +85,15 @@ def keyed_deletes(keys: pa.Table, shape: WriteShape, *, first_row: int = 0) -> p
     """Keys to delete: the columns of key and partition, and optionally the ordering columns."""
     schema = arrow_schema(shape.records.schema)
     _check_placed(keys, shape, "deletes")
-    names = {*shape.keys.fields, *top_level(shape.records.ordering_fields)}
+    names = {*top_level((*shape.keys.fields, *shape.records.ordering_fields))}
     given = keys.select([name for name in keys.column_names if name in names])
     rows = conform(given, pa.schema([field.with_nullable(True) for field in schema]), first_row=first_row)
     return _keyed(rows, pa.repeat(True, len(rows)), shape, first_row)
 
 
 def _check_placed(rows: pa.Table, shape: WriteShape, what: str) -> None:
-    needed = [name for name in shape.keys.fields if name not in rows.column_names]
+    types = {field.name: field.type for field in rows.schema}
+    needed = [name for name in shape.keys.fields if type_at(name, types) is None]
     if needed:
         raise InvalidRecordError(
             f"{what} without the column {needed[0]!r}: {', '.join(shape.keys.fields)} identify the record and where "

@@ -9,6 +9,7 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from eventide_adapters.format.avro.field_path import column_at
 from eventide_core.errors import InvalidRecordError, UnsupportedTableError
 from eventide_core.table.key_format import NULL_PARTITION, KeyFormat, PartitionTime, Slashes, TimeKind
 from eventide_core.table.table_path import why_no_partition
@@ -17,7 +18,7 @@ Column = Any
 """Any pa.Array; the library's stubs have a separate type for each kind."""
 
 _ESCAPED: Final = re.compile(r"[\x00-\x1f\"#%'*/:=?\\\x7f{\[\]^]")
-_CONTROL: Final = re.compile(r"[\x00-\x1f\x7f\\]")
+_CONTROL: Final = re.compile(r"[\x00-\x1f\x7f]")
 _PATTERN: Final = re.compile(
     r"'(?P<literal>[^']*)'|(?P<letters>(?P<letter>[A-Za-z])(?P=letter)*)|(?P<other>[^A-Za-z']+)"
 )
@@ -29,7 +30,7 @@ def record_keys(columns: pa.Table, keys: KeyFormat) -> tuple[Column, tuple[Colum
 
     Raises InvalidRecordError with the row and column of a null or an empty text.
     """
-    parts = tuple(_key_texts(columns.column(name).combine_chunks(), name) for name in keys.key_fields)
+    parts = tuple(_key_texts(column_at(columns, name).combine_chunks(), name) for name in keys.key_fields)
     if not keys.names_key_fields:
         return parts[0], parts
     named: list[Any] = []
@@ -48,7 +49,7 @@ def partition_paths(columns: pa.Table, keys: KeyFormat) -> Column:
         return pa.repeat("", len(columns))
     parts: list[Any] = []
     for name in keys.partition_fields:
-        column = columns.column(name).combine_chunks()
+        column = column_at(columns, name).combine_chunks()
         if keys.partition_time is not None and name in keys.time_fields:
             column = _times(column, keys.partition_time, name)
         texts = _texts(column, name).dictionary_encode()

@@ -1,8 +1,10 @@
 """Plans the four queries: which slices to read, and how. An adapter reads the rows, here or on executors."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from eventide_core.action.change_planner import ChangePlanner
+from eventide_core.action.null_partitions import with_null_fields
 from eventide_core.action.query_planner import (
     earliest_request,
     parse_time,
@@ -24,7 +26,7 @@ from eventide_core.table.file_name import BaseFileName
 from eventide_core.table.file_slice import FileSlice
 from eventide_core.table.file_system_view import DataFile
 from eventide_core.table.instant import Instant
-from eventide_core.table.slice_read import QueryPlan
+from eventide_core.table.slice_read import QueryPlan, SliceRead
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,13 +44,13 @@ class QueryService:
         """Every row as of now."""
         state = self._state()
         slices = plan_slices(state.view.latest_slices(), state.blocks_of_slices(), schema_since=_schema_since(state))
-        return QueryPlan(slices, state.shape(None))
+        return _plan(state, slices)
 
     def read_optimized(self) -> QueryPlan:
         """The rows of base files alone: fast, and as fresh as the last compaction."""
         state = self._state()
         slices = plan_slices(state.view.latest_base_files(), state.blocks(), schema_since=_schema_since(state))
-        return QueryPlan(slices, state.shape(None))
+        return _plan(state, slices)
 
     def as_of_watermark(self, threshold_ms: int) -> QueryPlan:
         """The rows of base files alone, as the compaction left them that answers T (action/watermark_view.py).
@@ -59,7 +61,7 @@ class QueryService:
         view = view_as_of_watermark(state, threshold_ms)
         self._require_kept(state, last_write_of(state, view))
         slices = plan_slices(base_files_of(state, view), state.blocks())
-        return QueryPlan(slices, state.shape(None, as_of=view.compaction.requested_time))
+        return _plan(state, slices, as_of=view.compaction.requested_time)
 
     def tagged(self, name: str) -> QueryPlan:
         """Every row as of the commit that has the tag. Raises TagNotFoundError."""
@@ -73,7 +75,7 @@ class QueryService:
         kept = tag.savepoint.paths
         bases = [file for file in state.listing if file.path in kept and BaseFileName.parse(file.name) is not None]
         slices = plan_slices(state.view_of(bases, lambda _: False).latest_base_files(), state.blocks())
-        return QueryPlan(slices, state.shape(None, as_of=tag.instant))
+        return _plan(state, slices, as_of=tag.instant)
 
     def as_of(self, instant: str) -> QueryPlan:
         """Every row as of an instant, inclusive (requested time), with the columns that the table had then.
@@ -84,9 +86,8 @@ class QueryService:
         time = self._instant_time(state, instant, is_end=True)
         check_history(state, time)
         self._require_kept(state, time)
-        return QueryPlan(
-            plan_slices(state.view.latest_slices(time), state.blocks_of_slices(time)), state.shape(None, as_of=time)
-        )
+        slices = plan_slices(state.view.latest_slices(time), state.blocks_of_slices(time))
+        return _plan(state, slices, as_of=time)
 
     def instant_time(self, time: str) -> str:
         """A user's time as an instant time of the table's timeline. Raises InstantNotFoundError."""
@@ -131,7 +132,7 @@ class QueryService:
             slices = state.view_of(files, ended.__contains__).latest_slices()
         else:
             slices = _slices_until(state, until)
-        return QueryPlan(plan_incremental(slices, instants), state.shape(None))
+        return _plan(state, plan_incremental(slices, instants))
 
     def changes(self, begin: str, end: str | None) -> QueryPlan:
         """What each commit in (begin, end] changed, as Hudi's incremental queries of format `cdc` have it.
@@ -174,6 +175,10 @@ class QueryService:
 
     def _state(self) -> TableState:
         return self.moment or TableState.load_committed(self.files)
+
+
+def _plan(state: TableState, slices: Iterable[SliceRead], as_of: str | None = None) -> QueryPlan:
+    return QueryPlan(with_null_fields(slices, state.config), state.shape(None, as_of=as_of))
 
 
 def _schema_since(state: TableState) -> str | None:

@@ -38,6 +38,7 @@ PARTITIONS = (
     "name=東京",
     "name=..dots..",
     "name=#?&+*'\"",
+    "name=back\\slash",
 )
 
 

@@ -59,14 +59,14 @@ def test_partition_paths_are_values_and_in_hives_style_named() -> None:
 
 
 def test_a_slash_makes_directories_unless_paths_are_encoded() -> None:
-    rows = pa.table({"a": ["2026/11/21", "50% é"]})
-    assert partition_paths(rows, keys_by("a", partition=("a",))).to_pylist() == ["2026/11/21", "50% é"]
+    rows = pa.table({"a": ["2026/11/21", "50% é", "a\\b"]})
+    assert partition_paths(rows, keys_by("a", partition=("a",))).to_pylist() == ["2026/11/21", "50% é", "a\\b"]
     encoded = keys_by("a", partition=("a",), encoded=True, hive=True)
-    assert partition_paths(rows, encoded).to_pylist() == ["a=2026%2F11%2F21", "a=50%25 é"]
+    assert partition_paths(rows, encoded).to_pylist() == ["a=2026%2F11%2F21", "a=50%25 é", "a=a%5Cb"]
 
 
 @pytest.mark.parametrize(
-    "value", ["..", "a/../b", "/etc", "a//b", "a/", ".hoodie", ".hoodie/x", "a\\b", "a\nb", "s3:x"]
+    "value", ["..", "a/../b", "/etc", "a//b", "a/", ".hoodie", ".hoodie/x", "..\\b", "a\\..", "\\b", "a\nb", "s3:x"]
 )
 def test_a_value_that_leads_out_of_the_table_is_refused(value: str) -> None:
     with pytest.raises(InvalidRecordError, match="partition field 'a'"):
