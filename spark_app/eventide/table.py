@@ -18,6 +18,7 @@ from eventide.table_tags import TableTags
 from eventide_core.config import SANITIZE_NAMES, SCHEMA_MODE
 from eventide_core.errors import ConfigError, EventideError, NothingToDoError
 from eventide_core.ports import Engine, NoProgress, Progress
+from eventide_core.table.plans import CutMode
 from eventide_core.table.write_shape import WriteOperation
 
 # A method imports what only it needs.
@@ -248,6 +249,8 @@ class Table(TableQueries, TableTags, TableMaintenance):
             result = self.execute(ended.resumed[-1])  # has completed: returns its result
         else:
             raise NothingToDoError(f"{self.uri}: {scheduled.idle}; nothing was written")
+        if request.cut is CutMode.EXACT:
+            result = replace(result, freshness=self._application.exact_views.told(self.state(), result.freshness))
         return replace(result, ended=ended)
 
     def resume(self, *, engine: SparkSession | Engine | None = None, progress: Progress | None = None) -> Ended:
@@ -290,9 +293,15 @@ class Table(TableQueries, TableTags, TableMaintenance):
             self._application, compaction_request(self.options, Overrides(cut=cut, link_mode=link_mode))
         )
 
-    def freshness(self) -> Freshness:
-        """The current freshness of the read-optimized table."""
-        return self._application.freshness.now(self.state())
+    def freshness(self, *, is_exact: bool = True) -> Freshness:
+        """The current freshness of the read-optimized table.
+
+        After an exact cut, it says whether the view is exact there, for which it reads the footer of each base file, unless
+        `is_exact` is false.
+        """
+        state = self.state()
+        found = self._application.freshness.now(state)
+        return self._application.exact_views.told(state, found) if is_exact else found
 
     def freshness_by_partition(self) -> Mapping[str, Freshness]:
         return self._application.freshness.by_partition(self.state())

@@ -261,3 +261,22 @@ def test_an_exact_cut_over_rows_that_a_writer_put_into_a_base_file_says_so_when_
     assert "the view is not exact at" in str(draft.idle)
     kept.table.tag("day", as_of_watermark=EPOCH_MS + 100)
     assert kept.table.tags()[0].savepoint.is_exact is False
+
+
+@pytest.mark.parametrize("version", [6, 9])
+def test_freshness_and_results_say_whether_the_view_is_exact_at_an_exact_cut(version: int) -> None:
+    kept = mixed(version)
+    kept.compact(100)
+    assert kept.table.freshness().is_exact is True
+    assert "exact at the cut: yes" in str(kept.table.freshness())
+    assert kept.table.freshness(is_exact=False).is_exact is None
+    again = kept.table.compact(before=EPOCH_MS + 100, cut="exact")
+    assert (again.is_already_reached, again.freshness.is_exact) == (True, True)
+    assert kept.table.compact(before=EPOCH_MS + 105, cut="exact").freshness.is_exact is True
+
+    written = Kept(version).commit((put("a", 1, "base"), put("d", 120, "two", partition="b")))
+    written.commit((put("a", 20, "one"),)).compact(100)
+    assert written.table.freshness().is_exact is False
+    by_file = Kept(version, CutMode.FILE).commit((put("a", 1, "base"),)).commit((put("a", 20, "one"),))
+    by_file.compact(100)
+    assert by_file.table.freshness().is_exact is None

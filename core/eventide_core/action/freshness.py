@@ -22,7 +22,8 @@ class Freshness:
     compaction. `watermark_ms` is also None as long as a log record has an event time that cannot be read.
 
     `late_records` are before the cut, were committed after its plan, and are not in a base file yet. `is_complete`: all
-    records are in base files, and there are no watermark and no cut.
+    records are in base files, and there are no watermark and no cut. `is_exact`: whether no base file holds an event time at
+    or after an exact cut; None for a cut by whole log files, or where nobody looked, or footers don't tell.
     """
 
     watermark_ms: int | None
@@ -32,6 +33,7 @@ class Freshness:
     earliest_log_event_time_ms: int | None
     is_complete: bool = False
     unreadable_event_time_records: int = 0
+    is_exact: bool | None = None
 
     def __str__(self) -> str:
         return ", ".join(f"{name}: {value}" for name, value in self._facts())
@@ -44,6 +46,7 @@ class Freshness:
         return (
             ("watermark", watermark_text(self)),
             ("cut", format_timestamp(self.cut_ms)),
+            *(() if self.is_exact is None else (("exact at the cut", "yes" if self.is_exact else "no"),)),
             ("late records", f"{self.late_records:,}"),
             ("records without event time", f"{self.unknown_event_time_records:,}"),
             ("records with an unreadable event time", f"{self.unreadable_event_time_records:,}"),

@@ -73,12 +73,18 @@ def freshness(
             ("table", "watermark", "cut", "late records", "unknown event time", "unreadable"),
             _rows(table, found, by_partition),
         ),
+        *(() if found.is_exact is None else (_about_exactness(found),)),
         *_about_unreadable(found, unreadable),
         *(() if is_met is None else (_answer(found, format_moment(required_ms), is_met=is_met),)),
         *((f"T {format_moment(required_ms)} is more than a day later than the clock",) if ahead else ()),
     )
     if is_met is False:
         ctx.exit(NOT_MET)
+
+
+def _about_exactness(found: Freshness) -> str:
+    kept = "holds nothing" if found.is_exact else "also holds records"
+    return f"the read-optimized table {kept} at or after the cut"
 
 
 def _about_unreadable(found: Freshness, named: Sequence[UnreadableEventTime]) -> list[str]:
@@ -103,10 +109,10 @@ def _answer(found: Freshness, moment: str, *, is_met: bool) -> str:
 def _awaited(table: Table, require: str | None, wait_seconds: int, *, nulls_count: bool) -> Freshness:
     deadline = time.monotonic() + wait_seconds
     while True:
-        found = table.freshness()
+        found = table.freshness(is_exact=False)
         left = deadline - time.monotonic()
         if require is None or found.has_reached(require, nulls_count=nulls_count) or left <= 0:
-            return found
+            return table.freshness()
         time.sleep(min(_POLL_SECONDS, left))
 
 
@@ -115,6 +121,7 @@ def _json(found: Freshness) -> dict[str, Any]:
         "complete": found.is_complete,
         "watermark_ms": found.watermark_ms,
         "cut_ms": found.cut_ms,
+        "exact": found.is_exact,
         "late_records": found.late_records,
         "unknown_event_time_records": found.unknown_event_time_records,
         "unreadable_event_time_records": found.unreadable_event_time_records,

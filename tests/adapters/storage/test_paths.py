@@ -33,7 +33,9 @@ def test_an_unsafe_path_is_refused_with_its_reason(path: str) -> None:
     assert repr(path) in str(refused.value)
 
 
-@pytest.mark.parametrize("path", ["ts=10:30/file", "10:30", *PARTITIONS, ".hoodie/.temp", "~/file", "\udcff"])
+@pytest.mark.parametrize(
+    "path", ["ts=10:30/file", "10:30", "name=back\\slash", *PARTITIONS, ".hoodie/.temp", "~/file", "\udcff"]
+)
 def test_a_path_of_a_table_passes_unchanged(path: str) -> None:
     assert checked_path(path) == path
 

@@ -6,6 +6,8 @@ A column is written without a dictionary if more than half of its values are dis
 large: the writer would look up every value in vain, and store the values in a larger form. Hudi's own writer decides by
 the first page. This writer decides by a random sample of the whole row group, because base files are often sorted. For
 Hudi's meta columns, the decision is fixed.
+
+Floats have no statistics: Arrow leaves NaN out of a range, and Spark, for which NaN is the greatest float, would skip rows.
 """
 
 from __future__ import annotations
@@ -95,6 +97,7 @@ class ParquetOutput:
                 compression=compression,
                 compression_level=LEVELS[self._codec],
                 use_dictionary=dictionaries,
+                write_statistics=_columns_with_statistics(self._columns),
                 store_schema=False,
                 data_page_version="1.0",
                 write_page_index=False,
@@ -121,6 +124,13 @@ def repetitive_columns(records: pa.Table) -> list[str]:
         for path, values in _leaves(name, sample.column(name).combine_chunks())
         if _is_repetitive(values.drop_null(), count / max(len(sample), 1))
     ]
+
+
+def _columns_with_statistics(columns: pa.Schema) -> Any:
+    """The Parquet paths of the columns that are no floats."""
+    empty = columns.empty_table()
+    leaves = (leaf for name in columns.names for leaf in _leaves(name, empty.column(name).combine_chunks()))
+    return [path for path, values in leaves if not pa.types.is_floating(values.type)]
 
 
 def _is_repetitive(sample: Any, scale: float) -> bool:

@@ -5,8 +5,9 @@ them, if an exact cut compacted its slice in full, or if a writer put them there
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from eventide_core.action.freshness import Freshness
 from eventide_core.errors import RefusedError, format_timestamp
 from eventide_core.ports import BaseContent, Engine
 from eventide_core.service.facts.watermark_views import published_views
@@ -54,6 +55,13 @@ class ExactViews:
     def now(self, state: TableState, field: str, threshold_ms: int) -> Exactness:
         """That of the read-optimized view as it is now. Reads one footer for each file group."""
         return self.of(state.view.latest_base_files(), field, threshold_ms)
+
+    def told(self, state: TableState, found: Freshness) -> Freshness:
+        """The freshness of that state, which says whether the view is exact at the cut if that was an exact one."""
+        is_asked = state.cut is CutMode.EXACT and state.cut_ms == found.cut_ms
+        if state.cut_ms is None or state.cut_field is None or not is_asked:
+            return found
+        return replace(found, is_exact=self.now(state, state.cut_field, state.cut_ms).is_exact)
 
     def of(self, slices: Sequence[FileSlice], field: str, threshold_ms: int) -> Exactness:
         paths = [found.base_file.path for found in slices if found.base_file is not None]
