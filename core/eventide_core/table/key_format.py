@@ -8,6 +8,7 @@ partition   ""                             NonpartitionedKeyGenerator
             either of the two, by field    CustomKeyGenerator, whose fields say it: `field:SIMPLE`, `field:TIMESTAMP`
 """
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
@@ -17,6 +18,7 @@ from eventide_core.table.partition_values import PartitionExtractor
 from eventide_core.table.table_config import TableConfig
 
 TIME_PREFIX = "hoodie.keygen.timebased."
+_OFFSET = re.compile(r"(?:GMT|UTC|UT)?(?P<sign>[+-])(?P<hours>\d{1,2})(?::?(?P<minutes>\d{2}))?")
 _OLD_TIME_PREFIX = "hoodie.deltastreamer.keygen.timebased."
 
 _SLASH_SEPARATED = "slash.separated.date.partitionpath"
@@ -78,7 +80,7 @@ class TimeKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class PartitionTime:
-    """A partition path that is a time. Formats are Java's patterns; `zone` is an IANA name."""
+    """A partition path that is a time. Formats are Java's patterns; `zone` is an IANA name or an offset, `+08:00`."""
 
     kind: TimeKind
     input_format: str | None
@@ -219,4 +221,10 @@ def _partition_time(properties: Mapping[str, str], generator: KeyGenerator, root
             "what the table does not state as options"
         )
     zone = setting("output.timezone") or setting("timezone") or "UTC"
-    return PartitionTime(TimeKind(kind), setting("input.dateformat"), output, zone)
+    return PartitionTime(TimeKind(kind), setting("input.dateformat"), output, _zone(zone))
+
+
+def _zone(name: str) -> str:
+    """The zone without the letters that Java's names of offsets begin with: `GMT+8` and `GMT+08:00` are `+08:00`."""
+    found = _OFFSET.fullmatch(name)
+    return name if found is None else f"{found['sign']}{int(found['hours']):02}:{found['minutes'] or '00'}"

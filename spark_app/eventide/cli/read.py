@@ -113,7 +113,9 @@ def _check_instants(kind: QueryType, as_of: str | None, begin: str | None, end: 
     if as_of is not None and kind is not QueryType.SNAPSHOT:
         raise click.UsageError(f"--as-of goes with --query snapshot, not with {kind}")
     if kind is QueryType.INCREMENTAL and begin is None:
-        raise click.UsageError("--query incremental needs --begin: an instant, or earliest")
+        raise click.UsageError(
+            "--query incremental needs --begin: a completion time (an instant on version 6), or earliest"
+        )
     if kind is not QueryType.INCREMENTAL and (begin is not None or end is not None):
         raise click.UsageError(f"--begin and --end go with --query incremental, not with {kind}")
 

@@ -66,3 +66,23 @@ def test_one_field_of_a_complex_key_before_version_9_has_no_certain_form() -> No
     assert keys(**{"table.keygenerator.type": "COMPLEX"}).names_key_fields
     with pytest.raises(UnsupportedTableError, match=r"complex\.keygen\.new\.encoding"):
         keys(version="8", **{"table.keygenerator.type": "COMPLEX"})
+
+
+@pytest.mark.parametrize(
+    ("said", "zone"),
+    [
+        ("GMT+8:00", "+08:00"),
+        ("GMT+08:00", "+08:00"),
+        ("GMT-8", "-08:00"),
+        ("UTC+05:30", "+05:30"),
+        ("GMT+0530", "+05:30"),
+        ("+08:00", "+08:00"),
+        ("UTC", "UTC"),
+        ("Asia/Shanghai", "Asia/Shanghai"),
+    ],
+)
+def test_a_zone_may_be_one_of_javas_offsets(said: str, zone: str) -> None:
+    times = {**TIMES, "keygen.timebased.timezone": said.replace(":", "\\:")}
+    found = keys(**{"table.keygenerator.type": "TIMESTAMP"}, **times).partition_time
+    assert found is not None
+    assert found.zone == zone
