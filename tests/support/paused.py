@@ -6,7 +6,7 @@ happened.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from eventide.bootstrap import Application
@@ -14,7 +14,7 @@ from eventide.testing.crash_enumeration import Bench, Moment, Protocol, Standing
 from eventide.testing.histories import EPOCH_MS, Commit, put, records
 from eventide.testing.observation import LOCK_PREFIX
 from eventide.writer import arrow_records
-from eventide_adapters.storage.faulty import Operation
+from eventide_adapters.storage.faulty import Operation, SimulatedCrash
 from eventide_core.action.compaction_request import CompactionRequest
 from eventide_core.config import LinkChoice
 from eventide_core.errors import BusyError, EventideError
@@ -54,8 +54,8 @@ class Others:
         self._undo_what_the_dead_left()
         for _ in range(rounds):
             self.bench.clock.sleep(1_000)
-            self._write()
-            self._compact()
+            self.write()
+            self.compact()
             for service in (clean, archive):
                 service(self.bench.process())
 
@@ -69,14 +69,14 @@ class Others:
                 except BusyError:  # its outcome is decided
                     self.bench.process().runner.execute(pending.requested_time, NoProgress())
 
-    def _write(self) -> None:
+    def write(self) -> None:
         ms = self.next_ms
         self.next_ms += 10
         changes = (put("k0", ms, f"others {ms}"), put("k1", ms + 1, f"others {ms}"), put(f"n{ms}", ms + 2, "new"))
         ingest(changes)(self.bench.process())
         self.written.append(changes)
 
-    def _compact(self) -> None:
+    def compact(self) -> None:
         application = self.bench.process()
         compact(self.next_ms - 9, CutMode.FILE)(application)
 
@@ -105,16 +105,30 @@ def archive(application: Application) -> None:
     application.archiver.archive()
 
 
-def wakings(bench: Bench, start: Moment, protocol: Protocol) -> Iterator[Woken]:
-    """The table after each pause of the protocol, before each of its writes."""
+def wakings(
+    bench: Bench,
+    start: Moment,
+    protocol: Protocol,
+    *,
+    dies: bool = False,
+    at: Callable[[Operation], bool] = lambda _: True,
+) -> Iterator[Woken]:
+    """The table after each pause of the protocol, before each of its writes.
+
+    `dies`: the process only does that one write when it wakes up. `at`: before which writes it is paused.
+    """
     for number, operation in enumerate(writes_of(bench, start, protocol)):
+        if not at(operation):
+            continue
         bench.load(start)
         others = Others(bench)
         failure: EventideError | None = None
         try:
-            protocol(bench.process(StandingStill(bench.storage, number, others.go_on)))
+            protocol(bench.process(StandingStill(bench.storage, number, others.go_on, dies=dies)))
         except EventideError as error:
             failure = error
+        except SimulatedCrash:
+            assert dies
         yield Woken(number, operation, bench.moment(), failure, tuple(others.written))
 
 

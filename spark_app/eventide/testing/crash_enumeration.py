@@ -208,10 +208,13 @@ def failing_reads(bench: Bench, start: Moment, protocol: Protocol) -> Iterator[t
 
 
 class StandingStill(FaultyStorage):
-    """The storage of a process that stands still before one write, while another process acts."""
+    """The storage of a process that stands still before one write, while another process acts.
 
-    def __init__(self, inner: Storage, number: int, interlude: Callable[[], None]) -> None:
-        super().__init__(inner)
+    `dies`: the process dies right after that write.
+    """
+
+    def __init__(self, inner: Storage, number: int, interlude: Callable[[], None], *, dies: bool = False) -> None:
+        super().__init__(inner, FaultPlan(writes={number: Fault.CRASH_AFTER}) if dies else None)
         self._number = number
         self._interlude = interlude
 
