@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from eventide.bootstrap import Application
+from eventide.table_service import TableService
 from eventide.testing.crash_enumeration import Bench, Moment, Protocol, StandingStill, writes_of
 from eventide.testing.histories import EPOCH_MS, Commit, put, records
 from eventide.testing.observation import LOCK_PREFIX
@@ -97,6 +98,14 @@ def compact(before_ms: int, cut: CutMode) -> Protocol:
     return run
 
 
+def serve(application: Application) -> None:
+    """One round of the table service."""
+    request = CompactionRequest(EPOCH_MS + 16, None, LinkChoice.COPY)
+    troubles = TableService(application, request).round(NoProgress()).troubles
+    if troubles:
+        raise troubles[0].error
+
+
 def clean(application: Application) -> None:
     application.cleaner.clean(1)
 
@@ -170,7 +179,7 @@ def _merged(before: Shown, written: Sequence[Commit]) -> Rows:
         known = rows.get(row[:2])
         if known is None or known[2] <= row[2]:  # type: ignore[operator]
             rows[row[:2]] = row
-    return rows
+    return {key: row for key, row in rows.items() if row[3] is not None}
 
 
 def _by_key(found: Shown) -> Rows:
