@@ -17,8 +17,11 @@ import pytest
 from eventide.testing.crash_enumeration import Bench, Moment, Protocol
 from eventide.testing.histories import Commit, Layout, Story, delete, put
 from eventide.testing.metadata_listing import METADATA_PREFIX
+from eventide.testing.observation import LOCK_PREFIX
 from eventide.testing.oracle import Oracle
 from eventide_adapters.storage.faulty import Operation
+from eventide_core.config import HEARTBEAT_INTERVAL_MS
+from eventide_core.errors import WriteConflictError
 from eventide_core.table.plans import CutMode
 from support.pasts import EARLY, LAYOUTS, Service, begin_past, clean, undo_completed, undo_failed
 from support.paused import Others, archive, compact, ingest, serve, wakings, wrong
@@ -41,6 +44,27 @@ def test_a_write_that_wakes_up_is_there_or_not_at_all(layout: Layout) -> None:
     succeeded = _check_wakings(past.bench, past.start, ingest(OWN), _rows(past.story.oracle), OWN)
     assert len(succeeded) > 10
     assert set(succeeded) == {True, False}
+
+
+@pytest.mark.parametrize("tick_ms", [1, 1_000], ids=["milliseconds", "seconds"])
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_a_commit_that_comes_after_a_rivals_gives_way_and_one_that_came_before_stays(
+    layout: Layout, tick_ms: int
+) -> None:
+    """On a storage whose files have times in whole seconds, too, in the second in which both complete."""
+    past = begin_past(clean, layout)
+    bench = Bench("ticks", EARLY | {HEARTBEAT_INTERVAL_MS: "3600000"}, tick_ms)
+    _, late, early = wakings(bench, past.start, ingest(OWN), at=_is_of_commit, meanwhile=Others.write_after_the_lock)
+    assert isinstance(late.failure, WriteConflictError), late
+    assert early.failure is None
+    assert [wrong(bench, woken, _rows(past.story.oracle), OWN) for woken in (late, early)] == [None, None]
+
+
+def _is_of_commit(operation: Operation) -> bool:
+    """The completed file, and marks of the lock that is released: after the request and after the completed file."""
+    return operation.path.endswith(".deltacommit") or (
+        operation.kind == "put_if_absent" and operation.path.startswith(f"{LOCK_PREFIX}.")
+    )
 
 
 @pytest.mark.parametrize("layout", TABLES)

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 from eventide.bootstrap import Application
 from eventide.table_service import TableService
-from eventide.testing.crash_enumeration import Bench, Moment, Protocol, StandingStill, writes_of
+from eventide.testing.crash_enumeration import LOCK_EXPIRY_MS, Bench, Moment, Protocol, StandingStill, writes_of
 from eventide.testing.histories import EPOCH_MS, Commit, put, records
 from eventide.testing.observation import LOCK_PREFIX
 from eventide.writer import arrow_records
@@ -70,6 +71,12 @@ class Others:
                 except BusyError:  # its outcome is decided
                     self.bench.process().runner.execute(pending.requested_time, NoProgress())
 
+    def write_after_the_lock(self) -> None:
+        """Its heartbeat has not expired: nobody undoes what the process left."""
+        self.bench.clock.sleep(LOCK_EXPIRY_MS)
+        self.write()
+        self.bench.clock.sleep(1)
+
     def write(self) -> None:
         ms = self.next_ms
         self.next_ms += 10
@@ -121,10 +128,12 @@ def wakings(
     *,
     dies: bool = False,
     at: Callable[[Operation], bool] = lambda _: True,
+    meanwhile: Callable[[Others], None] = Others.go_on,
 ) -> Iterator[Woken]:
     """The table after each pause of the protocol, before each of its writes.
 
-    `dies`: the process only does that one write when it wakes up. `at`: before which writes it is paused.
+    `dies`: the process only does that one write when it wakes up. `at`: before which writes it is paused. `meanwhile`: what
+    others do.
     """
     for number, operation in enumerate(writes_of(bench, start, protocol)):
         if not at(operation):
@@ -133,7 +142,7 @@ def wakings(
         others = Others(bench)
         failure: EventideError | None = None
         try:
-            protocol(bench.process(StandingStill(bench.storage, number, others.go_on, dies=dies)))
+            protocol(bench.process(StandingStill(bench.storage, number, partial(meanwhile, others), dies=dies)))
         except EventideError as error:
             failure = error
         except SimulatedCrash:
