@@ -2,50 +2,105 @@
 
 Its lock and its heartbeat have expired; the others have undone what it left, written, compacted, cleaned and archived
 beyond it. Whatever the process then still does, every acknowledged row is there, no other is, `verify` finds nothing, and
-the others can go on. Not checked here: a process that is paused twice, or dies as it wakes up; one that archives; tables
-with a metadata table (docs/invariants.md).
+the others can go on. Not checked here: a process that is paused twice, or one other than an archival that dies as it wakes
+up (docs/invariants.md).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
+from functools import cache
 
 import pytest
 
-from eventide.testing.crash_enumeration import Bench, Protocol
-from eventide.testing.histories import Commit, Layout, Story, put
+from eventide.testing.crash_enumeration import Bench, Moment, Protocol
+from eventide.testing.histories import Commit, Layout, Story, delete, put
+from eventide.testing.metadata_listing import METADATA_PREFIX
+from eventide.testing.observation import LOCK_PREFIX
+from eventide.testing.oracle import Oracle
+from eventide_adapters.storage.faulty import Operation
+from eventide_core.config import HEARTBEAT_INTERVAL_MS
+from eventide_core.errors import WriteConflictError
 from eventide_core.table.plans import CutMode
-from support.pasts import LAYOUTS, Service, begin_past, clean, undo_completed, undo_failed
-from support.paused import compact, ingest, wakings, wrong
+from support.pasts import EARLY, LAYOUTS, Service, begin_past, clean, undo_completed, undo_failed
+from support.paused import Others, archive, compact, ingest, serve, wakings, wrong
+from support.paused import clean as clean_up
+from support.service_cases import Shown, shown
 
 pytestmark = pytest.mark.slow
 
-OWN: Commit = (put("k0", 70, "own"), put("k9", 71, "own"))
+OWN: Commit = (put("k0", 70, "own"), put("k9", 71, "own"), delete("k3", 72))
 VERBS = {"compact": compact(16, CutMode.FILE), "compact exactly": compact(16, CutMode.EXACT)}
+SIMPLE = tuple(replace(layout, index="SIMPLE") for layout in LAYOUTS)
+TABLES = (*LAYOUTS, *(pytest.param(layout, marks=pytest.mark.broad) for layout in SIMPLE))
+WITH_METADATA_TABLE = tuple(replace(layout, has_metadata_table=True) for layout in LAYOUTS)
+_COMPACTED_SOON = {"hoodie.metadata.compact.max.delta.commits": "2"}
 
 
-@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("layout", TABLES)
 def test_a_write_that_wakes_up_is_there_or_not_at_all(layout: Layout) -> None:
     past = begin_past(clean, layout)
-    before = frozenset(row[:-1] for row in past.story.oracle.snapshot())
-    count, succeeded = 0, set[bool]()
-    for woken in wakings(past.bench, past.start, ingest(OWN)):
-        count += 1
-        succeeded.add(woken.failure is None)
-        problem = wrong(past.bench, woken, before, OWN)
-        assert problem is None, f"{woken.number}: {woken.operation} ended in {woken.failure!r}: {problem}"
-    assert count > 10
-    assert succeeded == {True, False}
+    succeeded = _check_wakings(past.bench, past.start, ingest(OWN), _rows(past.story.oracle), OWN)
+    assert len(succeeded) > 10
+    assert set(succeeded) == {True, False}
 
 
+@pytest.mark.parametrize("tick_ms", [1, 1_000], ids=["milliseconds", "seconds"])
 @pytest.mark.parametrize("layout", LAYOUTS)
+def test_a_commit_that_comes_after_a_rivals_gives_way_and_one_that_came_before_stays(
+    layout: Layout, tick_ms: int
+) -> None:
+    """On a storage whose files have times in whole seconds, too, in the second in which both complete."""
+    past = begin_past(clean, layout)
+    bench = Bench("ticks", EARLY | {HEARTBEAT_INTERVAL_MS: "3600000"}, tick_ms)
+    _, late, early = wakings(bench, past.start, ingest(OWN), at=_is_of_commit, meanwhile=Others.write_after_the_lock)
+    assert isinstance(late.failure, WriteConflictError), late
+    assert early.failure is None
+    assert [wrong(bench, woken, _rows(past.story.oracle), OWN) for woken in (late, early)] == [None, None]
+
+
+def _is_of_commit(operation: Operation) -> bool:
+    """The completed file, and marks of the lock that is released: after the request and after the completed file."""
+    return operation.path.endswith(".deltacommit") or (
+        operation.kind == "put_if_absent" and operation.path.startswith(f"{LOCK_PREFIX}.")
+    )
+
+
+@pytest.mark.parametrize("layout", TABLES)
 @pytest.mark.parametrize("protocol", VERBS.values(), ids=VERBS)
 def test_a_compaction_that_wakes_up_changes_no_row(protocol: Protocol, layout: Layout) -> None:
     past = begin_past(clean, layout)
-    before = frozenset(row[:-1] for row in past.story.oracle.snapshot())
-    for woken in wakings(past.bench, past.start, protocol):
-        problem = wrong(past.bench, woken, before)
-        assert problem is None, f"{woken.number}: {woken.operation} ended in {woken.failure!r}: {problem}"
+    _check_wakings(past.bench, past.start, protocol, _rows(past.story.oracle))
+
+
+@pytest.mark.broad
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_a_table_service_that_wakes_up_changes_no_row(layout: Layout) -> None:
+    past = begin_past(undo_failed, layout)
+    _check_wakings(past.bench, past.start, serve, _rows(past.story.oracle))
+
+
+@pytest.mark.parametrize(
+    ("layout", "protocol"),
+    [
+        pytest.param(layout, protocol, id=f"{layout.version}-{name}", marks=() if is_default else pytest.mark.broad)
+        for layout in WITH_METADATA_TABLE
+        for name, protocol in ({"ingest": ingest(OWN), "clean": clean_up} | VERBS).items()
+        for is_default in (layout.version == 9 and name == "ingest",)
+    ],
+)
+def test_what_wakes_up_as_it_updates_the_metadata_table_harms_nobody(layout: Layout, protocol: Protocol) -> None:
+    """Nor does it fail if its own commit is there, and only the compaction of the metadata table is late."""
+    past = begin_past(clean, layout)
+    bench, own = (
+        Bench("metadata table", EARLY | _COMPACTED_SOON),
+        OWN if protocol not in (*VERBS.values(), clean_up) else (),
+    )
+    succeeded = _check_wakings(
+        bench, past.start, protocol, _rows(past.story.oracle), own, lambda operation: METADATA_PREFIX in operation.path
+    )
+    assert len(succeeded) > 3
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
@@ -54,7 +109,70 @@ def test_a_service_that_wakes_up_has_done_all_of_its_work_or_none(
     begin: Callable[[Story, Bench], Service], layout: Layout
 ) -> None:
     past = begin_past(begin, layout)
-    possible = [frozenset(row[:-1] for row in oracle.snapshot()) for oracle in (past.service.after, past.story.oracle)]
+    possible = [_rows(oracle) for oracle in (past.service.after, past.story.oracle)]
     for woken in wakings(past.bench, past.start, past.service.run):
         problems = [wrong(past.bench, woken, rows) for rows in possible]
         assert None in problems, f"{woken.number}: {woken.operation} ended in {woken.failure!r}: {problems[0]}"
+
+
+def _check_wakings(
+    bench: Bench,
+    start: Moment,
+    protocol: Protocol,
+    before: Shown,
+    own: Commit = (),
+    at: Callable[[Operation], bool] = lambda _: True,
+) -> list[bool]:
+    """Checks the table after each waking, and returns which of them succeeded."""
+    succeeded: list[bool] = []
+    for woken in wakings(bench, start, protocol, at=at):
+        problem = wrong(bench, woken, before, own)
+        assert problem is None, f"{woken.number}: {woken.operation} ended in {woken.failure!r}: {problem}"
+        succeeded.append(woken.failure is None)
+    return succeeded
+
+
+def _rows(oracle: Oracle) -> Shown:
+    return frozenset(row[:-1] for row in oracle.snapshot())
+
+
+_MERGES = {"hoodie.timeline.compaction.batch.size": "2", "hoodie.archive.merge.files.batch.size": "2"}
+
+
+@cache
+def _before_archival(layout: Layout) -> tuple[Bench, Moment, Shown]:
+    """A table of which much was archived, so that the next archival merges what was, and removes old manifests."""
+    bench = Bench("archived", EARLY | _MERGES)
+    bench.load(begin_past(clean, layout).start)
+    others = Others(bench, 100)
+    others.go_on(3)
+    for _ in range(3):
+        bench.clock.sleep(1_000)
+        others.write()
+        others.compact()
+    bench.process().cleaner.clean(1)
+    return bench, bench.moment(), shown(bench.process())
+
+
+@pytest.mark.parametrize("dies", [False, True], ids=["goes on", "dies"])
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_an_archival_that_wakes_up_takes_nothing_from_those_of_others(layout: Layout, dies: bool) -> None:
+    bench, start, before = _before_archival(layout)
+    changed: list[str] = []
+    for woken in wakings(bench, start, archive, dies=dies, at=_is_of_archive):
+        changed.append(woken.operation.path.rpartition("/")[2])
+        problem = wrong(bench, woken, before)
+        assert problem is None, f"{woken.number}: {woken.operation} ended in {woken.failure!r}: {problem}"
+    assert len(changed) > 5
+    assert "mergeArchivePlan" in changed or {"_version_", "manifest_2", "manifest_7"} <= set(changed)
+
+
+@pytest.mark.broad
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_an_archival_that_wakes_up_removes_from_the_timeline_what_is_archived(layout: Layout) -> None:
+    bench, start, before = _before_archival(layout)
+    _check_wakings(bench, start, archive, before, at=lambda operation: not _is_of_archive(operation))
+
+
+def _is_of_archive(operation: Operation) -> bool:
+    return any(directory in operation.path for directory in ("/history/", "/archived/"))

@@ -6,15 +6,17 @@ happened.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 from eventide.bootstrap import Application
-from eventide.testing.crash_enumeration import Bench, Moment, Protocol, StandingStill, writes_of
+from eventide.table_service import TableService
+from eventide.testing.crash_enumeration import LOCK_EXPIRY_MS, Bench, Moment, Protocol, StandingStill, writes_of
 from eventide.testing.histories import EPOCH_MS, Commit, put, records
 from eventide.testing.observation import LOCK_PREFIX
 from eventide.writer import arrow_records
-from eventide_adapters.storage.faulty import Operation
+from eventide_adapters.storage.faulty import Operation, SimulatedCrash
 from eventide_core.action.compaction_request import CompactionRequest
 from eventide_core.config import LinkChoice
 from eventide_core.errors import BusyError, EventideError
@@ -54,8 +56,8 @@ class Others:
         self._undo_what_the_dead_left()
         for _ in range(rounds):
             self.bench.clock.sleep(1_000)
-            self._write()
-            self._compact()
+            self.write()
+            self.compact()
             for service in (clean, archive):
                 service(self.bench.process())
 
@@ -69,14 +71,20 @@ class Others:
                 except BusyError:  # its outcome is decided
                     self.bench.process().runner.execute(pending.requested_time, NoProgress())
 
-    def _write(self) -> None:
+    def write_after_the_lock(self) -> None:
+        """Its heartbeat has not expired: nobody undoes what the process left."""
+        self.bench.clock.sleep(LOCK_EXPIRY_MS)
+        self.write()
+        self.bench.clock.sleep(1)
+
+    def write(self) -> None:
         ms = self.next_ms
         self.next_ms += 10
         changes = (put("k0", ms, f"others {ms}"), put("k1", ms + 1, f"others {ms}"), put(f"n{ms}", ms + 2, "new"))
         ingest(changes)(self.bench.process())
         self.written.append(changes)
 
-    def _compact(self) -> None:
+    def compact(self) -> None:
         application = self.bench.process()
         compact(self.next_ms - 9, CutMode.FILE)(application)
 
@@ -97,6 +105,14 @@ def compact(before_ms: int, cut: CutMode) -> Protocol:
     return run
 
 
+def serve(application: Application) -> None:
+    """One round of the table service."""
+    request = CompactionRequest(EPOCH_MS + 16, None, LinkChoice.COPY)
+    troubles = TableService(application, request).round(NoProgress()).troubles
+    if troubles:
+        raise troubles[0].error
+
+
 def clean(application: Application) -> None:
     application.cleaner.clean(1)
 
@@ -105,16 +121,32 @@ def archive(application: Application) -> None:
     application.archiver.archive()
 
 
-def wakings(bench: Bench, start: Moment, protocol: Protocol) -> Iterator[Woken]:
-    """The table after each pause of the protocol, before each of its writes."""
+def wakings(
+    bench: Bench,
+    start: Moment,
+    protocol: Protocol,
+    *,
+    dies: bool = False,
+    at: Callable[[Operation], bool] = lambda _: True,
+    meanwhile: Callable[[Others], None] = Others.go_on,
+) -> Iterator[Woken]:
+    """The table after each pause of the protocol, before each of its writes.
+
+    `dies`: the process only does that one write when it wakes up. `at`: before which writes it is paused. `meanwhile`: what
+    others do.
+    """
     for number, operation in enumerate(writes_of(bench, start, protocol)):
+        if not at(operation):
+            continue
         bench.load(start)
         others = Others(bench)
         failure: EventideError | None = None
         try:
-            protocol(bench.process(StandingStill(bench.storage, number, others.go_on)))
+            protocol(bench.process(StandingStill(bench.storage, number, partial(meanwhile, others), dies=dies)))
         except EventideError as error:
             failure = error
+        except SimulatedCrash:
+            assert dies
         yield Woken(number, operation, bench.moment(), failure, tuple(others.written))
 
 
@@ -156,7 +188,7 @@ def _merged(before: Shown, written: Sequence[Commit]) -> Rows:
         known = rows.get(row[:2])
         if known is None or known[2] <= row[2]:  # type: ignore[operator]
             rows[row[:2]] = row
-    return rows
+    return {key: row for key, row in rows.items() if row[3] is not None}
 
 
 def _by_key(found: Shown) -> Rows:

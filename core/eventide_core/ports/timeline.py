@@ -104,10 +104,10 @@ class ArchivedTimeline(Protocol):
         """A file of the archived timeline with these actions."""
         ...
 
-    def append(self, actions: Sequence[ArchivedAction]) -> None:
+    def append(self, actions: Sequence[ArchivedAction], lease: Lease) -> None:
         """Adds completed instants, all or none, under the table lock. Does not add an instant twice.
 
-        Raises CorruptTimelineError for invalid content.
+        Raises CorruptTimelineError for invalid content, BusyError if another writer was faster.
         """
         ...
 

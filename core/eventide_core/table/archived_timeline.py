@@ -11,8 +11,8 @@ one file of the next level. Version 6: the newest log files up to the first larg
 """
 
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, replace
 
 VERSION_NAME = "_version_"
 
@@ -35,6 +35,12 @@ class HistoryFileName:
         """The parts of a file name in a manifest; None for a name of another form."""
         match = _HISTORY.fullmatch(name)
         return None if match is None else cls(match["last"], match["first"], name, int(match["level"]))
+
+    @property
+    def widened(self) -> "HistoryFileName":
+        """The name of a range that begins one millisecond earlier."""
+        first = f"{int(self.first) - 1:0{len(self.first)}d}"
+        return replace(self, first=first, name=_history_name(first, self.last, self.level))
 
     def may_hold(self, begin: str, end: str) -> bool:
         """Whether an instant requested in [begin, end] can be among its instants."""
@@ -78,10 +84,29 @@ def files_to_merge(
     return tuple(chosen) if len(chosen) > 1 else ()
 
 
-def merged_file_name(files: Sequence[HistoryFileName]) -> str:
-    """The name of the file into which these files of one level are merged."""
-    first, last = min(file.first for file in files), max(file.last for file in files)
-    return f"{first}_{last}_{files[0].level + 1}.parquet"
+def history_file(times: Iterable[str], level: int) -> HistoryFileName:
+    """The file of a level that contains these instants."""
+    known = sorted(times)
+    return HistoryFileName(known[-1], known[0], _history_name(known[0], known[-1], level), level)
+
+
+def merged_file(files: Sequence[HistoryFileName]) -> HistoryFileName:
+    """The file into which these files of one level are merged."""
+    return history_file((time for file in files for time in (file.first, file.last)), files[0].level + 1)
+
+
+def _history_name(first: str, last: str, level: int) -> str:
+    return f"{first}_{last}_{level}.parquet"
+
+
+def may_be_made_again(file: HistoryFileName, current: Collection[HistoryFileName]) -> bool:
+    """Whether a file that no manifest names may still get its name from another writer: nobody may remove it.
+
+    An archival makes it again as long as its first instant has not been archived, a merge as long as its files exist.
+    """
+    if file.level == 0:
+        return not any(other.may_hold(file.first, file.first) for other in current)
+    return any(other.level == file.level - 1 and other.first == file.first for other in current)
 
 
 def logs_to_merge(logs: Sequence[tuple[int, int]], limits: MergeLimits) -> tuple[int, ...]:
@@ -103,6 +128,12 @@ def manifest_version(name: str) -> int | None:
     """The version of the archived timeline in a manifest's name; None for any other name."""
     match = _MANIFEST.fullmatch(name)
     return None if match is None else int(match["version"])
+
+
+def manifest_versions(paths: Iterable[str]) -> list[int]:
+    """The versions whose manifests are among these files."""
+    found = (manifest_version(path.rpartition("/")[2]) for path in paths)
+    return [version for version in found if version is not None]
 
 
 def archive_log_number(name: str) -> int | None:

@@ -112,10 +112,14 @@ class Moment:
 
 @dataclass(slots=True)
 class Bench:
-    """One storage in memory on which every run of a campaign takes place, one after the other."""
+    """One storage in memory on which every run of a campaign takes place, one after the other.
+
+    Its files have times in multiples of `tick_ms`.
+    """
 
     name: str
     options: Mapping[str, str] = field(default_factory=lambda: OPTIONS)
+    tick_ms: int = 1
     storage: MemoryStorage = field(init=False)
     clock: ManualClock = field(init=False)
     _commits: KnownCommits = field(default_factory=KnownCommits)
@@ -124,8 +128,11 @@ class Bench:
         self.load(Moment({}, ManualClock().time_ms))
 
     def load(self, moment: Moment) -> None:
-        self.clock = ManualClock(moment.time_ms)
-        self.storage = MemoryStorage.from_dump(self.name, moment.files, now_ms=self.clock.now_ms)
+        clock = self.clock = ManualClock(moment.time_ms)
+        tick_ms = self.tick_ms
+        self.storage = MemoryStorage.from_dump(
+            self.name, moment.files, now_ms=lambda: clock.now_ms() // tick_ms * tick_ms
+        )
 
     def moment(self) -> Moment:
         return Moment(self.storage.dump(), self.clock.time_ms)
@@ -208,10 +215,13 @@ def failing_reads(bench: Bench, start: Moment, protocol: Protocol) -> Iterator[t
 
 
 class StandingStill(FaultyStorage):
-    """The storage of a process that stands still before one write, while another process acts."""
+    """The storage of a process that stands still before one write, while another process acts.
 
-    def __init__(self, inner: Storage, number: int, interlude: Callable[[], None]) -> None:
-        super().__init__(inner)
+    `dies`: the process dies right after that write.
+    """
+
+    def __init__(self, inner: Storage, number: int, interlude: Callable[[], None], *, dies: bool = False) -> None:
+        super().__init__(inner, FaultPlan(writes={number: Fault.CRASH_AFTER}) if dies else None)
         self._number = number
         self._interlude = interlude
 

@@ -100,6 +100,7 @@ class Layout:
     has_block_event_times: bool = False
     has_metadata_table: bool = False
     buckets: int = 1
+    index: str = "BUCKET"
 
     def __post_init__(self) -> None:
         assert self.order in self.reader_orders
@@ -138,7 +139,7 @@ class Layout:
             record_key_fields=("key",),
             partition_fields=("part",),
             ordering_field="ms" if self.has_ordering_field else None,
-            writer_options={INDEX_TYPE: "BUCKET", BUCKETS: str(self.buckets)},
+            writer_options={INDEX_TYPE: self.index} | ({BUCKETS: str(self.buckets)} if self.index == "BUCKET" else {}),
         )
 
     def create(self, storage: Storage) -> None:

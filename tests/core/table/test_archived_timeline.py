@@ -14,7 +14,7 @@ from eventide_core.table.archived_timeline import (
     logs_to_merge,
     manifest_name,
     manifest_version,
-    merged_file_name,
+    merged_file,
 )
 
 
@@ -99,10 +99,9 @@ def test_a_merge_ends_with_the_file_that_makes_it_large_and_leaves_out_a_large_o
 
 def test_a_merged_file_covers_its_sources_one_level_up() -> None:
     sources = [HistoryFileName(_t(6), _t(1), "a", 1), HistoryFileName(_t(4), _t(2), "b", 1)]
-    assert merged_file_name(sources) == f"{_t(1)}_{_t(6)}_2.parquet"
-    assert HistoryFileName.parse(merged_file_name(sources)) == HistoryFileName(
-        _t(6), _t(1), merged_file_name(sources), 2
-    )
+    merged = merged_file(sources)
+    assert merged.name == f"{_t(1)}_{_t(6)}_2.parquet"
+    assert HistoryFileName.parse(merged.name) == merged
 
 
 def test_on_version_6_the_newest_logs_up_to_a_large_one_are_merged() -> None:

@@ -29,7 +29,7 @@ the plan fixes every name. eventide completes only its own plans, because Hudi m
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from itertools import chain
 from typing import Final
@@ -38,8 +38,8 @@ from eventide_adapters.format.metadata_table.hfile_writer import HFileStyle, wri
 from eventide_adapters.format.metadata_table.merged import can_merge, merged_entries
 from eventide_adapters.format.metadata_table.reader import COMPLETION_TIME_VERSION, MetadataTableReader
 from eventide_adapters.format.timeline.codec import HudiMetadataCodec
-from eventide_core.errors import CorruptTimelineError, MissingFileError, UnsupportedTableError
-from eventide_core.ports import Engine, Lease, Storage
+from eventide_core.errors import CorruptTimelineError, LockError, MissingFileError, UnsupportedTableError
+from eventide_core.ports import Engine, Lease, Storage, discard
 from eventide_core.table.commit_metadata import CommitMetadata, WriteStat
 from eventide_core.table.file_group_write import heartbeat_path
 from eventide_core.table.file_name import BaseFileName, LogFileName, path_in
@@ -48,6 +48,12 @@ from eventide_core.table.instant import Action, Instant, State, instant_epoch_ms
 from eventide_core.table.plans import CompactionPlan, CutMode, LinkMode, PlannedLog, PlannedOperation
 from eventide_core.table.table_path import METADATA_DIRECTORY
 
+_GONE_ON: Final[Mapping[State, tuple[State, ...]]] = {
+    State.REQUESTED: (State.INFLIGHT, State.COMPLETED),
+    State.INFLIGHT: (State.COMPLETED,),
+    State.COMPLETED: (State.INFLIGHT,),
+}
+"""A late file of a state stays if one of these is there."""
 _SUFFIX: Final = "001"  # Hudi's suffix for a compaction of the metadata table in version 6
 _INSTANT_LENGTH: Final = 17
 _TOKEN: Final = "0-7-0"
@@ -124,15 +130,12 @@ class HudiMetadataCompaction:
         return cls(reader.storage, reader.version, reader.timeline_path, plan, is_begun=False, engine=engine)
 
     def run(self, lease: Lease) -> bool:
-        requested, inflight = self._path(State.REQUESTED), self._path(State.INFLIGHT)
         if not self.is_begun:
-            lease.check()
-            if not self.storage.put_if_absent(requested, HudiMetadataCodec().encode_plan(self.plan)):
+            if not self._put(State.REQUESTED, HudiMetadataCodec().encode_plan(self.plan), lease):
                 return True  # another engine compacts at the same instant
             if self._is_obsolete():
                 return self._withdraw(lease)
-        lease.check()
-        self.storage.put_if_absent(inflight, b"")
+        self._put(State.INFLIGHT, b"", lease)
         stats: dict[str, list[WriteStat]] = {}
         for operation, stat in zip(self.plan.operations, self._compacted(lease), strict=True):
             if stat is not None:
@@ -145,10 +148,24 @@ class HudiMetadataCompaction:
             "COMPACT",
             is_compacted=True,
         )
+        self._put(State.COMPLETED, HudiMetadataCodec().encode_commit(metadata, self.version), lease)
+        return True
+
+    def _put(self, state: State, data: bytes, lease: Lease) -> bool:
+        """Puts a file of the timeline, and withdraws it if the lock was lost meanwhile; False if it existed.
+
+        A process that slept may put a plan whose log files are gone, or what others have completed and archived since.
+        Then no file of the states around it is there.
+        """
         lease.check()
-        self.storage.put_if_absent(
-            self._path(State.COMPLETED), HudiMetadataCodec().encode_commit(metadata, self.version)
-        )
+        if not self.storage.put_if_absent(self._path(state), data):
+            return False
+        try:
+            lease.check()
+        except LockError:
+            if all(self.storage.stat(self._path(other)) is None for other in _GONE_ON[state]):
+                discard(self.storage, self._path(state))
+            raise
         return True
 
     def _compacted(self, lease: Lease) -> list[WriteStat | None]:

@@ -10,15 +10,18 @@ request.
 A merge of small log files, in the order of Hudi's, and what a crash after each step leaves:
 
 1. `mergeArchivePlan` names the log files and the merged one. The next archival or merge removes the plan.
-2. The merged log file: their blocks, oldest first. Its instants are in two places; the next archival removes it.
+2. The merged log file: their blocks, oldest first. Its instants are in two places; the next archival removes the others.
 3. The log files go, oldest first. Once one is gone, the next archival or merge removes the others.
 4. The plan goes.
+
+A process may sleep before each of these writes until others have merged, too. So whoever ends a merge goes by what its files
+contain: a file goes only if its instants are in those that stay. A log file that comes late repeats instants of others.
 """
 
 import io
 import itertools
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -41,6 +44,7 @@ from eventide_core.errors import (
     BusyError,
     CorruptLogBlockError,
     CorruptTimelineError,
+    LockError,
     MissingFileError,
     RecordDecodeError,
     UnsupportedLogFormatError,
@@ -134,21 +138,28 @@ class LogArchivedTimeline:
         return commit_of(record.document(name))
 
     def lost_files(self) -> Mapping[str, str]:
-        """A merge takes two files or more. So one file alone that is missing between two numbers was not merged."""
-        numbers = [number for number, _ in self._logs()]
+        """A merge takes two files or more. So one file alone that is missing between two numbers was not merged.
+
+        Unless the one before it was put by a process that had slept through the merge.
+        """
+        logs = self._logs()
         is_merging = self.storage.stat(f"{self.directory}/{_MERGE_PLAN}") is not None
-        if is_merging or numbers != [number for number, _ in self._logs()]:
+        if is_merging or [number for number, _ in logs] != [number for number, _ in self._logs()]:
             return {}  # a merge may have removed some of its files
-        lost = [low + 1 for low, high in itertools.pairwise(numbers) if high == low + 2]
+        lost = [
+            low + 1
+            for (low, info), (high, _) in itertools.pairwise(logs)
+            if high == low + 2 and not self._was_late(info, [later for number, later in logs if number > low])
+        ]
         problem = "is missing: the archived files before and after it exist, and no merge takes one file alone"
         return {f"{self.directory}/{archive_log_name(number)}": problem for number in lost}
 
     def encode(self, actions: Sequence[ArchivedAction]) -> bytes:
         return encode_archive_log(actions)
 
-    def append(self, actions: Sequence[ArchivedAction]) -> None:
+    def append(self, actions: Sequence[ArchivedAction], lease: Lease) -> None:
         self.refresh()
-        self._end_merge()
+        self._end_merge(lease)
         logs = self._logs()
         # If an archival crashed before it removed the instants from the active timeline, the last log file has all of them.
         there = self._instants(logs[-1][1]) if logs else set[tuple[str, str]]()
@@ -156,13 +167,13 @@ class LogArchivedTimeline:
         if not new:
             return
         path = f"{self.directory}/{archive_log_name(logs[-1][0] + 1 if logs else 1)}"
+        lease.check()
         if not self.storage.put_if_absent(path, encode_archive_log(new)):
             raise BusyError(f"another writer changed {path} at the same time; try again")
         self.refresh()
 
     def merge(self, limits: MergeLimits, lease: Lease) -> None:
-        lease.check()
-        self._end_merge()
+        self._end_merge(lease)
         logs = self._logs()
         chosen = logs_to_merge([(number, info.size) for number, info in logs], limits)
         if not chosen:
@@ -175,38 +186,60 @@ class LogArchivedTimeline:
             "mergedArchiveFileName": name,
         }
         content = b"".join(map(self.storage.read, paths))
-        lease.check()
-        self.storage.put(f"{self.directory}/{_MERGE_PLAN}", write_container(_MERGE_PLAN_SCHEMA, plan))
-        lease.check()
+        self._put_merge_plan(write_container(_MERGE_PLAN_SCHEMA, plan), lease)
         if not self.storage.put_if_absent(f"{self.directory}/{name}", content):
             raise BusyError(f"another writer changed {self.directory}/{name} meanwhile; try again")
-        for path in paths:
+        for path in (*paths, f"{self.directory}/{_MERGE_PLAN}"):
             lease.check()
             self.storage.delete(path)
-        self.storage.delete(f"{self.directory}/{_MERGE_PLAN}")
         self.refresh()
 
-    def _end_merge(self) -> None:
-        """Ends a merge that was interrupted, as Hudi does: undoes it while all its log files exist."""
+    def _put_merge_plan(self, data: bytes, lease: Lease) -> None:
+        """Puts the plan. Withdraws it if the lock was lost meanwhile, because Hudi goes by any plan that it finds."""
+        path = f"{self.directory}/{_MERGE_PLAN}"
+        lease.check()
+        if not self.storage.put_if_absent(path, data):
+            raise BusyError(f"another writer put {path} at the same time; try again")
+        try:
+            lease.check()
+        except LockError:
+            with suppress(MissingFileError):
+                if self.storage.read(path) == data:
+                    self.storage.delete(path)
+            raise
+
+    def _end_merge(self, lease: Lease) -> None:
+        """Ends a merge that was interrupted: completes it, or undoes it if the merged file is not whole."""
         plan_path = f"{self.directory}/{_MERGE_PLAN}"
         try:
             plan = read_container(self.storage.read(plan_path), plan_path)
         except MissingFileError:
             return
         except CorruptTimelineError:
+            lease.check()
             self.storage.delete(plan_path)  # Hudi died while it wrote the plan; nothing has been merged
             return
-        found = {info.path.rpartition("/")[2]: info.path for _, info in self._logs()}
-        merged = found.get(plan.text("mergedArchiveFileName") or "")
+        for path in (*self._needless(plan), plan_path):
+            lease.check()
+            self.storage.delete(path)
+
+    def _needless(self, plan: Document) -> list[str]:
+        """The files of an interrupted merge whose instants are in others of its files, oldest first."""
+        found = {info.path.rpartition("/")[2]: info for _, info in self._logs()}
+        merged = found.pop(plan.text("mergedArchiveFileName") or "", None)
         candidates = plan.values.get("candidate")
         names = [str(path).rpartition("/")[2] for path in candidates] if isinstance(candidates, list) else []
-        if merged is not None and names and all(name in found for name in names):
-            self.storage.delete(merged)
-        elif merged is not None:
-            for name in names:
-                if name in found and found[name] != merged:
-                    self.storage.delete(found[name])
-        self.storage.delete(plan_path)
+        left = [found[name] for name in names if name in found]
+        if merged is None or not left:
+            return []
+        instants = self._instants_of(left)
+        try:
+            done = self._instants(merged)
+        except CorruptTimelineError:  # Hudi died while it wrote the file
+            return [merged.path] if len(left) == len(names) else []
+        if instants <= done:
+            return [info.path for info in left]
+        return [merged.path] if done <= instants else []
 
     def _logs(self) -> list[tuple[int, FileInfo]]:
         """The log files by number."""
@@ -219,6 +252,16 @@ class LogArchivedTimeline:
         """The completed instants in one log file, each with its action."""
         records = _records(_in_pieces(self.storage, info.path), info.path, info.size)
         return {(found.time, found.action) for found in records if found.is_completed}
+
+    def _was_late(self, log: FileInfo, others: Iterable[FileInfo]) -> bool:
+        """Whether it only repeats what others contain."""
+        with suppress(CorruptTimelineError):
+            instants = self._instants(log)
+            return bool(instants) and instants <= self._instants_of(others)
+        return False
+
+    def _instants_of(self, infos: Iterable[FileInfo]) -> set[tuple[str, str]]:
+        return {instant for info in infos for instant in self._instants(info)}
 
     def _loaded(self) -> dict[str, _Entry]:
         if self._entries is None:

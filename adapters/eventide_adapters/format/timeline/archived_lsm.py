@@ -1,6 +1,6 @@
 """The archived timeline of version 8 and later: a log-structured merge tree of Parquet files.
 
-    _version_    the number N of the last manifest, as text
+    _version_    the number N of the last manifest, as text; a later manifest counts, if there is one
     manifest_N   JSON: {"files": [{"fileName", "fileLen"}]}, the current files
     a file       one row per instant: instantTime, completionTime, action, metadata (a completed commit as on the active
                  timeline; if Hudi 1.0 upgraded the table, without the Avro container), plan, version
@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
@@ -31,8 +31,8 @@ from eventide_core.table.archived_timeline import (
     MergeLimits,
     files_to_merge,
     manifest_name,
-    manifest_version,
-    merged_file_name,
+    manifest_versions,
+    merged_file,
 )
 from eventide_core.table.commit_metadata import CommitMetadata
 from eventide_core.table.instant import WRITE_ACTIONS, Action, Instant, State
@@ -141,8 +141,8 @@ class LsmArchivedTimeline:
 
         return encode_actions(actions)
 
-    def append(self, actions: Sequence[ArchivedAction]) -> None:
-        from eventide_adapters.format.timeline.archived_lsm_writer import append_actions
+    def append(self, actions: Sequence[ArchivedAction], lease: Lease) -> None:
+        from eventide_adapters.format.timeline.archived_lsm_writer import append_actions, raise_version
 
         self.refresh()
         files = self._manifest()
@@ -156,32 +156,36 @@ class LsmArchivedTimeline:
         new = [a for a in actions if (a.completed.requested_time, str(a.completed.action)) not in there]
         if new:
             # Oldest first, as in Hudi's manifests.
-            append_actions(self.storage, self.directory, new, [file.name for file in reversed(files)], self._version())
+            append_actions(self.storage, self.directory, new, [file.name for file in reversed(files)], lease)
             self.refresh()
+        elif (last := self._last()) is not None and last[0] != self._version():
+            raise_version(self.storage, self.directory, last[0], lease)
 
     def merge(self, limits: MergeLimits, lease: Lease) -> None:
-        from eventide_adapters.format.timeline.archived_lsm_writer import encode_rows, publish, remove_old
+        from eventide_adapters.format.timeline.archived_lsm_writer import (
+            encode_rows,
+            publish,
+            put_file,
+            remove_old,
+        )
 
         level = 0
         self.refresh()
         while chosen := files_to_merge([(file, self._size(file)) for file in self._manifest()], level, limits):
-            name = merged_file_name(chosen)
             data = encode_rows(table for file in chosen for table in self._rows(f"{self.directory}/{file.name}"))
-            left = [file.name for file in reversed(self._manifest()) if file not in chosen and file.name != name]
-            lease.check()
-            self.storage.put(f"{self.directory}/{name}", data)
-            lease.check()
-            publish(self.storage, self.directory, [*left, name], self._version())
+            left = [file.name for file in reversed(self._manifest()) if file not in chosen]
+            name = put_file(self.storage, self.directory, merged_file(chosen), data, lease)
+            publish(self.storage, self.directory, [*left, name], lease)
             self.refresh()
             level += 1
-        remove_old(self.storage, self.directory, level, self._names_in, lease)
+        remove_old(self.storage, self.directory, level, self._manifest(), self._files_of, lease)
         self._writes = {name: known for name, known in self._writes.items() if self._is_current(name)}
 
     def _is_current(self, name: str) -> bool:
         return any(file.name == name for file in self._manifest())
 
-    def _names_in(self, version: int) -> Iterator[str]:
-        return (file.name for file in self._file_names(f"{self.directory}/{manifest_name(version)}"))
+    def _files_of(self, version: int) -> Iterator[HistoryFileName]:
+        return self._file_names(f"{self.directory}/{manifest_name(version)}")
 
     def _size(self, file: HistoryFileName) -> int:
         found = self.storage.stat(f"{self.directory}/{file.name}")
@@ -207,13 +211,28 @@ class LsmArchivedTimeline:
     def _manifest(self) -> tuple[HistoryFileName, ...]:
         """The current files, ordered by their last instants, newest first."""
         if self._files is None:
-            version = self._version()
-            names = () if version is None else self._file_names(f"{self.directory}/{manifest_name(version)}")
-            self._files = tuple(sorted(names, reverse=True))
+            last = self._last()
+            self._files = () if last is None else tuple(sorted(last[1], reverse=True))
         return self._files
 
+    def _last(self) -> tuple[int, tuple[HistoryFileName, ...]] | None:
+        """The last manifest's number and files; None if nothing has been archived.
+
+        `_version_` can be behind it: a writer has died before it wrote the number, or has slept, and wrote an old one.
+        """
+        said = self._version()
+        if said is None:
+            return None
+        for number in sorted(
+            manifest_versions(entry.path for entry in self.storage.list(self.directory)), reverse=True
+        ):
+            if number > said:
+                with suppress(CorruptTimelineError):  # Hudi died while it wrote the manifest
+                    return number, tuple(self._files_of(number))
+        return said, tuple(self._files_of(said))
+
     def _version(self) -> int | None:
-        """The number of the last manifest; None if nothing has been archived."""
+        """The number that `_version_` says; None if nothing has been archived."""
         path = f"{self.directory}/{VERSION_NAME}"
         try:
             text = self.storage.read(path).decode(errors="replace").strip()
@@ -221,8 +240,7 @@ class LsmArchivedTimeline:
             text = ""
         if not text:
             # A writer is replacing the file: the last manifest in the directory counts, as in Hudi.
-            names = (entry.path.rpartition("/")[2] for entry in self.storage.list(self.directory))
-            return max((number for name in names if (number := manifest_version(name)) is not None), default=None)
+            return max(manifest_versions(entry.path for entry in self.storage.list(self.directory)), default=None)
         if not (text.isascii() and text.isdecimal()):
             raise corrupt(path, f"contains {text[:80]!r}, which is not the number of a manifest")
         return int(text)

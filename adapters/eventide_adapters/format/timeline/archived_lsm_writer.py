@@ -1,24 +1,39 @@
 """Writes the archived timeline of version 8 and later: a Parquet file, then the manifest that names it.
 
-Order of writes: the file, `manifest_<N + 1>`, `_version_`. No reader reads the first two before `_version_` names the
-manifest, so a second run can replace the files that a crash left. A row contains the completed file of an action unchanged.
-For a clean, a compaction or a clustering, it also contains the requested file as the plan.
+Order of writes: the file, `manifest_<N + 1>`, `_version_`. N is the last manifest that exists, whatever `_version_` says.
+A row contains the completed file of an action unchanged. For a clean, a compaction or a clustering, it also contains the
+requested file as the plan.
+
+A process may sleep before each of these writes until others have archived beyond it (docs/architecture.md, "Paused
+processes"). So no file is replaced but `_version_`: the file of a crash is used again if it has the same content, and
+otherwise the name gets a wider range. If a process lost the lock while it put `_version_`, it raises it to the last
+manifest. Nobody lowers it.
 
 A merge writes the rows of several files into one, in the same order of writes, and removes nothing. `remove_old` removes
 what only manifests name that are no longer kept: the manifests first, then the files, as Hudi does. So a manifest that
-exists never names a file that doesn't.
+exists never names a file that doesn't. A file that no manifest has named stays while its name may be made again.
 """
 
 import io
 import json
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
+from contextlib import suppress
 from typing import Final
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from eventide_core.errors import BusyError, CorruptTimelineError, LockError
 from eventide_core.ports import ArchivedAction, Lease, Storage
-from eventide_core.table.archived_timeline import VERSION_NAME, HistoryFileName, manifest_name, manifest_version
+from eventide_core.table.archived_timeline import (
+    VERSION_NAME,
+    HistoryFileName,
+    history_file,
+    manifest_name,
+    manifest_version,
+    manifest_versions,
+    may_be_made_again,
+)
 from eventide_core.table.instant import Action, State
 
 _WITH_PLAN: Final = frozenset((Action.CLEAN, Action.COMPACTION, Action.CLUSTERING, Action.REPLACE_COMMIT))
@@ -54,13 +69,21 @@ SCHEMA: Final = pa.schema(
 
 
 def append_actions(
-    storage: Storage, directory: str, actions: Sequence[ArchivedAction], known: Sequence[str], version: int | None
+    storage: Storage, directory: str, actions: Sequence[ArchivedAction], known: Sequence[str], lease: Lease
 ) -> None:
-    """Adds the actions to the files `known` of manifest `version`, None if there is none yet."""
-    times = [action.completed.requested_time for action in actions]
-    name = f"{min(times)}_{max(times)}_{_LEVEL}.parquet"
-    storage.put(f"{directory}/{name}", encode_actions(actions))
-    publish(storage, directory, [*(known_name for known_name in known if known_name != name), name], version)
+    """Adds the actions to the current files `known`."""
+    file = history_file((action.completed.requested_time for action in actions), _LEVEL)
+    name = put_file(storage, directory, file, encode_actions(actions), lease)
+    publish(storage, directory, [*known, name], lease)
+
+
+def put_file(storage: Storage, directory: str, file: HistoryFileName, data: bytes, lease: Lease) -> str:
+    """Puts the file under its name, or under one of a wider range if a crash left another content there."""
+    lease.check()
+    path = f"{directory}/{file.name}"
+    if storage.put_if_absent(path, data) or storage.read(path) == data:
+        return file.name
+    return put_file(storage, directory, file.widened, data, lease)
 
 
 def encode_actions(actions: Sequence[ArchivedAction]) -> bytes:
@@ -68,12 +91,33 @@ def encode_actions(actions: Sequence[ArchivedAction]) -> bytes:
     return encode_rows([pa.Table.from_pylist([_row(action) for action in actions], SCHEMA)])
 
 
-def publish(storage: Storage, directory: str, names: Iterable[str], version: int | None) -> None:
-    """Makes these the current files, after manifest `version`."""
+def publish(storage: Storage, directory: str, names: Iterable[str], lease: Lease) -> None:
+    """Makes these the current files. Raises BusyError if another writer publishes others at the same time."""
     manifest = {"files": [{"fileName": name, "fileLen": _size(storage, f"{directory}/{name}")} for name in names]}
-    number = (version or 0) + 1
-    storage.put(f"{directory}/{manifest_name(number)}", json.dumps(manifest, indent=2).encode())
-    storage.put(f"{directory}/{VERSION_NAME}", str(number).encode())
+    number = _last_manifest(storage, directory) + 1
+    path = f"{directory}/{manifest_name(number)}"
+    lease.check()
+    if not storage.put_if_absent(path, json.dumps(manifest, indent=2).encode()):
+        raise BusyError(f"another writer put {path} at the same time; try again")
+    raise_version(storage, directory, number, lease)
+
+
+def raise_version(storage: Storage, directory: str, number: int, lease: Lease) -> None:
+    """Makes `_version_` name this manifest, the last one."""
+    path = f"{directory}/{VERSION_NAME}"
+    lease.check()
+    storage.put(path, str(number).encode())
+    try:
+        lease.check()
+    except LockError:
+        while (last := _last_manifest(storage, directory)) > number:
+            number = last
+            storage.put(path, str(number).encode())
+        raise
+
+
+def _last_manifest(storage: Storage, directory: str) -> int:
+    return max(manifest_versions(entry.path for entry in storage.list(directory)), default=0)
 
 
 def encode_rows(tables: Iterable[pa.Table]) -> bytes:
@@ -93,7 +137,12 @@ def encode_rows(tables: Iterable[pa.Table]) -> bytes:
 
 
 def remove_old(
-    storage: Storage, directory: str, merges: int, named_by: Callable[[int], Iterable[str]], lease: Lease
+    storage: Storage,
+    directory: str,
+    merges: int,
+    current: Collection[HistoryFileName],
+    files_of: Callable[[int], Iterable[HistoryFileName]],
+    lease: Lease,
 ) -> None:
     """Keeps the last manifests, one more for each of the `merges`, and the files that they name."""
     entries = {entry.path.rpartition("/")[2]: entry.path for entry in storage.list(directory)}
@@ -101,9 +150,13 @@ def remove_old(
     kept = sorted(versions.values(), reverse=True)[: _MANIFESTS_KEPT + merges]
     if len(kept) == len(versions):
         return
-    named = {name for version in kept for name in named_by(version)}
+    named: set[str] = set()
+    for version in kept:
+        with suppress(CorruptTimelineError):  # Hudi died while it wrote the manifest; nobody reads it
+            named.update(file.name for file in files_of(version))
     old = [name for name, version in versions.items() if version not in kept]
-    unnamed = [name for name in entries if HistoryFileName.parse(name) is not None and name not in named]
+    files = [file for name in entries if (file := HistoryFileName.parse(name)) is not None and name not in named]
+    unnamed = [file.name for file in files if not may_be_made_again(file, current)]
     for name in (*old, *unnamed):
         lease.check()
         storage.delete(entries[name])

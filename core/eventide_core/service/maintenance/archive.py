@@ -84,13 +84,12 @@ class Archiver:
             return
         found = self._found(path)
         lease.check()
-        archive.append([self._action(i, found) for i in chosen])
+        archive.append([self._action(i, found) for i in chosen], lease)
         for instant in chosen:
             for step in _STEPS:
                 for _, entry in found.get((instant.requested_time, step, _family(instant)), ()):
                     lease.check()
                     self.files.storage.delete(entry.path)
-
         archive.merge(self._merge_limits(), lease)
 
     def _remove_outcomes(self, state: TableState, lease: Lease) -> None:

@@ -36,6 +36,7 @@ from eventide_core.errors import (
     CorruptBaseFileError,
     CorruptLogBlockError,
     EventideError,
+    LockError,
     MissingFileError,
     RecordDecodeError,
     RefusedError,
@@ -106,11 +107,12 @@ class PendingUpdate:
     def compact(self, lease: Lease, completion_time: str, options: Options) -> None:
         """Compacts the metadata table if due. `completion_time` is that of the commit.
 
-        A damaged metadata table does not fail the action, which has completed. The next action finds it in `prepare`.
+        Neither a damaged metadata table nor a lost lock fails the action, which has completed. The next action finds the
+        damage in `prepare`, and goes on with the compaction.
         """
         if self.update is None:
             return
-        with suppress(*_DAMAGE):
+        with suppress(*_DAMAGE, LockError):
             due = self.table.content.due_compaction(options.get(COMPACT_AFTER), completion_time)
             if due is not None and self.table.run(due, lease):
                 self.table.content.remove_old_slices(lease)

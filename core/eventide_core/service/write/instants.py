@@ -22,6 +22,7 @@ from eventide_core.errors import (
     WriteConflictError,
 )
 from eventide_core.ports import Clock, FileAnswers, FileChanges, Heartbeats, Lease, RowChange, TableLock, discard
+from eventide_core.service.facts.moments import local_instant_time
 from eventide_core.service.facts.needed_files import ListedTable, still_needed
 from eventide_core.service.facts.planned_groups import groups_of_plan
 from eventide_core.service.facts.planning import instant_beyond
@@ -156,20 +157,23 @@ class WriteInstants:
             lease.check()
             path = f"{config.timeline_path}/{completed.file_name}"
             if self.files.storage.put_if_absent(path, data):
+                put_ms = self.clock.now_ms()
                 try:
                     lease.check()
                 except LockError:
-                    self._check_fenced(pending, path)
+                    self._check_fenced(pending, path, local_instant_time(config, timeline, put_ms, self.clock))
                     return recorded or pending.instant, update.dropped_indexes
             update.check_after_commit(lease)
             update.compact(lease, completion, self.options)
             return recorded or pending.instant, update.dropped_indexes
 
-    def _check_fenced(self, pending: PendingWrite, completed: str) -> None:
+    def _check_fenced(self, pending: PendingWrite, completed: str, put_at: str) -> None:
         """Withdraws the completed file if others had gone on before it was put, so that it doesn't fit what they did.
 
-        The lock was lost before the file was put, or after it: then others have seen the commit, and it stays. Raises
-        RefusedError if the write had been rolled back, WriteConflictError if what had completed excludes it.
+        The lock was lost before the file was put, or after it: then others have seen the commit, and it stays. The times
+        of the files tell which. Where a storage has them in whole seconds and two are equal, the other's instant does: it
+        had begun before `put_at`, the instant at which the file was there, or has seen it. Raises RefusedError if the
+        write had been rolled back, WriteConflictError if what had completed excludes it.
         """
         config = self.files.config()
         entries = self.files.storage.list(config.timeline_path)
@@ -180,8 +184,10 @@ class WriteInstants:
                 return  # others have archived the commit
             discard(self.files.storage, completed)
             raise _rolled_back(pending.instant)
-        earlier = (found for name, ms in made.items() if ms < put_ms and (found := Instant.parse(name)) is not None)
-        timeline = Timeline.of(found for found in earlier if found.requested_time != pending.instant)
+        known = ((found, ms) for name, ms in made.items() if (found := Instant.parse(name)) is not None)
+        others = ((found, ms) for found, ms in known if found.requested_time != pending.instant)
+        earlier = (found for found, ms in others if ms < put_ms or (ms == put_ms and found.requested_time < put_at))
+        timeline = Timeline.of(earlier)
         try:
             self._check_conflicts(pending, config, timeline)
         except WriteConflictError:

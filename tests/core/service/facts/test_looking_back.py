@@ -72,8 +72,8 @@ class Archive:
     def lost_files(self) -> Mapping[str, str]:
         raise AssertionError("only a verification asks for lost files")
 
-    def append(self, actions: Sequence[ArchivedAction]) -> None:
-        raise AssertionError(f"a state stays as it is, without {actions}")
+    def append(self, actions: Sequence[ArchivedAction], lease: Lease) -> None:
+        raise AssertionError(f"a state stays as it is, without {actions} of {lease}")
 
     def merge(self, limits: MergeLimits, lease: Lease) -> None:
         raise AssertionError(f"a state stays as it is, without {limits} and {lease}")

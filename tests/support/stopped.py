@@ -1,0 +1,81 @@
+"""Runs the command line in a process that stops itself by SIGSTOP before it makes a file of a certain kind.
+
+python -m support.stopped SUFFIX ARGUMENT...
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from eventide.cli import main
+
+_WRITING = os.O_WRONLY | os.O_RDWR
+_ASLEEP_SECONDS = 600
+
+
+def stop_before(suffix: str) -> None:
+    """Makes this process stop once, before the change that gives a file a name with this suffix."""
+    is_left = True
+
+    def stop(event: str, arguments: tuple[Any, ...]) -> None:
+        nonlocal is_left
+        if event == "os.link":
+            name = arguments[1]
+        elif event == "open" and isinstance(arguments[2], int) and arguments[2] & _WRITING:
+            name = arguments[0]
+        else:
+            return
+        if is_left and str(name).endswith(suffix):
+            is_left = False
+            os.kill(os.getpid(), signal.SIGSTOP)
+
+    sys.addaudithook(stop)
+
+
+@contextmanager
+def stopped(suffix: str, *words: object) -> Iterator[subprocess.Popen[str]]:
+    """A process that runs `eventide` with these arguments, and stands still before it makes such a file."""
+    process = subprocess.Popen(
+        [sys.executable, "-m", "support.stopped", suffix, *map(str, words)],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(entry for entry in sys.path if entry)},
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        _, status = os.waitpid(process.pid, os.WUNTRACED)
+        assert os.WIFSTOPPED(status), f"the process ended before it made a file {suffix}: {status}"
+        yield process
+    finally:
+        process.kill()
+        process.wait()
+        if process.stderr is not None:
+            process.stderr.close()
+
+
+def wake(process: subprocess.Popen[str]) -> tuple[int, str]:
+    """Lets the process go on. Returns its exit code, and what it wrote to stderr."""
+    process.send_signal(signal.SIGCONT)
+    _, said = process.communicate()
+    return process.returncode, said
+
+
+def let_expire(table: Path) -> None:
+    """Makes the lock and the heartbeats of a table as old as if their process had slept for long."""
+    then = time.time() - _ASLEEP_SECONDS
+    for path in (table / ".hoodie/lock", *(table / ".hoodie/.heartbeat").glob("*")):
+        if path.exists():
+            os.utime(path, (then, then))
+
+
+if __name__ == "__main__":
+    stop_before(sys.argv.pop(1))
+    main()
