@@ -9,7 +9,7 @@ those after it are a part of the unit: 1700000000.5 is half a second later than 
 
 import math
 import re
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime, timedelta, tzinfo
 from decimal import Decimal
 from fractions import Fraction
 from typing import Final, TypeAlias
@@ -116,16 +116,21 @@ def double_to_epoch_ms(value: float) -> int | None:
             return math.floor(value)
 
 
-def text_to_epoch_ms(value: str) -> int | None:
-    """A text in an event-time column as epoch milliseconds; None if it is not a time."""
-    if _NUMBER.fullmatch(value):
-        return number_to_epoch_ms(int(value))
+def text_to_epoch_ms(value: str, zone: tzinfo | None = None) -> int | None:
+    """A text in an event-time column as epoch milliseconds; None if it is not a time. `zone`: see `iso_to_epoch_ms`."""
+    return number_to_epoch_ms(int(value)) if _NUMBER.fullmatch(value) else iso_to_epoch_ms(value, zone)
+
+
+def iso_to_epoch_ms(value: str, zone: tzinfo | None = None) -> int | None:
+    """An ISO-8601 text as epoch milliseconds; None for any other. `zone`: of a text without one, None to refuse it."""
     try:
         moment = datetime.fromisoformat(value)
     except ValueError:
         return None
     if moment.tzinfo is None:
-        return None
+        if zone is None:
+            return None
+        moment = moment.replace(tzinfo=zone)
     return _floor_ms(moment)
 
 
