@@ -18,6 +18,7 @@ from eventide_core.errors import InvalidThresholdError
 from eventide_core.table.bulk_dataclass import bulk_dataclass
 
 _PLAIN_MS_MIN: Final = 10**11  # in 1973; a smaller number is a T in seconds, or a mistake
+_SECONDS_MIN: Final = 10**8  # in 1973; a smaller number is not even meant as seconds
 _DAY_MS: Final = 86_400_000
 _EPOCH_MS = re.compile(r"-?\d{1,15}", re.ASCII)
 _NUMBER = re.compile(r"-?\d{1,19}", re.ASCII)  # a long has no more digits
@@ -163,6 +164,8 @@ def parse_threshold(given: Moment) -> int:
 def _too_small(number: int) -> str:
     if number < 0:
         cure = "give ISO-8601 with a zone, such as 1969-12-31T00:00Z, if it is before 1970"
+    elif number < _SECONDS_MIN:
+        cure = "give ISO-8601 with a zone, such as 1970-01-01T00:00Z, if it is so early"
     else:
         meant = datetime.fromtimestamp(number, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
         cure = f"epoch seconds? write {meant} or milliseconds, {number * 1000}"
