@@ -15,7 +15,7 @@ import pytest
 
 from eventide import Table
 from eventide.testing.crash_enumeration import Bench, Moment
-from eventide_core.config import BUCKETS, EVENT_TIME_FIELD, STRATEGY, TRACK_EVENT_TIMES, LinkChoice
+from eventide_core.config import BUCKETS, EVENT_TIME_FIELD, MAX_DELTA_COMMITS, STRATEGY, TRACK_EVENT_TIMES, LinkChoice
 from eventide_core.errors import PlanMismatchError
 from eventide_core.ports import NoProgress
 from eventide_core.table.commit_metadata import EVENT_TIMES_KEY, WRITER_KEY, CommitMetadata, WriteStat
@@ -102,7 +102,8 @@ def test_deletes_that_a_commit_does_not_count_bring_no_row_back(version: int, is
     assert _shown(told) == before == [("b", 5), ("c", 40)]
     for instant in told.state().timeline.pending:
         told.rollback(instant.requested_time)
-    Table.open(told.uri, {str(STRATEGY): "UnBoundedCompactionStrategy", "hoodie.compact.inline.max.delta.commits": "1"}).compact()
+    whole = {str(STRATEGY): "UnBoundedCompactionStrategy", str(MAX_DELTA_COMMITS): "1"}
+    Table.open(told.uri, whole).compact()
     assert _shown(told) == before
 
 
