@@ -128,7 +128,7 @@ def _commit(codec: HudiMetadataCodec, table: MadeTable, plan: CompactionPlan) ->
         MergeResult(op.path_of(op.new_base_name), 100_000_000, 1000, 0, 1000, 0, 1000, 10, None, 0)
         for op in plan.operations
     ]
-    commit = commit_metadata(plan, results, freshness(plan.cut_ms, (), 0), settings={})
+    commit = commit_metadata(plan, results, freshness(plan.cut_ms, (), 0), event_times=None, settings={})
     return codec.encode_commit(commit, table.version)
 
 

@@ -65,6 +65,8 @@ class EventideCompactOperator(BaseOperator):
 class FreshnessSensor(BaseSensorOperator):
     """Waits until everything before T is in the read-optimized table. With `deferrable`, it needs no worker meanwhile.
 
+    It waits while a record in a log file has an event time that cannot be read, and with `no_nulls` while one has none.
+
     A deferred sensor stores `options` in Airflow's database: pass no secrets, but let the storage find its credentials in
     the environment of the triggerer.
     """
@@ -78,18 +80,20 @@ class FreshnessSensor(BaseSensorOperator):
         require: str,
         options: Mapping[str, Any] | None = None,
         deferrable: bool = True,
+        no_nulls: bool = False,
         **rest: Any,
     ) -> None:
         super().__init__(**rest)
         self.table = table
         self.require = require
+        self.no_nulls = no_nulls
         self.options = dict(options or {})
         self.deferrable = deferrable
 
     def poke(self, context: Any) -> bool:
         del context
         with _failing_for_good():
-            return _has_reached(self.table, self.require, self.options)
+            return _has_reached(self.table, self.require, self.options, self.no_nulls)
 
     def execute(self, context: Any) -> Any:
         """Looks once, and leaves further looks to the triggerer."""
@@ -97,7 +101,9 @@ class FreshnessSensor(BaseSensorOperator):
             return super().execute(context)
         if not self.poke(context):
             self.defer(
-                trigger=WatermarkTrigger(self.table, self.require, self.options, float(self.poke_interval)),
+                trigger=WatermarkTrigger(
+                    self.table, self.require, self.options, float(self.poke_interval), self.no_nulls
+                ),
                 method_name="execute_complete",
                 timeout=timedelta(seconds=self.timeout),
             )
@@ -113,21 +119,25 @@ class FreshnessSensor(BaseSensorOperator):
 class WatermarkTrigger(BaseTrigger):
     """Looks at the table every `poke_interval` seconds until T is reached, or until only a person can help."""
 
-    def __init__(self, table: str, require: str, options: Mapping[str, Any], poke_interval: float) -> None:
+    def __init__(
+        self, table: str, require: str, options: Mapping[str, Any], poke_interval: float, no_nulls: bool = False
+    ) -> None:
         super().__init__()
         self.table = table
         self.require = require
         self.options = dict(options)
         self.poke_interval = poke_interval
+        self.no_nulls = no_nulls
 
     def serialize(self) -> tuple[str, dict[str, Any]]:
-        values = {name: getattr(self, name) for name in ("table", "require", "options", "poke_interval")}
+        names = ("table", "require", "options", "poke_interval", "no_nulls")
+        values = {name: getattr(self, name) for name in names}
         return (f"{__name__}.{type(self).__name__}", values)
 
     async def run(self) -> AsyncIterator[TriggerEvent]:
         while True:
             try:
-                if await asyncio.to_thread(_has_reached, self.table, self.require, self.options):
+                if await asyncio.to_thread(_has_reached, self.table, self.require, self.options, self.no_nulls):
                     yield TriggerEvent({"error": None})
                     return
             except EventideError as error:
@@ -149,10 +159,15 @@ def _failing_for_good() -> Iterator[None]:
         raise AirflowFailException(str(error)) from error
 
 
-def _has_reached(table: str, require: Moment, options: Mapping[str, Any]) -> bool:
-    return Table.open(table, options).freshness().has_reached(require)
+def _has_reached(table: str, require: Moment, options: Mapping[str, Any], no_nulls: bool) -> bool:
+    return Table.open(table, options).freshness().has_reached(require, nulls_count=no_nulls)
 
 
 def _about(table: Table) -> dict[str, Any]:
     fresh = table.freshness()
-    return {"watermark_ms": fresh.watermark_ms, "cut_ms": fresh.cut_ms, "late_records": fresh.late_records}
+    return {
+        "watermark_ms": fresh.watermark_ms,
+        "cut_ms": fresh.cut_ms,
+        "late_records": fresh.late_records,
+        "unreadable_event_time_records": fresh.unreadable_event_time_records,
+    }

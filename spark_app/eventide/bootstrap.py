@@ -17,6 +17,7 @@ from eventide.compaction_request import tag_schedule
 from eventide.engine_local import LocalEngine, RequestEngine
 from eventide.options.queries import DELETE_FIELD, DELETE_MARKER
 from eventide.options.sections import warn_of_unknown_options
+from eventide_adapters.format.base_file.time_texts import event_time_texts
 from eventide_adapters.format.merge.record_mergers import check_merger, mergers_of
 from eventide_adapters.lock.heartbeats import FileHeartbeats
 from eventide_adapters.lock.open import open_lock
@@ -397,6 +398,7 @@ def _table_files(storage: Storage, engine: Engine, clock: Clock, options: Option
         clock,
         _delete_marker(options),
         mergers_of(options),
+        event_time_texts(options),
     )
 
 

@@ -66,6 +66,7 @@ class TableDescription:
                 "partition_fields": list(config.partition_fields),
                 "ordering_fields": list(config.ordering_fields),
                 "event_time_field": self.event_time_field,
+                "event_time_texts": dict(config.event_time_texts.settings),
                 "metadata_partitions": list(config.metadata_partitions),
                 "metadata_delta_commits": None if self.metadata_table is None else self.metadata_table.delta_commits,
                 "metadata_last_compaction": None

@@ -13,6 +13,7 @@ from eventide.options import new_tables as keys
 from eventide.spark.types import arrow_schema_of
 from eventide_adapters.format.avro.from_arrow import avro_schema_of
 from eventide_adapters.format.avro.schema import arrow_schema
+from eventide_adapters.format.base_file.time_texts import event_time_texts
 from eventide_adapters.format.write.arrow_records import ArrowRecords
 from eventide_adapters.format.write.incoming_schema import refuse_names_alike
 from eventide_adapters.format.write.record_writer import RowWriter
@@ -30,6 +31,7 @@ from eventide_core.config import (
 from eventide_core.errors import ConfigError, InvalidRecordError
 from eventide_core.ports import IncomingRecords, Storage
 from eventide_core.table.avro_names import sanitized, sanitized_names
+from eventide_core.table.event_time_texts import ISO_WITH_ZONE, EventTimeTexts
 from eventide_core.table.key_format import KeyGenerator
 from eventide_core.table.new_table import NewTable
 from eventide_core.table.properties import PROPERTIES_PATH
@@ -72,7 +74,8 @@ def new_table(
         rule = MergeRule.COMMIT_TIME_ORDERING if ordering is None else MergeRule.EVENT_TIME_ORDERING
     avro = _avro_schema(name, schema)
     # A text that orders versions need not be a time. Where it is named as the event time, each write has to give times.
-    default = None if ordering is None or is_text(avro, ordering) else ordering
+    is_no_time = ordering is None or (is_text(avro, ordering) and event_time_texts(typed) == ISO_WITH_ZONE)
+    default = None if is_no_time else ordering
     made = NewTable(
         name=name,
         schema=avro,
@@ -90,6 +93,12 @@ def new_table(
     )
     known = arrow_schema(made.schema).names
     refuse_names_alike(known)
+    _check_event_time(made, event_time, known)
+    return made
+
+
+def _check_event_time(made: NewTable, event_time: str | None, known: Sequence[str]) -> None:
+    """Raises ConfigError for a field that can hold no event times, or that is no text where it is said how to read those."""
     if event_time is not None and event_time not in known:
         raise ConfigError(f"event-time field {event_time!r} is not in the schema, which has {', '.join(known)}")
     if event_time is not None and not may_hold_event_times(made.schema, event_time):
@@ -97,7 +106,12 @@ def new_table(
             f"event-time field {event_time!r} has a type that cannot be an event time: name a field of times, dates, "
             "numbers or texts"
         )
-    return made
+    texts, field = EventTimeTexts.of(made.writer_options), made.writer_options.get(EVENT_TIME_FIELD)
+    if texts != ISO_WITH_ZONE and (field is None or not is_text(made.schema, field)):
+        raise ConfigError(
+            f"{texts} says how texts are read, and the event-time field "
+            + ("is not named: name it" if field is None else f"{field!r} has none: omit it")
+        )
 
 
 def create(storage: Storage, table: NewTable) -> None:
@@ -138,7 +152,7 @@ def _writer_options(options: Options, event_time: str | None) -> dict[str, str]:
             said[BUCKET_HASH_FIELDS] = hashed
     if event_time is not None:
         said[EVENT_TIME_FIELD] = event_time
-    return said
+    return {**said, **event_time_texts(options).settings}
 
 
 def _avro_schema(name: str, schema: Any) -> str:

@@ -29,7 +29,8 @@ PROVIDER_KEY = "spark.sql.sources.provider"
 SCHEMA_PREFIX = "spark.sql.sources.schema."
 LAST_COMMIT_KEY = "last_commit_time_sync"
 LAST_COMPLETION_KEY = "last_commit_completion_time_sync"
-FRESHNESS_KEYS = (CUT_KEY, WATERMARK_KEY, LATE_RECORDS_KEY)
+UNREADABLE_RECORDS_KEY = "hoodie.ro.unreadable.records"
+FRESHNESS_KEYS = (CUT_KEY, WATERMARK_KEY, LATE_RECORDS_KEY, UNREADABLE_RECORDS_KEY)
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,17 +68,23 @@ def wanted_tables(facts: SyncFacts, options: SyncOptions) -> tuple[CatalogTable,
 
 
 def published(last_commit: str | None, last_completion: str | None, fresh: Freshness) -> dict[str, str]:
-    """The properties that change from commit to commit: how far the catalog follows, and the freshness."""
+    """The properties that change from commit to commit: how far the catalog follows, and the freshness.
+
+    While log records have event times that cannot be read, there is no watermark, and their number stands in its place.
+    """
     times = {} if last_commit is None else {LAST_COMMIT_KEY: last_commit}
     if last_completion is not None:
         times[LAST_COMPLETION_KEY] = last_completion
-    if fresh.cut_ms is None or fresh.watermark_ms is None:
+    if fresh.cut_ms is None:
         return times
+    unreadable = fresh.unreadable_event_time_records
+    watermark = {} if fresh.watermark_ms is None else {WATERMARK_KEY: str(fresh.watermark_ms)}
     return {
         **times,
         CUT_KEY: str(fresh.cut_ms),
-        WATERMARK_KEY: str(fresh.watermark_ms),
+        **watermark,
         LATE_RECORDS_KEY: str(fresh.late_records),
+        **({UNREADABLE_RECORDS_KEY: str(unreadable)} if unreadable else {}),
     }
 
 

@@ -130,6 +130,8 @@ def partial_slice(selection: Selection, link: LinkDecision, table_version: int, 
         carried_name=str(carried) if carried else None,
         fallback=selection.fallback,
         reason=selection.reason,
+        rests_on_no_deletes=bool(kept)
+        and not any(fact.delete_count for fact in (*selection.compacted, *selection.early)),
     )
 
 

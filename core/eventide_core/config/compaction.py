@@ -38,6 +38,20 @@ EVENT_TIME_FIELD = Option(
     "The field that holds the event time.",
     otherwise="what the table says, else its first ordering field",
 )
+EVENT_TIME_ZONE = Option(
+    "eventide.event.time.zone",
+    TEXT,
+    None,
+    "The time zone of texts in that field that have none, such as `2026-11-20 03:00:00`. A new table keeps it.",
+    otherwise="what the table says, else such a text is unreadable",
+)
+EVENT_TIME_FORMAT = Option(
+    "eventide.event.time.format",
+    TEXT,
+    None,
+    "The form of the texts in that field, a pattern of Java such as `MM/dd/yyyy HH:mm`. A new table keeps it.",
+    otherwise="what the table says, else ISO-8601",
+)
 THRESHOLD = Option(
     "hoodie.compaction.event.time.threshold",
     TEXT,

@@ -20,7 +20,8 @@ class MergeTask:
     `left_overs` are (source, size, linked path) in reader order. Of those in `early`, by source, the records before a
     time are merged as well, and those without an event time. `carried_path` is the log file that carries tombstones
     that beat a left-over record. `marker_path` is created before the base file. `codec` is a config.ParquetCodec.
-    `change_log_path` is None if the compaction writes no change log; `logged` is what it would hold.
+    `change_log_path` is None if the compaction writes no change log; `logged` is what it would hold. With
+    `rests_on_no_deletes`, a delete among what is merged raises PlanMismatchError: the plan can't have known of it.
     """
 
     partition: str
@@ -39,6 +40,7 @@ class MergeTask:
     codec: str
     change_log_path: str | None = None
     logged: SupplementalLogging = SupplementalLogging.DATA_BEFORE_AFTER
+    rests_on_no_deletes: bool = False
 
 
 @dataclass(frozen=True, slots=True)

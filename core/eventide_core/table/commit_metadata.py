@@ -22,7 +22,8 @@ WIDENED_COLUMNS_KEY = "eventide.columns.widened"
 """Extra metadata of a write by eventide: the columns that it added to the table, and those whose types it widened."""
 
 EVENT_TIMES_KEY = "eventide.event.times"
-"""Extra metadata of a commit by eventide: the field whose event times its write stats state. The range in the stat of a
+"""Extra metadata of a commit by eventide: the field whose event times its write stats state, with how its texts are read
+(`EventTimeTexts.source`). The range in the stat of a
 log file is that of every record and delete in the file, none of them without an event time; a stat without a range says
 nothing."""
 

@@ -9,7 +9,7 @@ those after it are a part of the unit: 1700000000.5 is half a second later than 
 
 import math
 import re
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime, timedelta, tzinfo
 from decimal import Decimal
 from fractions import Fraction
 from typing import Final, TypeAlias
@@ -18,6 +18,7 @@ from eventide_core.errors import InvalidThresholdError
 from eventide_core.table.bulk_dataclass import bulk_dataclass
 
 _PLAIN_MS_MIN: Final = 10**11  # in 1973; a smaller number is a T in seconds, or a mistake
+_SECONDS_MIN: Final = 10**8  # in 1973; a smaller number is not even meant as seconds
 _DAY_MS: Final = 86_400_000
 _EPOCH_MS = re.compile(r"-?\d{1,15}", re.ASCII)
 _NUMBER = re.compile(r"-?\d{1,19}", re.ASCII)  # a long has no more digits
@@ -116,16 +117,21 @@ def double_to_epoch_ms(value: float) -> int | None:
             return math.floor(value)
 
 
-def text_to_epoch_ms(value: str) -> int | None:
-    """A text in an event-time column as epoch milliseconds; None if it is not a time."""
-    if _NUMBER.fullmatch(value):
-        return number_to_epoch_ms(int(value))
+def text_to_epoch_ms(value: str, zone: tzinfo | None = None) -> int | None:
+    """A text in an event-time column as epoch milliseconds; None if it is not a time. `zone`: see `iso_to_epoch_ms`."""
+    return number_to_epoch_ms(int(value)) if _NUMBER.fullmatch(value) else iso_to_epoch_ms(value, zone)
+
+
+def iso_to_epoch_ms(value: str, zone: tzinfo | None = None) -> int | None:
+    """An ISO-8601 text as epoch milliseconds; None for any other. `zone`: of a text without one, None to refuse it."""
     try:
         moment = datetime.fromisoformat(value)
     except ValueError:
         return None
     if moment.tzinfo is None:
-        return None
+        if zone is None:
+            return None
+        moment = moment.replace(tzinfo=zone)
     return _floor_ms(moment)
 
 
@@ -158,6 +164,8 @@ def parse_threshold(given: Moment) -> int:
 def _too_small(number: int) -> str:
     if number < 0:
         cure = "give ISO-8601 with a zone, such as 1969-12-31T00:00Z, if it is before 1970"
+    elif number < _SECONDS_MIN:
+        cure = "give ISO-8601 with a zone, such as 1970-01-01T00:00Z, if it is so early"
     else:
         meant = datetime.fromtimestamp(number, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
         cure = f"epoch seconds? write {meant} or milliseconds, {number * 1000}"

@@ -90,7 +90,8 @@ class PlannedOperation:
 
     `compacted` and `left_overs` together are all its log files, in reader order. `new_base_name` is the new base file's
     name. `carried_name` is the name of the log file with carried tombstones, which precedes the left-overs; None if
-    none is needed. `captures_changes`: the compaction writes a change log beside the base file.
+    none is needed. `captures_changes`: the compaction writes a change log beside the base file. `rests_on_no_deletes`: the
+    slice is split because, by what its files' writers state, nothing that is merged is a delete.
     """
 
     partition: str
@@ -105,6 +106,7 @@ class PlannedOperation:
     fallback: FallbackReason | None
     reason: str
     captures_changes: bool = False
+    rests_on_no_deletes: bool = False
 
     @property
     def change_log_name(self) -> str | None:

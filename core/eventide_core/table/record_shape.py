@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from eventide_core.table.custom_merger import CustomMerger
+from eventide_core.table.event_time_texts import ISO_WITH_ZONE, EventTimeTexts
 from eventide_core.table.record_order import MergeRule
 
 
@@ -39,6 +40,12 @@ class RecordShape:
     partial_update: PartialUpdate | None = None
     orders_deletes: bool = True
     merger: CustomMerger | None = None
+    event_time_texts: EventTimeTexts = ISO_WITH_ZONE
+
+    @property
+    def event_time_source(self) -> str | None:
+        """What names the event times of this shape in figures about files: see EventTimeTexts.source."""
+        return None if self.event_time_field is None else self.event_time_texts.source(self.event_time_field)
 
 
 def refusal_of_partial_updates(shape: RecordShape, path: str) -> str | None:

@@ -9,6 +9,7 @@ from functools import lru_cache
 
 from eventide_core.errors import NotAHudiTableError, UnsupportedTableError
 from eventide_core.table.custom_merger import CustomMerger, CustomMergers
+from eventide_core.table.event_time_texts import ISO_WITH_ZONE, EventTimeTexts
 from eventide_core.table.key_config import virtual_key_fields
 from eventide_core.table.merge_config import MergeConfig
 from eventide_core.table.properties import names, parse_properties
@@ -49,6 +50,7 @@ class TableConfig:
     partial_update: PartialUpdate | None
     orders_deletes: bool
     merger: CustomMerger | None
+    event_time_texts: EventTimeTexts
     base_file_extension: str
     timeline_path: str
     metadata_partitions: tuple[str, ...]
@@ -114,10 +116,13 @@ class TableConfig:
 
     @classmethod
     @lru_cache(maxsize=16)  # a use case reads the settings again and again, and hardly ever other ones
-    def parse(cls, text: str, root: str, mergers: CustomMergers = ()) -> "TableConfig":
+    def parse(
+        cls, text: str, root: str, mergers: CustomMergers = (), times: EventTimeTexts = ISO_WITH_ZONE
+    ) -> "TableConfig":
         """The settings in the text of hoodie.properties; `root` names the table in errors.
 
-        `mergers` are the mergers of the user's own that may merge the table.
+        `mergers` are the mergers of the user's own that may merge the table, `times` what the user says of its texts of
+        event times.
         """
         properties = parse_properties(text)
         if "hoodie.table.version" not in properties:
@@ -153,6 +158,7 @@ class TableConfig:
             partial_update=merge.partial_update,
             orders_deletes=merge.orders_deletes,
             merger=merge.merger,
+            event_time_texts=EventTimeTexts.of(properties).or_else(times, root),
             base_file_extension=".parquet",
             timeline_path=f".hoodie/{timeline}" if version >= 8 else ".hoodie",
             metadata_partitions=names(properties, METADATA_PARTITIONS_KEY),

@@ -93,5 +93,5 @@ class WriteShape:
 
     @property
     def stat_field(self) -> str | None:
-        """The field whose event times write stats record; None if they record none."""
-        return self.records.event_time_field if self.layout.tracks_event_times else None
+        """What names the event times that write stats record; None if they record none."""
+        return self.records.event_time_source if self.layout.tracks_event_times else None

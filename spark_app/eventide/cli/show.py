@@ -11,6 +11,7 @@ from eventide.formatting import format_size
 from eventide.show import TableDescription
 from eventide_core.config import EVENT_TIME_FIELD
 from eventide_core.errors import counted, format_timestamp
+from eventide_core.table.event_time_texts import ISO_WITH_ZONE
 from eventide_core.table.file_slice import FileSlice
 
 _RECENT: Final = 5
@@ -43,7 +44,7 @@ def show(settings: Settings, table: str, event_time: str | None, detail: Detail)
                 ("merge mode", about["merge_mode"]),
                 ("record key", ", ".join(about["record_key_fields"]) or "none"),
                 ("partitioned by", ", ".join(about["partition_fields"]) or "nothing"),
-                ("event time", about["event_time_field"] or f"unknown; set --option {EVENT_TIME_FIELD}=FIELD"),
+                ("event time", _event_time(found)),
                 ("cut", format_timestamp(about["cut_ms"], absent="no event-time compaction yet")),
                 ("metadata table", str(found.metadata_table or "none")),
                 *_counts(found),
@@ -54,6 +55,14 @@ def show(settings: Settings, table: str, event_time: str | None, detail: Detail)
         _pending(document["pending"]),
         *(f"note: {note}" for note in found.notes),
     )
+
+
+def _event_time(found: TableDescription) -> str:
+    """The field, and how its texts are read if that was said."""
+    field, texts = found.event_time_field, found.state.config.event_time_texts
+    if field is None:
+        return f"unknown; set --option {EVENT_TIME_FIELD}=FIELD"
+    return field if texts == ISO_WITH_ZONE else f"{field}, texts with {texts}"
 
 
 def _counts(found: TableDescription) -> list[tuple[str, str]]:

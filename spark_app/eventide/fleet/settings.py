@@ -32,7 +32,8 @@ from eventide.options.toml_options import flat_options, toml_document
 from eventide_core.action.fleet_scheduler import Target
 from eventide_core.action.fleet_window import Window
 from eventide_core.config import DATA_LATENCY, THRESHOLD, Options, duration_seconds
-from eventide_core.errors import ConfigError
+from eventide_core.errors import ConfigError, InvalidThresholdError
+from eventide_core.table.event_time import parse_threshold
 
 TARGET_LAG: Final = "1h"
 SPARK_FROM: Final = "1GiB"
@@ -123,10 +124,21 @@ def _table(given: Mapping[str, Any], common: Mapping[str, str], options: Mapping
     if latency is not None:
         merged = {key: value for key, value in merged.items() if key != THRESHOLD}
         merged[DATA_LATENCY] = str(_seconds(latency, "data_latency", where))
+    _check_threshold(merged, where)
     lag_ms = 1000 * _seconds(given.get("target_lag", TARGET_LAG), "target_lag", where)
     if lag_ms <= 1000 * (Options(merged).get(DATA_LATENCY) or 0):
         raise ConfigError(f"{where}: target_lag has to be longer than data_latency, which every compaction leaves")
     return FleetTable(uri, Target(name, lag_ms, _window(given, where)), merged)
+
+
+def _check_threshold(options: Mapping[str, str], where: str) -> None:
+    """A T that cannot be used is an error of the file, and not one of each round."""
+    asked = Options(options).text(THRESHOLD)
+    try:
+        if asked is not None:
+            parse_threshold(asked)
+    except InvalidThresholdError as error:
+        raise ConfigError(f"{where}: option {THRESHOLD}: {error}") from None
 
 
 def _window(given: Mapping[str, Any], where: str) -> Window | None:

@@ -137,6 +137,9 @@ def _held_by(report: Report) -> str | None:
     """What keeps the watermark from following the clock, the first reason that holds."""
     if report.table.problems:
         return f"unknown event times of {counted(len(report.table.problems), 'log file')}"
+    unreadable = 0 if report.freshness is None else report.freshness.unreadable_event_time_records
+    if unreadable:
+        return f"{counted(unreadable, 'record')} with an unreadable event time in log files"
     pending = report.table.state.timeline.pending
     if report.late:
         first = report.late[0]

@@ -97,6 +97,21 @@ def test_the_freshness_is_published_where_there_is_one() -> None:
     assert "hoodie.ro.event.time.cut" not in told(facts(NO_CUT))
 
 
+def test_the_number_of_unreadable_event_times_stands_in_the_place_of_the_watermark() -> None:
+    found = told(facts(Freshness(None, 60, 2, 1, 50, unreadable_event_time_records=3)))
+    assert "hoodie.ro.event.time.watermark" not in found
+    assert (found["hoodie.ro.event.time.cut"], found["hoodie.ro.unreadable.records"]) == ("60", "3")
+
+
+def test_an_earlier_watermark_leaves_the_catalog_with_the_first_unreadable_event_time() -> None:
+    before, unreadable = only(facts()), only(facts(Freshness(None, 60, 2, 1, 50, unreadable_event_time_records=3)))
+    changed = table_change(unreadable, before).table.properties
+    assert "hoodie.ro.event.time.watermark" not in changed
+    after = table_change(before, table_change(unreadable, before).table).table.properties
+    assert after["hoodie.ro.event.time.watermark"] == "50"
+    assert "hoodie.ro.unreadable.records" not in after
+
+
 def test_nothing_is_due_if_the_catalog_has_the_same_in_another_form() -> None:
     wanted = only(facts())
     parts = {key: value for key, value in wanted.properties.items() if ".part." not in key}

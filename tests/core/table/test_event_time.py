@@ -105,6 +105,14 @@ def test_the_cure_for_seconds_is_the_same_moment() -> None:
     assert "epoch seconds? write 2026-03-03T00:00:00Z or milliseconds, 1772496000000" in str(refused.value)
 
 
+@pytest.mark.parametrize("number", [0, 300, 10**8 - 1])
+def test_a_threshold_of_a_few_digits_is_not_taken_for_seconds(number: int) -> None:
+    with pytest.raises(InvalidThresholdError) as refused:
+        parse_threshold(number)
+    assert "epoch seconds" not in str(refused.value)
+    assert "give ISO-8601 with a zone, such as 1970-01-01T00:00Z, if it is so early" in str(refused.value)
+
+
 def test_a_freshness_is_asked_for_no_t_in_seconds() -> None:
     with pytest.raises(InvalidThresholdError, match="epoch seconds"):
         NO_CUT.has_reached(1_772_496_000)

@@ -93,6 +93,19 @@ def test_a_file_that_cannot_be_used_is_refused_with_its_place(text: str, says: s
     assert str(path) in str(refused.value)
 
 
+@pytest.mark.parametrize("threshold", ["1772496000", "-5", "2026-11-21", "soon"])
+@pytest.mark.parametrize("of_table", [True, False])
+def test_a_threshold_that_cannot_be_used_is_refused_at_load(threshold: str, of_table: bool, tmp_path: Path) -> None:
+    table = '[[table]]\nuri = "/lake/trips"\n'
+    said = f'"{THRESHOLD}" = "{threshold}"'
+    text = f"{table}options = {{ {said} }}\n" if of_table else f"[options]\n{said}\n{table}"
+    path = write(tmp_path, text)
+    with pytest.raises(
+        ConfigError, match=rf"{path}, table 1: option {THRESHOLD}: T .*{threshold}.* give|epoch seconds"
+    ):
+        fleet_of_file(path, {})
+
+
 def test_a_missing_file_is_named(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="cannot be read"):
         fleet_of_file(tmp_path / "none.toml", {})

@@ -22,7 +22,15 @@ from eventide_adapters.format.metadata_table.group_records import GroupRecords
 from eventide_adapters.format.metadata_table.log_form import LogForm
 from eventide_adapters.format.metadata_table.table import HudiMetadataTable
 from eventide_adapters.storage.local import LocalStorage
-from eventide_core.config import BLOOM_ENTRIES, BUCKETS, INDEX_TYPE, PARQUET_MAX_FILE_SIZE, RECORD_SIZE_ESTIMATE
+from eventide_core.config import (
+    BLOOM_ENTRIES,
+    BUCKETS,
+    EVENT_TIME_FORMAT,
+    EVENT_TIME_ZONE,
+    INDEX_TYPE,
+    PARQUET_MAX_FILE_SIZE,
+    RECORD_SIZE_ESTIMATE,
+)
 from eventide_core.errors import EngineError, InvalidRecordError
 from support.indexed_table import OPTIONS, indexed, own_rows, with_ids
 
@@ -260,3 +268,18 @@ def test_the_rows_of_a_data_frame_are_computed_once_and_not_kept(
     table.upsert(frame.mapInArrow(counted, "id string, part string, ms long, word string"))
     assert len(list(computed.iterdir())) == 1
     assert kept_by(spark) == 0
+
+
+def test_texts_of_event_times_are_read_on_executors_as_the_table_says(tmp_path: Path, spark: SparkSession) -> None:
+    columns: list[pa.Field[Any]] = [pa.field("id", pa.string()), pa.field("at", pa.string())]
+    said: dict[str, Any] = {EVENT_TIME_ZONE: "America/New_York", EVENT_TIME_FORMAT: "MM/dd/yyyy HH:mm", BUCKETS: 1}
+    table = Table.create(str(tmp_path / "t"), schema=pa.schema(columns), record_key="id", event_time="at", options=said)
+    for number in range(2):
+        frame = spark.createDataFrame(
+            [(str(key), f"11/2{number}/2026 03:00") for key in range(4)], "id string, at string"
+        )
+        table.upsert(frame)
+    assert table.freshness().earliest_log_event_time_ms == 1_795_248_000_000
+    assert table.freshness().unreadable_event_time_records == 0
+    with pytest.raises(InvalidRecordError, match=r"'2026-11-20 03:00:00' in column 'at' cannot be read"):
+        table.upsert(spark.createDataFrame([("k", "2026-11-20 03:00:00")], "id string, at string"))

@@ -9,8 +9,10 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from eventide_adapters.format.base_file.time_texts import times_of_texts
 from eventide_core.errors import UnsupportedTableError
-from eventide_core.table.event_time import EventTimeRange, decimal_to_epoch_ms, text_to_epoch_ms
+from eventide_core.table.event_time import EventTimeRange, decimal_to_epoch_ms
+from eventide_core.table.event_time_texts import ISO_WITH_ZONE, EventTimeTexts
 
 Column = Any
 """Any pa.Array; the library's stubs have a separate type for each kind."""
@@ -20,18 +22,18 @@ _INT64_MIN, _INT64_MAX = -(1 << 63), (1 << 63) - 1
 _INT64_DIGITS = 18  # the greatest power of ten that fits in 64 bits
 
 
-def event_times_ms(column: Column) -> pa.Int64Array:
+def event_times_ms(column: Column, texts: EventTimeTexts = ISO_WITH_ZONE) -> pa.Int64Array:
     """The column's event times; null if a record has none, or one that is unreadable: see `unreadable_rows`.
 
-    Unreadable are a string that is not a time, a string with more digits than 64 bits can hold, a number that is too
-    great, and a NaN.
+    `texts` says how the table's texts are read. Unreadable are a string that is not a time, a string with more digits than
+    64 bits can hold, a number that is too great, and a NaN.
     Raises UnsupportedTableError for a column that is not a time, a date, a number, or a string.
     """
     kind = column.type
     if pa.types.is_null(kind):
         return pa.nulls(len(column), pa.int64())
     if pa.types.is_string(kind) or pa.types.is_large_string(kind):
-        return _texts(column)
+        return times_of_texts(column, texts)
     if pa.types.is_timestamp(kind):
         return _timestamps(column)
     if pa.types.is_date32(kind):
@@ -53,9 +55,9 @@ def unreadable_rows(column: Column, times: pa.Int64Array) -> npt.NDArray[np.bool
     return np.asarray(unreadable.to_numpy(zero_copy_only=False), np.bool_)
 
 
-def event_time_range(column: Column) -> EventTimeRange:
+def event_time_range(column: Column, texts: EventTimeTexts = ISO_WITH_ZONE) -> EventTimeRange:
     """The range of the column's event times. Raises UnsupportedTableError as `event_times_ms` does."""
-    times = event_times_ms(column)
+    times = event_times_ms(column, texts)
     ends: Any = pc.min_max(times).as_py()
     return EventTimeRange(ends["min"], ends["max"], column.null_count, times.null_count - column.null_count)
 
@@ -119,14 +121,6 @@ def _by_digits(numbers: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
 
 def _has_digits(size: npt.NDArray[np.uint64], digits: int) -> npt.NDArray[np.bool_]:
     return (size >= np.uint64(10 ** (digits - 1))) & (size < np.uint64(10**digits))
-
-
-def _texts(column: Column) -> pa.Int64Array:
-    encoded = column.dictionary_encode()
-    times = [text_to_epoch_ms(text) for text in encoded.dictionary.to_pylist()]
-    fitting = [None if time is None or not _INT64_MIN <= time <= _INT64_MAX else time for time in times]
-    known = pa.array(fitting, pa.int64())
-    return known.take(encoded.indices)
 
 
 def _numbers(column: Column, storage: pa.DataType) -> Any:

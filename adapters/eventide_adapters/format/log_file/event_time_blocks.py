@@ -17,22 +17,23 @@ from eventide_adapters.format.avro.field_path import column_at
 from eventide_adapters.format.avro.schema import RECORD_KEY
 from eventide_adapters.format.base_file.event_time_column import event_times_ms
 from eventide_core.errors import UnsupportedTableError
+from eventide_core.table.record_shape import RecordShape
 
 _FEW: Final = 64  # a span of less than one row in so many is a small one
 
 
-def by_event_time(rows: pa.Table, event_time_field: str | None, bucket_ms: int) -> Iterator[pa.Table]:
+def by_event_time(rows: pa.Table, shape: RecordShape, bucket_ms: int) -> Iterator[pa.Table]:
     """The rows in portions by event time, the earliest first, and rows without one before all. Keeps the order within one.
 
     Returns one portion in the original order if the order of the rows may decide which of two versions of a key is newer, or
     if the event time is unknown. `bucket_ms` is the span of a portion, 0 for none.
     """
-    if not bucket_ms or event_time_field is None or len(rows) < 2 or _has_doubles(rows):
+    if not bucket_ms or shape.event_time_field is None or len(rows) < 2 or _has_doubles(rows):
         yield rows
         return
-    column: Any = column_at(rows, event_time_field).combine_chunks()
+    column: Any = column_at(rows, shape.event_time_field).combine_chunks()
     try:
-        times = event_times_ms(column)
+        times = event_times_ms(column, shape.event_time_texts)
     except UnsupportedTableError:
         yield rows  # only a compaction by event time needs them, and reports it
         return

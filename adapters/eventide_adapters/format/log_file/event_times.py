@@ -23,12 +23,12 @@ from eventide_core.table.record_shape import RecordShape
 
 def event_times_of(part: DataBlock | DeleteBlock, shape: RecordShape) -> pa.Int64Array:
     """The event times in epoch milliseconds; null for none, and for unreadable ones."""
-    return event_times_ms(event_time_column(part, shape))
+    return event_times_ms(event_time_column(part, shape), shape.event_time_texts)
 
 
 def event_time_range_of(part: DataBlock | DeleteBlock, shape: RecordShape) -> EventTimeRange:
     """The range of the part's event times."""
-    return event_time_range(event_time_column(part, shape))
+    return event_time_range(event_time_column(part, shape), shape.event_time_texts)
 
 
 def event_time_column(part: DataBlock | DeleteBlock, shape: RecordShape) -> Column:

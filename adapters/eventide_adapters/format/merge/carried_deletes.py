@@ -72,7 +72,7 @@ def _live_records(
     reader = BlockReader(storage, shape, merge_columns(shape))
     logs = [(path, size) for path, size, _ in task.left_overs]
     for placed in counting_blocks(storage, logs, task.blocks, is_strict=True):
-        times = event_times_in_header(placed.block, shape.event_time_field)
+        times = event_times_in_header(placed.block, shape.event_time_source)
         if last_ms is not None and times is not None and not times.starts_before(last_ms + 1):
             continue  # the header shows that all its records are later
         for block in reader.read(placed):

@@ -231,7 +231,11 @@ def _valid(records: pa.RecordBatch, place: str) -> pa.RecordBatch:
 def _version(batch: pa.RecordBatch, shape: RecordShape) -> pa.Table:
     """Key, commit and event time, which identify a version of a record."""
     field = shape.event_time_field
-    times = pa.nulls(len(batch), pa.int64()) if field is None else event_times_ms(column_at(batch, field))
+    times = (
+        pa.nulls(len(batch), pa.int64())
+        if field is None
+        else event_times_ms(column_at(batch, field), shape.event_time_texts)
+    )
     return pa.table([*map(batch.column, _VERSION), times], names=[*_VERSION, _EVENT_TIME])
 
 

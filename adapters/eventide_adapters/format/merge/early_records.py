@@ -40,7 +40,7 @@ class EarlyRecords:
             self.uncompacted_from_ms[path] = None
             before_ms = task.early[path]
             for placed in counting_blocks(self._storage, [(path, size)], task.blocks, is_strict=True):
-                claimed = event_times_in_header(placed.block, task.shape.event_time_field)
+                claimed = event_times_in_header(placed.block, task.shape.event_time_source)
                 if claimed is not None and not claimed.starts_before(before_ms):
                     self._leave(path, claimed.min_ms)
                     continue  # the header shows that it has no early record

@@ -124,13 +124,13 @@ class _Headers:
 
     @classmethod
     def of(cls, storage: Storage, log: LogFile, shape: RecordShape) -> _Headers:
-        event_time = event_time_field(storage, shape)
+        event_time_field(storage, shape)
         found = cls(log.path, EventTimeRange(None, None))
         for placed in read_headers(storage, log.path, log.size, is_strict=False):
-            found._add(placed, event_time)
+            found._add(placed, shape.event_time_source)
         return found
 
-    def _add(self, placed: PlacedBlock, event_time: str) -> None:
+    def _add(self, placed: PlacedBlock, event_time: str | None) -> None:
         block = placed.block
         if block.block_type is BlockType.COMMAND:
             self.rolled_back.add(rollback_target(placed))

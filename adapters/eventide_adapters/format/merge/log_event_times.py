@@ -49,7 +49,7 @@ class BlockEventTimes:
         found = EventTimeRange(None, None)
         for part in self.reader.read(placed):
             column = event_time_column(part, self.shape)
-            found = found.union(event_time_range(column))
+            found = found.union(event_time_range(column, self.shape.event_time_texts))
             deletes += len(column) if isinstance(part, DeleteBlock) else 0
         return found, deletes
 
@@ -78,7 +78,7 @@ class BlockEventTimes:
     def _ranges(self, records: pa.RecordBatch, counts: Sequence[int]) -> list[EventTimeRange | None]:
         """The event times of so many rows, one after the other; None where a row is marked as deleted."""
         column = event_time_column(DataBlock("", records), self.shape)
-        times = event_times_ms(column)
+        times = event_times_ms(column, self.shape.event_time_texts)
         starts = np.cumsum([0, *counts[:-1]])
         is_known = times.is_valid().to_numpy(zero_copy_only=False)
         least = np.minimum.reduceat(times.fill_null(_GREATEST).to_numpy(zero_copy_only=False), starts).tolist()

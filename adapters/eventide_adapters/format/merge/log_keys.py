@@ -34,7 +34,7 @@ def latest_keys(
     columns = top_level([*merge_columns(shape), event_time_field(storage, shape)])
     reader, latest = BlockReader(storage, shape, columns), dict[str, int]()
     for placed in counting_blocks(storage, [(log.path, log.size)], blocks, is_strict=False):
-        known = event_times_in_header(placed.block, shape.event_time_field)
+        known = event_times_in_header(placed.block, shape.event_time_source)
         if known is not None and (known.max_ms is None or known.max_ms < since_ms):
             continue
         for part in reader.read(placed):
@@ -55,7 +55,7 @@ def unreadable_event_times(
     columns = top_level([RECORD_KEY, event_time_field(storage, shape)])
     reader, found = BlockReader(storage, shape, columns), list[UnreadableEventTime]()
     for placed in counting_blocks(storage, [(log.path, log.size)], blocks, is_strict=False):
-        known = event_times_in_header(placed.block, shape.event_time_field)
+        known = event_times_in_header(placed.block, shape.event_time_source)
         if known is not None and not known.unreadable_records:
             continue
         for part in reader.read(placed):
@@ -70,7 +70,7 @@ def unreadable_in(
 ) -> list[UnreadableEventTime]:
     """At most so many records of a part of a block whose event time cannot be read."""
     column = event_time_column(part, shape)
-    rows = np.flatnonzero(unreadable_rows(column, event_times_ms(column)))[:limit].tolist()
+    rows = np.flatnonzero(unreadable_rows(column, event_times_ms(column, shape.event_time_texts)))[:limit].tolist()
     keys = part.keys if isinstance(part, DeleteBlock) else part.records.column(RECORD_KEY)
     return [UnreadableEventTime(path, keys[row].as_py(), repr(column[row].as_py())) for row in rows]
 

@@ -40,6 +40,7 @@ from eventide_adapters.format.merge.early_records import EarlyRecords
 from eventide_adapters.format.merge.log_fold import FoldedLogFiles
 from eventide_adapters.format.merge.record_mergers import check_merger
 from eventide_core.config import ParquetCodec
+from eventide_core.errors import PlanMismatchError
 from eventide_core.ports import MergedSlice, MergeResult, MergeTask, OutputFile, Storage
 from eventide_core.ports.requests import is_remote
 from eventide_core.ports.threads import Threads
@@ -81,7 +82,14 @@ class ArrowSliceMerger:
             folded = FoldedLogFiles.of(blocks, schema, task.shape)
             footer, base = self._open_base(task, fields) if opening is None else opening.result()
         merge = SliceMerge(folded, task.shape, changes=changes, early_parts=early.parts)
-        bloom, are_keys_known = _bloom(footer, task, int(np.count_nonzero(merge.folded.is_delete)))
+        deletes = int(np.count_nonzero(merge.folded.is_delete))
+        if deletes and task.rests_on_no_deletes:
+            raise PlanMismatchError(
+                f"{task.partition}/{task.file_id}: log files of the plan at {task.instant} hold deletes, and their writers' "
+                "commits state none; merged in part, deleted rows could return. Nothing was committed: roll the plan back, "
+                "and compact whole slices, by hoodie.compaction.strategy=UnBoundedCompactionStrategy"
+            )
+        bloom, are_keys_known = _bloom(footer, task, deletes)
         with BaseFileWriter(output, task.shape.schema, codec=_codec(footer, task), bloom=bloom) as writer:
             for table in merge.met(base):
                 writer.write(_as_written(table, task), are_keys_known=are_keys_known)

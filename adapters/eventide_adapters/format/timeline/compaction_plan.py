@@ -199,6 +199,7 @@ def _encode_details(operation: PlannedOperation) -> dict[str, Any]:
         "fallback": operation.fallback,
         "reason": operation.reason,
         **({"captures_changes": True} if operation.captures_changes else {}),
+        **({"no_deletes": True} if operation.rests_on_no_deletes else {}),
     }
 
 
@@ -274,6 +275,7 @@ def _decode_operation(operation: Document, detail: Document, link_mode: LinkMode
         fallback=None if detail.text("fallback") is None else _member(detail, "fallback", FallbackReason),
         reason=detail.required_text("reason"),
         captures_changes=bool(detail.boolean("captures_changes")),
+        rests_on_no_deletes=bool(detail.boolean("no_deletes")),
     )
     _check_agreement(operation, decoded, link_mode)
     return decoded

@@ -209,7 +209,7 @@ def _delete_orderings(deletes: pa.Table, fields: Sequence[str]) -> Any:
 
 
 def _data_block(instant: str, shape: WriteShape, records: pa.Table, event_times: EventTimeRange) -> bytes:
-    name, schema = shape.records.event_time_field, shape.records.schema
+    name, schema = shape.records.event_time_source, shape.records.schema
     in_header = (name, event_times) if name is not None and shape.layout.notes_event_times else None
     match shape.layout.log_block_format:
         case LogBlockFormat.AVRO:
@@ -222,7 +222,7 @@ def _in_blocks(upserts: pa.Table, shape: WriteShape) -> Iterator[pa.Table]:
     if len(upserts) == 0:
         return
     step = max(1, int(len(upserts) * shape.layout.log_block_bytes_max / max(upserts.nbytes, 1)))
-    for rows in by_event_time(upserts, shape.records.event_time_field, shape.layout.log_block_span_ms):
+    for rows in by_event_time(upserts, shape.records, shape.layout.log_block_span_ms):
         for begin in range(0, len(rows), step):
             yield rows.slice(begin, step)
 
@@ -250,7 +250,7 @@ def _with_meta_columns(
 def _event_times(rows: pa.Table, shape: WriteShape) -> EventTimeRange:
     name = shape.records.event_time_field
     column: Any = pa.nulls(len(rows)) if name is None else column_at(rows, name).combine_chunks()
-    return _range(column)
+    return _range(column, shape.records)
 
 
 def _delete_event_times(orderings: Any, shape: RecordShape) -> EventTimeRange:
@@ -261,12 +261,12 @@ def _delete_event_times(orderings: Any, shape: RecordShape) -> EventTimeRange:
     name = shape.event_time_field
     if name is None or name not in shape.ordering_fields:
         return EventTimeRange(None, None, len(orderings))
-    return _range(ordering_of_fields(orderings, shape.ordering_fields, name))
+    return _range(ordering_of_fields(orderings, shape.ordering_fields, name), shape)
 
 
-def _range(column: Any) -> EventTimeRange:
+def _range(column: Any, shape: RecordShape) -> EventTimeRange:
     try:
-        return event_time_range(column)
+        return event_time_range(column, shape.event_time_texts)
     except UnsupportedTableError:
         # Only a compaction by event time needs the times, and it reports this error.
         return EventTimeRange(None, None, column.null_count, len(column) - column.null_count)

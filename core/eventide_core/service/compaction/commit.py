@@ -24,11 +24,12 @@ def commit_metadata(
     checksums: Mapping[str, str] = _NO_CHECKSUMS,
     *,
     settings: Mapping[str, str],
+    event_times: str | None,
 ) -> CommitMetadata:
     """The commit of a compaction: a write stat for each base file, and for each left-over's link.
 
     `checksums` are those of existing log files, by path; a link or copy has that of its log file. `settings` are those that
-    the commit records (`Checksums`).
+    the commit records (`Checksums`), `event_times` names those of the plan (EVENT_TIMES_KEY).
 
     Readers build the incremental view from write stats alone, so it would miss a link without one. The
     `internal_schema` continues from commit to commit: Hudi uses that of the last commit, if any.
@@ -58,8 +59,8 @@ def commit_metadata(
         },
     )
     extra = {"schema": plan.schema, **published.texts}
-    if plan.event_time_field is not None:
-        extra[EVENT_TIMES_KEY] = plan.event_time_field
+    if event_times is not None:
+        extra[EVENT_TIMES_KEY] = event_times
     if internal_schema is not None:
         extra[LATEST_SCHEMA_KEY] = internal_schema
     return _compaction(stats, extra, settings)

@@ -56,6 +56,7 @@ def merge_tasks(state: TableState, options: Options, plan: CompactionPlan) -> tu
             codec=codec,
             change_log_path=None if op.change_log_name is None else op.path_of(op.change_log_name),
             logged=logged,
+            rests_on_no_deletes=op.rests_on_no_deletes,
         )
         for op in plan.operations
     )

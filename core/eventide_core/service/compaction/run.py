@@ -357,7 +357,16 @@ class CompactionRunner:
             lease.check()
             completion = Completion.claim(self.files, self.clock, state, plan.instant)
             settings = state.config.identity_settings
-            metadata = commit_metadata(plan, results, fresh, state.internal_schema, state.checksums, settings=settings)
+            field = plan.event_time_field
+            metadata = commit_metadata(
+                plan,
+                results,
+                fresh,
+                state.internal_schema,
+                state.checksums,
+                settings=settings,
+                event_times=field and state.config.event_time_texts.source(field),
+            )
             is_ours = completion.put(self.files, state, metadata, update, lease)
             update.check_after_commit(lease)
             update.compact(lease, completion.time, self.options)

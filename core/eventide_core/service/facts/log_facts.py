@@ -66,12 +66,12 @@ class LogFactsReader:
     ) -> tuple[dict[str, LogFacts], dict[str, EventideError]]:
         wanted = {log.path: log for log in logs}
         self._forget_gone(state)
-        known = self._known.setdefault(shape.event_time_field, {})
+        known = self._known.setdefault(shape.event_time_source, {})
         unknown = [
             log for path, log in wanted.items() if (fact := known.get(path)) is None or fact.log_file.size != log.size
         ]
         if unknown:
-            by_stats = from_stats(state, unknown, shape.event_time_field, are_stats_proof=are_stats_proof)
+            by_stats = from_stats(state, unknown, shape.event_time_source, are_stats_proof=are_stats_proof)
             known |= by_stats
             unknown = [log for log in unknown if log.path not in by_stats]
         problems: dict[str, EventideError] = {}

@@ -39,7 +39,7 @@ _NOTHING: Final = frozenset[str]()  # shared: an empty set takes as much memory 
 
 
 def from_stats(
-    state: TableState, logs: Iterable[LogFile], event_time_field: str | None, *, are_stats_proof: bool
+    state: TableState, logs: Iterable[LogFile], event_time_source: str | None, *, are_stats_proof: bool
 ) -> dict[str, LogFacts]:
     """The facts of the log files that a write stat describes, by path.
 
@@ -55,7 +55,7 @@ def from_stats(
     for time, commit in state.commits.items():
         if commit.operation_type == LOG_COMPACT:
             continue
-        teller = _Teller.of(state, time, event_time_field, are_stats_proof=are_stats_proof)
+        teller = _Teller.of(state, time, event_time_source, are_stats_proof=are_stats_proof)
         for stat in commit.stats:
             path = stat.path
             known = said.get(path)
@@ -99,12 +99,16 @@ class _Teller:
 
     @classmethod
     def of(
-        cls, state: TableState, time: str, event_time_field: str | None, *, are_stats_proof: bool
+        cls, state: TableState, time: str, event_time_source: str | None, *, are_stats_proof: bool
     ) -> "_Teller | None":
         """The range of a stat; None if the stat has none, or describes another field."""
         commit = state.commits[time]
         named = commit.extra_metadata.get(EVENT_TIMES_KEY)
-        if event_time_field is None or named not in (event_time_field, None) or (named is None and not are_stats_proof):
+        if (
+            event_time_source is None
+            or named not in (event_time_source, None)
+            or (named is None and not are_stats_proof)
+        ):
             return None
         if named is None and _is_of_upstream(commit):
             return None

@@ -156,7 +156,7 @@ class SettingsRecovery:
                 )
             pairs = {key: setting.value for key, setting in sorted(found.known.items()) if setting.value}
             text = stored_properties({**pairs, "hoodie.table.checksum": table_checksum(pairs)})
-            config = TableConfig.parse(text, storage.root, self.files.mergers)
+            config = TableConfig.parse(text, storage.root, self.files.mergers, self.files.event_time_texts)
             taken = {*instants_with_outcome(storage), *(b.instant for b in backups_of(storage))}
             instant = instant_beyond(self.files.timeline(config), taken, config, self.clock)
             backup = RepairBackup(storage, instant)

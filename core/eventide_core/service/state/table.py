@@ -262,6 +262,7 @@ class TableState:
             config.partial_update,
             config.orders_deletes,
             config.merger,
+            config.event_time_texts,
         )
 
     def view_of(self, files: Iterable[DataFile], is_counted: Callable[[str], bool]) -> FileSystemView:

@@ -25,6 +25,7 @@ from eventide_core.ports.requests import Requests
 from eventide_core.table.clean_metadata import CleanMetadata, CleanPlan
 from eventide_core.table.commit_metadata import CommitMetadata
 from eventide_core.table.custom_merger import CustomMergers
+from eventide_core.table.event_time_texts import ISO_WITH_ZONE, EventTimeTexts
 from eventide_core.table.file_name import path_in
 from eventide_core.table.file_system_view import DataFile
 from eventide_core.table.instant import Action, Instant, State
@@ -71,7 +72,8 @@ class TableFiles:
     """The metadata files of one table. Each file that cannot change is read at most once.
 
     `delete_marker` defines which log records the reader treats as deletes; Hudi's readers also take it from their
-    options. `mergers` are the mergers of the user's own that may merge the table.
+    options. `mergers` are the mergers of the user's own that may merge the table. `event_time_texts` says how texts of
+    event times are read where the table does not say it.
     """
 
     storage: Storage
@@ -82,6 +84,7 @@ class TableFiles:
     clock: Clock
     delete_marker: DeleteMarker | None = None
     mergers: CustomMergers = ()
+    event_time_texts: EventTimeTexts = ISO_WITH_ZONE
     _commits: dict[str, CommitMetadata] = field(default_factory=dict[str, CommitMetadata])
     _undone: dict[Instant, frozenset[str] | None] = field(default_factory=dict[Instant, frozenset[str] | None])
     _archives: dict[str, ArchivedTimeline] = field(default_factory=dict[str, ArchivedTimeline])
@@ -92,7 +95,9 @@ class TableFiles:
     def config(self) -> TableConfig:
         """The table's settings. Raises NotAHudiTableError, UnsupportedTableError."""
         root = self.storage.root
-        return TableConfig.parse(settings_text(self.storage.read_range, root), root, self.mergers)
+        return TableConfig.parse(
+            settings_text(self.storage.read_range, root), root, self.mergers, self.event_time_texts
+        )
 
     def config_and_timeline(self) -> tuple[TableConfig, Timeline]:
         """Both, read again. They are requested together if an earlier read told where the timeline is.

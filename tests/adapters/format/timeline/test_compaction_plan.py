@@ -83,6 +83,7 @@ def operations(draw: st.DrawFn, link_mode: LinkMode) -> PlannedOperation:
         carried_name=str(LogFileName(file_id, C, 0, "00000-0-1")) if carries else None,
         fallback=draw(st.none() | st.sampled_from(FallbackReason)),
         reason=draw(reasons),
+        rests_on_no_deletes=draw(st.booleans()),
     )
 
 

@@ -1,0 +1,197 @@
+"""Random lives of tables whose other writers leave event times that cannot be read, in every type that can hold them.
+
+The oracle is a list of what was written, with the event time of each value stated by hand: a time, none, or unreadable.
+Whatever a watermark or a gate promises, no record that is before it, or may be, is missing from the read-optimized table.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from decimal import Decimal
+from pathlib import Path
+from random import Random
+from typing import Any, Final
+
+import pyarrow as pa
+import pytest
+
+from eventide import NothingToDoError, Table
+from eventide_core.config import BUCKETS, EVENT_TIME_FIELD
+from eventide_core.errors import InvalidThresholdError, RefusedError
+from eventide_core.service.write.settings import write_shape
+from support.reach import reached
+
+UNREADABLE: Final = "unreadable"
+Value = tuple[Any, int | str | None]
+_LAST_MS: Final = 253_402_300_799_000  # of year 9999, to the second
+_NOVEMBER_20_MS: Final = 1_795_143_600_000
+
+_TEXTS: list[Value] = [
+    (None, None),
+    ("", UNREADABLE),
+    ("soon", UNREADABLE),
+    ("2026-11-20 03:00:00", UNREADABLE),
+    ("11/20/2026 03:00", UNREADABLE),
+    ("9" * 25, UNREADABLE),
+    ("2026-11-20T03:00Z", _NOVEMBER_20_MS),
+    ("1795143600", _NOVEMBER_20_MS),
+    ("1969-12-31T23:59:59Z", -1000),
+    ("9999-12-31T23:59:59Z", _LAST_MS),
+]
+_VALUES: dict[str, tuple[Any, list[Value]]] = {
+    "text": (pa.string(), _TEXTS),
+    "nested": (
+        pa.struct([pa.field("at", pa.string())]),
+        [*(({"at": text}, means) for text, means in _TEXTS), (None, None)],
+    ),
+    "double": (
+        pa.float64(),
+        [
+            (None, None),
+            (float("nan"), UNREADABLE),
+            (float("inf"), UNREADABLE),
+            (float("-inf"), UNREADABLE),
+            (1e300, UNREADABLE),
+            (1_795_143_600.0, _NOVEMBER_20_MS),
+            (-0.5, -1),
+            (float(_LAST_MS), _LAST_MS),
+        ],
+    ),
+    "long": (
+        pa.int64(),
+        [
+            (None, None),
+            (_NOVEMBER_20_MS, _NOVEMBER_20_MS),
+            (0, 0),
+            (-1000, -1000),
+            ((1 << 63) - 1, 9_223_372_036_854),
+            (-(1 << 63), -9_223_372_036_855),
+        ],
+    ),
+    "int": (pa.int32(), [(None, None), (0, 0), (-1, -1), ((1 << 31) - 1, 2_147_483_647_000)]),
+    "decimal": (
+        pa.decimal128(38, 2),
+        [(None, None), (Decimal("9" * 30), UNREADABLE), (Decimal("1795143600.00"), _NOVEMBER_20_MS), (Decimal(-1), -1)],
+    ),
+    "timestamp": (
+        pa.timestamp("us", "UTC"),
+        [
+            (None, None),
+            (pa.scalar((1 << 63) - 1, pa.int64()).cast(pa.timestamp("us", "UTC")), 9_223_372_036_854_775),
+            (pa.scalar(-(1 << 63) + 1, pa.int64()).cast(pa.timestamp("us", "UTC")), -9_223_372_036_854_776),
+            (dt.datetime.fromisoformat("2026-11-20T03:00+00:00"), _NOVEMBER_20_MS),
+            (dt.datetime.fromisoformat("9999-12-31T23:59:59+00:00"), _LAST_MS),
+        ],
+    ),
+    "date": (
+        pa.date32(),
+        [(None, None), (dt.date(1969, 12, 31), -86_400_000), (dt.date(2026, 11, 20), 1_795_132_800_000)],
+    ),
+}
+_THRESHOLDS: Final = {
+    "1969-12-31T23:59:59.500Z": -500,
+    "1970-01-01T00:00:01Z": 1000,
+    "2026-11-20T04:00Z": 1_795_147_200_000,
+    "9999-12-31T23:59:59.999Z": _LAST_MS + 999,
+}
+
+
+@pytest.fixture(autouse=True)
+def other_writer(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Writes of another engine: it asks nothing of event times, and its blocks and stats state none."""
+
+    def shape(*args: Any) -> Any:
+        found = write_shape(*args)
+        layout = replace(found.layout, notes_event_times=False, tracks_event_times=False)
+        return replace(found, refuses_unreadable_times=False, layout=layout)
+
+    monkeypatch.setattr("eventide_core.service.write.append.write_shape", shape)
+
+
+@dataclass(slots=True)
+class Life:
+    """A table, and each record that was written to it: key, sequence number, and what its event time is."""
+
+    table: Table
+    kind: Any
+    values: list[Value]
+    random: Random
+    written: list[tuple[str, int, int | str | None]] = field(default_factory=list)
+
+    def write(self) -> None:
+        keys = self.random.sample("abcdef", self.random.randint(1, 4))
+        chosen = [self.random.choice(self.values) for _ in keys]
+        seq = [len(self.written) + number for number in range(len(keys))]
+        columns = {
+            "id": pa.array(keys),
+            "at": pa.array([value for value, _ in chosen], self.kind),
+            "seq": pa.array(seq),
+        }
+        self.table.upsert(pa.table(columns))
+        self.written += [(key, number, means) for key, number, (_, means) in zip(keys, seq, chosen, strict=True)]
+        reached("unreadable event times written by others", [means for _, means in chosen].count(UNREADABLE))
+        reached("nulls written by others", [means for _, means in chosen].count(None))
+
+    def compact(self) -> None:
+        threshold, cut = self.random.choice([*_THRESHOLDS]), self.random.choice(["file", "exact"])
+        # A T far ahead of the clock and of every record is refused, and an exact view that can't be made any more.
+        with suppress(NothingToDoError, InvalidThresholdError, RefusedError):
+            self.table.compact(before=threshold, cut=cut)
+            assert self.table.freshness().unreadable_event_time_records == 0, "a plan merges those first"
+            self.check_promise(_THRESHOLDS[threshold], is_met=self.table.freshness().has_reached(threshold))
+
+    def missing(self) -> Iterator[int | str | None]:
+        """What the event times of those records are that the read-optimized table shows in no version, nor a later one."""
+        rows = self.table.read_optimized().to_arrow(["id", "seq"]).to_pylist()
+        shown = {row["id"]: row["seq"] for row in rows}
+        return (means for key, seq, means in self.written if shown.get(key, -1) < seq)
+
+    def check_promise(self, before_ms: int, *, is_met: bool) -> None:
+        """That nothing is missing which is, or may be, before that time."""
+        if is_met:
+            reached("gates met beside unreadable event times", any(means == UNREADABLE for *_, means in self.written))
+            broken = [means for means in self.missing() if means == UNREADABLE or _is_before(means, before_ms)]
+            assert not broken, f"{broken} before {before_ms}"
+
+    def check(self) -> None:
+        found = self.table.freshness()
+        missing = [*self.missing()]
+        if found.watermark_ms is not None:
+            self.check_promise(found.watermark_ms, is_met=True)
+        else:
+            reached("no watermark for unreadable event times", UNREADABLE in missing)
+        assert found.unreadable_event_time_records >= missing.count(UNREADABLE)
+        assert found.unknown_event_time_records >= missing.count(None)
+        for threshold, milliseconds in _THRESHOLDS.items():
+            self.check_promise(milliseconds, is_met=found.has_reached(threshold))
+            assert not (None in missing and found.has_reached(threshold, nulls_count=True))
+
+
+def _is_before(means: int | str | None, before_ms: int) -> bool:
+    return isinstance(means, int) and means < before_ms
+
+
+@pytest.mark.parametrize("version", [6, 9])
+@pytest.mark.parametrize("kind", [*_VALUES])
+@pytest.mark.parametrize("seed", [1, *(pytest.param(seed, marks=pytest.mark.broad) for seed in range(2, 12))])
+def test_no_promise_is_more_than_the_view_holds(kind: str, version: int, seed: int, tmp_path: Path) -> None:
+    of_column, values = _VALUES[kind]
+    columns: list[pa.Field[Any]] = [pa.field("id", pa.string()), pa.field("at", of_column), pa.field("seq", pa.int64())]
+    uri, random = str(tmp_path / "t"), Random(f"{kind} {version} {seed}")
+    Table.create(
+        uri,
+        schema=pa.schema(columns),
+        record_key="id",
+        ordering="seq",
+        version=version,
+        options={BUCKETS: random.randint(1, 2)},
+    )
+    named = "at.at" if kind == "nested" else "at"
+    life = Life(Table.open(uri, {str(EVENT_TIME_FIELD): named}), of_column, values, random)
+    life.write()
+    for _ in range(6):
+        life.write() if random.random() < 0.65 else life.compact()
+        life.check()
