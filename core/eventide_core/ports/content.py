@@ -114,6 +114,10 @@ class LogContent(Protocol):
         """
         ...
 
+    def doubled_key(self, base_path: str, shape: RecordShape, /) -> str | None:
+        """A key that several records of the base file have, as insert operations may write them; None if there is none."""
+        ...
+
 
 class BaseContent(Protocol):
     """What base files hold, as far as their footers show."""

@@ -46,6 +46,7 @@ class FallbackReason(StrEnum):
     TOO_MANY_LEFT_OVERS = "too-many-left-overs"
     CHANGED_AFTER_PLANNING = "changed-after-planning"
     CHANGE_CAPTURE = "change-capture"
+    DOUBLED_KEY = "doubled-key"
 
 
 @bulk_dataclass(frozen=True, slots=True)

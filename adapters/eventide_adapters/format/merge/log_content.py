@@ -108,6 +108,11 @@ class ArrowLogContent:
             above=above,
         )
 
+    def doubled_key(self, base_path: str, shape: RecordShape, /) -> str | None:
+        from eventide_adapters.format.merge.log_keys import doubled_key
+
+        return doubled_key(self.storage, base_path, shape)
+
 
 @dataclass(slots=True)
 class _Headers:
