@@ -43,7 +43,8 @@ class LogFacts:
 
     `check` has to be made for a slice that is compacted. `uncompacted` is the range of its records
     that are in no base file yet: all of them, except those that an exact cut has merged early. `has_partial_updates`:
-    it has records of some columns, as far as its headers were read.
+    it has records of some columns, as far as its headers were read. `has_torn_bytes`: an append to it broke off before it
+    named its write.
     """
 
     log_file: LogFile
@@ -55,6 +56,7 @@ class LogFacts:
     has_merged_block: bool
     uncompacted: EventTimeRange
     has_partial_updates: bool = False
+    has_torn_bytes: bool = False
 
 
 @bulk_dataclass(frozen=True, slots=True)
@@ -179,6 +181,11 @@ def select(
             return chosen.in_full(
                 FallbackReason.ROLLBACK_BLOCK,
                 f"{fact.log_file.name} rolls back blocks, so the log files must stay together",
+            )
+        if fact.has_torn_bytes:
+            return chosen.in_full(
+                FallbackReason.TORN_BYTES,
+                f"{fact.log_file.name} has torn bytes, which an append left that broke off",
             )
         uncommitted = [time for time in fact.instants if not timeline.is_completed(time)]
         if uncommitted:

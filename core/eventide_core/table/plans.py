@@ -36,6 +36,7 @@ class FallbackReason(StrEnum):
 
     ROLLBACK_BLOCK = "rollback-block"
     UNCOMMITTED_BLOCK = "uncommitted-block"
+    TORN_BYTES = "torn-bytes"
     LOG_COMPACTION = "log-compaction"
     DIVIDED_WRITE = "divided-write"
     DELETE_REORDERED = "delete-reordered"

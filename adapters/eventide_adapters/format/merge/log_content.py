@@ -11,7 +11,6 @@ from eventide_adapters.format.avro.event_time_properties import event_times_in_h
 from eventide_adapters.format.log_file.blocks import (
     PlacedBlock,
     counting_blocks,
-    instant_of_torn_block,
     read_headers,
     refuse_unknown,
     rollback_target,
@@ -126,6 +125,7 @@ class _Headers:
     has_torn_block: bool = False
     has_merged_block: bool = False
     has_partial_updates: bool = False
+    nameless_from: int | None = None
 
     @classmethod
     def of(cls, storage: Storage, log: LogFile, shape: RecordShape) -> _Headers:
@@ -142,7 +142,10 @@ class _Headers:
             return
         if block.block_type is BlockType.CORRUPT:
             self.has_torn_block = True
-            self.instants.add(instant_of_torn_block(placed))
+            if block.instant_time is not None:
+                self.instants.add(block.instant_time)
+            elif self.nameless_from is None:
+                self.nameless_from = block.offset
             return
         refuse_unknown(placed)
         self.instants.add(placed.instant)
@@ -172,6 +175,7 @@ class _Headers:
             self.has_torn_block,
             self.has_merged_block,
             self.has_partial_updates,
+            self.nameless_from,
         )
 
 

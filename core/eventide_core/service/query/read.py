@@ -9,6 +9,7 @@ from eventide_core.action.query_planner import (
     plan_incremental,
     plan_slices,
     settled_until,
+    skipped_later,
     span,
 )
 from eventide_core.errors import CleanedHistoryError, MissingFileError, UnsupportedTableError
@@ -131,7 +132,8 @@ class QueryService:
             slices = state.view_of(files, ended.__contains__).latest_slices()
         else:
             slices = _slices_until(state, until)
-        return QueryPlan(plan_incremental(slices, instants), state.shape(None))
+        note = skipped_later(state.timeline, instants, by_completion_time=state.config.slices_by_completion_time)
+        return QueryPlan(plan_incremental(slices, instants), state.shape(None), note)
 
     def changes(self, begin: str, end: str | None) -> QueryPlan:
         """What each commit in (begin, end] changed, as Hudi's incremental queries of format `cdc` have it.
