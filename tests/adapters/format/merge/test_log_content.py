@@ -159,9 +159,8 @@ class TestSummary:
         assert summary.event_times == EventTimeRange(2, 2)
 
     def test_a_block_torn_before_its_instant_is_reported_by_its_place(self, storage: Storage) -> None:
-        whole = _rows(T2, {"id": "b", "ts": 2})
-        log = _log(storage, 1, whole + _rows(T1, {"id": "a", "ts": 1})[:30] + whole)
-        summary = summary_of(ArrowLogContent(storage), log, SHAPE)
+        whole, torn = _rows(T2, {"id": "b", "ts": 2}), _rows(T1, {"id": "a", "ts": 1})[:30]
+        summary = summary_of(ArrowLogContent(storage), _log(storage, 1, whole + torn + whole), SHAPE)
         assert (summary.has_torn_block, summary.nameless_from, set(summary.instants)) == (True, len(whole), {T2})
 
     def test_blocks_are_checked_by_their_headers_across_a_slices_logs(self, storage: Storage) -> None:
