@@ -76,6 +76,11 @@ class Rows:
         return stream
 
     @property
+    def note(self) -> str | None:
+        """What a later increment will skip, if this one is of a table of version 6 beside a pending write."""
+        return self.plan.note
+
+    @property
     def schema(self) -> pa.Schema:
         return self.reader.schema_of(self.plan.shape)
 

@@ -78,6 +78,9 @@ class TableQueries:
         As in Hudi, times are completion times on table version 8 and later, and instants on version 6: for a write, its
         `completion_time`, not its `instant`. Pass the result of a write or compaction itself, and that time is taken. With
         the option `hoodie.datasource.query.incremental.format=cdc`, it is `changes(begin, end)`.
+
+        On version 6, a write that is pending now may complete with an earlier instant than those in the answer, and the next
+        increment skips it. `note` of the rows names such a write; end at `settled_until()` to get each row once.
         """
         if (begin is None) == (since is None):
             raise ConfigError(

@@ -70,7 +70,10 @@ def cure_of(pending: Instant) -> str:
     """The cure for a pending plan that blocks another: eventide runs compactions, and no other plans."""
     if pending.action is Action.COMPACTION:
         return f"run it (--execute {pending.requested_time}), roll it back, or try again when it has completed"
-    return "only the engine that planned it can run it; try again when it has completed"
+    return (
+        "only the engine that planned it can run it; try again when it has completed or, if that engine is dead, undo "
+        f"it with `eventide rollback TABLE {pending.requested_time} --force`, which loses no row"
+    )
 
 
 def check_undoing(timeline: Timeline) -> None:

@@ -58,6 +58,9 @@ def parse_time(text: str, *, is_end: bool = False) -> str | int:
     return instant_time(epoch_ms) if moment.tzinfo is None else epoch_ms
 
 
+_WRITING = (Action.COMMIT, Action.DELTA_COMMIT, Action.REPLACE_COMMIT)
+
+
 def plan_slices(
     slices: Iterable[FileSlice], blocks: BlockFilter, *, schema_since: str | None = None
 ) -> tuple[SliceRead, ...]:
@@ -94,9 +97,23 @@ def settled_until(timeline: Timeline, *, by_completion_time: bool) -> str:
     """
     if by_completion_time:
         return max((i.completion_time or i.requested_time for i in timeline.writes), default="0")
-    writing = (Action.COMMIT, Action.DELTA_COMMIT, Action.REPLACE_COMMIT)
-    first = min((i.requested_time for i in timeline.pending if i.action in writing), default=None)
+    first = min((i.requested_time for i in timeline.pending if i.action in _WRITING), default=None)
     return max((i.requested_time for i in timeline.writes if first is None or i.requested_time < first), default="0")
+
+
+def skipped_later(timeline: Timeline, instants: Iterable[Instant], *, by_completion_time: bool) -> str | None:
+    """What an increment that begins after these writes will skip: a write of version 6 that is pending now."""
+    if by_completion_time:
+        return None
+    last = max((i.requested_time for i in instants), default="0")
+    pending = [i.requested_time for i in timeline.pending if i.action in _WRITING and i.requested_time < last]
+    if not pending:
+        return None
+    settled = settled_until(timeline, by_completion_time=False)
+    return (
+        f"the write requested at {min(pending)} is pending, and an increment that begins at {last} will not show its "
+        f"rows once it has completed: begin the next one at {settled}, or end this one there"
+    )
 
 
 def plan_incremental(slices: Iterable[FileSlice], instants: Sequence[Instant]) -> tuple[SliceRead, ...]:

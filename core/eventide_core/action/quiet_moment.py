@@ -28,7 +28,14 @@ visible only after the plan was made. Counterexamples, one for each condition: d
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from eventide_core.table.instant import Action, Instant, instant_epoch_ms, instant_time, next_instant_time
+from eventide_core.table.instant import (
+    WRITE_ACTIONS,
+    Action,
+    Instant,
+    instant_epoch_ms,
+    instant_time,
+    next_instant_time,
+)
 from eventide_core.table.timeline import Timeline
 
 AWAY_FROM_WRITERS_MS = 10_000
@@ -165,3 +172,23 @@ def no_quiet_moment(quiet: QuietMoment) -> str:
     named = ", ".join(f"{w.action} {w.requested_time}" for w in quiet.beside[:_NAMED_WRITES])
     more = "" if len(quiet.beside) <= _NAMED_WRITES else f" and {len(quiet.beside) - _NAMED_WRITES} more"
     return f"open and overlapping writes ({named}{more}) leave no quiet moment for a plan: {quiet.why_not}"
+
+
+def note_on_savepoints(timeline: Timeline, instant: str) -> tuple[str, ...]:
+    """What to know about a savepoint below a compaction at `instant`, if a write was requested after that.
+
+    Hudi's restore undoes instants by their completion, and refuses to undo one while a write with a greater instant is left.
+    """
+    saved = [
+        i.requested_time for i in timeline.completed if i.action is Action.SAVEPOINT and i.requested_time < instant
+    ]
+    is_overtaken = any(i.action in WRITE_ACTIONS and i.requested_time > instant for i in timeline.instants)
+    if not saved or not is_overtaken:
+        return ()
+    last = max(saved)
+    note = (
+        f"this compaction has an earlier instant than a write that it leaves out, and the savepoint at {last} is below it: "
+        'Hudi\'s own restore may then refuse ("please rollback greater commits first"); '
+        f"`eventide restore TABLE {last}` works"
+    )
+    return (note,)

@@ -43,7 +43,8 @@ class LogFacts:
 
     `check` has to be made for a slice that is compacted. `uncompacted` is the range of its records
     that are in no base file yet: all of them, except those that an exact cut has merged early. `has_partial_updates`:
-    it has records of some columns, as far as its headers were read.
+    it has records of some columns, as far as its headers were read. `has_torn_bytes`: an append to it broke off before it
+    named its write.
     """
 
     log_file: LogFile
@@ -55,6 +56,7 @@ class LogFacts:
     has_merged_block: bool
     uncompacted: EventTimeRange
     has_partial_updates: bool = False
+    has_torn_bytes: bool = False
 
 
 @bulk_dataclass(frozen=True, slots=True)
@@ -139,8 +141,9 @@ class ReaderRules:
     `is_base_file_index`: SIMPLE, BLOOM, and similar.
 
     `orders_by_event_time`: versions are ordered by the event time alone, by a column whose values have the same order.
-    `takes_columns`: any record may take columns of older ones (hoodie.table.partial.update.mode). `merger` is set under
-    merge rule CUSTOM.
+    `takes_columns`: any record may take columns of older ones (hoodie.table.partial.update.mode). `reads_positions`: log
+    files may state the positions of their records in the base file, by which Hudi merges them. `merger` is set under merge
+    rule CUSTOM.
     """
 
     rule: MergeRule
@@ -148,6 +151,7 @@ class ReaderRules:
     is_base_file_index: bool
     orders_by_event_time: bool = False
     takes_columns: bool = False
+    reads_positions: bool = False
     merger: CustomMerger | None = None
 
 
@@ -177,6 +181,11 @@ def select(
             return chosen.in_full(
                 FallbackReason.ROLLBACK_BLOCK,
                 f"{fact.log_file.name} rolls back blocks, so the log files must stay together",
+            )
+        if fact.has_torn_bytes:
+            return chosen.in_full(
+                FallbackReason.TORN_BYTES,
+                f"{fact.log_file.name} has torn bytes, which an append left that broke off",
             )
         uncommitted = [time for time in fact.instants if not timeline.is_completed(time)]
         if uncommitted:
@@ -263,6 +272,27 @@ def with_merger(selection: Selection, rules: ReaderRules) -> Selection:
     else:
         why = f"the merger {merger.name} would merge records of an exact cut twice"
     return selection.in_full(FallbackReason.CUSTOM_MERGER, f"merged in part, readers could see other rows: {why}")
+
+
+def needs_unique_keys(selection: Selection, rules: ReaderRules) -> bool:
+    """Whether the split shows other rows if several records of the base file have one key.
+
+    A record meets the first of them. So a delete of it that is merged lets its later versions meet the second one. And
+    the positions that log files state lead to all of them, but no longer once there is another base file below.
+    """
+    if not selection.left_overs or selection.facts.file_slice.base_file is None:
+        return False
+    return rules.reads_positions or any(fact.delete_count for fact in selection.facts.log_facts)
+
+
+def with_doubled_key(selection: Selection, key: str) -> Selection:
+    """The selection of a slice whose base file has this key more than once."""
+    if selection.above:
+        return replace(selection, has_to_wait=True)
+    return selection.in_full(
+        FallbackReason.DOUBLED_KEY,
+        f"the base file has key {key!r} more than once: merged in part, later versions would meet another of its records",
+    )
 
 
 def needed_histories(selection: Selection, rules: ReaderRules) -> bool | None:

@@ -21,8 +21,8 @@ class LogSummary:
 
     `instants` are those of its blocks. `delete_count` counts deletes of either kind, `rolled_back` are the instants
     whose blocks a command block of it rolls back, `has_torn_block` says that a write was interrupted in it (its instant
-    is among `instants`), `has_merged_block` that a log compaction wrote one, `has_partial_updates` that one has records
-    of some columns.
+    is among `instants`, if the bytes name it), `has_merged_block` that a log compaction wrote one, `has_partial_updates`
+    that one has records of some columns. `nameless_from` is the offset of the first torn bytes that name no write.
     """
 
     path: str
@@ -33,6 +33,7 @@ class LogSummary:
     has_torn_block: bool
     has_merged_block: bool
     has_partial_updates: bool
+    nameless_from: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +113,10 @@ class LogContent(Protocol):
         What lies before `early_before_ms` in `left_overs` (None: nothing), or has no event time, belongs to both sides; but
         not in the log files `above`, by path.
         """
+        ...
+
+    def doubled_key(self, base_path: str, shape: RecordShape, /) -> str | None:
+        """A key that several records of the base file have, as insert operations may write them; None if there is none."""
         ...
 
 

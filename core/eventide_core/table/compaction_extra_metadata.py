@@ -186,6 +186,16 @@ class CompactionExtraMetadata:
         )
 
 
+def ends_of_logs(commits: Mapping[str, CommitMetadata]) -> dict[str, int]:
+    """How many bytes each log file had after the last of these commits that wrote to it, by path."""
+    found: dict[str, int] = {}
+    for commit in commits.values():
+        for stat in commit.stats:
+            if stat.log_version is not None:
+                found[stat.path] = max(found.get(stat.path, 0), stat.file_size_bytes)
+    return found
+
+
 def writers_of_logs(commits: Mapping[str, CommitMetadata]) -> dict[str, Mapping[str, int]]:
     """The writes that put records into each log file, by path: how many blocks at least. `commits` are by requested time.
 

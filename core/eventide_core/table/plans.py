@@ -36,6 +36,7 @@ class FallbackReason(StrEnum):
 
     ROLLBACK_BLOCK = "rollback-block"
     UNCOMMITTED_BLOCK = "uncommitted-block"
+    TORN_BYTES = "torn-bytes"
     LOG_COMPACTION = "log-compaction"
     DIVIDED_WRITE = "divided-write"
     DELETE_REORDERED = "delete-reordered"
@@ -46,6 +47,7 @@ class FallbackReason(StrEnum):
     TOO_MANY_LEFT_OVERS = "too-many-left-overs"
     CHANGED_AFTER_PLANNING = "changed-after-planning"
     CHANGE_CAPTURE = "change-capture"
+    DOUBLED_KEY = "doubled-key"
 
 
 @bulk_dataclass(frozen=True, slots=True)

@@ -1,8 +1,9 @@
 """A query plan: the slices to read, their files, and which of their blocks and rows count."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
+from eventide_core.table.file_name import LogFileName
 from eventide_core.table.record_shape import RecordShape
 
 
@@ -12,13 +13,15 @@ class LogWriters:
 
     `instants` are those on the timeline, in any state; None if the log files are a part of a slice, in which the command
     block that rolls back a block may be missing. `of_logs` says of a log file, by path, how many blocks each completed write
-    of the active timeline put into it at least. `is_final`: from version 8 on, nothing in a log file is later than
-    `instants`. On version 6 a writer may have appended to a log file since the timeline was read.
+    of the active timeline put into it at least, `ends` how many bytes it had then. `is_final`: from version 8 on, nothing
+    in a log file is later than `instants`. On version 6 a writer may have appended to a log file since the timeline was
+    read.
     """
 
     instants: frozenset[str] | None
     of_logs: Mapping[str, Mapping[str, int]]
     is_final: bool
+    ends: Mapping[str, int] = field(default_factory=dict[str, int])
 
     def knows(self, instant: str) -> bool:
         """Whether the instant is on the timeline, or may be by now."""
@@ -54,10 +57,25 @@ class BlockFilter:
         """The same, with the writers of these log files alone: what a task takes along."""
         if self.writers is None or not self.writers.of_logs:
             return self
-        known = self.writers.of_logs
-        return replace(
-            self, writers=replace(self.writers, of_logs={path: known[path] for path in paths if path in known})
-        )
+        known, ends = self.writers.of_logs, self.writers.ends
+        named = [path for path in paths if path in known]
+        of_named = {path: known[path] for path in named}
+        ends_of_named = {path: ends[path] for path in named if path in ends}
+        return replace(self, writers=replace(self.writers, of_logs=of_named, ends=ends_of_named))
+
+    def is_left_by_the_dead(self, log_path: str, offset: int) -> bool:
+        """Whether no completed write can have put the bytes from here on there, so that an append broke off in them.
+
+        They are behind all that completed writes of the active timeline have left, and archived ones have left nothing
+        there: the name of a log file states the first instant that can have written to it.
+        """
+        if self.writers is None or self.until is not None:
+            return False
+        end = self.writers.ends.get(log_path)
+        if end is not None:
+            return offset >= end
+        name = LogFileName.parse(log_path.rpartition("/")[2])
+        return name is not None and not self.writers.is_final and not self._is_archived(name.instant)
 
     def _is_archived(self, instant: str) -> bool:
         return self.timeline_start is not None and instant < self.timeline_start
@@ -94,10 +112,14 @@ class ChangeRead(SliceRead):
 
 @dataclass(frozen=True, slots=True)
 class QueryPlan:
-    """The slices that a query reads, in no particular order of rows, and the shape of their records."""
+    """The slices that a query reads, in no particular order of rows, and the shape of their records.
+
+    `note`: what a later query of the same kind will not show, if anything.
+    """
 
     slices: tuple[SliceRead, ...]
     shape: RecordShape
+    note: str | None = None
 
     @property
     def paths(self) -> frozenset[str]:

@@ -16,8 +16,10 @@ from eventide_core.action.slice_selection import (
     SliceFacts,
     apply_verdict,
     needed_histories,
+    needs_unique_keys,
     select,
     unjudged,
+    with_doubled_key,
 )
 from eventide_core.action.slice_split import SplitVerdict
 from eventide_core.config import LinkChoice
@@ -187,6 +189,23 @@ def test_an_exact_cut_by_what_orders_the_versions_asks_for_no_histories_and_may_
     ):
         assert needed_histories(with_early, rules) is True
     assert needed_histories(replace(with_early, exact_ms=None), ordered) is True
+
+
+def test_a_split_that_merges_deletes_or_leaves_positions_needs_unique_keys() -> None:
+    rule = MergeRule.EVENT_TIME_ORDERING
+    by_keys = ReaderRules(rule, (rule,), is_base_file_index=True)
+    by_positions = replace(by_keys, reads_positions=True)
+    assert not needs_unique_keys(selection(), by_keys)
+    assert needs_unique_keys(selection(delete_count=1), by_keys)
+    assert needs_unique_keys(selection(), by_positions)
+    assert not needs_unique_keys(selection().in_full(FallbackReason.ROLLBACK_BLOCK, ""), by_positions)
+
+    found = with_doubled_key(selection(), "k7")
+    assert (found.fallback, found.left_overs) == (FallbackReason.DOUBLED_KEY, ())
+    assert "'k7'" in found.reason
+    split = selection()
+    beside = with_doubled_key(replace(split, facts=replace(split.facts, above=1)), "k7")
+    assert beside.has_to_wait
 
 
 def test_a_verdict_becomes_a_fallback_that_names_the_key() -> None:

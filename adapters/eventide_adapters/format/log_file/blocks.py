@@ -27,7 +27,14 @@ from eventide_core.ports.requests import is_remote, responses
 from eventide_core.table.bulk_dataclass import bulk_dataclass
 from eventide_core.table.changelog import refuse_operations
 from eventide_core.table.instant import is_instant_time
-from eventide_core.table.log_block import ROLLBACK_COMMAND, BlockType, HeaderKey, LogBlock, read_blocks
+from eventide_core.table.log_block import (
+    ROLLBACK_COMMAND,
+    BlockType,
+    HeaderKey,
+    LogBlock,
+    read_blocks,
+    torn_without_name,
+)
 from eventide_core.table.log_compaction import counting_instants
 from eventide_core.table.read_ahead import REMOTE_WHOLE_FILE_BYTES, WHOLE_FILE_BYTES, ReadAhead, ReadRange
 from eventide_core.table.slice_read import BlockFilter
@@ -180,7 +187,7 @@ def counting_blocks(
                 counting = [earlier for earlier in counting if earlier.instant != target]
                 headers.roll_back(target)
             elif kind is BlockType.CORRUPT:
-                if is_strict and blocks.accepts(instant_of_torn_block(placed)):
+                if is_strict and _may_be_committed(placed, blocks):
                     counting.append(placed)
             else:
                 headers.add(placed)
@@ -242,15 +249,12 @@ class _Headers:
                     )
 
 
-def instant_of_torn_block(placed: PlacedBlock) -> str:
-    """The instant of a torn block. Raises CorruptLogBlockError if its header lacks it: the block may be committed."""
+def _may_be_committed(placed: PlacedBlock, blocks: BlockFilter) -> bool:
+    """Whether a torn block is of a completed write. Raises CorruptLogBlockError if nothing tells."""
     instant = placed.block.instant_time
-    if instant is None:
-        raise CorruptLogBlockError(
-            f"{placed.place}: torn before it names its write; restore the file from a copy, or compact the "
-            "table in full with Hudi, which skips it"
-        )
-    return instant
+    if instant is None and not blocks.is_left_by_the_dead(placed.path, placed.block.offset):
+        raise CorruptLogBlockError(torn_without_name(placed.path, placed.block.offset))
+    return instant is not None and blocks.accepts(instant)
 
 
 def refuse_unknown(placed: PlacedBlock) -> None:

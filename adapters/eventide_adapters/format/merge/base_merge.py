@@ -4,7 +4,8 @@ The base file is read in batches, so that memory holds the log files, the curren
 
 1. A base row stays if no log file has a winner for its key. Otherwise, the winner replaces the row, except under
    EVENT_TIME_ORDERING if the base row's ordering value is greater and the winner is not a natural delete. If several base
-   rows have one key (insert operations may write them), the winner meets only the first, as in Hudi 1.1.1.
+   rows have one key (insert operations may write them), the winner meets only the first, as in Hudi 1.1.1; but all of them
+   if the log files state positions in the base file (`positions`).
    Under CUSTOM, the merger of the user's own makes the row of both; its rule for deletes says if a delete replaces the row.
 2. The winning record takes the columns that it lacks from the other one (partial_fold). So a base row that wins takes them
    from the log files' winner, which comes too late to win.
@@ -73,7 +74,8 @@ class ChangedRows:
 class SliceMerge:
     """One pass over a base file. The counts, `tombstones` and `changes` are complete after `batches` has ended.
 
-    The last `early_parts` blocks of `folded` are those of left-overs.
+    The last `early_parts` blocks of `folded` are those of left-overs. `meets_all_of_key`: a winner meets all of the base's
+    rows that have its key, not only the first.
     """
 
     folded: FoldedLogFiles
@@ -83,6 +85,7 @@ class SliceMerge:
     deletes: int = 0
     changes: ChangedRows | None = None
     early_parts: int = 0
+    meets_all_of_key: bool = False
     _is_met: Flags = field(init=False)
     _is_beaten: Flags = field(init=False)
     _index: KeyIndex = field(init=False)
@@ -150,8 +153,9 @@ class SliceMerge:
         table = pa.Table.from_batches([batch])
         rows = np.flatnonzero(found >= 0)
         keys = found[rows]
-        is_new = self._is_first(keys) & ~self._is_met[keys]
-        keys, rows = keys[is_new], rows[is_new]
+        if not self.meets_all_of_key:
+            is_new = self._is_first(keys) & ~self._is_met[keys]
+            keys, rows = keys[is_new], rows[is_new]
         self._is_met[keys] = True
         wins = self._beats_base(keys, batch, rows)
         self._is_beaten[keys[~wins]] = True

@@ -11,7 +11,6 @@ from eventide_adapters.format.avro.event_time_properties import event_times_in_h
 from eventide_adapters.format.log_file.blocks import (
     PlacedBlock,
     counting_blocks,
-    instant_of_torn_block,
     read_headers,
     refuse_unknown,
     rollback_target,
@@ -108,6 +107,11 @@ class ArrowLogContent:
             above=above,
         )
 
+    def doubled_key(self, base_path: str, shape: RecordShape, /) -> str | None:
+        from eventide_adapters.format.merge.log_keys import doubled_key
+
+        return doubled_key(self.storage, base_path, shape)
+
 
 @dataclass(slots=True)
 class _Headers:
@@ -121,6 +125,7 @@ class _Headers:
     has_torn_block: bool = False
     has_merged_block: bool = False
     has_partial_updates: bool = False
+    nameless_from: int | None = None
 
     @classmethod
     def of(cls, storage: Storage, log: LogFile, shape: RecordShape) -> _Headers:
@@ -137,7 +142,10 @@ class _Headers:
             return
         if block.block_type is BlockType.CORRUPT:
             self.has_torn_block = True
-            self.instants.add(instant_of_torn_block(placed))
+            if block.instant_time is not None:
+                self.instants.add(block.instant_time)
+            elif self.nameless_from is None:
+                self.nameless_from = block.offset
             return
         refuse_unknown(placed)
         self.instants.add(placed.instant)
@@ -167,6 +175,7 @@ class _Headers:
             self.has_torn_block,
             self.has_merged_block,
             self.has_partial_updates,
+            self.nameless_from,
         )
 
 

@@ -19,6 +19,7 @@ from eventide_adapters.format.log_file.event_times import event_time_column, eve
 from eventide_adapters.format.log_file.ordering_values import orderings_of
 from eventide_adapters.format.log_file.records import BlockReader, DataBlock, DeleteBlock
 from eventide_adapters.format.merge.base_merge import merge_columns
+from eventide_adapters.format.merge.key_index import KeyIndex
 from eventide_adapters.format.merge.key_versions import VersionColumns, common_keys, histories, versions_of_block
 from eventide_adapters.format.merge.log_content import event_time_field
 from eventide_core.ports import Storage, TimedKey, UnreadableEventTime
@@ -113,6 +114,15 @@ def key_histories(
         return ()
     base = VersionColumns.concat(list(_base_versions(storage, base_path, shape, keys)), reader.ordering_type)
     return histories(keys, base, left.of(keys), right.of(keys))
+
+
+def doubled_key(storage: Storage, base_path: str, shape: RecordShape) -> str | None:
+    batches = read_keyed_base(storage, base_path, table_fields(shape.schema, (RECORD_KEY,)), shape)
+    index, numbers = KeyIndex.numbered(pa.chunked_array((b.column(RECORD_KEY) for b in batches), pa.string()))
+    if len(index.keys) == len(numbers):
+        return None
+    key: str = index.keys[int(np.argmax(np.bincount(numbers)))].as_py()
+    return key
 
 
 def _base_versions(storage: Storage, path: str | None, shape: RecordShape, keys: Any) -> Iterator[VersionColumns]:

@@ -33,11 +33,11 @@ from eventide_adapters.format.base_file.parquet import (
 )
 from eventide_adapters.format.base_file.threads import slice_at_work
 from eventide_adapters.format.log_file.change_log import encode_change_log
-from eventide_adapters.format.log_file.records import iter_log_records
 from eventide_adapters.format.merge.base_merge import ChangedRows, SliceMerge
 from eventide_adapters.format.merge.carried_deletes import contradicted, encode_carried
 from eventide_adapters.format.merge.early_records import EarlyRecords
 from eventide_adapters.format.merge.log_fold import FoldedLogFiles
+from eventide_adapters.format.merge.positions import PositionsInBase
 from eventide_adapters.format.merge.record_mergers import check_merger
 from eventide_core.config import ParquetCodec
 from eventide_core.errors import PlanMismatchError
@@ -71,8 +71,9 @@ class ArrowSliceMerger:
         fields = [field for field in table_fields(task.shape.schema) if field.name != FILE_NAME]
         names = [field.name for field in fields]
         early = EarlyRecords(self.storage, task, names)
+        positions = PositionsInBase(task.base_path)
         blocks = itertools.chain(
-            iter_log_records(self.storage, task.merged, task.shape, task.blocks, names, is_strict=True), early
+            positions.records(self.storage, task.merged, task.shape, task.blocks, names, is_strict=True), early
         )
         schema = pa.schema([field.arrow for field in fields])
         changes = None if task.change_log_path is None else ChangedRows()
@@ -81,7 +82,13 @@ class ArrowSliceMerger:
             opening = None if thread is None else thread.submit(self._begin_base, task, fields)
             folded = FoldedLogFiles.of(blocks, schema, task.shape)
             footer, base = self._open_base(task, fields) if opening is None else opening.result()
-        merge = SliceMerge(folded, task.shape, changes=changes, early_parts=early.parts)
+        merge = SliceMerge(
+            folded,
+            task.shape,
+            changes=changes,
+            early_parts=early.parts,
+            meets_all_of_key=positions.are_known and not task.left_overs,
+        )
         deletes = int(np.count_nonzero(merge.folded.is_delete))
         if deletes and task.rests_on_no_deletes:
             raise PlanMismatchError(

@@ -17,9 +17,9 @@ from eventide_adapters.format.avro.schema import AvroField, query_schema, table_
 from eventide_adapters.format.base_file.dictionary_columns import dictionary_fields, in_columns
 from eventide_adapters.format.base_file.keyed import read_keyed_base
 from eventide_adapters.format.base_file.threads import slice_at_work
-from eventide_adapters.format.log_file.records import iter_log_records
 from eventide_adapters.format.merge.base_merge import SliceMerge, merge_columns
 from eventide_adapters.format.merge.log_fold import FoldedLogFiles
+from eventide_adapters.format.merge.positions import PositionsInBase
 from eventide_core.errors import InvalidFilterError
 from eventide_core.ports import Storage
 from eventide_core.table.record_shape import RecordShape
@@ -83,10 +83,12 @@ class ArrowSliceReader:
             yield from base
             return
         schema = pa.schema([field.arrow for field in fields])
-        blocks = iter_log_records(
+        positions = PositionsInBase(path)
+        blocks = positions.records(
             self.storage, slice_read.log_paths, shape, slice_read.blocks, schema.names, is_strict=False
         )
-        merge = SliceMerge(FoldedLogFiles.of(blocks, schema, shape), shape)
+        folded = FoldedLogFiles.of(blocks, schema, shape)
+        merge = SliceMerge(folded, shape, meets_all_of_key=positions.are_known)
         for table in merge.batches(base):
             for batch in table.to_batches():
                 yield in_columns(batch, schema)

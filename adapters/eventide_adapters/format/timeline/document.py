@@ -16,6 +16,14 @@ def corrupt(path: str, what: str) -> CorruptTimelineError:
     )
 
 
+def without_plan(path: str, instant: str) -> CorruptTimelineError:
+    """The error for a rollback or restore whose requested file is empty."""
+    return CorruptTimelineError(
+        f"timeline file {path} is empty, though it should hold a plan; if it has no inflight file and its engine has died, "
+        f"`eventide rollback TABLE {instant} --force` removes it: it has undone nothing"
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class Document:
     """A mapping read from `path`. A field of a wrong type, or a required one that is absent, raises CorruptTimelineError."""

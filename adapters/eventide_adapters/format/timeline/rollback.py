@@ -13,7 +13,7 @@ from importlib import resources
 from typing import Any
 
 from eventide_adapters.format.timeline.container import ContainerSchema, read_container, write_container
-from eventide_adapters.format.timeline.document import Document, corrupt
+from eventide_adapters.format.timeline.document import Document, corrupt, without_plan
 from eventide_adapters.format.timeline.stored_names import checked_partition, data_file_names, name_in, own_name
 from eventide_core.table.file_name import LogFileName, is_data_file
 from eventide_core.table.instant import Action, is_instant_time
@@ -53,7 +53,7 @@ def encode_rollback_plan(plan: RollbackPlan, root: str) -> bytes:
 def decode_rollback_plan(data: bytes, path: str, instant: str) -> RollbackPlan:
     """The plan of the rollback requested at `instant`. Raises CorruptTimelineError, UnsafePathError."""
     if not data:
-        raise corrupt(path, "is empty, though it should hold a plan")
+        raise without_plan(path, instant)
     document = read_container(data, path)
     return RollbackPlan(
         instant,

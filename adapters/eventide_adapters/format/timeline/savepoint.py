@@ -4,9 +4,10 @@ import json
 from importlib import resources
 
 from eventide_adapters.format.timeline.container import ContainerSchema, read_container, write_container
-from eventide_adapters.format.timeline.document import corrupt
+from eventide_adapters.format.timeline.document import without_plan
 from eventide_adapters.format.timeline.rollback import decode_target, rollback_record, target_record
 from eventide_adapters.format.timeline.stored_names import checked_partition, data_file_names
+from eventide_core.errors import CorruptTimelineError
 from eventide_core.table.rollback_metadata import RestoreMetadata, RestorePlan
 from eventide_core.table.savepoint_metadata import SavepointMetadata
 
@@ -36,7 +37,10 @@ def encode_savepoint(metadata: SavepointMetadata) -> bytes:
 def decode_savepoint(data: bytes, path: str) -> SavepointMetadata:
     """What a savepoint keeps. Raises CorruptTimelineError, UnsafePathError."""
     if not data:
-        raise corrupt(path, "is empty, though its instant has completed")
+        raise CorruptTimelineError(
+            f"timeline file {path} is empty, so the savepoint keeps nothing; delete it (`eventide savepoint TABLE INSTANT "
+            "--delete`), and make it again"
+        )
     document = read_container(data, path)
     partitions = document.document("partitionMetadata")
     return SavepointMetadata(
@@ -65,7 +69,7 @@ def encode_restore_plan(plan: RestorePlan) -> bytes:
 def decode_restore_plan(data: bytes, path: str, instant: str) -> RestorePlan:
     """The plan of the restore requested at `instant`. Raises CorruptTimelineError."""
     if not data:
-        raise corrupt(path, "is empty, though it should hold a plan")
+        raise without_plan(path, instant)
     document = read_container(data, path)
     targets = tuple(decode_target(target) for target in document.documents("instantsToRollback"))
     return RestorePlan(instant, document.text("savepointToRestoreTimestamp"), targets)

@@ -2,21 +2,21 @@
 
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from eventide_core.action.freshness import Freshness
 from eventide_core.errors import CorruptTimelineError
 from eventide_core.table.checksum import Checksums
 from eventide_core.table.commit_metadata import CommitMetadata, WriteStat
-from eventide_core.table.compaction_extra_metadata import CompactionExtraMetadata, writers_of_logs
+from eventide_core.table.compaction_extra_metadata import CompactionExtraMetadata, ends_of_logs, writers_of_logs
 from eventide_core.table.content_audit import RepeatedKey, RowDifference, SliceAudit
 from eventide_core.table.event_time import EventTimeRange
 from eventide_core.table.file_name import BaseFileName, LogFileName, is_data_file
 from eventide_core.table.file_slice import FileSlice
 from eventide_core.table.file_system_view import DataFile, FileGroup, FileSystemView
 from eventide_core.table.plans import CompactionPlan, ForeignPlan
-from eventide_core.table.slice_read import BlockFilter
+from eventide_core.table.slice_read import BlockFilter, LogWriters
 from eventide_core.table.timeline import Timeline
 
 
@@ -379,8 +379,12 @@ class TableFacts:
             return False
         if block.instant is not None:
             return self.blocks.accepts(block.instant)
-        promised = max((stat.file_size_bytes for _, stat in self.committed.get(log_path, ())), default=None)
-        return promised is None or block.offset < promised
+        return not self._blocks_of_logs.is_left_by_the_dead(log_path, block.offset)
+
+    @cached_property
+    def _blocks_of_logs(self) -> BlockFilter:
+        writers = LogWriters(None, {}, self.slices_by_completion_time, ends_of_logs(self.commits))
+        return replace(self.blocks, writers=writers)
 
 
 def _file_group(path: str) -> FileGroup:

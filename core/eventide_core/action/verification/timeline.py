@@ -14,6 +14,8 @@ from eventide_core.table.instant import COMPLETED_ACTION, Action, Instant, State
 from eventide_core.table.plans import CompactionPlan, ForeignPlan
 
 _RESTORE = "restore the file from a copy, which loses nothing; it states what an instant did"
+_REMOVE_REQUEST = "if nobody has begun it and its engine has died, roll it back with --force, which loses nothing"
+_UNBEGUN = re.compile(r"\.(?:rollback|restore)\.requested\Z")
 _LIKE_AN_INSTANT = re.compile(r"\d{14}", re.ASCII)
 _LIKE_AN_ACTION = re.compile(r"\.(?:" + "|".join(Action) + r")(?:\.(?:requested|inflight))?\Z")
 _TEMPORARY = re.compile(r"(.+)\.[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.ASCII)
@@ -50,7 +52,7 @@ def check_timeline(facts: TableFacts) -> Iterator[Observation]:
             f"if the engine has died, run `eventide rollback TABLE {time} --force`; the compaction has not created any file",
         )
     for path, why in sorted(facts.unreadable.items()):
-        yield Finding(path, why, _RESTORE)
+        yield Finding(path, why, _REMOVE_REQUEST if _UNBEGUN.search(path) and "is empty" in why else _RESTORE)
     yield from map(partial(_lost_completion, facts), lost_completions(facts).values())
     yield from _changed_commits(facts)
 

@@ -28,6 +28,7 @@ from eventide_core.action.quiet_moment import (
     before_open_writes,
     gap_now,
     no_quiet_moment,
+    note_on_savepoints,
     quiet_moment,
 )
 from eventide_core.action.slice_selection import (
@@ -156,8 +157,11 @@ class CompactionDrafter:
         ranges = [times for _, of_slice in uncompacted for times in of_slice]
         predicted = freshness(published_ms if cut_ms is None else cut_ms, ranges, 0)
         is_exact = request.cut is CutMode.EXACT
+        plan = plan_compaction(picked.now, choose_link(picked.now, about_links), terms)
+        if picked.now and state.config.slices_by_completion_time:
+            notes += note_on_savepoints(state.timeline, plan.instant)
         return DraftPlan(
-            plan_compaction(picked.now, choose_link(picked.now, about_links), terms),
+            plan,
             str(strategy),
             is_due,
             predicted,

@@ -56,14 +56,17 @@ class SliceFactsReader:
     def reader_rules(self, state: TableState, shape: RecordShape, slices: Sequence[FileSlice]) -> ReaderRules:
         """The rules by which each engine that can read the table merges these slices."""
         field = shape.event_time_field
+        finds_by_base_files = is_base_file_index(state.config, slices, self.options)
         return ReaderRules(
             state.config.merge_rule,
             state.config.reader_rules,
-            is_base_file_index(state.config, slices, self.options),
+            finds_by_base_files,
             orders_by_event_time=field is not None
             and shape.ordering_fields == (field,)
             and is_time(shape.schema, field),
             takes_columns=shape.partial_update is not None,
+            # A writer knows positions from its lookup of the keys in base files, and Hudi reads them from version 8 on.
+            reads_positions=finds_by_base_files and state.config.slices_by_completion_time,
             merger=shape.merger,
         )
 

@@ -2,13 +2,16 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 from eventide_core.action.slice_selection import (
     ReaderRules,
     Selection,
     apply_verdict,
     needed_histories,
+    needs_unique_keys,
     unjudged,
+    with_doubled_key,
     with_merger,
 )
 from eventide_core.action.slice_split import SplitVerdict, judge_split
@@ -31,6 +34,7 @@ class SplitJudge:
     content: LogContent
     engine: Engine
     _known: dict[_Split, SplitVerdict] = field(default_factory=dict[_Split, SplitVerdict])
+    _doubled: dict[str, str | None] = field(default_factory=dict[str, str | None])
 
     def judged(
         self, selections: Sequence[Selection], rules: ReaderRules, shape: RecordShape, blocks: BlockFilter
@@ -39,7 +43,7 @@ class SplitJudge:
 
         A selection that falls back to full compaction is judged again if log files are above it.
         """
-        selections = [with_merger(found, rules) for found in selections]
+        selections = self._by_unique_keys([with_merger(found, rules) for found in selections], rules, shape)
         known = dict(self._known)
         self._known = {}
         judge = _Judge(self.content, rules, shape, blocks)
@@ -49,6 +53,21 @@ class SplitJudge:
         return [
             next(twice) if new.above and new.count != old.count else new
             for old, new in zip(selections, once, strict=True)
+        ]
+
+    def _by_unique_keys(
+        self, selections: Sequence[Selection], rules: ReaderRules, shape: RecordShape
+    ) -> list[Selection]:
+        """The selections, in full where a key of the base file would meet other records of its own after a split."""
+        bases = [_base_path(found) if needs_unique_keys(found, rules) else None for found in selections]
+        unknown = tuple(dict.fromkeys(path for path in bases if path is not None and path not in self._doubled))
+        found_keys = self.engine.map(partial(_doubled_key, self.content, shape), unknown)
+        known = self._doubled | dict(zip(unknown, found_keys, strict=True))
+        self._doubled = {path: known[path] for path in bases if path is not None}
+        doubled = [None if path is None else known[path] for path in bases]
+        return [
+            found if key is None else with_doubled_key(found, key)
+            for found, key in zip(selections, doubled, strict=True)
         ]
 
     def _settled(
@@ -78,11 +97,11 @@ class _Judge:
     blocks: BlockFilter
 
     def __call__(self, selection: Selection) -> SplitVerdict:
-        base, rules = selection.facts.file_slice.base_file, self.rules
+        rules = self.rules
         only_deleted = needed_histories(selection, rules)
         assert only_deleted is not None, "a split that algebra answers for"
         histories = self.content.key_histories(
-            base.path if base else None,
+            _base_path(selection),
             [fact.log_file for fact in selection.compacted],
             [fact.log_file for fact in selection.left_overs],
             self.shape,
@@ -94,10 +113,18 @@ class _Judge:
         return judge_split(histories, rules.rule, rules.readers, is_base_file_index=rules.is_base_file_index)
 
 
-def _split(selection: Selection, rules: ReaderRules, shape: RecordShape) -> _Split:
+def _doubled_key(content: LogContent, shape: RecordShape, base_path: str) -> str | None:
+    return content.doubled_key(base_path, shape)
+
+
+def _base_path(selection: Selection) -> str | None:
     base = selection.facts.file_slice.base_file
+    return base.path if base else None
+
+
+def _split(selection: Selection, rules: ReaderRules, shape: RecordShape) -> _Split:
     compacted, left_over, above = (
         tuple((fact.log_file.path, fact.log_file.size) for fact in facts)
         for facts in (selection.compacted, selection.in_old_slice, selection.above)
     )
-    return (base.path if base else None, compacted, left_over, above, selection.exact_ms, shape, rules)
+    return (_base_path(selection), compacted, left_over, above, selection.exact_ms, shape, rules)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final, TypeVar
 
 from eventide_core.action.slice_selection import HeaderCheck, LogFacts
-from eventide_core.errors import EventideError, UnsupportedTableError
+from eventide_core.errors import CorruptLogBlockError, EventideError, UnsupportedTableError
 from eventide_core.ports import Engine, LogContent, LogSummary
 from eventide_core.service.facts.log_stats import from_stats
 from eventide_core.service.facts.needed_files import LEFT_OVER_VERSION, is_left_over_of_pending
@@ -15,6 +15,7 @@ from eventide_core.table.compaction_extra_metadata import CompactionExtraMetadat
 from eventide_core.table.event_time import EventTimeRange
 from eventide_core.table.file_slice import LogFile
 from eventide_core.table.instant import Action
+from eventide_core.table.log_block import torn_without_name
 from eventide_core.table.read_ahead import WHOLE_FILE_BYTES
 from eventide_core.table.record_shape import RecordShape, refusal_of_partial_updates
 from eventide_core.table.slice_read import BlockFilter
@@ -75,7 +76,8 @@ class LogFactsReader:
             known |= by_stats
             unknown = [log for log in unknown if log.path not in by_stats]
         problems: dict[str, EventideError] = {}
-        for log, summary in zip(unknown, self._summarize(unknown, shape), strict=True):
+        for log, found_in in zip(unknown, self._summarize(unknown, shape), strict=True):
+            summary = _if_explained(state, log, found_in)
             if isinstance(summary, EventideError):
                 if not returns_errors:
                     raise summary
@@ -91,6 +93,7 @@ class LogFactsReader:
                 summary.has_merged_block,
                 uncompacted=summary.event_times,
                 has_partial_updates=summary.has_partial_updates,
+                has_torn_bytes=summary.nameless_from is not None,
             )
         found = {path: known[path] for path in wanted if path not in problems}
         for path, since in _in_base(state, found.values()).items():
@@ -130,6 +133,15 @@ class LogFactsReader:
         engine = self.request_engine if are_small else self.engine
         portions = engine.map(_Summarize(self.content, shape), _portions(logs, [(log,) for log in logs]))
         return [summary for portion in portions for summary in portion]
+
+
+def _if_explained(state: TableState, log: LogFile, summary: LogSummary | EventideError) -> LogSummary | EventideError:
+    """The summary; an error if the log file has torn bytes that may be of a completed write."""
+    if isinstance(summary, EventideError) or summary.nameless_from is None:
+        return summary
+    if state.blocks_of_slices().is_left_by_the_dead(log.path, summary.nameless_from):
+        return summary
+    return CorruptLogBlockError(torn_without_name(log.path, summary.nameless_from))
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,7 @@ from eventide_core.action.query_planner import (
     plan_incremental,
     plan_slices,
     settled_until,
+    skipped_later,
     span,
 )
 from eventide_core.errors import CleanedHistoryError, MissingFileError, UnsupportedTableError
@@ -132,7 +133,8 @@ class QueryService:
             slices = state.view_of(files, ended.__contains__).latest_slices()
         else:
             slices = _slices_until(state, until)
-        return _plan(state, plan_incremental(slices, instants))
+        note = skipped_later(state.timeline, instants, by_completion_time=state.config.slices_by_completion_time)
+        return replace(_plan(state, plan_incremental(slices, instants)), note=note)
 
     def changes(self, begin: str, end: str | None) -> QueryPlan:
         """What each commit in (begin, end] changed, as Hudi's incremental queries of format `cdc` have it.

@@ -51,6 +51,11 @@ class Rollback:
         """
         with self.lock.acquire() as lease:
             state = TableState.load(self.files)
+            unplanned = self._unplanned(state, instant)
+            if unplanned is not None:
+                if not force:
+                    self._liveness.check_abandoned(unplanned, state.config.timeline_path)
+                return self._remove_request(state.config, unplanned, lease)
             self._check_restoring(state.timeline)
             found = state.timeline.find(instant)
             begun = self._begun(state, instant)
@@ -110,7 +115,9 @@ class Rollback:
         while (failed := self._next_failed(config, self.files.timeline(config))) is not None:
             state = TableState.load(self.files)
             self._check_restoring(state.timeline)
-            if failed.action is Action.ROLLBACK:
+            if self._is_unplanned(config, failed):
+                self._remove_request(config, failed, lease)
+            elif failed.action is Action.ROLLBACK:
                 undone.append(self._runner.pending_plan(state.config, failed).target.instant)
                 self._end(state, failed, lease)
             else:
@@ -141,7 +148,10 @@ class Rollback:
         self._check_restoring(timeline)
         begun = [pending for pending in timeline.pending if self._is_abandoned(pending, config)]
         for pending in begun:
-            self._runner.end(config, self._runner.pending_plan(config, pending), lease)
+            if self._is_unplanned(config, pending):
+                self._remove_request(config, pending, lease)
+            else:
+                self._runner.end(config, self._runner.pending_plan(config, pending), lease)
         return bool(begun)
 
     def _next_failed(self, config: TableConfig, timeline: Timeline) -> Instant | None:
@@ -155,6 +165,9 @@ class Rollback:
         return pending.action is Action.ROLLBACK and self._liveness.is_abandoned(pending, config.timeline_path)
 
     def _target(self, config: TableConfig, pending: Instant) -> str:
+        """The write that a pending rollback undoes; empty if it has no plan, and has undone nothing."""
+        if self._is_unplanned(config, pending):
+            return ""
         return self._runner.pending_plan(config, pending).target.instant
 
     @property
@@ -164,6 +177,22 @@ class Rollback:
     @property
     def _liveness(self) -> Liveness:
         return Liveness(self.files.storage, self.heartbeats, self.clock, self.options)
+
+    def _unplanned(self, state: TableState, instant: str) -> Instant | None:
+        """The rollback or restore requested at the instant, if its file is empty and nobody has begun it."""
+        undoing = (i for i in state.timeline.pending if i.action in (Action.ROLLBACK, Action.RESTORE))
+        return next((i for i in undoing if i.requested_time == instant and self._is_unplanned(state.config, i)), None)
+
+    def _is_unplanned(self, config: TableConfig, pending: Instant) -> bool:
+        """Whether a rollback or restore was requested and its plan never written. Hudi removes such a request, too."""
+        is_request = pending.action in (Action.ROLLBACK, Action.RESTORE) and pending.state is State.REQUESTED
+        return is_request and not self.files.storage.read(f"{config.timeline_path}/{pending.file_name}")
+
+    def _remove_request(self, config: TableConfig, pending: Instant, lease: Lease) -> tuple[str, ...]:
+        path = f"{config.timeline_path}/{pending.file_name}"
+        lease.check()
+        self.files.storage.delete(path)
+        return (path,)
 
     def _check_restoring(self, timeline: Timeline) -> None:
         for pending in timeline.pending:

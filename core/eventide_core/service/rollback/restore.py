@@ -62,6 +62,12 @@ class Restorer:
         """The plan of a restore to that savepoint that was interrupted."""
         for pending in state.timeline.pending:
             if pending.action is Action.RESTORE:
+                path = f"{state.config.timeline_path}/{pending.file_name}"
+                if pending.state is State.REQUESTED and not self.files.storage.read(path):
+                    alive = Liveness(self.files.storage, self.heartbeats, self.clock, self.options)
+                    alive.check_abandoned(pending, state.config.timeline_path)
+                    self.files.storage.delete(path)  # its plan was never written, so it has undone nothing
+                    continue
                 plan = self.files.restore_plan(state.config, pending.requested_time)
                 if plan.savepoint != savepoint:
                     raise BusyError(

@@ -15,7 +15,7 @@ from eventide_core.service.state.outcome import instants_with_outcome
 from eventide_core.service.state.table_files import TableFiles
 from eventide_core.table.checksum import Checksums
 from eventide_core.table.commit_metadata import CommitMetadata
-from eventide_core.table.compaction_extra_metadata import CompactionExtraMetadata, writers_of_logs
+from eventide_core.table.compaction_extra_metadata import CompactionExtraMetadata, ends_of_logs, writers_of_logs
 from eventide_core.table.file_name import CHANGE_LOG_SUFFIX, BaseFileName, LogFileName
 from eventide_core.table.file_slice import LogFile
 from eventide_core.table.file_system_view import DataFile, FileGroup, FileSystemView
@@ -287,7 +287,8 @@ class TableState:
         """The same for readers of whole slices, which check who wrote the blocks."""
         known = (*self.timeline.instants, *self.timeline.archived)
         instants = self.undone.union(instant.requested_time for instant in known)
-        writers = LogWriters(instants, writers_of_logs(self.commits), self.config.slices_by_completion_time)
+        is_final = self.config.slices_by_completion_time
+        writers = LogWriters(instants, writers_of_logs(self.commits), is_final, ends_of_logs(self.commits))
         return replace(self.blocks(until), writers=writers)
 
     def blocks_to_merge(self) -> BlockFilter:

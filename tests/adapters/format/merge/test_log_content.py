@@ -158,10 +158,10 @@ class TestSummary:
         assert summary.instants == {T1, T2}
         assert summary.event_times == EventTimeRange(2, 2)
 
-    def test_a_block_torn_before_its_instant_raises(self, storage: Storage) -> None:
-        log = _log(storage, 1, _rows(T1, {"id": "a", "ts": 1})[:30] + _rows(T2, {"id": "b", "ts": 2}))
-        with pytest.raises(CorruptLogBlockError, match="torn before it names"):
-            summary_of(ArrowLogContent(storage), log, SHAPE)
+    def test_a_block_torn_before_its_instant_is_reported_by_its_place(self, storage: Storage) -> None:
+        whole, torn = _rows(T2, {"id": "b", "ts": 2}), _rows(T1, {"id": "a", "ts": 1})[:30]
+        summary = summary_of(ArrowLogContent(storage), _log(storage, 1, whole + torn + whole), SHAPE)
+        assert (summary.has_torn_block, summary.nameless_from, set(summary.instants)) == (True, len(whole), {T2})
 
     def test_blocks_are_checked_by_their_headers_across_a_slices_logs(self, storage: Storage) -> None:
         content, schema = ArrowLogContent(storage), written_schema(SCHEMA_TEXT)

@@ -202,6 +202,25 @@ def test_an_action_that_eventide_does_not_run_is_waited_for_and_no_message_sugge
         assert "--execute" not in str(busy.value)
 
 
+@pytest.mark.parametrize("version", [6, 9])
+@pytest.mark.parametrize("states", [("requested",), ("requested", "inflight")])
+@pytest.mark.parametrize("action", ["logcompaction", "clustering"])
+def test_a_dead_engines_plan_that_blocks_is_undone_by_the_command_in_the_message(
+    action: str, states: tuple[str, ...], version: int
+) -> None:
+    bench = table({PENDING_WRITE_WAIT_MS: "0"}, version=version)
+    directory = ".hoodie" if version == 6 else ".hoodie/timeline"
+    name = "replacecommit" if action == "clustering" and version == 6 else action
+    for state in states:
+        bench.storage.put(f"{directory}/{C}.{name}.{state}", b"")
+    if name == "replacecommit" and states == ("requested",):
+        pytest.skip("an insert overwrite, which blocks no plan")
+    with pytest.raises(BusyError, match=f"`eventide rollback TABLE {C} --force`, which loses no row"):
+        bench.process().scheduler.schedule(LATER)
+    bench.process().rollback.undo(C, force=True)
+    assert bench.process().scheduler.schedule(LATER).idle is None
+
+
 def test_it_continues_as_soon_as_the_other_engine_has_finished() -> None:
     bench = table({PENDING_WRITE_WAIT_MS: "60000"})
     path = f".hoodie/timeline/{C}.clustering.requested"
