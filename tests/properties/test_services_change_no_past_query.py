@@ -166,3 +166,22 @@ def test_services_change_no_answer_of_a_past_query(layout: Layout, cut: CutMode)
         services += life.services
     reached("services, with all queries of the past before and after", services)
     assert services > 10
+
+
+def test_an_increment_after_a_compaction_shows_what_an_open_write_added_to_the_slice_below_it() -> None:
+    """On version 6, the compaction leaves it over: of the span's log files this one is in the old slice, the others are not."""
+    table = Unwatched(Layout(6, Order.EVENT_TIME), LinkChoice.COPY, "services")
+    table.write((put("k0", 0, "base"), put("k1", 0, "base")))
+    table.write((put("k0", 5, "merged"),))
+    table.begin_write((put("k0", 9, "open"),))
+    table.schedule(7)
+    plan = table.account.plan
+    assert plan is not None
+    table.end_write()
+    table.write((put("k1", 12, "above"),))
+    before = Answers.of(table)
+    table.execute()
+    after = Answers.of(table)
+    assert table.account.plan is None
+    before.check(after)
+    assert sorted(row[3] for row in after.spans[plan.instant, None]) == ["above", "open"]

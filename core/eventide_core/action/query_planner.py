@@ -13,10 +13,12 @@ incremental (begin, end]: the slices that the files written in that span make up
 
 import re
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 from eventide_core.errors import InstantNotFoundError
 from eventide_core.table.file_slice import FileSlice
+from eventide_core.table.file_system_view import FileSystemView
 from eventide_core.table.instant import Action, Instant, instant_epoch_ms, instant_time
 from eventide_core.table.slice_read import BlockFilter, SliceRead
 from eventide_core.table.timeline import Timeline
@@ -97,6 +99,21 @@ def settled_until(timeline: Timeline, *, by_completion_time: bool) -> str:
     writing = (Action.COMMIT, Action.DELTA_COMMIT, Action.REPLACE_COMMIT)
     first = min((i.requested_time for i in timeline.pending if i.action in writing), default=None)
     return max((i.requested_time for i in timeline.writes if first is None or i.requested_time < first), default="0")
+
+
+def slices_of_span(view: FileSystemView) -> tuple[FileSlice, ...]:
+    """The slices of the files that the commits of a span wrote.
+
+    On version 6, a write that was open beside a plan may have appended to the slice below it, which the compaction has left
+    over. If that compaction is before the span, its base file is not among the files, and the slices are one.
+    """
+    found: list[FileSlice] = []
+    for last in view.latest_slices():
+        slices = view.slices[last.file_group]
+        first = max((place for place, of_group in enumerate(slices) if of_group.base_file is not None), default=0)
+        logs = tuple(log for of_group in slices[first:] for log in of_group.log_files)
+        found.append(last if first == len(slices) - 1 else replace(slices[first], log_files=logs))
+    return tuple(found)
 
 
 def plan_incremental(slices: Iterable[FileSlice], instants: Sequence[Instant]) -> tuple[SliceRead, ...]:

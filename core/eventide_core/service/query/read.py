@@ -9,6 +9,7 @@ from eventide_core.action.query_planner import (
     plan_incremental,
     plan_slices,
     settled_until,
+    slices_of_span,
     span,
 )
 from eventide_core.errors import CleanedHistoryError, MissingFileError, UnsupportedTableError
@@ -128,7 +129,7 @@ class QueryService:
         if len(files) == len(written):
             # What was replaced after the span's end stays readable.
             ended = {write.requested_time for write in span(state.timeline.writes, "", until)}
-            slices = state.view_of(files, ended.__contains__).latest_slices()
+            slices = slices_of_span(state.view_of(files, ended.__contains__))
         else:
             slices = _slices_until(state, until)
         return QueryPlan(plan_incremental(slices, instants), state.shape(None))
