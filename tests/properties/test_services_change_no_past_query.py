@@ -169,7 +169,7 @@ def test_services_change_no_answer_of_a_past_query(layout: Layout, cut: CutMode)
 
 
 def test_an_increment_after_a_compaction_shows_what_an_open_write_added_to_the_slice_below_it() -> None:
-    """On version 6, the compaction leaves it over: of the span's log files this one is in the old slice, the others are not."""
+    """On version 6, the compaction leaves it over: of the span's log files, this one alone is in the old slice."""
     table = Unwatched(Layout(6, Order.EVENT_TIME), LinkChoice.COPY, "services")
     table.write((put("k0", 0, "base"), put("k1", 0, "base")))
     table.write((put("k0", 5, "merged"),))
