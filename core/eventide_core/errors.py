@@ -279,6 +279,13 @@ class RefusedError(EventideError, PermissionError):
     exit_code = 3
 
 
+class NoExactCutError(RefusedError):
+    """The published cut has reached T, and base files hold records from T on, which no compaction takes out again.
+
+    Use a later T, or restore the table to before the compaction that merged them.
+    """
+
+
 class NothingToDoError(EventideError):
     """The configured trigger is not due, or the strategy finds nothing to compact; nothing was written.
 

@@ -363,3 +363,17 @@ def test_a_run_names_the_instant_of_an_action_that_eventide_does_not_run_and_nev
             BusyError, match=rf"{action} is pending at {other.requested_time}.*the engine that planned it"
         ):
             process.runner.execute(instant, NoProgress())
+
+
+def test_a_compaction_soon_after_one_that_ran_late_moves_no_log_file_for_hudi_1() -> None:
+    """Of version 6 Hudi 1.x goes by the times of files: the late one's slice has left-overs, and a write beside its plan."""
+    table = living(6)
+    table.write((put("k0", 5, "merged"), put("k1", 5, "merged")))
+    table.write((put("k1", 9, "left over"),))
+    table.schedule(7)
+    table.write((put("k0", 9, "beside"),))
+    table.execute()
+    table.schedule(10)
+    table.execute()
+    assert [event.merged is not None for event in table.account.completed].count(True) == 2
+    table.inspect(whole=True)

@@ -14,6 +14,7 @@ from eventide_core.errors import (
     CleanedHistoryError,
     ConfigError,
     MissingFileError,
+    NoExactCutError,
     RefusedError,
     TagNotFoundError,
     WatermarkNotFoundError,
@@ -228,7 +229,9 @@ def test_an_exact_cut_is_refused_where_a_cut_by_file_has_merged_later_rows(versi
     if late:
         kept.commit((put("b", 50, "late"),))
     assert late or asked(kept, 100, CutMode.FILE).is_reached
-    with pytest.raises(RefusedError, match=r"no exact cut at .*13:20\.100Z: .*parquet holds .*13:20\.110Z") as refused:
+    with pytest.raises(
+        NoExactCutError, match=r"no exact cut at .*13:20\.100Z: .*parquet holds .*13:20\.110Z"
+    ) as refused:
         asked(kept, 100, CutMode.EXACT)
     assert refused.value.exit_code == 3
     assert asked(kept, 111, CutMode.EXACT).idle is None  # everything is before it

@@ -13,10 +13,12 @@ incremental (begin, end]: the slices that the files written in that span make up
 
 import re
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 from eventide_core.errors import InstantNotFoundError
 from eventide_core.table.file_slice import FileSlice
+from eventide_core.table.file_system_view import FileSystemView
 from eventide_core.table.instant import Action, Instant, instant_epoch_ms, instant_time
 from eventide_core.table.slice_read import BlockFilter, SliceRead
 from eventide_core.table.timeline import Timeline
@@ -114,6 +116,21 @@ def skipped_later(timeline: Timeline, instants: Iterable[Instant], *, by_complet
         f"the write requested at {min(pending)} is pending, and an increment that begins at {last} will not show its "
         f"rows once it has completed: begin the next one at {settled}, or end this one there"
     )
+
+
+def slices_of_span(view: FileSystemView) -> tuple[FileSlice, ...]:
+    """The slices of the files that the commits of a span wrote.
+
+    On version 6, a write that was open beside a plan may have appended to the slice below it, which the compaction has left
+    over. If that compaction is before the span, its base file is not among the files, and the slices are one.
+    """
+    found: list[FileSlice] = []
+    for last in view.latest_slices():
+        slices = view.slices[last.file_group]
+        first = max((place for place, of_group in enumerate(slices) if of_group.base_file is not None), default=0)
+        logs = tuple(log for of_group in slices[first:] for log in of_group.log_files)
+        found.append(last if first == len(slices) - 1 else replace(slices[first], log_files=logs))
+    return tuple(found)
 
 
 def plan_incremental(slices: Iterable[FileSlice], instants: Sequence[Instant]) -> tuple[SliceRead, ...]:

@@ -21,12 +21,16 @@ its own name, and sorts after the left-overs, which have C. A pending write that
    d. not before the earliest commit that cleaning retains: the next clean would remove the old slice that readers use;
    e. not before the last change of the schema: time travel reads with the schema that the table had then.
 
+On version 6, where no completion time is recorded, Hudi 1.x takes the modification time of a completed file for it, and so
+finds a log file in the latest slice from before that time. So C is after the time at which the completed file was put of
+every instant that is in the name of a log file: of earlier compactions, and of writes that began file groups.
+
 `open_at` is also the condition that the plan is checked against later: a write with an earlier instant may have become
 visible only after the plan was made. Counterexamples, one for each condition: docs/architecture.md.
 """
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 
 from eventide_core.table.instant import (
     WRITE_ACTIONS,
@@ -55,7 +59,8 @@ class BackdatingFacts:
 
     `now` is an unused instant above every time of the timeline; `used_times` are all times that can't be used.
     `earliest_retained` is the earliest commit that cleaning keeps, None if it keeps all. `schema_since`: every write
-    from there on has the table's schema. `logged`: the instants in the names of the existing log files.
+    from there on has the table's schema. `logged`: the instants in the names of the existing log files. `put_at`: on
+    version 6, when the completed file of each of these instants was put, by requested time.
     """
 
     timeline: Timeline
@@ -64,6 +69,7 @@ class BackdatingFacts:
     earliest_retained: str | None = None
     schema_since: str = ""
     logged: frozenset[str] = frozenset()
+    put_at: Mapping[str, str] = field(default_factory=dict[str, str])
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,11 +122,12 @@ def why_not_at(instant: str, facts: BackdatingFacts) -> str:
     """The condition of 3a to 3e that an instant breaks; empty for none."""
     for done in (*facts.timeline.completed, *facts.timeline.archived):
         is_compaction = done.action is Action.COMMIT
-        if done.action is not Action.RESTORE and not is_compaction:
+        put_at = facts.put_at.get(done.requested_time)
+        if done.action is not Action.RESTORE and not is_compaction and put_at is None:
             continue
         counts_from = done.completion_time if not is_compaction or done.requested_time in facts.logged else None
-        if instant <= (counts_from or done.requested_time):
-            what = "compaction" if is_compaction else "restore"
+        if instant <= (put_at or counts_from or done.requested_time):
+            what = "compaction" if is_compaction else done.action
             return f"the {what} at {done.requested_time} completed after it"
     return why_not_back_to(instant, facts)
 

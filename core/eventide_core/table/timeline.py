@@ -29,6 +29,8 @@ class Timeline:
 
     `completed` and `pending` are the completed and pending instants; `writes` are the completed ones that have commit
     metadata. `offset` is the writers' offset from UTC, if the instants are local times and the files told it.
+    `put_ms` has the modification times of the completed files of writes on version 6, in epoch milliseconds: Hudi 1.x
+    takes them for the completion times that this version doesn't record.
     """
 
     instants: tuple[Instant, ...]
@@ -40,6 +42,7 @@ class Timeline:
     _saved: frozenset[str] = field(repr=False, compare=False)
     _archived: Mapping[str, Instant] = field(default_factory=dict[str, Instant], repr=False, compare=False)
     offset: ObservedOffset | None = field(default=None, repr=False, compare=False)
+    put_ms: Mapping[str, int] = field(default_factory=dict[str, int], repr=False, compare=False)
 
     @classmethod
     def of(cls, instants: Iterable[Instant]) -> "Timeline":
@@ -128,8 +131,10 @@ class Timeline:
 
     def with_instant(self, instant: Instant) -> "Timeline":
         """The same timeline with one more instant."""
-        return replace(Timeline.of((*self.instants, instant)), _archived=self._archived, offset=self.offset)
+        longer = Timeline.of((*self.instants, instant))
+        return replace(longer, _archived=self._archived, offset=self.offset, put_ms=self.put_ms)
 
     def until(self, requested_time: str) -> "Timeline":
         """The timeline as of that time: only instants requested at or before it."""
-        return replace(Timeline.of(i for i in self.instants if i.requested_time <= requested_time), offset=self.offset)
+        shorter = Timeline.of(i for i in self.instants if i.requested_time <= requested_time)
+        return replace(shorter, offset=self.offset, put_ms=self.put_ms)

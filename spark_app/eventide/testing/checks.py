@@ -23,6 +23,7 @@ from eventide.testing.observation import (
     Seen,
 )
 from eventide.testing.oracle import Oracle, Order, Rows
+from eventide_core.table.instant import instant_time
 from eventide_core.table.plans import CompactionPlan, CutMode, LeftOver, LinkMode
 
 if TYPE_CHECKING:
@@ -185,6 +186,33 @@ def check_readers_alike(
         for order in reader_orders:
             old, new = ({row for row in o.snapshot(order, name) if row[1] in shared} for o in (before, after))
             assert old == new, f"I11, a reader by {order.name} would see {new} instead of {old}"
+    check_order_of_instants(after, reader_orders)
+
+
+def check_order_of_instants(oracle: Oracle, reader_orders: Collection[Order]) -> None:
+    """I11: a reader that groups log blocks by instant sees the same as one that merges block by block."""
+    for order in reader_orders:
+        by_block, by_instant = oracle.snapshot(order), oracle.snapshot(order, by_instant=True)
+        assert by_block == by_instant, (
+            f"a reader by {order.name} that groups log blocks by instant sees {sorted(by_instant - by_block)} "
+            f"instead of {sorted(by_block - by_instant)}"
+        )
+
+
+def check_slices_by_modification_time(state: TableState) -> None:
+    """I11: Hudi 1.x finds each log file of version 6 in the slice that its name states.
+
+    It takes the modification time of a completed file for the completion time, and a log file belongs to the slice that is
+    latest at the completion of the instant in its name.
+    """
+    for found in (found for slices in state.view.slices.values() for found in slices):
+        put_ms = state.timeline.put_ms.get(found.base_instant)
+        if put_ms is not None and found.log_files:
+            bases = (later.base_instant for later in state.view.slices[found.file_group] if later.base_file is not None)
+            later = [base for base in bases if found.base_instant < base <= instant_time(put_ms)]
+            assert not later, (
+                f"Hudi 1.x finds {found.log_files[0].path}, completed at {instant_time(put_ms)}, in {later}"
+            )
 
 
 def merged_counts(plan: CompactionPlan, buckets: int = 1) -> dict[str, int]:

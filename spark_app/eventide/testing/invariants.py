@@ -20,10 +20,12 @@ from eventide.testing.checks import (
     check_incremental,
     check_links_whole,
     check_nothing_left,
+    check_order_of_instants,
     check_plan_is_safe_for_others,
     check_read_optimized,
     check_readers_alike,
     check_single_completion,
+    check_slices_by_modification_time,
     check_snapshot,
     check_time_travel,
     commits_above,
@@ -158,6 +160,8 @@ def _once(it: Inspection) -> None:
 
 
 def _other_readers(it: Inspection) -> None:
+    check_slices_by_modification_time(it.state)
+    check_order_of_instants(it.oracle, it.reader_orders)
     if it.plan is not None and not it.is_completed:
         # Later writes are merged on top of the new base file, as after Hudi's own compaction.
         merged = merged_commits(it.plan, it.oracle, it.files, it.blocks)

@@ -28,6 +28,7 @@ from eventide_core.errors import (
     BusyError,
     EventideError,
     InstantNotFoundError,
+    NoExactCutError,
     PlanMismatchError,
     RefusedError,
     WriteConflictError,
@@ -145,7 +146,7 @@ class LivingTable:
             failure = self._step("schedule", partial(_schedule, request), crash_at, (BusyError, RefusedError))
             if not isinstance(failure, RefusedError):
                 break
-            if "no exact cut" in str(failure):  # the published cut is later; only that one can be repeated
+            if isinstance(failure, NoExactCutError):  # the published cut is later; only that one can be repeated
                 self.schedule((self.bench.process().state().cut_ms or 0) - EPOCH_MS, crash_at)
                 break
             assert link is LinkChoice.PREFIX, repr(failure)

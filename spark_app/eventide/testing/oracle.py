@@ -129,13 +129,15 @@ class Oracle:
         if cut_ms is not None:
             self._cut_ms = cut_ms
 
-    def snapshot(self, order: Order | None = None, group: str | None = None) -> Rows:
+    def snapshot(self, order: Order | None = None, group: str | None = None, *, by_instant: bool = False) -> Rows:
         """The rows of a snapshot, limited to `group` if given, as a reader with `order` sees them.
 
-        The default order is the table's.
+        The default order is the table's. Readers merge log files block by block or, `by_instant`, the blocks of each
+        instant together, in the order of their first blocks, as hudi-rs does.
         """
         groups = self._groups.values() if group is None else [self._groups[group]]
-        return _rows(c for g in groups for c in _merged(order or self.order, g.base, g.logs).values())
+        logs = ((g.base, _by_instant(g.logs) if by_instant else g.logs) for g in groups)
+        return _rows(c for base, blocks in logs for c in _merged(order or self.order, base, blocks).values())
 
     def read_optimized(self) -> Rows:
         return _rows(change for group in self._groups.values() for change in group.base.values())
@@ -286,6 +288,15 @@ def _merged(order: Order, base: Mapping[str, Change], logs: Iterable[Sequence[Ch
         else:
             seen[key] = change
     return seen
+
+
+def _by_instant(logs: Iterable[Sequence[Change]]) -> list[list[Change]]:
+    """The changes of each instant together. A log file of carried tombstones has a block for each instant, ascending."""
+    found: dict[str, list[Change]] = {}
+    for log in logs:
+        for change in sorted(log, key=lambda change: change.instant):
+            found.setdefault(change.instant, []).append(change)
+    return list(found.values())
 
 
 def _folded(order: Order, logs: Iterable[Sequence[Change]]) -> dict[str, Change]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from itertools import product
 
@@ -11,6 +11,7 @@ import pytest
 from eventide_core.action.quiet_moment import (
     BackdatingFacts,
     QuietMoment,
+    before_open_writes,
     gap_now,
     no_quiet_moment,
     open_at,
@@ -42,17 +43,20 @@ def facts(
     schema: int | None = None,
     logged: Iterable[int] = (),
     archived: Iterable[Instant] = (),
+    put: Mapping[int, int] | None = None,
 ) -> BackdatingFacts:
     timeline = Timeline.of(instants).with_archived(archived)
     return BackdatingFacts(
         timeline,
         now=at(900),
         used_times=frozenset(
-            t for i in (*timeline.instants, *timeline.archived) for t in (i.requested_time, i.completion_time) if t
+            [t for i in (*timeline.instants, *timeline.archived) for t in (i.requested_time, i.completion_time) if t]
+            + [at(completed) for completed in (put or {}).values()]
         ),
         earliest_retained=None if retained is None else at(retained),
         schema_since="" if schema is None else at(schema),
         logged=frozenset(map(at, logged)),
+        put_at={at(requested): at(completed) for requested, completed in (put or {}).items()},
     )
 
 
@@ -127,6 +131,18 @@ def test_an_archived_write_counts_as_long_as_its_logs_are_there() -> None:
 def test_on_version_6_a_plan_waits_for_a_gap() -> None:
     assert gap_now(facts([write(10, 20)])).instant == at(21)
     assert gap_now(facts([write(10, 20), write(30)])).instant is None
+
+
+@pytest.mark.parametrize("action", [Action.COMMIT, Action.DELTA_COMMIT])
+def test_on_version_6_a_plan_is_later_than_the_files_that_completed_what_log_files_are_named_by(action: Action) -> None:
+    """A compaction that ran late, or a write that began a file group: Hudi 1.x counts its log files from there on."""
+    late, beside = Instant(at(10), action, State.COMPLETED), Instant(at(20), Action.DELTA_COMMIT, State.COMPLETED)
+    assert gap_now(facts([late, beside])).instant == at(21)
+    assert gap_now(facts([late, beside], put={10: 50})).instant == at(51)
+    assert before_open_writes(facts([late, beside, write(60)], put={10: 50})).instant == at(51)
+    refused = before_open_writes(facts([late, beside, write(40)], put={10: 50}))
+    assert refused.instant is None
+    assert refused.why_not.endswith(f"at {at(10)} completed after it")
 
 
 _SPANS = [None, *((r, c) for r in range(1, 6) for c in (*range(r + 1, 7), None))]

@@ -90,7 +90,8 @@ class CompactionDrafter:
         captures = writes_change_logs(state.config, self.options, state.view.latest_slices())
         strategy = chosen_strategy(self.options, self._today())
         now = unused_instant(state, self.clock)
-        back = backdating_facts(state, self.options, now, self.files.rolled_back(state.config, state.timeline))
+        undone = self.files.rolled_back(state.config, state.timeline)
+        back = backdating_facts(state, self.options, now, undone, self.clock)
         moment = _Moment(now, back, self._quiet_moment(state, back, is_gap_needed=is_gap_needed))
         is_due = None if request.is_for_t else self._due(state, strategy, now)
         if strategy.is_by_event_time:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from eventide_core.action.freshness import Freshness
-from eventide_core.errors import RefusedError, format_timestamp
+from eventide_core.errors import NoExactCutError, format_timestamp
 from eventide_core.ports import BaseContent, Engine
 from eventide_core.service.facts.watermark_views import published_views
 from eventide_core.service.state.table import TableState
@@ -77,7 +77,7 @@ class ExactViews:
         return Exactness(threshold_ms, latest_ms, latest_path, untold)
 
     def check_reached(self, state: TableState, field: str, asked_ms: int) -> Exactness:
-        """What the view is at a T that the published cut has reached. Raises RefusedError if no exact cut at T can be made.
+        """What the view is at a T that the published cut has reached. Raises NoExactCutError.
 
         If the cut at T was an exact one from the beginning, all that a compaction can do has been done, whatever the base
         files hold besides.
@@ -89,7 +89,7 @@ class ExactViews:
         else:  # it may be archived
             was_exact = state.cut_ms == asked_ms and state.cut is CutMode.EXACT
         if found.is_exact is not True and not was_exact:
-            raise RefusedError(
+            raise NoExactCutError(
                 f"no exact cut at {format_timestamp(asked_ms)}: the published cut is there or later, {found}, and no "
                 "compaction takes records out of a base file; use a later T, or restore the table to before the "
                 "compaction that merged them"

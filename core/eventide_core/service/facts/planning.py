@@ -4,20 +4,22 @@ from collections.abc import Iterable, Sequence
 
 from eventide_core import config as keys
 from eventide_core.action.link_choice import LinkChoiceFacts
-from eventide_core.action.quiet_moment import BackdatingFacts
+from eventide_core.action.quiet_moment import AWAY_FROM_WRITERS_MS, BackdatingFacts
 from eventide_core.config import LinkChoice, Options
 from eventide_core.ports import Capability, Clock, Storage
 from eventide_core.service.facts.moments import local_instant_time
 from eventide_core.service.state.table import TableState
 from eventide_core.table.bucket import PURE_LOG_INDEXES, bucket_of_file_id, is_flink_file_id
 from eventide_core.table.file_slice import FileSlice, LogFile
-from eventide_core.table.instant import next_instant_time
+from eventide_core.table.instant import instant_epoch_ms, instant_time, next_instant_time
 from eventide_core.table.plans import LinkMode
 from eventide_core.table.table_config import TableConfig
 from eventide_core.table.timeline import Timeline
 
 
-def backdating_facts(state: TableState, options: Options, now: str, rolled_back: Iterable[str]) -> BackdatingFacts:
+def backdating_facts(
+    state: TableState, options: Options, now: str, rolled_back: Iterable[str], clock: Clock
+) -> BackdatingFacts:
     """The limits for the instant of a compaction.
 
     `now` is an unused instant; `rolled_back` are those that rollbacks undid.
@@ -26,14 +28,28 @@ def backdating_facts(state: TableState, options: Options, now: str, rolled_back:
     writes = state.timeline.writes
     known = (*state.timeline.instants, *state.timeline.archived)
     used = {time for i in known for time in (i.requested_time, i.completion_time) if time}
+    logged = frozenset([log.name.instant for file in state.listing if isinstance(log := file.sliced, LogFile)])
+    put_at = _put_at(state, logged, now, clock)
     return BackdatingFacts(
         timeline=state.timeline,
-        now=now,
-        used_times=frozenset(used | state.compactions | {*rolled_back}),
+        now=max([now, *map(next_instant_time, put_at.values())]),
+        used_times=frozenset(used | state.compactions | {*rolled_back, *put_at.values()}),
         earliest_retained=writes[-retained].requested_time if 0 < retained < len(writes) else None,
         schema_since=schema_since(state),
-        logged=frozenset([log.name.instant for file in state.listing if isinstance(log := file.sliced, LogFile)]),
+        logged=logged,
+        put_at=put_at,
     )
+
+
+def _put_at(state: TableState, logged: frozenset[str], now: str, clock: Clock) -> dict[str, str]:
+    """Version 6: when the completed files of the writes in `logged` were put, as instants, by requested time.
+
+    Omits a time so far ahead of the clock that it can't be the storage's own: an instant there would hide later writes.
+    """
+    ahead = instant_time(instant_epoch_ms(now) + AWAY_FROM_WRITERS_MS)
+    put_ms = [(time, ms) for time, ms in state.timeline.put_ms.items() if time in logged]
+    put_at = {time: local_instant_time(state.config, state.timeline, ms, clock) for time, ms in put_ms}
+    return {requested: time for requested, time in put_at.items() if time <= ahead}
 
 
 def link_choice_facts(

@@ -12,6 +12,7 @@ from eventide_core.action.query_planner import (
     plan_slices,
     settled_until,
     skipped_later,
+    slices_of_span,
     span,
 )
 from eventide_core.errors import CleanedHistoryError, MissingFileError, UnsupportedTableError
@@ -130,7 +131,7 @@ class QueryService:
         if len(files) == len(written):
             # What was replaced after the span's end stays readable.
             ended = {write.requested_time for write in span(state.timeline.writes, "", until)}
-            slices = state.view_of(files, ended.__contains__).latest_slices()
+            slices = slices_of_span(state.view_of(files, ended.__contains__))
         else:
             slices = _slices_until(state, until)
         note = skipped_later(state.timeline, instants, by_completion_time=state.config.slices_by_completion_time)
