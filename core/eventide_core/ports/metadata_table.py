@@ -201,6 +201,13 @@ class MetadataTable(Protocol):
         """
         ...
 
+    def drop_indexes_over_rows(self) -> None:
+        """Drops the indexes that cannot follow a rollback of rows. A second call drops the rest.
+
+        Raises MetadataTableBusyError, before it drops anything, while a plan is pending that may include a part of them.
+        """
+        ...
+
     def make(self, new: NewMetadataTable) -> None:
         """Writes a new metadata table, which nobody reads before the table's settings name its partitions.
 

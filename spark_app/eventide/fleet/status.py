@@ -1,7 +1,6 @@
 """The status of a fleet: the lag of each table against its target, its backlog, its last error, and what holds it back."""
 
 from collections.abc import Iterable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -18,6 +17,7 @@ from eventide.report.tables import wide
 from eventide.report.words import shown
 from eventide_core.action.backlog import Backlog
 from eventide_core.errors import ConfigError, counted, format_timestamp
+from eventide_core.ports.threads import Threads
 
 _TABLES_AT_ONCE: Final = 8
 COLUMNS: Final = ("table", "state", "lag", "target", "watermark", "log files", "held back by", "last error")
@@ -84,10 +84,11 @@ def fleet_status(fleet: FleetSettings, reports: Path | None = None) -> tuple[Tab
             reports.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise ConfigError(f"directory {str(reports)!r} cannot be made: {error.strerror}") from None
-    with ThreadPoolExecutor(_TABLES_AT_ONCE) as pool:
-        found = list(
-            pool.map(lambda table: _status(table, remembered.get(table.name, Remembered()), reports), fleet.tables)
-        )
+    with Threads(_TABLES_AT_ONCE) as threads:
+        asked = [
+            threads.submit(_status, table, remembered.get(table.name, Remembered()), reports) for table in fleet.tables
+        ]
+        found = [one.result() for one in asked]
     return tuple(sorted(found, key=_urgency))
 
 

@@ -11,7 +11,7 @@ the same slices as any merge-on-read table of that version. It differs as follow
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -132,9 +132,10 @@ class MetadataTableReader:
         listed = [DataFile(partition, e.path, e.size) for e in self.storage.list(directory) if not e.is_directory]
         if completed_before is not None:
             listed = [file for file in listed if not self._is_completed_since(completed_before, file)]
+        kept = self._without_archived(listed)
         return FileSystemView.build(
-            self.timeline,
-            self._without_archived(listed),
+            self._with_archived_writes_of(kept),
+            kept,
             slices_by_completion_time=self.slices_by_completion_time,
             replaced_at={},
         )
@@ -211,7 +212,7 @@ class MetadataTableReader:
     def _without_archived(self, files: list[DataFile]) -> list[DataFile]:
         """Leaves out log files of archived delta commits if their file group has a later base file.
 
-        The completion times of archived delta commits are no longer known.
+        Most file groups have one, so that nobody has to read the archived timeline.
         """
         if not self.slices_by_completion_time:
             return files
@@ -228,6 +229,18 @@ class MetadataTableReader:
             return self.timeline.is_completed(log.instant) and log.instant < latest.get(log.file_id, "")
 
         return [file for file in files if not is_below(file)]
+
+    def _with_archived_writes_of(self, files: Iterable[DataFile]) -> Timeline:
+        """The timeline with the archived delta commits of these log files.
+
+        A file group in which no key lies keeps the empty log file that it began with, and is never compacted.
+        """
+        logs = (file.parsed.instant for file in files if isinstance(file.parsed, LogFileName))
+        archived = sorted({instant for instant in logs if self.timeline.is_archived(instant)})
+        if not (archived and self.slices_by_completion_time):
+            return self.timeline
+        archive = self.archive
+        return self.timeline.with_archived(found for time in archived if (found := archive.find(time)) is not None)
 
     def _log_blocks(self, found: FileSlice) -> list[PlacedBlock]:
         counting: list[PlacedBlock] = []

@@ -133,6 +133,11 @@ class HudiMetadataTable:
         contents = FileContents.beginning_with(self.storage, self.engine, known)
         return HudiMetadataUpdate.of(self._checked(changes.rows), instant, changes, contents)
 
+    def drop_indexes_over_rows(self) -> None:
+        from eventide_adapters.format.metadata_table.update import drop_indexes_over_rows
+
+        drop_indexes_over_rows(_reader(self.storage))
+
     def make(self, new: NewMetadataTable) -> None:
         from eventide_adapters.format.metadata_table.bootstrap import MetadataTableBootstrap
 

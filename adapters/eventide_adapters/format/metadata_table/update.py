@@ -13,9 +13,12 @@ The token depends only on C. So a writer that shares no lock and uses the same l
 Before all that, an index that cannot follow the action is dropped, as Hudi drops one:
 
     expr_index_* of column_stats    if rows are written, because only Spark computes its function; if a source of a new base
-                                    file has no range; if rows are rolled back
-    secondary_index_*               if rows are written and eventide doesn't know the column's texts; if rows are rolled back
-    partition_stats                 if rows are rolled back: its ranges may lack the rows that come back
+                                    file has no range
+    secondary_index_*               if rows are written and eventide doesn't know the column's texts
+
+A rollback of a completed write drops indexes before it removes anything (`drop_indexes_over_rows`), because a second run no
+longer sees that the write had completed: these two, `partition_stats`, whose ranges may lack the rows that come back, and
+`record_index`, if the rollback was begun while the metadata table was to be dropped.
 """
 
 from __future__ import annotations
@@ -75,6 +78,8 @@ from eventide_core.table.metadata_table import REBUILD_CURE
 from eventide_core.table.table_path import METADATA_DIRECTORY
 
 _OPERATION: Final = "UPSERT_PREPPED"  # Hudi's name for its writes to the metadata table
+
+_OVER_ROWS: Final = frozenset((PARTITION_STATS, RECORD_INDEX))
 
 Records = list[tuple[str, Value | None]]
 """Keys with values; None for a deleted key."""
@@ -139,13 +144,7 @@ class HudiMetadataUpdate:
             records[BLOOM_FILTERS] = _bloom_filters(instant, changes, contents)
         by_value = {partition: _by_value(reader, partition, changes) for partition in reader.partitions}
         dropped = [partition for partition, found in by_value.items() if found is None]
-        if PARTITION_STATS in reader.partitions and changes.rows is RowChange.ROLLED_BACK:
-            dropped.append(PARTITION_STATS)
-        if dropped and reader.timeline.pending_plans:
-            raise MetadataTableBusyError(
-                f"{reader.storage.root}: {', '.join(dropped)} cannot be dropped while the metadata table has a pending "
-                f"{reader.timeline.pending_plans[0].action}; the next write of Hudi completes it"
-            )
+        _check_no_plan(reader, dropped)
         records |= {partition: found for partition, found in by_value.items() if found}
         logs: list[_Log] = []
         for partition, found in records.items():
@@ -210,6 +209,22 @@ class HudiMetadataUpdate:
         for stat in stats:
             by_partition[stat.partition] = (*by_partition.get(stat.partition, ()), stat)
         return HudiMetadataCodec().encode_commit(CommitMetadata(by_partition, extra, _OPERATION), self.reader.version)
+
+
+def drop_indexes_over_rows(reader: MetadataTableReader) -> None:
+    """Drops the indexes that cannot follow a rollback of rows. Raises MetadataTableBusyError as `HudiMetadataUpdate.of`."""
+    changes = FileChanges(RowChange.ROLLED_BACK)
+    dropped = [name for name in reader.partitions if name in _OVER_ROWS or _by_value(reader, name, changes) is None]
+    _check_no_plan(reader, dropped)
+    drop_indexes(reader.storage, dropped)
+
+
+def _check_no_plan(reader: MetadataTableReader, dropped: Sequence[str]) -> None:
+    if dropped and reader.timeline.pending_plans:
+        raise MetadataTableBusyError(
+            f"{reader.storage.root}: {', '.join(dropped)} cannot be dropped while the metadata table has a pending "
+            f"{reader.timeline.pending_plans[0].action}; the next write of Hudi completes it"
+        )
 
 
 def read_ahead(reader: MetadataTableReader, instant: str, changes: FileChanges, contents: FileContents) -> None:

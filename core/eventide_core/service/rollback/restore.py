@@ -3,7 +3,8 @@
 Order of writes, all under the table lock, and what a crash after each leaves:
 
 1. `<r>.restore.requested` lists the writes to undo, newest first; then `<r>.restore.inflight`. From here on, no other
-   action starts, and another run of the restore completes it.
+   action starts, and another run of the restore completes it. The indexes of the metadata table that cannot follow are
+   dropped.
 2. For each write: its completed file, the data files that have its instant (on version 6 also command blocks in log
    files that it shares), and its inflight and requested files. A write without timeline files has been undone.
 3. Hudi's metadata table gets the existing files that it lacks.
@@ -133,9 +134,11 @@ class Restorer:
         inflight = Instant(plan.instant, Action.RESTORE, State.INFLIGHT)
         lease.check()
         storage.put_if_absent(f"{config.timeline_path}/{inflight.file_name}", b"")
+        if any(found.is_completed for target in plan.targets if (found := state.timeline.find(target.instant))):
+            self.metadata.forget_rows(config, lease)
         rollbacks = tuple(self._undo(state, plan.instant, target, lease) for target in plan.targets)
         completion = next_instant_time(plan.instant)
-        changes = replace(self.metadata.differences(config, self.files.data_files()), rows=RowChange.ROLLED_BACK)
+        changes = self.metadata.differences(config, self.files.data_files())
         update = self.metadata.prepare(config, lease, plan.instant, changes)
         update.write(lease, completion)
         recorded = completion if config.slices_by_completion_time else None

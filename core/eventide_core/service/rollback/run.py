@@ -4,7 +4,8 @@ Order of writes, as in Hudi, and what a crash after each leaves:
 
 1. A heartbeat at `r`, which identifies the owner of the rollback. `<r>.rollback.requested` contains the plan: from here
    on, any process that finds it completes it, including Hudi.
-2. `<r>.rollback.inflight`.
+2. `<r>.rollback.inflight`. If rows of a completed write are rolled back, the indexes of the metadata table that cannot
+   follow are dropped.
 3. For a compaction, whoever completed it: its outcome is claimed, so that its instant, which may be in the past, is
    never used again. Then the completed file of the target, if there is one: now it is pending, and nobody reads it.
 4. The data files of the plan, in its order; on version 6, the command blocks, each in a new log file of its slice.
@@ -19,7 +20,7 @@ removed: step 3 claims no outcome, and in step 6 the requested file stays.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from eventide_core.action.rollback_planner import SharedLogs, plan_rollback
 from eventide_core.errors import BusyError, InstantNotFoundError, StorageError
@@ -31,6 +32,7 @@ from eventide_core.service.state.metadata_table import MetadataTableUpkeep, Pend
 from eventide_core.service.state.outcome import Outcome, claim_outcome
 from eventide_core.service.state.table import TableState
 from eventide_core.service.state.table_files import TableFiles
+from eventide_core.table.commit_metadata import CommitMetadata
 from eventide_core.table.file_name import LogFileName, path_in
 from eventide_core.table.file_system_view import DataFile
 from eventide_core.table.instant import Action, Instant, State, next_instant_time
@@ -60,7 +62,9 @@ class RollbackRunner:
 
         Raises BusyError if the instant was taken in the meantime, and the errors of the metadata table's upkeep.
         """
-        self.metadata.check(state.config, RowChange.ROLLED_BACK if target.is_completed else RowChange.NONE)
+        undone = state.commits.get(target.requested_time) if target.is_completed else None
+        is_of_rows = undone is not None and _shows_rows(undone)
+        self.metadata.check(state.config, RowChange.ROLLED_BACK if is_of_rows else RowChange.NONE)
         plan = plan_rollback(instant, RollbackTarget(target.requested_time, target.action), state.listing, shared)
         requested = Instant(instant, Action.ROLLBACK, State.REQUESTED)
         data = self.files.codec.encode_rollback_plan(plan, self.files.storage.root)
@@ -97,13 +101,13 @@ class RollbackRunner:
         timeline = config.timeline_path
         inflight = Instant(plan.instant, Action.ROLLBACK, State.INFLIGHT)
         put_fenced(storage, f"{timeline}/{inflight.file_name}", b"", lease)
+        found = self.files.timeline(config).find(target)
+        if found is not None and found.is_completed and _shows_rows(self.files.commit(config, found)):
+            self.metadata.forget_rows(config, lease)
         removed, metadata = self.remove_files(config, plan, lease)
         completion = next_instant_time(plan.instant)
         self.metadata.revert(config, lease, target)
         changes = self._changes(metadata.partitions) if config.metadata_partitions else _NO_CHANGES
-        found = self.files.timeline(config).find(target)
-        if found is not None and found.is_completed and found.action is not Action.COMMIT:
-            changes = replace(changes, rows=RowChange.ROLLED_BACK)
         update = self.metadata.prepare(config, lease, plan.instant, changes)
         update.write(lease, completion)
         removed += self.forget(config, target, lease)
@@ -265,3 +269,8 @@ class RollbackRunner:
             added += [AddedFile(partition, name, size) for name, size in found.rollback_logs.items()]
         removed = {partition: found.deleted for partition, found in partitions.items() if found.deleted}
         return FileChanges(RowChange.NONE, tuple(added), removed)
+
+
+def _shows_rows(undone: CommitMetadata) -> bool:
+    """Whether its rows go with a completed action. Those of a compaction stay, each in its file group."""
+    return not undone.is_compacted

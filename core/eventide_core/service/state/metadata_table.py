@@ -241,6 +241,20 @@ class MetadataTableUpkeep:
         }
         return FileChanges(RowChange.NONE, added, {partition: names for partition, names in removed.items() if names})
 
+    def forget_rows(self, config: TableConfig, lease: Lease) -> None:
+        """Drops what cannot follow a rollback of rows.
+
+        Call it before the first row is rolled back: from then on, the rollback has to end, whatever indexes there are and
+        whatever the options of its second run say.
+        """
+        self.check(config, RowChange.NONE)
+        if config.metadata_partitions:
+            lease.check()
+            if self._choice() is Choice.UPDATE:
+                self.table.drop_indexes_over_rows()
+            else:
+                drop_metadata_table(self.storage)
+
     def revert(self, config: TableConfig, lease: Lease, instant: str) -> None:
         """Removes what an action that never committed, by whichever engine, had already made of it.
 
