@@ -11,7 +11,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from eventide import Table
-from eventide_core.table.instant import instant_time
+from eventide_core.table.timeline.instant import instant_time
 from support.judge import HudiJudge, hudi_rs
 from support.small_table import HOUR_MS, LATER_MS, SCHEMA, make, seen
 

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pytest
 
 from eventide import Table
-from eventide_core.table.plans import FallbackReason
+from eventide_core.table.timeline.plans import FallbackReason
 from support.command_line import run_json
 from support.judge import HudiJudge
 from support.judge.options import (

@@ -11,11 +11,11 @@ from eventide import Table
 from eventide_adapters.format.merge import slice_merger
 from eventide_adapters.format.merge.base_merge import ChangedRows, SliceMerge
 from eventide_adapters.format.merge.log_fold import FoldedLogFiles
-from eventide_core.action import slice_split
-from eventide_core.action.slice_split import carried_tombstone
-from eventide_core.table.key_history import KeyHistory
-from eventide_core.table.record_order import MergeRule, Version
-from eventide_core.table.record_shape import RecordShape
+from eventide_core.action.compaction import slice_split
+from eventide_core.action.compaction.slice_split import carried_tombstone
+from eventide_core.table.records.key_history import KeyHistory
+from eventide_core.table.records.record_order import MergeRule, Version
+from eventide_core.table.records.record_shape import RecordShape
 from support.judge import HudiJudge, hudi_rs
 from support.small_table import HOUR_MS, LATER_MS, SCHEMA, make, seen
 

@@ -8,8 +8,8 @@ import pytest
 
 from eventide import Table
 from eventide_core.errors import CorruptLogBlockError
-from eventide_core.table.log_block import MAGIC
-from eventide_core.table.plans import FallbackReason
+from eventide_core.table.files.log_block import MAGIC
+from eventide_core.table.timeline.plans import FallbackReason
 from support.command_line import run
 from support.judge import hudi_rs
 from support.small_table import HOUR_MS, LATER_MS, make, rows, seen

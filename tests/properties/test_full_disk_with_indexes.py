@@ -21,7 +21,7 @@ from eventide.testing.oracle import Order
 from eventide_adapters.format.metadata_table.records import file_group_number
 from eventide_adapters.format.metadata_table.table import HudiMetadataTable
 from eventide_adapters.storage.faulty import FaultyStorage
-from eventide_core.action.compaction_request import CompactionRequest
+from eventide_core.action.compaction.request import CompactionRequest
 from eventide_core.config import LinkChoice
 from eventide_core.errors import InstantNotFoundError, StorageError, UnsupportedTableError
 from eventide_core.ports import NoProgress, Storage

@@ -22,7 +22,7 @@ from eventide.testing.oracle import Oracle
 from eventide_adapters.storage.faulty import Operation
 from eventide_core.config import HEARTBEAT_INTERVAL_MS
 from eventide_core.errors import WriteConflictError
-from eventide_core.table.plans import CutMode
+from eventide_core.table.timeline.plans import CutMode
 from support.pasts import EARLY, LAYOUTS, Service, begin_past, clean, undo_completed, undo_failed
 from support.paused import Others, archive, compact, ingest, serve, wakings, wrong
 from support.paused import clean as clean_up

@@ -23,7 +23,7 @@ from eventide.testing.observation import Observer
 from eventide.testing.oracle import Change, Order, Rows
 from eventide_core.config import LinkChoice
 from eventide_core.errors import CleanedHistoryError
-from eventide_core.table.plans import CutMode
+from eventide_core.table.timeline.plans import CutMode
 from support.campaign import tries
 from support.reach import reached
 

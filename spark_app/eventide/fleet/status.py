@@ -15,7 +15,7 @@ from eventide.report import Report, gather, render, write_page
 from eventide.report.style import page
 from eventide.report.tables import wide
 from eventide.report.words import shown
-from eventide_core.action.backlog import Backlog
+from eventide_core.action.compaction.backlog import Backlog
 from eventide_core.errors import ConfigError, counted, format_timestamp
 from eventide_core.ports.threads import Threads
 

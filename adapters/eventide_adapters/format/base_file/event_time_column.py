@@ -1,4 +1,4 @@
-"""Event times of a whole column in epoch milliseconds, by the rules of `eventide_core.table.event_time`."""
+"""Event times of a whole column in epoch milliseconds, by the rules of `eventide_core.table.records.event_time`."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ import pyarrow.compute as pc
 
 from eventide_adapters.format.base_file.time_texts import times_of_texts
 from eventide_core.errors import UnsupportedTableError
-from eventide_core.table.event_time import EventTimeRange, decimal_to_epoch_ms
-from eventide_core.table.event_time_texts import ISO_WITH_ZONE, EventTimeTexts
+from eventide_core.table.records.event_time import EventTimeRange, decimal_to_epoch_ms
+from eventide_core.table.records.event_time_texts import ISO_WITH_ZONE, EventTimeTexts
 
 Column = Any
 """Any pa.Array; the library's stubs have a separate type for each kind."""

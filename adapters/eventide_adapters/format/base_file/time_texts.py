@@ -1,4 +1,4 @@
-"""The event times of a column of texts, by the settings of `eventide_core.table.event_time_texts`.
+"""The event times of a column of texts, by the settings of `eventide_core.table.records.event_time_texts`.
 
 A local time that occurs twice, when clocks go back, is the first of both; one that does not occur, when they go forward,
 is read by the offset before the change, as Java, Spark and Python do. Both are what a datetime with `fold=0` is.
@@ -20,8 +20,8 @@ import pyarrow.compute as pc
 
 from eventide_core.config import EVENT_TIME_FORMAT, EVENT_TIME_ZONE, Options
 from eventide_core.errors import ConfigError
-from eventide_core.table.event_time import iso_to_epoch_ms, text_to_epoch_ms
-from eventide_core.table.event_time_texts import FORMAT_KEY, ISO_WITH_ZONE, ZONE_KEY, EventTimeTexts
+from eventide_core.table.records.event_time import iso_to_epoch_ms, text_to_epoch_ms
+from eventide_core.table.records.event_time_texts import FORMAT_KEY, ISO_WITH_ZONE, ZONE_KEY, EventTimeTexts
 
 Ints = npt.NDArray[np.int64]
 

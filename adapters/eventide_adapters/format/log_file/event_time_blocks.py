@@ -17,7 +17,7 @@ from eventide_adapters.format.avro.field_path import column_at
 from eventide_adapters.format.avro.schema import RECORD_KEY
 from eventide_adapters.format.base_file.event_time_column import event_times_ms
 from eventide_core.errors import UnsupportedTableError
-from eventide_core.table.record_shape import RecordShape
+from eventide_core.table.records.record_shape import RecordShape
 
 _FEW: Final = 64  # a span of less than one row in so many is a small one
 

@@ -14,10 +14,10 @@ from dataclasses import dataclass, field
 from eventide_adapters.format.log_file.blocks import PlacedBlock, counting_blocks
 from eventide_adapters.format.log_file.records import DataBlock, DeleteBlock, iter_block_records
 from eventide_core.ports import Storage
-from eventide_core.table.file_name import BaseFileName
-from eventide_core.table.log_block import HeaderKey
-from eventide_core.table.record_shape import RecordShape
-from eventide_core.table.slice_read import BlockFilter
+from eventide_core.table.files.file_name import BaseFileName
+from eventide_core.table.files.log_block import HeaderKey
+from eventide_core.table.files.slice_read import BlockFilter
+from eventide_core.table.records.record_shape import RecordShape
 
 
 @dataclass(slots=True)

@@ -25,7 +25,7 @@ import pyarrow.parquet as pq
 
 from eventide_core.errors import BusyError, CorruptTimelineError, LockError
 from eventide_core.ports import ArchivedAction, Lease, Storage
-from eventide_core.table.archived_timeline import (
+from eventide_core.table.timeline.archived_timeline import (
     VERSION_NAME,
     HistoryFileName,
     history_file,
@@ -34,7 +34,7 @@ from eventide_core.table.archived_timeline import (
     manifest_versions,
     may_be_made_again,
 )
-from eventide_core.table.instant import Action, State
+from eventide_core.table.timeline.instant import Action, State
 
 _WITH_PLAN: Final = frozenset((Action.CLEAN, Action.COMPACTION, Action.CLUSTERING, Action.REPLACE_COMMIT))
 _LEVEL: Final = 0  # the level of files that no merge has written

@@ -7,14 +7,14 @@ them, if an exact cut compacted its slice in full, or if a writer put them there
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from eventide_core.action.freshness import Freshness
+from eventide_core.action.freshness.freshness import Freshness
 from eventide_core.errors import NoExactCutError, format_timestamp
 from eventide_core.ports import BaseContent, Engine
 from eventide_core.service.facts.watermark_views import published_views
 from eventide_core.service.state.table import TableState
-from eventide_core.table.event_time import EventTimeRange
-from eventide_core.table.file_slice import FileSlice
-from eventide_core.table.plans import CutMode
+from eventide_core.table.files.file_slice import FileSlice
+from eventide_core.table.records.event_time import EventTimeRange
+from eventide_core.table.timeline.plans import CutMode
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ from eventide_adapters.format.base_file.event_time_column import event_times_ms
 from eventide_adapters.format.base_file.time_texts import event_time_texts
 from eventide_core.config import Options
 from eventide_core.errors import ConfigError
-from eventide_core.table.event_time_texts import FORMAT_KEY, ZONE_KEY, EventTimeTexts
+from eventide_core.table.records.event_time_texts import FORMAT_KEY, ZONE_KEY, EventTimeTexts
 
 _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 _ZONES = [

@@ -11,8 +11,8 @@ from eventide_adapters.format.merge.slice_merger import ArrowSliceMerger
 from eventide_adapters.format.merge.slice_reader import ArrowSliceReader
 from eventide_adapters.storage.memory import MemoryStorage
 from eventide_core.service.compaction.compact_slice import SliceCompactor
-from eventide_core.table.log_block import BlockType, HeaderKey, encode_block, read_blocks
-from eventide_core.table.slice_read import SliceRead
+from eventide_core.table.files.log_block import BlockType, HeaderKey, encode_block, read_blocks
+from eventide_core.table.files.slice_read import SliceRead
 from support.one_slice import BASE, D0, D1, D2, LOGS, NEW_BASE, task
 from support.slice_files import base_file, data_block, delete_block, row
 
