@@ -11,11 +11,11 @@ from eventide import Table
 from eventide.cli.row_sources import read_rows, source_files
 from eventide.cli.settings import Settings, common_options
 from eventide.formatting import format_size
-from eventide_core.action.pending_write import WriteResult
+from eventide_core.action.write.pending_write import WriteResult
 from eventide_core.config import EVENT_TIME_FIELD, SANITIZE_NAMES, SCHEMA_MODE, Options, SchemaMode
 from eventide_core.errors import NotAHudiTableError, counted
-from eventide_core.table.avro_names import sanitized_names
-from eventide_core.table.write_shape import WriteOperation
+from eventide_core.table.records.avro_names import sanitized_names
+from eventide_core.table.settings.write_shape import WriteOperation
 
 
 @click.command()

@@ -10,7 +10,7 @@ import pyarrow.json
 import pyarrow.parquet as pq
 
 from eventide_core.errors import ConfigError
-from eventide_core.table.avro_names import sanitized
+from eventide_core.table.records.avro_names import sanitized
 
 SUFFIXES = (".parquet", ".json", ".csv")
 
