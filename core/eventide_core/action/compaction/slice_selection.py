@@ -6,7 +6,7 @@
    the records before T in the remaining log files are also merged: `early` has these log files.
 2. `with_merger` compacts a slice in full if the merger of the user's own doesn't allow to split it.
 3. `needed_histories` determines the keys whose histories are needed because algebra doesn't decide
-   (action/compaction/slice_split.py). The service reads them. `apply_verdict` falls back to full compaction if they require it, or
+   (slice_split.py). The service reads them. `apply_verdict` falls back to full compaction if they require it, or
    records that tombstones have to be carried.
 """
 

@@ -7,12 +7,12 @@ from functools import cached_property
 
 from eventide_core.action.freshness.freshness import Freshness
 from eventide_core.errors import CorruptTimelineError
-from eventide_core.table.files.checksum import Checksums
 from eventide_core.table.files.content_audit import RepeatedKey, RowDifference, SliceAudit
 from eventide_core.table.files.file_name import BaseFileName, LogFileName, is_data_file
 from eventide_core.table.files.file_slice import FileSlice
 from eventide_core.table.files.slice_read import BlockFilter
 from eventide_core.table.records.event_time import EventTimeRange
+from eventide_core.table.timeline.checksums import Checksums
 from eventide_core.table.timeline.commit_metadata import CommitMetadata, WriteStat
 from eventide_core.table.timeline.compaction_extra_metadata import CompactionExtraMetadata, writers_of_logs
 from eventide_core.table.timeline.file_system_view import DataFile, FileGroup, FileSystemView

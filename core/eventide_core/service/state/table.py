@@ -13,7 +13,6 @@ from eventide_core.errors import (
 from eventide_core.ports import ArchivedTimeline
 from eventide_core.service.state.outcome import instants_with_outcome
 from eventide_core.service.state.table_files import TableFiles
-from eventide_core.table.files.checksum import Checksums
 from eventide_core.table.files.file_name import CHANGE_LOG_SUFFIX, BaseFileName, LogFileName
 from eventide_core.table.files.file_slice import LogFile
 from eventide_core.table.files.slice_read import BlockFilter, LogWriters
@@ -25,6 +24,7 @@ from eventide_core.table.records.internal_schema import (
 from eventide_core.table.records.record_shape import DeleteMarker, RecordShape
 from eventide_core.table.records.schema import refuse_defaults
 from eventide_core.table.settings.table_config import TableConfig
+from eventide_core.table.timeline.checksums import Checksums
 from eventide_core.table.timeline.commit_metadata import CommitMetadata
 from eventide_core.table.timeline.compaction_extra_metadata import CompactionExtraMetadata, writers_of_logs
 from eventide_core.table.timeline.file_system_view import DataFile, FileGroup, FileSystemView
