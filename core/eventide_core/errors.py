@@ -65,7 +65,7 @@ class ConfigError(EventideError, ValueError):
 
 
 class RecordMergerError(EventideError, ValueError):
-    """A merger of the user's own failed, or returned what doesn't fit the table; nothing was committed.
+    """A user-defined merger failed, or returned what doesn't fit the table; nothing was committed.
 
     Correct the class that the message names.
     """

@@ -22,7 +22,7 @@ its own name, and sorts after the left-overs, which have C. A pending write that
    e. not before the last change of the schema: time travel reads with the schema that the table had then.
 
 `open_at` is also the condition that the plan is checked against later: a write with an earlier instant may have become
-visible only after the plan was made. Counterexamples, one for each condition: docs/architecture.md.
+visible only after the plan was made. Counterexamples, one for each condition: docs/invariants.md, Q1 to Q10.
 """
 
 from collections.abc import Iterator

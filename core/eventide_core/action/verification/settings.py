@@ -1,4 +1,4 @@
-"""Checks of `hoodie.properties`: that it is complete, and says of the records what they say themselves."""
+"""Checks of `hoodie.properties`: that it is complete, and agrees with the records."""
 
 import json
 from collections.abc import Iterator, Mapping

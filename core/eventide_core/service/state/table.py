@@ -283,15 +283,15 @@ class TableState:
         return BlockFilter(completed, self.timeline.start, until)
 
     def blocks_of_slices(self, until: str | None = None) -> BlockFilter:
-        """The same for readers of whole slices, which check who wrote the blocks."""
+        """The blocks that count for readers of whole slices, which check who wrote the blocks."""
         known = (*self.timeline.instants, *self.timeline.archived)
         instants = self.undone.union(instant.requested_time for instant in known)
         writers = LogWriters(instants, writers_of_logs(self.commits), self.config.slices_by_completion_time)
         return replace(self.blocks(until), writers=writers)
 
     def blocks_to_merge(self) -> BlockFilter:
-        """The same for a merge of some of a slice's log files. On version 6, another one may roll back a block in
-        these.
+        """The blocks that count in a merge of some of a slice's log files. On version 6, another log file may roll back
+        their blocks.
         """
         whole = self.blocks_of_slices()
         if whole.writers is None or self.config.is_new_since_version_8:

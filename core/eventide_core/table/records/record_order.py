@@ -44,7 +44,7 @@ class MergeRule(StrEnum):
     CUSTOM = "CUSTOM"
 
 
-_NO_ORDER = "a merger of the user's own is no order of versions"
+_NO_ORDER = "a user-defined merger is no order of versions"
 
 
 @dataclass(frozen=True, slots=True)
