@@ -305,7 +305,7 @@ class Table(TableQueries, TableTags, TableMaintenance):
         return f"<Table {self.uri}: {', '.join(value for _, value in self._facts())}>"
 
     def _repr_html_(self) -> str:
-        from eventide.results.notebook import html_facts
+        from eventide.notebook import html_facts
 
         return html_facts(self.uri, self._facts())
 
