@@ -220,7 +220,8 @@ def test_twenty_rows_are_shown_unless_more_are_asked_for(tmp_path: Path) -> None
 
 
 def test_rows_beyond_a_thousand_are_printed_as_they_come(tmp_path: Path) -> None:
-    schema = pa.schema([("id", pa.string()), ("ms", pa.int64())])
+    fields: list[pa.Field[Any]] = [pa.field("id", pa.string()), pa.field("ms", pa.int64())]
+    schema = pa.schema(fields)
     table = Table.create(str(tmp_path / "t"), schema=schema, record_key="id", event_time="ms")
     table.upsert(pa.table({"id": [f"k{n}" for n in range(2_500)], "ms": [1_700_000_000_000] * 2_500}, schema))
     lines = run("read", table.uri, "--all").stdout.splitlines()
