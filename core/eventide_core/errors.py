@@ -342,6 +342,15 @@ class StorageFullError(StorageError):
     """
 
 
+class StorageAccessError(StorageError, PermissionError):
+    """The storage refused the access or the credentials; another try gives the same answer.
+
+    Correct the permissions, or the credentials in the options or the environment, then run the same command again.
+    """
+
+    exit_code = 2
+
+
 class EngineError(EventideError, RuntimeError):
     """The engine that runs the tasks failed; nothing was committed.
 
