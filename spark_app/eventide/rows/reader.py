@@ -78,8 +78,9 @@ class Rows:
 
         Which rows they are is not defined. Raises ConfigError for a negative number.
         """
-        if rows < 0:
-            raise ConfigError(f"the limit {rows} is negative: pass the number of rows to read, 0 or more")
+        given: object = rows
+        if not isinstance(given, int) or rows < 0:
+            raise ConfigError(f"the limit {rows!r} is no number of rows: pass 0 or more")
         return replace(self, row_limit=rows if self.row_limit is None else min(rows, self.row_limit))
 
     def head(self, rows: int = 20) -> pa.Table:
@@ -116,6 +117,8 @@ class Rows:
     def schema_of(self, columns: Sequence[str] | None) -> pa.Schema:
         """The schema of these columns, or of all columns if None. Raises InvalidFilterError."""
         schema = self.schema
+        if isinstance(columns, str):
+            raise InvalidFilterError(f"columns {columns!r} is one text: pass a list of names")
         for column in columns or ():
             if schema.get_field_index(column) < 0:
                 raise InvalidFilterError(f"column {column!r} is not one of {', '.join(schema.names)}")
