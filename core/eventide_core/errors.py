@@ -65,7 +65,7 @@ class ConfigError(EventideError, ValueError):
 
 
 class RecordMergerError(EventideError, ValueError):
-    """A merger of the user's own failed, or returned what doesn't fit the table; nothing was committed.
+    """A user-defined merger failed, or returned what doesn't fit the table; nothing was committed.
 
     Correct the class that the message names.
     """
@@ -347,6 +347,15 @@ class StorageFullError(StorageError):
 
     Free space there, then run the same command again.
     """
+
+
+class StorageAccessError(StorageError, PermissionError):
+    """The storage refused the access or the credentials; another try gives the same answer.
+
+    Correct the permissions, or the credentials in the options or the environment, then run the same command again.
+    """
+
+    exit_code = 2
 
 
 class EngineError(EventideError, RuntimeError):

@@ -31,8 +31,8 @@ from eventide_core.config import LinkChoice
 from eventide_core.errors import BusyError, EventideError, MissingFileError
 from eventide_core.service.compaction import completion, run_foreign
 from eventide_core.service.compaction.run_foreign import ForeignCompactionRunner
-from eventide_core.table.files.checksum import CHECKSUMS_KEY
 from eventide_core.table.files.file_group_write import HEARTBEATS
+from eventide_core.table.timeline.checksums import CHECKSUMS_KEY
 from eventide_core.table.timeline.instant import Action, Instant, State
 from eventide_core.table.timeline.plans import ForeignPlan
 from support.campaign import IS_PROOF

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 from threading import Barrier, Event
-from types import SimpleNamespace
-from typing import Any
 
 import pytest
 
 from eventide.engine_local import LocalEngine, RequestEngine
-from eventide.spark.session import EngineOnDemand
 
 
 @pytest.mark.parametrize("engine", [LocalEngine(3), RequestEngine(3)])
@@ -38,19 +35,6 @@ def test_tasks_that_have_begun_wait_for_what_their_process_does() -> None:
 
 def test_an_engine_of_one_thread_runs_tasks_on_that_of_the_caller() -> None:
     assert LocalEngine(1).begin(str, [1]) is None
-
-
-def test_an_engine_on_demand_begins_tasks_if_it_has_started_and_runs_them_here() -> None:
-    engine = EngineOnDemand(lambda: LocalEngine(2))
-    assert engine.begin(str, [1]) is None
-    engine.start()
-    begun = engine.begin(str, [1])
-    assert begun is not None
-    assert [task.result() for task in begun] == ["1"]
-    elsewhere: Any = SimpleNamespace(map=None)
-    engine = EngineOnDemand(lambda: elsewhere)
-    engine.start()
-    assert engine.begin(str, [1]) is None
 
 
 def test_requests_run_at_the_same_time_once_one_has_waited_for_its_response() -> None:

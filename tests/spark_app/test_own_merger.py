@@ -1,4 +1,4 @@
-"""Tables with a merger of the user's own, through the public face: reads, compactions, writes, refusals."""
+"""Tables with a user-defined merger, through the public face: reads, compactions, writes, refusals."""
 
 from __future__ import annotations
 

@@ -19,8 +19,8 @@ from eventide_adapters.storage.memory import MemoryFile
 from eventide_core.action.compaction.request import CompactionRequest
 from eventide_core.config import EXCLUSIVE, LinkChoice
 from eventide_core.ports import NoProgress
-from eventide_core.table.files.checksum import CHECKSUMS_KEY
 from eventide_core.table.settings.properties import BACKUP_PATH, PROPERTIES_PATH
+from eventide_core.table.timeline.checksums import CHECKSUMS_KEY
 from eventide_core.table.timeline.commit_metadata import CommitMetadata
 from eventide_core.table.timeline.plans import CompactionPlan
 

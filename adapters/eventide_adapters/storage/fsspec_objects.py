@@ -17,6 +17,7 @@ from typing import Any, Final, cast
 import fsspec
 
 from eventide_adapters.storage.objects import StoredObject
+from eventide_adapters.storage.refusals import storage_error
 from eventide_adapters.storage.secret_texts import harmless, may_be_secret, without_secrets
 from eventide_core.errors import EventideError, StorageError
 
@@ -129,7 +130,8 @@ class FsspecObjects:
             raise
         except Exception as failure:  # each package has different errors
             shown = without_secrets(str(failure), self._secrets)
-            raise StorageError(f"cannot {verb} {key!r} in {self.where}: {shown}") from harmless(failure, self._secrets)
+            message = f"cannot {verb} {key!r} in {self.where}: {shown}"
+            raise storage_error(message, failure) from harmless(failure, self._secrets)
 
 
 @lru_cache(maxsize=32)

@@ -18,6 +18,7 @@ from eventide_adapters.storage.hdfs_bytes import hdfs_bytes
 from eventide_adapters.storage.hdfs_config import HdfsConfig
 from eventide_adapters.storage.hdfs_publishing import TEMPORARY, HdfsPublisher
 from eventide_adapters.storage.paths import check_whole, checked_directory, checked_path
+from eventide_adapters.storage.refusals import storage_error
 from eventide_adapters.storage.remote_streams import SpooledOutput, in_pieces, open_ranges
 from eventide_adapters.storage.secret_texts import harmless, without_secrets
 from eventide_adapters.storage.webhdfs import RemoteError, WebHdfs
@@ -235,7 +236,8 @@ class HdfsStorage:
         except (RemoteError, OSError, HTTPException) as failure:
             secrets = (self._config.delegation_token or "",)
             shown = without_secrets(str(failure), secrets)
-            raise StorageError(f"cannot {verb} {path!r} in {self.root}: {shown}") from harmless(failure, secrets)
+            message = f"cannot {verb} {path!r} in {self.root}: {shown}"
+            raise storage_error(message, failure) from harmless(failure, secrets)
         except (ValueError, KeyError, TypeError) as failure:
             raise StorageError(
                 f"cannot {verb} {path!r} in {self.root}: an unexpected response of HDFS ({failure!r})"

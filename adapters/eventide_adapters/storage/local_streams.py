@@ -10,7 +10,8 @@ from typing import Any
 
 from eventide_adapters.storage import local_names
 from eventide_adapters.storage.local_directories import LocalDirectories
-from eventide_core.errors import EventideError, StorageError, StorageFullError
+from eventide_adapters.storage.refusals import storage_error
+from eventide_core.errors import EventideError, StorageFullError
 
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
 
@@ -25,7 +26,7 @@ def answering(what: str) -> Iterator[None]:
     except OSError as failure:
         if failure.errno in _NO_ROOM:
             raise StorageFullError(f"{what}: {failure}; free space there, then repeat the call") from failure
-        raise StorageError(f"{what}: {failure}") from failure
+        raise storage_error(f"{what}: {failure}", failure) from failure
 
 
 class LocalInput(io.FileIO):

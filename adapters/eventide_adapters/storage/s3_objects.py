@@ -22,6 +22,7 @@ from fsspec.asyn import sync
 from s3fs.core import S3_RETRYABLE_ERRORS
 
 from eventide_adapters.storage.objects import PART_BYTES, StoredObject
+from eventide_adapters.storage.refusals import storage_error
 from eventide_adapters.storage.s3_config import S3Config
 from eventide_adapters.storage.s3_upload import MultipartUpload, aborted_on_failure, send_all
 from eventide_adapters.storage.secret_texts import harmless, without_secrets
@@ -213,9 +214,8 @@ class S3Objects:
         except (OSError, BotoCoreError, ClientError, TimeoutError) as failure:
             where = self.config.endpoint or "the default endpoint"
             shown = without_secrets(str(failure), self.config.secrets)
-            raise StorageError(f"cannot {verb} {key!r} in the bucket {self.bucket} at {where}: {shown}") from harmless(
-                failure, self.config.secrets
-            )
+            message = f"cannot {verb} {key!r} in the bucket {self.bucket} at {where}: {shown}"
+            raise storage_error(message, failure) from harmless(failure, self.config.secrets)
 
 
 class S3Upload:

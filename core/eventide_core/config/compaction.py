@@ -87,7 +87,7 @@ MAX_LEFT_OVERS = Option(
     "hoodie.compaction.event.time.max.left.over.logs",
     WHOLE_NUMBER,
     30,
-    "An exact cut compacts a slice in full where it would keep more logs than this.",
+    "An exact cut compacts a slice in full where it would keep more log files than this.",
 )
 LINK_MODE = Option(
     "hoodie.compaction.partial.link.mode",

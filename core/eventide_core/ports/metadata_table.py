@@ -174,7 +174,7 @@ class MetadataTable(Protocol):
 
     def made_with(self) -> frozenset[str]:
         """The requested times of the table's actions that had completed when it was made from nothing, so that it needs no
-        commit of them. None if that is no longer known.
+        commit of them. Empty if that is unknown.
         """
         ...
 

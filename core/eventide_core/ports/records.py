@@ -95,7 +95,7 @@ class SliceMerger(Protocol):
         ...
 
     def check(self, shape: RecordShape, /) -> None:
-        """Raises ConfigError if this process can't merge such records: it lacks the merger of the user's own."""
+        """Raises ConfigError if this process can't merge such records: it lacks the user-defined merger."""
         ...
 
     def read_footer(self, base_path: str) -> Mapping[str, str]:

@@ -2,7 +2,7 @@
 
 import signal
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from types import FrameType
@@ -48,7 +48,7 @@ def compact(
     """Compact everything before T.
 
     First completes or rolls back what dead runs on TABLE left, and runs compactions that Hudi has planned but not started.
-    Then schedules a compaction and runs it, on Spark if PySpark is installed. Spark starts only if there is something to do.
+    Then schedules a compaction and runs it: on Spark if that is large and PySpark is installed, otherwise on threads.
 
     Without --before and --data-latency, the strategy and the trigger in the options decide. A trigger that is not due is
     reported. After any interruption, run the command again.
@@ -69,16 +69,15 @@ def compact(
                 return
         console.result(_scheduled(made), made.explain(detail), f"scheduled at {made.instant}")
         return
-    with settings.table_on_demand(table) as (opened, start_engine):
+    with settings.engine_by_size() as engine:
+        opened = Table.open(table, settings.options, engine=engine)
         if scheduled is not None:
-            if any(one.requested_time == scheduled for one in opened.state().timeline.pending):
-                start_engine()
             result = _run(console, opened, scheduled, force=force)
         else:
-            ended = _end_pending(console, opened, start_engine)
+            ended = _end_pending(console, opened)
             made = plan_for(opened, words)
             if made.idle is None:
-                start_engine()  # before anything is written
+                engine.prepare(made.draft.plan.bytes_read)  # before anything is written
                 made = opened.schedule(made, is_for_later=False)
             if made.idle is not None:
                 _say_idle(console, opened, made, ended)
@@ -86,18 +85,17 @@ def compact(
             console.say(made.explain(detail) if detail.shows_files else made.summary())
             result = replace(_run(console, opened, made.instant, force=False), ended=ended)
     console.report_dropped(result.dropped_indexes)
-    console.result(_completed(result), *_summary(result))
+    console.result({**_completed(result), "engine": engine.name}, *_summary(result))
     if result.sync_error is not None:
         # No second document: the first one contains this, too.
         click.echo(f"error: the compaction is complete, but the catalog was not updated: {result.sync_error}", err=True)
         click.get_current_context().exit(result.sync_error.exit_code)
 
 
-def _end_pending(console: Console, table: Table, start_engine: Callable[[], None]) -> Ended:
+def _end_pending(console: Console, table: Table) -> Ended:
     """First completes or rolls back what dead runs left."""
     if not table.has_pending_runs():
         return Ended()
-    start_engine()
     with _interruptible("what was pending is still pending"), console.progress() as progress:
         ended = table.resume(progress=progress)
     for instant in ended.rolled_back:

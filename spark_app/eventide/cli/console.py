@@ -1,23 +1,25 @@
 """The output of a run: the result goes to stdout, everything else to stderr."""
 
 import json
+import shutil
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from itertools import chain, islice
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from eventide_core.errors import printable
+from eventide_core.errors import counted, printable
 from eventide_core.ports import NoProgress, Progress
 
-# `rich` is imported only to draw: JSON output and runs without a terminal don't need it.
+# `rich` is imported only to draw: JSON output does not need it.
 if TYPE_CHECKING:
     import rich.progress
-    import rich.table
 
-_WIDE = 100_000  # columns if the output is not a terminal: no line is folded for a program that reads it
+    from eventide.cli.text_table import Lines
+
+_ROWS_OF_TABLE = 1000
 
 
 class Console:
@@ -32,18 +34,42 @@ class Console:
         if self.is_json:
             click.echo(json.dumps(document))
             return
-        import rich.console
-        from rich.text import Text
+        from eventide.cli.text_table import drawn
 
-        width = None if sys.stdout.isatty() else _WIDE
-        console = rich.console.Console(file=sys.stdout, width=width, highlight=False, soft_wrap=False)
         for number, part in enumerate(parts):
             if isinstance(part, str):
-                console.print(Text(printable(part, keeps_lines=True)), soft_wrap=True)
+                click.echo(printable(part, keeps_lines=True))
                 continue
             if number:
-                console.print()
-            console.print(_drawn(part))
+                click.echo()
+            for line in drawn(part, screen_width()):
+                click.echo(line)
+
+    def rows(self, columns: Sequence[str], rows: Iterable[Mapping[str, Any]], *, more: Mapping[str, Any]) -> int:
+        """Prints rows as they come, and returns how many. As JSON, they are `data`, beside `more` and `rows`, the count.
+
+        As text, each thousand rows are one table.
+        """
+        count = 0
+        left = iter(rows)
+        first = list(islice(left, _ROWS_OF_TABLE))  # before anything is printed: most errors come here
+        left = chain(first, left)
+        if self.is_json:
+            click.echo(json.dumps(more)[:-1] + ', "data": [', nl=False)
+            for count, row in enumerate(left, start=1):
+                click.echo((", " if count > 1 else "") + json.dumps(row), nl=False)
+            click.echo(f'], "rows": {count}}}')
+            return count
+        from eventide.cli.text_table import Lines, drawn
+
+        while (part := list(islice(left, _ROWS_OF_TABLE))) or not count:
+            for line in drawn(Lines("", tuple(columns), tuple(tuple(row.values()) for row in part)), screen_width()):
+                click.echo(line)
+            count += len(part)
+            if len(part) < _ROWS_OF_TABLE:
+                break
+        click.echo(counted(count, "row"))
+        return count
 
     def tell(self, sentence: str) -> None:
         """Prints a part of the result as soon as it is known: to stdout as text, to stderr with JSON output."""
@@ -110,29 +136,13 @@ class _Bar:
             self._bar = None
 
 
-@dataclass(frozen=True, slots=True)
-class Lines:
-    """A table for people."""
-
-    title: str
-    columns: tuple[str, ...]
-    rows: tuple[tuple[object, ...], ...]
+def screen_width() -> int | None:
+    """The columns of the terminal that the result goes to; None for a pipe or a file, where no line is too long."""
+    return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
 
 
-def table_of(title: str, columns: Sequence[str], rows: Iterable[Sequence[object]]) -> Lines:
+def table_of(title: str, columns: Sequence[str], rows: Iterable[Sequence[object]]) -> "Lines":
     """A table for people. Numbers are right-aligned, and None is an empty cell."""
+    from eventide.cli.text_table import Lines
+
     return Lines(title, tuple(columns), tuple(tuple(row) for row in rows))
-
-
-def _drawn(lines: Lines) -> "rich.table.Table":
-    import rich.table
-    from rich import box
-    from rich.text import Text
-
-    shown = rich.table.Table(title=lines.title or None, title_justify="left", box=box.SIMPLE_HEAD, show_edge=False)
-    for position, name in enumerate(lines.columns):
-        is_number = bool(lines.rows) and all(isinstance(row[position], int | float | None) for row in lines.rows)
-        shown.add_column(Text(name), justify="right" if is_number else "left", overflow="fold")
-    for row in lines.rows:
-        shown.add_row(*(Text("" if value is None else printable(str(value), keeps_lines=True)) for value in row))
-    return shown

@@ -1,6 +1,7 @@
 """`eventide read`: the rows of a query, printed or written to a file."""
 
 from collections.abc import Iterable, Iterator
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -8,12 +9,11 @@ import click
 import pyarrow as pa
 
 from eventide import Table
-from eventide.cli.console import table_of
 from eventide.cli.own_process import spare_pandas
-from eventide.cli.plain_values import plain_rows
 from eventide.cli.row_files import format_of, write_rows
 from eventide.cli.settings import Settings, common_options, option_help
 from eventide.options.queries import AS_OF, BEGIN, END, QUERY_TYPE, QueryType
+from eventide.rows.plain_values import plain_rows
 from eventide.rows.reader import Rows
 from eventide_core.config import Options
 from eventide_core.errors import counted
@@ -21,6 +21,9 @@ from eventide_core.table.records.event_time import parse_threshold
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+
+ROWS_SHOWN = 20
 
 
 @click.command()
@@ -37,7 +40,13 @@ if TYPE_CHECKING:
 @click.option("--end", metavar="INSTANT", help=option_help(END))
 @click.option("--columns", metavar="A,B", help="The columns to read, in this order.")
 @click.option("--filter", "condition", metavar="EXPR", help="A condition as in SQL: \"amount > 10 and part = 'a'\".")
-@click.option("--limit", type=click.IntRange(min=0), metavar="N", help="The maximum number of rows.")
+@click.option(
+    "--limit",
+    type=click.IntRange(min=0),
+    metavar="N",
+    help="The maximum number of rows.  [default: 20; with --to all]",
+)
+@click.option("--all", "is_all", is_flag=True, help="Prints all rows.")
 @click.option(
     "--to",
     type=click.Path(path_type=Path),
@@ -62,18 +71,21 @@ def read(
     columns: str | None,
     condition: str | None,
     limit: int | None,
+    is_all: bool,
     to: Path | None,
     csv_escape_formulas: bool,
 ) -> None:
     """Read the rows of a query.
 
-    Prints the rows of TABLE, or writes them to a file.
+    Prints 20 rows of TABLE, or as many as --limit or --all say; or writes them all to a file.
 
     Hudi's meta columns come first. Text output leaves them out unless --columns names them.
     """
     kind = Options(settings.options).get(QUERY_TYPE) if query is None else QueryType(query)
     _check_instants(kind, as_of, begin, end)
     _check_kept(kind, as_of, as_of_watermark, tag)
+    if limit is not None and is_all:
+        raise click.UsageError("give one of --limit and --all")
     if to is not None:
         format_of(to)
     if csv_escape_formulas and (to is None or to.suffix.lower() != ".csv"):
@@ -96,19 +108,21 @@ def read(
     if names is None and to is None and not console.is_json:
         names = [name for name in rows.schema.names if not name.startswith("_hoodie_")]
     rows.reading(names, condition)  # reports invalid columns or filters before Spark starts
+    is_sample = limit is None and not is_all and to is None
+    # One row more than is shown tells if there are others.
+    wanted = ROWS_SHOWN + 1 if is_sample else limit
+    rows = rows if wanted is None else rows.limit(wanted)
     with settings.session() as spark:
-        batches = _limited(_batches(rows, spark, names, condition), limit)
+        batches = _batches(rows, spark, names, condition)
         if to is not None:
             count = write_rows(to, rows.schema_of(names), batches, escapes_formulas=csv_escape_formulas)
             console.result({"rows": count, "file": str(to)}, f"{counted(count, 'row')} written to {to}")
             return
-        found = [row for batch in batches for row in plain_rows(batch)]
-    shown = rows.schema_of(names).names
-    console.result(
-        {"rows": len(found), "file": None, "data": found},
-        table_of("", shown, ([row[name] for name in shown] for row in found)),
-        counted(len(found), "row"),
-    )
+        plain = (row for batch in batches for row in plain_rows(batch))
+        shown = islice(plain, ROWS_SHOWN) if is_sample else plain
+        count = console.rows(rows.schema_of(names).names, shown, more={"file": None})
+        if is_sample and next(plain, None) is not None:
+            console.say(f"the first {count} rows are shown; --limit N shows more, --all shows all")
 
 
 def _check_instants(kind: QueryType, as_of: str | None, begin: str | None, end: str | None) -> None:
@@ -158,17 +172,3 @@ def _packed(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         with pa.ipc.new_stream(sink, batch.schema) as stream:
             stream.write_batch(batch)
         yield pa.RecordBatch.from_arrays([pa.array([sink.getvalue().to_pybytes()])], names=["batch"])
-
-
-def _limited(batches: Iterable[pa.RecordBatch], limit: int | None) -> Iterator[pa.RecordBatch]:
-    if limit is None:
-        yield from batches
-        return
-    left = limit
-    if left == 0:
-        return
-    for batch in batches:
-        yield batch.slice(0, left)
-        left -= min(left, batch.num_rows)
-        if left == 0:
-            return

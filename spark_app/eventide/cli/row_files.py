@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 import pyarrow.csv
 import pyarrow.parquet as pq
 
-from eventide.cli.plain_values import plain_rows, plain_value
+from eventide.rows.plain_values import plain_rows, plain_value
 from eventide_core.errors import ConfigError
 
 _FORMULA = r"^[=+\-@\t\r]"

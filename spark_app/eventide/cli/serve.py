@@ -10,6 +10,7 @@ from types import FrameType
 
 import click
 
+from eventide import Table
 from eventide.cli.fleet import fleet_of, fleet_options
 from eventide.cli.plan import chosen, compaction_options, foreign_plans_option
 from eventide.cli.settings import Duration, Settings, common_options
@@ -84,7 +85,8 @@ def serve(
     if table is None:
         tables = fleet_of(settings, fleet, catalog, database, target_lag)
         ctx.exit(_serve_fleet(settings, tables, Overrides(cut=cut, link_mode=link_mode), rounds))
-    with settings.table_on_demand(table) as (opened, _), _stop_on_signal() as ending:
+    with settings.engine_by_size() as engine, _stop_on_signal() as ending:
+        opened = Table.open(table, settings.options, engine=engine)
         service = opened.service(cut=cut, link_mode=link_mode)
         opened.publish_metrics()  # a scraper finds its endpoint before the first round ends
         number, exit_code = 0, 0

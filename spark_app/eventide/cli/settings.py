@@ -13,13 +13,13 @@ import click
 
 from eventide import Table
 from eventide.cli.console import Console
+from eventide.cli.engine_by_size import EngineBySize
 from eventide.cli.own_process import spare_pandas
 from eventide.cli.redaction import Redaction
-from eventide.engine_local import LocalEngine
 from eventide.options.sections import UnknownOptionWarning, unknown_options
 from eventide.options.toml_options import flat_options, toml_document
 from eventide.results.detail import Detail
-from eventide.spark.session import EngineOnDemand, quiet_session
+from eventide.spark.session import quiet_session
 from eventide_core.config import EVENT_TIME_FIELD, Option, duration_seconds
 from eventide_core.errors import ConfigError
 from eventide_core.ports import Engine
@@ -41,7 +41,10 @@ _COMMON_OPTIONS = (
         help="Sets an option of Hudi, of eventide, or of the storage. Repeatable.",
     ),
     click.option(
-        "--engine", type=click.Choice(["local", "spark"]), help="Where tasks run: in this process, or on Spark."
+        "--engine",
+        type=click.Choice(["auto", "local", "spark"]),
+        default="auto",
+        help="Where tasks run: on threads of this process, or on Spark. auto: compact and serve use Spark for large work.",
     ),
     click.option("--master", metavar="URL", help="The Spark master, such as local[4] or yarn."),
     click.option(
@@ -67,10 +70,10 @@ event_time_option = click.option("--event-time", metavar="FIELD", help=option_he
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """The arguments of a run besides those of its verb. `engine` is None if it is not set."""
+    """The arguments of a run besides those of its verb."""
 
     options: Mapping[str, str]
-    engine: str | None
+    engine: str
     master: str | None
     is_debug: bool
     console: Console
@@ -82,7 +85,7 @@ class Settings:
     @property
     def wants_spark(self) -> bool:
         """Whether the user requested Spark."""
-        return self.engine == "spark" or (self.engine is None and self.master is not None)
+        return self.engine == "spark" or (self.engine == "auto" and self.master is not None)
 
     def _check_engine(self) -> None:
         if self.wants_spark and not _has_spark():
@@ -92,11 +95,11 @@ class Settings:
 
     @contextmanager
     def session(self, *, by_default: bool = False) -> Iterator["SparkSession | None"]:
-        """A SparkSession for the duration of a run; None on the local engine. `by_default`: if no engine is set.
+        """A SparkSession for the duration of a run; None on the local engine. `by_default`: on auto, too.
 
         Raises ConfigError if Spark is required and not installed.
         """
-        if not self.wants_spark and (self.engine or not by_default or not _has_spark()):
+        if not self.wants_spark and (self.engine == "local" or not by_default or not _has_spark()):
             spare_pandas()
             yield None
             return
@@ -113,27 +116,24 @@ class Settings:
             yield table if spark is None else Table.open(uri, self.options, engine=spark)
 
     @contextmanager
-    def table_on_demand(self, uri: str) -> Iterator[tuple[Table, Callable[[], None]]]:
-        """The table on an engine that starts with its first task, and a function that starts it earlier.
-
-        That is Spark if PySpark is installed and no other engine is set. A run without work starts no JVM.
+    def engine_by_size(self) -> Iterator[EngineBySize]:
+        """The engine of compactions: Spark for large ones, if it is installed and no other engine is set.
 
         Raises ConfigError if Spark is required and not installed.
         """
         self._check_engine()
+        has_spark = self.wants_spark or (self.engine == "auto" and _has_spark())
         with ExitStack() as running:
 
             def start() -> Engine:
                 spark = running.enter_context(self.session(by_default=True))
-                if spark is None:
-                    return LocalEngine()
+                assert spark is not None
                 # Imported here: the local engine works without PySpark.
                 from eventide.spark.engine import SparkEngine
 
                 return SparkEngine(spark)
 
-            engine = EngineOnDemand(start)
-            yield Table.open(uri, self.options, engine=engine), engine.start
+            yield EngineBySize(start if has_spark else None, self.console.say, is_fixed=self.wants_spark)
 
 
 def _has_spark() -> bool:
@@ -147,7 +147,7 @@ def common_options(verb: Callable[..., Any]) -> Callable[..., Any]:
     def run(
         config: Path | None,
         option: Sequence[str],
-        engine: str | None,
+        engine: str,
         master: str | None,
         output: str,
         quiet: bool,

@@ -4,8 +4,9 @@ from typing import Any, Final
 
 import click
 
-from eventide.cli.console import Lines, table_of
+from eventide.cli.console import table_of
 from eventide.cli.settings import Settings, common_options, detail_options, event_time_option
+from eventide.cli.text_table import Lines
 from eventide.formatting import format_size
 from eventide.results.detail import Detail
 from eventide.results.show import TableDescription

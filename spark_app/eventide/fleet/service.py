@@ -29,7 +29,7 @@ from eventide_core.errors import ConfigError, EventideError
 from eventide_core.ports import Clock, Engine, NoProgress
 
 _LOOK_SECONDS: Final = 0.5
-"""How soon an idle service sees that it is to end."""
+"""The poll interval for shutdown of an idle service."""
 _DECISIVE: Final = ("resume", "compact", "freshness")
 """The steps without which a table doesn't reach its target."""
 _FAILED: Final = 5

@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from eventide.formatting import format_size
+from eventide.notebook import html_facts
 from eventide.results.detail import SHORT, WORST, Detail, more
-from eventide.results.notebook import html_facts
 from eventide_core.action.compaction.request import CompactionRequest
 from eventide_core.action.query.offending_log_files import OffendingLogFile
 from eventide_core.errors import counted, format_moment, format_timestamp, printable

@@ -9,7 +9,7 @@ MissingFileError. Spark's executors don't plan again, as in Hudi: their job fail
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -38,6 +38,9 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 
+Found = TypeVar("Found")
+
+_HTML_ROWS = 20
 PLANS_AT_MOST = 5  # of one query: each new plan follows because files of the last one were cleaned
 
 
@@ -51,7 +54,8 @@ class Rows:
     Any library that accepts Arrow's C stream accepts the rows: `polars.DataFrame(rows)`, `pyarrow.table(rows)`.
 
     `plan_again` returns the plan of the same query on the current table; without it, the query is planned once. `config`
-    reads the table's configuration, for a filter; without it, all partitions are read.
+    reads the table's configuration, for a filter; without it, all partitions are read. `row_limit` is the greatest number of
+    rows that are read; None: all.
     """
 
     plan: QueryPlan
@@ -59,6 +63,7 @@ class Rows:
     engine: Engine
     plan_again: Callable[[], QueryPlan] | None = None
     config: Callable[[], TableConfig] | None = None
+    row_limit: int | None = None
 
     def __repr__(self) -> str:
         logs = sum(len(one.log_paths) for one in self.plan.slices)
@@ -66,8 +71,38 @@ class Rows:
         return f"<Rows of {self.reader.storage.root}: {columns}, {slices}, {counted(logs, 'log file')}>"
 
     def __len__(self) -> int:
-        """The number of rows. Reads one column of all slices."""
-        return sum(batch.num_rows for batch in self.to_batches(self.schema.names[:1]))
+        return self.count()
+
+    def limit(self, rows: int) -> "Rows":
+        """The same query, of which at most this many rows are read: slices behind them are not opened.
+
+        Which rows they are is not defined. Raises ConfigError for a negative number.
+        """
+        given: object = rows
+        if not isinstance(given, int) or rows < 0:
+            raise ConfigError(f"the limit {rows!r} is no number of rows: pass 0 or more")
+        return replace(self, row_limit=rows if self.row_limit is None else min(rows, self.row_limit))
+
+    def head(self, rows: int = 20) -> pa.Table:
+        """The first rows that are read, in one table."""
+        return self.limit(rows).to_arrow()
+
+    def count(self, filter: Filter | None = None) -> int:
+        """The number of rows. A slice that is only a base file is counted by its footer, others by one column.
+
+        Raises InvalidFilterError, CleanedWhileReadingError.
+        """
+        counts = self._mapped(self.schema.names[:1], filter, lambda read: read.count)
+        return sum(counts) if self.row_limit is None else min(sum(counts), self.row_limit)
+
+    def _repr_html_(self) -> str:
+        """The first rows, for a notebook, without Hudi's own columns."""
+        from eventide.notebook import html_table
+        from eventide.rows.plain_values import plain_rows
+
+        names = [name for name in self.schema.names if not name.startswith("_hoodie_")]
+        batches = self.limit(_HTML_ROWS).to_batches(names)
+        return html_table(repr(self), names, (list(row.values()) for batch in batches for row in plain_rows(batch)))
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
         """The rows as a stream of Arrow's C interface, read slice by slice on request."""
@@ -87,6 +122,8 @@ class Rows:
     def schema_of(self, columns: Sequence[str] | None) -> pa.Schema:
         """The schema of these columns, or of all columns if None. Raises InvalidFilterError."""
         schema = self.schema
+        if isinstance(columns, str):
+            raise InvalidFilterError(f"columns {columns!r} is one text: pass a list of names")
         for column in columns or ():
             if schema.get_field_index(column) < 0:
                 raise InvalidFilterError(f"column {column!r} is not one of {', '.join(schema.names)}")
@@ -96,6 +133,10 @@ class Rows:
         self, columns: Sequence[str] | None = None, filter: Filter | None = None
     ) -> Iterator[pa.RecordBatch]:
         """The rows, slice by slice, in batches of bounded size. Raises InvalidFilterError, CleanedWhileReadingError."""
+        batches = self._batches(columns, filter)
+        return batches if self.row_limit is None else _limited(batches, self.row_limit)
+
+    def _batches(self, columns: Sequence[str] | None, filter: Filter | None) -> Iterator[pa.RecordBatch]:
         rows, plans = self, 1
         is_begun = False
         while True:
@@ -112,16 +153,27 @@ class Rows:
 
     def to_arrow(self, columns: Sequence[str] | None = None, filter: Filter | None = None) -> pa.Table:
         """All rows in one table; slices are read in parallel. Raises InvalidFilterError, CleanedWhileReadingError."""
+        schema = self.schema_of(columns)
+        if self.row_limit is not None:
+            return pa.Table.from_batches(self.to_batches(columns, filter), schema=schema)
+        parts = self._mapped(columns, filter, lambda read: read.whole)
+        return pa.Table.from_batches([batch for part in parts for batch in part], schema=schema)
+
+    def _mapped(
+        self,
+        columns: Sequence[str] | None,
+        filter: Filter | None,
+        task: "Callable[[SliceReading], Callable[[SliceRead], Found]]",
+    ) -> "list[Found]":
+        """What the task finds in each slice, on the engine. Plans again if a cleaner was faster."""
         rows, plans = self, 1
         while True:
             read = rows._reader(columns, filter)
             try:
-                parts = self.engine.map(read.whole, rows._slices(read.row_filter))
+                return self.engine.map(task(read), rows._slices(read.row_filter))
             except MissingFileError as missing:
                 rows = rows._after(missing, may_go_on=plans < PLANS_AT_MOST)
                 plans += 1
-            else:
-                return pa.Table.from_batches([b for part in parts for b in part], schema=read.schema)
 
     def to_pandas(
         self, columns: Sequence[str] | None = None, filter: Filter | None = None, **words: Any
@@ -186,7 +238,8 @@ class Rows:
 
             positions = spark.range(0, len(slices), 1, task_count(spark, len(slices)))
             frames.append(positions.mapInArrow(read_slices, schema))
-        return reduce(lambda one, other: one.unionAll(other), frames)
+        frame = reduce(lambda one, other: one.unionAll(other), frames)
+        return frame if self.row_limit is None else frame.limit(self.row_limit)
 
     def reading(self, columns: Sequence[str] | None = None, filter: Filter | None = None) -> "SliceReading":
         """The picklable read of one of the plan's slices, for callers with their own engine."""
@@ -247,6 +300,22 @@ class SliceReading:
 
     def whole(self, slice_read: SliceRead) -> list[pa.RecordBatch]:
         return list(self(slice_read))
+
+    def count(self, slice_read: SliceRead) -> int:
+        if self.row_filter is None and (known := self.reader.base_row_count(slice_read)) is not None:
+            return known
+        return sum(batch.num_rows for batch in self(slice_read))
+
+
+def _limited(batches: Iterable[pa.RecordBatch], rows: int) -> Iterator[pa.RecordBatch]:
+    """The batches up to this many rows. Opens none behind them."""
+    if rows == 0:
+        return
+    for batch in batches:
+        yield batch.slice(0, rows)
+        rows -= batch.num_rows
+        if rows <= 0:
+            return
 
 
 def _missing(package: str) -> ConfigError:

@@ -159,17 +159,26 @@ def _avro_schema(name: str, schema: Any) -> str:
     if isinstance(schema, str):
         arrow_schema(schema)
         return schema
-    if not isinstance(schema, pa.Schema):
-        schema = arrow_schema_of(schema)
-    own = [field for field in schema if field.name not in META_FIELDS]
+    own = [field for field in _columns(schema) if field.name not in META_FIELDS]
     return avro_schema_of(name, pa.schema(own))
+
+
+def _columns(schema: Any) -> pa.Schema:
+    if isinstance(schema, pa.Schema):
+        return schema
+    if not hasattr(schema, "fieldNames"):
+        raise ConfigError(
+            f"a {type(schema).__name__} is no schema: pass one of Arrow or Spark, or an Avro schema as JSON; "
+            "pyarrow.Schema.from_pandas makes one of a DataFrame"
+        )
+    return arrow_schema_of(schema)
 
 
 def _sanitized_schema(schema: Any) -> Any:
     """An Arrow schema with names that Avro accepts. An Avro schema is returned unchanged."""
     if isinstance(schema, str):
         return schema
-    columns = schema if isinstance(schema, pa.Schema) else arrow_schema_of(schema)
+    columns = _columns(schema)
     names = sanitized_names(columns.names)
     return pa.schema([column.with_name(names[column.name]) for column in columns])
 
@@ -183,7 +192,9 @@ def _sanitized_fields(fields: str | Sequence[str] | None) -> list[str]:
 def _names(fields: str | Sequence[str] | None) -> tuple[str, ...]:
     if fields is None:
         return ()
-    names = fields.split(",") if isinstance(fields, str) else fields
+    names: object = fields.split(",") if isinstance(fields, str) else fields
+    if not isinstance(names, Sequence) or not all(isinstance(name, str) for name in names):
+        raise ConfigError(f"{fields!r} is no name of a field: pass a text, or a list of them")
     return tuple(name.strip() for name in names if name.strip())
 
 

@@ -1,63 +1,18 @@
-"""A SparkSession for one run: started without its log output, and only if there is something to do."""
+"""A SparkSession for one run, started without its log output."""
 
 import os
 import sys
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 from eventide_core.errors import EngineError
-from eventide_core.ports import BackgroundEngine, Engine
-from eventide_core.ports.threads import Handed
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-T = TypeVar("T")
-R = TypeVar("R")
-
 _LOG_BYTES_MAX = 1 << 20  # a failing start reports it within a few kilobytes
-
-
-class EngineOnDemand:
-    """ports.Engine that starts the actual engine with the first task."""
-
-    def __init__(self, start: Callable[[], Engine]) -> None:
-        self._start = start
-        self._started: Engine | None = None
-
-    def start(self) -> None:
-        """Starts the engine now, unless it has been started."""
-        self._engine()
-
-    @property
-    def session(self) -> "SparkSession | None":
-        """The session of the engine; None if it has none."""
-        session: SparkSession | None = getattr(self._engine(), "session", None)
-        return session
-
-    def map(
-        self,
-        function: Callable[[T], R],
-        items: Sequence[T],
-        *,
-        sizes: Sequence[int] | None = None,
-        on_done: Callable[[], None] | None = None,
-    ) -> list[R]:
-        return self._engine().map(function, items, sizes=sizes, on_done=on_done) if items else []
-
-    def begin(
-        self, function: Callable[[T], R], items: Sequence[T], *, on_done: Callable[[], None] | None = None
-    ) -> Sequence[Handed[R]] | None:
-        """Begins what `map` runs. None if the engine hasn't been started, or runs tasks elsewhere."""
-        engine: object = self._started
-        return engine.begin(function, items, on_done=on_done) if isinstance(engine, BackgroundEngine) else None
-
-    def _engine(self) -> Engine:
-        if self._started is None:
-            self._started = self._start()
-        return self._started
 
 
 @contextmanager

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from os import PathLike, fspath
+from os import PathLike
 from typing import TYPE_CHECKING
 
 from eventide.bootstrap import Application, assemble
-from eventide_core.ports import Engine, NoProgress, Progress
+from eventide.table.arguments import options_of, progress_of, uri_of
+from eventide_core.errors import ConfigError
+from eventide_core.ports import Engine, Progress
 
 # A method imports what only it needs.
 if TYPE_CHECKING:
@@ -73,7 +75,7 @@ class TableMaintenance:
         the answer and raises no error.
         """
         application = self._application if engine is None else self._on(engine)
-        return application.verifier.verify(is_deep=deep, progress=progress or NoProgress())
+        return application.verifier.verify(is_deep=deep, progress=progress_of(progress))
 
     def repair(
         self,
@@ -91,7 +93,7 @@ class TableMaintenance:
         """
         repairer = (self._application if engine is None else self._on(engine)).repairer
         run = repairer.apply if apply else repairer.plan
-        return run(checks, is_deep=deep, progress=progress or NoProgress())
+        return run(checks, is_deep=deep, progress=progress_of(progress))
 
     def lost_keys(
         self, *, engine: SparkSession | Engine | None = None, progress: Progress | None = None
@@ -102,7 +104,7 @@ class TableMaintenance:
         Otherwise, nothing tells them. Writes nothing. Raises CorruptTimelineError while the timeline is damaged.
         """
         application = self._application if engine is None else self._on(engine)
-        return application.lost_keys.read(progress or NoProgress())
+        return application.lost_keys.read(progress_of(progress))
 
     @staticmethod
     def recover_settings(
@@ -117,7 +119,7 @@ class TableMaintenance:
         `settings` are those that the files don't tell; an empty value stands for one that the table didn't have. `apply`
         raises ConfigError if one is missing. Raises RefusedError if the table has its settings.
         """
-        recovery = assemble(fspath(uri), options or {}).settings_recovery
+        recovery = assemble(uri_of(uri), options_of(options)).settings_recovery
         return (recovery.apply if apply else recovery.plan)(settings or {})
 
     def undo_repair(self, instant: str | None = None) -> UndoneRepair:
@@ -172,6 +174,8 @@ class TableMaintenance:
 def task_engine(engine: SparkSession | Engine) -> Engine:
     if isinstance(engine, Engine):
         return engine
+    if not hasattr(engine, "createDataFrame"):
+        raise ConfigError(f"{engine!r} is no engine: pass a SparkSession, or omit it for threads of this process")
     # Imported here: reading and planning work where pyspark is not installed.
     from eventide.spark.engine import SparkEngine
 

@@ -115,6 +115,8 @@ class TableQueries:
         """The time that an incremental query counts from. Raises InstantNotFoundError for a result that is gone."""
         if given is None or isinstance(given, str | datetime):
             return _instant(given or "")
+        if not hasattr(given, "instant"):
+            raise _no_time(given)
         completion = getattr(given, "completion_time", None)
         if completion is None:
             state = self._application.state()
@@ -138,9 +140,15 @@ class TableQueries:
         return Rows(plan(), application.reader, application.engine, plan, application.files.config)
 
 
+def _no_time(given: object) -> ConfigError:
+    return ConfigError(f"{given!r} is no time: pass Hudi's digits, ISO-8601 with a time zone, or a datetime with one")
+
+
 def _instant(time: str | datetime) -> str:
     if isinstance(time, str):
         return time
+    if not isinstance(time, datetime):
+        raise _no_time(time)
     if time.tzinfo is None:
         raise InstantNotFoundError(f"the time {time} has no time zone: pass one, such as tzinfo=datetime.UTC")
     return time.isoformat(timespec="milliseconds")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from os import PathLike, fspath
+from os import PathLike
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
@@ -12,12 +12,13 @@ from typing import TYPE_CHECKING, Any
 from eventide.bootstrap import Application, assemble
 from eventide.engine_local import LocalEngine
 from eventide.formatting import sanitize
+from eventide.table.arguments import options_of, progress_of, uri_of
 from eventide.table.maintenance import TableMaintenance, task_engine
 from eventide.table.queries import TableQueries
 from eventide.table.tags import TableTags
 from eventide_core.config import SANITIZE_NAMES, SCHEMA_MODE
 from eventide_core.errors import ConfigError, EventideError, NothingToDoError
-from eventide_core.ports import Engine, NoProgress, Progress
+from eventide_core.ports import Engine, Progress
 from eventide_core.table.settings.write_shape import WriteOperation
 from eventide_core.table.timeline.plans import CutMode
 
@@ -63,8 +64,8 @@ class Table(TableQueries, TableTags, TableMaintenance):
 
         Raises NotAHudiTableError, UnsupportedTableError, ConfigError.
         """
-        uri = fspath(uri)
-        texts = {key: _text(value) for key, value in (options or {}).items()}
+        uri = uri_of(uri)
+        texts = options_of(options)
         application = assemble(uri, texts, engine=None if engine is None else task_engine(engine))
         application.files.config()
         return cls(uri, texts, application)
@@ -100,8 +101,8 @@ class Table(TableQueries, TableTags, TableMaintenance):
         """
         from eventide.rows.writer import create_table
 
-        uri = fspath(uri)
-        texts = {key: _text(value) for key, value in (options or {}).items()}
+        uri = uri_of(uri)
+        texts = options_of(options)
         if sanitize:
             texts[SANITIZE_NAMES] = "true"
         create_table(
@@ -232,10 +233,13 @@ class Table(TableQueries, TableTags, TableMaintenance):
         beforehand. Raises BusyError while another process runs a compaction.
         """
         from eventide.options.compaction_request import Overrides, compaction_request
+        from eventide.results.plan import Plan
 
         given = Overrides(before, data_latency_seconds, cut, link_mode, align, time_zone)
         if plan is not None and given != Overrides():
             raise ConfigError("pass either a plan, or its arguments")
+        if plan is not None and not isinstance(plan, Plan):
+            raise ConfigError(f"{plan!r} is no plan: pass one of `plan_compaction`, or T as `before`")
         request = compaction_request(self.options, given) if plan is None else plan.request
         ended = self.resume(engine=engine, progress=progress)
         # On the same engine, which thereby shows that it can merge the table.
@@ -262,7 +266,7 @@ class Table(TableQueries, TableTags, TableMaintenance):
         from eventide.integrations.lineage import report_resumed
 
         application = self._application if engine is None else self._on(engine)
-        return report_resumed(application, application.pending.end(progress or NoProgress()))
+        return report_resumed(application, application.pending.end(progress_of(progress)))
 
     def has_pending_runs(self) -> bool:
         """Whether `resume` has something to do. Writes nothing."""
@@ -314,7 +318,7 @@ class Table(TableQueries, TableTags, TableMaintenance):
         return f"<Table {self.uri}: {', '.join(value for _, value in self._facts())}>"
 
     def _repr_html_(self) -> str:
-        from eventide.results.notebook import html_facts
+        from eventide.notebook import html_facts
 
         return html_facts(self.uri, self._facts())
 
@@ -407,7 +411,7 @@ class Table(TableQueries, TableTags, TableMaintenance):
             application = self._on(session)  # what the indexes need is read where the rows are, not by the driver
         incoming = incoming_records(application, operation, records)
         append = application.append if schema_mode is None else application.append.having(SCHEMA_MODE, schema_mode)
-        return append.write(operation, incoming, progress or NoProgress())
+        return append.write(operation, incoming, progress_of(progress))
 
 
 def _schedule(application: Application, request: CompactionRequest, *, is_for_later: bool) -> Plan:
@@ -424,10 +428,6 @@ def _execute(
     from eventide.integrations.metrics import publish_metrics
     from eventide.table.sync import update_catalog
 
-    result = run_compaction(application, instant, progress or NoProgress(), may_take_over=may_take_over)
+    result = run_compaction(application, instant, progress_of(progress), may_take_over=may_take_over)
     publish_metrics(application)
     return update_catalog(application, result)
-
-
-def _text(value: Any) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)

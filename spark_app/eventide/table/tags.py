@@ -42,6 +42,8 @@ class TableTags:
 
         `snapshot(tag=name)` and `read_optimized(tag=name)` read it.
         """
+        if not isinstance(name, str):
+            raise ConfigError(f"{name!r} is no name of a tag: pass a text")
         if instant is not None and as_of_watermark is not None:
             raise ConfigError("pass either an instant or a watermark, not both")
         before_ms = None if as_of_watermark is None else parse_threshold(as_of_watermark)

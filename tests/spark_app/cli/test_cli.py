@@ -35,7 +35,7 @@ def table_9(tmp_path: Path) -> Path:
 
 
 def _snapshot(table: Path) -> list[list[Any]]:
-    rows = run_json("read", table, "--columns", "id,part,event_ts,val,amount")["data"]
+    rows = run_json("read", table, "--all", "--columns", "id,part,event_ts,val,amount")["data"]
     return sorted(list(row.values()) for row in rows)
 
 
@@ -95,7 +95,9 @@ def test_compact_makes_the_watermark_true_and_changes_no_row(table: Path) -> Non
     assert document["metrics"]["log_files_compacted"] > 0
     assert document["instant"] in [entry["requested_time"] for entry in run_json("show", table)["timeline"]]
     assert _snapshot(table) == before
-    fresh = [row for row in run_json("read", table, "--query", "read_optimized")["data"] if row["event_ts"] < T_MS]
+    fresh = [
+        row for row in run_json("read", table, "--all", "--query", "read_optimized")["data"] if row["event_ts"] < T_MS
+    ]
     assert {row["id"] for row in fresh} >= {row[0] for row in before if row[2] < T_MS}
 
 
@@ -337,7 +339,7 @@ def test_a_process_on_spark_prints_one_document_and_no_noise(table_9: Path) -> N
     assert answer.returncode == 0, answer.stderr
     assert json.loads(answer.stdout)["watermark_ms"] == T_MS
     assert answer.stderr == ""
-    rows = _process("read", str(table_9), "--engine", "spark", "--master", "local[1]", "--output", "json")
+    rows = _process("read", str(table_9), "--all", "--engine", "spark", "--master", "local[1]", "--output", "json")
     told = golden.expected(table_9.name)
     assert rows.returncode == 0, rows.stderr
     assert sorted(tuple(row[name] for name in told.row_columns) for row in json.loads(rows.stdout)["data"]) == sorted(

@@ -25,7 +25,7 @@ def _rows(document: Any, columns: tuple[str, ...]) -> list[tuple[Any, ...]]:
 @pytest.mark.parametrize("query", ["snapshot", "read_optimized"])
 def test_a_query_prints_the_rows_that_hudi_reads(name: str, query: str, tmp_path: Path) -> None:
     table, told = golden.unpack(name, tmp_path), golden.expected(name)
-    document = run_json("read", table, "--query", query)
+    document = run_json("read", table, "--all", "--query", query)
     expected = sorted(told.read(query))
     assert _rows(document, told.columns) == expected
     assert document["rows"] == len(expected)
@@ -35,16 +35,16 @@ def test_a_query_prints_the_rows_that_hudi_reads(name: str, query: str, tmp_path
 def test_time_travel_and_incremental_print_the_rows_that_hudi_reads(tmp_path: Path) -> None:
     table, told = golden.unpack("v9_no_deletes", tmp_path), golden.expected("v9_no_deletes")
     as_of = next(r for r in told.readings if r.as_of and r.judge == told.bundle)
-    document = run_json("read", table, "--as-of", as_of.as_of)
+    document = run_json("read", table, "--all", "--as-of", as_of.as_of)
     assert _rows(document, told.columns) == sorted(as_of.rows)
     since = next(r for r in told.readings if r.begin and r.judge == told.bundle)
-    document = run_json("read", table, "--query", "incremental", "--begin", since.begin)
+    document = run_json("read", table, "--all", "--query", "incremental", "--begin", since.begin)
     assert _rows(document, told.columns) == sorted(since.rows)
 
 
 def test_hudis_query_type_option_chooses_the_query(tmp_path: Path) -> None:
     table, told = golden.unpack("v9_no_deletes", tmp_path), golden.expected("v9_no_deletes")
-    document = run_json("read", table, "--option", "hoodie.datasource.query.type=read_optimized")
+    document = run_json("read", table, "--all", "--option", "hoodie.datasource.query.type=read_optimized")
     assert document["rows"] == len(told.read("read_optimized")) != len(told.read("snapshot"))
 
 
@@ -52,15 +52,19 @@ def test_a_view_as_of_a_watermark_stays_the_same_under_its_tag(tmp_path: Path) -
     table, before = golden.unpack("v9_no_deletes", tmp_path), ("--before", 1_700_002_204_000)
     compacted = run_json("compact", table, *before, "--cut", "exact", "--engine", "local")
     as_of = ("--query", "read_optimized", "--as-of-watermark", compacted["watermark_ms"])
-    shown = run_json("read", table, *as_of)
-    assert shown == run_json("read", table, "--query", "read_optimized")
+    shown = run_json("read", table, "--all", *as_of)
+    assert shown == run_json("read", table, "--all", "--query", "read_optimized")
     kept = run_json("tag", table, "day/1", "--as-of-watermark", compacted["watermark_ms"], "--comment", "the books")
     assert (kept["tag"], kept["instant"]) == ("day/1", compacted["instant"])
     later = run_json("compact", table, "--before", 1_700_900_000_000, "--cut", "exact", "--engine", "local")
     assert run_json("savepoint", table, later["instant"], "--tag", "now")["tag"] == "now"
     assert [(t["tag"], t["comment"]) for t in run_json("tag", table)["tags"]] == [("day/1", "the books"), ("now", "")]
-    assert shown == run_json("read", table, *as_of) == run_json("read", table, *as_of[:2], "--tag", "day/1")
-    assert shown["rows"] < run_json("read", table, "--tag", "now")["rows"]
+    assert (
+        shown
+        == run_json("read", table, "--all", *as_of)
+        == run_json("read", table, "--all", *as_of[:2], "--tag", "day/1")
+    )
+    assert shown["rows"] < run_json("read", table, "--all", "--tag", "now")["rows"]
     assert run_json("tag", table, "day/1", "--delete")["instant"] == compacted["instant"]
     gone = run("read", table, "--tag", "day/1")
     assert gone.exit_code == 2
@@ -69,11 +73,11 @@ def test_a_view_as_of_a_watermark_stays_the_same_under_its_tag(tmp_path: Path) -
 
 def test_columns_come_in_the_order_asked_for_and_rows_by_filter_and_limit(tmp_path: Path) -> None:
     table = golden.unpack("v9_no_deletes", tmp_path)
-    document = run_json("read", table, "--columns", "val,id", "--filter", "part = 'b' and amount > 3")
-    wanted = [row for row in run_json("read", table)["data"] if row["part"] == "b" and row["amount"] > 3]
+    document = run_json("read", table, "--all", "--columns", "val,id", "--filter", "part = 'b' and amount > 3")
+    wanted = [row for row in run_json("read", table, "--all")["data"] if row["part"] == "b" and row["amount"] > 3]
     assert document["data"] == [{"val": row["val"], "id": row["id"]} for row in wanted]
     assert [list(row) for row in document["data"][:1]] == [["val", "id"]]
-    assert run_json("read", table, "--limit", 5)["data"] == run_json("read", table)["data"][:5]
+    assert run_json("read", table, "--limit", 5)["data"] == run_json("read", table, "--all")["data"][:5]
     assert run_json("read", table, "--limit", 0)["rows"] == 0
 
 
@@ -198,3 +202,30 @@ def test_a_file_appears_whole_or_stays_as_it_was(tmp_path: Path) -> None:
     assert answer.exit_code == 2
     assert bases[-1].name in answer.stderr
     assert content_of(directory) == before
+
+
+def test_twenty_rows_are_shown_unless_more_are_asked_for(tmp_path: Path) -> None:
+    table = golden.unpack("v9_no_deletes", tmp_path)
+    total = len(golden.expected("v9_no_deletes").read())
+    assert total > 20
+    shown = run("read", table)
+    assert shown.stdout.splitlines()[-1] == "20 rows"
+    assert "--all shows all" in shown.stderr
+    assert len(run_json("read", table)["data"]) == 20
+    whole = run("read", table, "--all")
+    assert whole.stdout.splitlines()[-1] == f"{total} rows"
+    assert "--all" not in whole.stderr
+    assert run_json("read", table, "--limit", total + 1)["rows"] == total
+    assert run("read", table, "--all", "--limit", 3).exit_code == 2
+
+
+def test_rows_beyond_a_thousand_are_printed_as_they_come(tmp_path: Path) -> None:
+    fields: list[pa.Field[Any]] = [pa.field("id", pa.string()), pa.field("ms", pa.int64())]
+    schema = pa.schema(fields)
+    table = Table.create(str(tmp_path / "t"), schema=schema, record_key="id", event_time="ms")
+    table.upsert(pa.table({"id": [f"k{n}" for n in range(2_500)], "ms": [1_700_000_000_000] * 2_500}, schema))
+    lines = run("read", table.uri, "--all").stdout.splitlines()
+    assert lines[-1] == "2,500 rows"
+    assert sum(line.startswith("k") for line in lines) == 2_500
+    assert sum(line.split() == ["id", "ms"] for line in lines) == 3
+    assert len(run_json("read", table.uri, "--all")["data"]) == 2_500

@@ -66,7 +66,7 @@ def test_the_flight_that_lands_a_day_late_lowers_the_watermark(demo: dict[str, A
 
 
 def test_the_table_holds_the_last_report_of_each_flight(demo: dict[str, Any]) -> None:
-    document = run_json("read", demo["table"], "--columns", "flight_id,origin,scheduled_departure,status")
+    document = run_json("read", demo["table"], "--all", "--columns", "flight_id,origin,scheduled_departure,status")
     rows = {
         row["flight_id"]: (row["origin"], datetime.fromisoformat(row["scheduled_departure"]), row["status"])
         for row in document["data"]

@@ -13,8 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eventide import ConfigError, InstantNotFoundError, InvalidFilterError, InvalidThresholdError, Table
-from eventide.results.notebook import html_facts
+from eventide.notebook import html_facts
 from eventide.rows.row_filter import filter_expression, pruned
+from eventide_adapters.format.merge.slice_reader import ArrowSliceReader
 from eventide_core.table.files.slice_read import BlockFilter, QueryPlan, SliceRead
 from eventide_core.table.settings.table_config import TableConfig
 from support import golden
@@ -203,3 +204,47 @@ def test_a_table_a_plan_and_rows_say_what_they_are(table: Table) -> None:
 
 def test_a_name_of_the_table_is_no_markup() -> None:
     assert "<b>" not in html_facts("<b>", [("<b>", "<b>&\x1b")])
+
+
+def test_a_limit_reads_that_many_rows_and_opens_no_slice_behind_them(
+    table: Table, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = table.snapshot()
+    total = len(rows)
+    assert rows.limit(3).to_arrow().num_rows == len(rows.limit(3)) == rows.head(3).num_rows == 3
+    assert rows.limit(3).limit(5).count() == 3
+    assert rows.limit(0).to_arrow().schema == rows.schema
+    assert rows.limit(total + 1).to_arrow().equals(pa.Table.from_batches(rows.to_batches()))
+    read: list[str] = []
+    reading = ArrowSliceReader.read
+
+    def noted(reader: ArrowSliceReader, one: SliceRead, *words: Any) -> Any:
+        read.append(one.file_id)
+        return reading(reader, one, *words)
+
+    monkeypatch.setattr(ArrowSliceReader, "read", noted)
+    assert rows.limit(1).to_arrow().num_rows == 1
+    assert len(read) == 1 < len(rows.plan.slices)
+    with pytest.raises(ConfigError, match="the limit -1 is no number of rows"):
+        rows.limit(-1)
+
+
+def test_rows_are_counted_by_footers_where_a_slice_is_only_a_base_file(
+    table: Table, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for rows in (table.snapshot(), table.read_optimized(), table.incremental("earliest")):
+        assert rows.count() == rows.to_arrow().num_rows
+        assert rows.count("part = 'a'") == rows.to_arrow(filter="part = 'a'").num_rows > 0
+    expected = table.read_optimized().to_arrow().num_rows
+
+    def no_read(*_: Any) -> Any:
+        raise AssertionError("a footer is sufficient")
+
+    monkeypatch.setattr(ArrowSliceReader, "read", no_read)
+    assert table.read_optimized().count() == expected > 0
+
+
+def test_a_notebook_shows_the_first_rows_without_hudis_own_columns(table: Table) -> None:
+    shown = table.snapshot()._repr_html_()
+    assert shown.count("<tr>") == min(20, len(table.snapshot())) + 1
+    assert "_hoodie_commit_time" not in shown

@@ -37,7 +37,7 @@ _VALUES_MAX: Final = 1 << 14  # of the log files' dictionary, which every batch 
 def dictionary_fields(fields: Iterable[AvroField], shape: RecordShape) -> frozenset[str]:
     """The string fields that a merge copies without comparing them."""
     if shape.merger is not None:
-        return frozenset()  # a merger of the user's own gets plain strings
+        return frozenset()  # a user-defined merger gets plain strings
     looked_into = {RECORD_KEY, *shape.ordering_fields, *shape.key_fields}
     return frozenset(field.name for field in fields if field.type.arrow == pa.string()) - looked_into
 

@@ -1,4 +1,4 @@
-"""Folds versions by a merger of the user's own, in whole columns: from the oldest to the newest, as Hudi does.
+"""Folds versions by a user-defined merger, in whole columns: from the oldest to the newest, as Hudi does.
 
 Round n merges the nth version of each key with what the versions before it became, for all keys at once. So the merger is
 called as many times as the key with most versions has versions.

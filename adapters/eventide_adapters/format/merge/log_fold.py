@@ -10,7 +10,7 @@ HUDI_0X_OVERWRITE_WITH_LATEST: the same, but the few keys with an ordered delete
 Memory holds little more than the winners: whenever the versions take more than twice the bytes of the previous winners, all
 but the winners are dropped. This does not apply to HUDI_0X_OVERWRITE_WITH_LATEST, where a losing version may still decide.
 
-CUSTOM: a merger of the user's own makes the row of all versions (`custom_fold`).
+CUSTOM: a user-defined merger makes the row of all versions (`custom_fold`).
 
 If records lack columns, `partial_fold` determines the versions that a row consists of.
 

@@ -16,13 +16,14 @@ import pyarrow.compute as pc
 from eventide_adapters.format.avro.schema import AvroField, query_schema, table_fields
 from eventide_adapters.format.base_file.dictionary_columns import dictionary_fields, in_columns
 from eventide_adapters.format.base_file.keyed import read_keyed_base
+from eventide_adapters.format.base_file.parquet import BaseFooter
 from eventide_adapters.format.base_file.threads import slice_at_work
 from eventide_adapters.format.merge.base_merge import SliceMerge, merge_columns
 from eventide_adapters.format.merge.log_fold import FoldedLogFiles
 from eventide_adapters.format.merge.positions import PositionsInBase
 from eventide_core.errors import InvalidFilterError
 from eventide_core.ports import Storage
-from eventide_core.table.files.slice_read import SliceRead
+from eventide_core.table.files.slice_read import ChangeRead, SliceRead
 from eventide_core.table.records.record_shape import RecordShape
 
 _COMMIT_TIME: Final = "_hoodie_commit_time"
@@ -60,6 +61,15 @@ class ArrowSliceReader:
             chosen = _of_commits(batch, slice_read.commit_times).select(selected)
             if len(chosen):
                 yield _with_nulls(chosen, slice_read.null_fields)
+
+    def base_row_count(self, slice_read: SliceRead) -> int | None:
+        """The number of rows of a slice that is only a base file, by its footer; None for any other slice.
+
+        Raises MissingFileError and CorruptBaseFileError.
+        """
+        if slice_read.log_paths or slice_read.commit_times is not None or isinstance(slice_read, ChangeRead):
+            return None
+        return 0 if slice_read.base_path is None else BaseFooter.read(self.storage, slice_read.base_path).row_count
 
     def records(
         self, slice_read: SliceRead, shape: RecordShape, fields: tuple[AvroField, ...]

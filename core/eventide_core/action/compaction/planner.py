@@ -1,7 +1,7 @@
 """The plan of a compaction, with the name of every file that its execution makes.
 
-Of an event-time compaction: `plan_compaction`, from each slice's selection (action/compaction/slice_selection.py) and the choice of a
-link mode (action/compaction/link_choice.py). Of whole slices, by another strategy: `plan_whole_slices`. In place of a plan that no
+Of an event-time compaction: `plan_compaction`, from each slice's selection (slice_selection.py) and the choice of a
+link mode (link_choice.py). Of whole slices, by another strategy: `plan_whole_slices`. In place of a plan that no
 longer fits: slice by slice, with `partial_slice` and `whole_slice`; the `token` keeps the base files of a re-plan apart from
 those of the plan before.
 """

@@ -26,7 +26,7 @@ finds a log file in the latest slice from before that time. So C is after the ti
 every instant that is in the name of a log file: of earlier compactions, and of writes that began file groups.
 
 `open_at` is also the condition that the plan is checked against later: a write with an earlier instant may have become
-visible only after the plan was made. Counterexamples, one for each condition: docs/architecture.md.
+visible only after the plan was made. Counterexamples, one for each condition: docs/invariants.md, Q1 to Q10.
 """
 
 from collections.abc import Iterator, Mapping

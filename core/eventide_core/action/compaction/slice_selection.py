@@ -4,9 +4,9 @@
    compacted in full if there is a rollback block, or a block of an instant that never completed, anywhere in the slice,
    or a log compaction's block among the left-overs, or if the split divides the blocks of one instant. With an exact cut,
    the records before T in the remaining log files are also merged: `early` has these log files.
-2. `with_merger` compacts a slice in full if the merger of the user's own doesn't allow to split it.
+2. `with_merger` compacts a slice in full if the user-defined merger doesn't allow to split it.
 3. `needed_histories` determines the keys whose histories are needed because algebra doesn't decide
-   (action/compaction/slice_split.py). The service reads them. `apply_verdict` falls back to full compaction if they require it, or
+   (slice_split.py). The service reads them. `apply_verdict` falls back to full compaction if they require it, or
    records that tombstones have to be carried.
 """
 
@@ -251,7 +251,7 @@ def _reason(compacted: int, left_overs: int) -> str:
 
 
 def with_merger(selection: Selection, rules: ReaderRules) -> Selection:
-    """The selection of a table with a merger of the user's own: split only where every reader sees the same.
+    """The selection of a table with a user-defined merger: split only where every reader sees the same.
 
     Readers merge the log files with each other first, then with the base. After a split, they merge the left-overs with each
     other, then with the new base. An associative merger makes the same record either way, if no delete is among the

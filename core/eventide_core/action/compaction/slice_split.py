@@ -14,7 +14,8 @@ The keys that P and Q share and that algebra does not answer for come here with 
 5. Where the index finds keys in base files only (SIMPLE, BLOOM): a key that P takes out of the base while Q holds it
    live would be inserted a second time, into another file group, by the next upsert.
 
-6. Where versions take columns of others (table/records/partial_update.py), they must come in rising order, none after a delete.
+6. Where versions take columns of others (table/records/partial_update.py), they must come in rising order, none after a
+   delete.
 
 4, 5 or 6 fails: the slice is compacted in full.
 

@@ -1,6 +1,6 @@
 """Hudi's CompactionStrategy with the RFC's `filter_log_files`, and the RFC's own strategy.
 
-Hudi's other strategies are in action/compaction/slice_strategies.py, what a user names in action/compaction/strategy_choice.py.
+Hudi's other strategies are in slice_strategies.py, what a user names in strategy_choice.py.
 """
 
 from collections.abc import Callable, Sequence

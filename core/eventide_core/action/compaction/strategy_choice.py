@@ -1,7 +1,8 @@
 """Which strategies a user has named, with their options: `hoodie.compaction.strategy`, by Hudi's class names.
 
 Several names, separated by commas, are a chain, as in Hudi 1.x: each takes its part of what the ones before it took. The
-event-time strategy says what is compacted of a slice, the others which slices are; so its place in the chain is all one.
+event-time strategy says what is compacted of a slice, the others which slices are; so its position in the chain does not
+matter.
 """
 
 import re

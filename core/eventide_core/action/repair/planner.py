@@ -261,7 +261,7 @@ class _Damage:
         return {path: pair for pair in pairs for path in pair[:2]}
 
     def _has_its_checksum(self, path: str) -> bool:
-        """Also where none is known."""
+        """True if the checksum matches, or is unknown."""
         recorded = self.facts.recorded_checksums.get(path)
         if recorded is None or self.facts.records is None or path not in self.facts.records.checksums:
             return True

@@ -81,9 +81,14 @@ def _wrong_instants(facts: TableFacts, log: LogFile, scan: LogScan, lost: Collec
 def _may_be_left_over(facts: TableFacts, log: LogFile) -> bool:
     """On version 6, the name states the slice, and nothing in a slice is older than it; except for left-overs.
 
-    Those from before a downgrade are named as any log file, and the compaction that made them may be archived or untold.
+    Those from before a downgrade are named as any log file, and the compaction that made them may be archived, or older than
+    the archived timeline.
     """
-    return log.path in facts.left_overs or log.path in facts.archived_left_overs or log.name.instant in facts.untold
+    return (
+        log.path in facts.left_overs
+        or log.path in facts.archived_left_overs
+        or log.name.instant in facts.predating_archive
+    )
 
 
 def check_base_files(facts: TableFacts) -> Iterator[Observation]:
@@ -117,7 +122,7 @@ def check_metadata_table(facts: TableFacts) -> Iterator[Observation]:
         yield Finding(
             path, "is not in the listing of Hudi's metadata table: readers that use it don't see the file", REBUILD_CURE
         )
-    for path in sorted(facts.indexed_files.keys() - there.keys() - facts.going):
+    for path in sorted(facts.indexed_files.keys() - there.keys() - facts.being_removed):
         yield Finding(path, "is in the listing of Hudi's metadata table, but not in its directory", REBUILD_CURE)
     # Hudi 0.x lists the log file of a write that it rolled back with another size, and reads nothing of it.
     for path, size in sorted(item for item in facts.indexed_files.items() if item[0] in facts.committed):

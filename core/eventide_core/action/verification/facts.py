@@ -7,12 +7,12 @@ from functools import cached_property
 
 from eventide_core.action.freshness.freshness import Freshness
 from eventide_core.errors import CorruptTimelineError
-from eventide_core.table.files.checksum import Checksums
 from eventide_core.table.files.content_audit import RepeatedKey, RowDifference, SliceAudit
 from eventide_core.table.files.file_name import BaseFileName, LogFileName, is_data_file
 from eventide_core.table.files.file_slice import FileSlice
 from eventide_core.table.files.slice_read import BlockFilter, LogWriters
 from eventide_core.table.records.event_time import EventTimeRange
+from eventide_core.table.timeline.checksums import Checksums
 from eventide_core.table.timeline.commit_metadata import CommitMetadata, WriteStat
 from eventide_core.table.timeline.compaction_extra_metadata import (
     CompactionExtraMetadata,
@@ -85,11 +85,12 @@ class TableFacts:
     decoded. `listing` are the files of all directories but `.hoodie`; `unmarked` those of directories without Hudi's mark
     of a partition. `view` is absent if `view_problem` says why. `plans` are those of pending and completed compactions,
     where they are still there, `unplanned` the instants of those whose file is empty.
-    `left_overs` says of which log file each is the copy or link. `going` are files that something pending is taking away,
+    `left_overs` says of which log file each is the copy or link. `being_removed` are files that a pending action deletes,
     `saved` those that savepoints keep, `cleans` those that each completed clean of the active timeline removed. No other
     clean ran since `cleans_known_since` (None: others may have, at any time). `archived` are the files that archived
-    writes say they wrote, `archived_left_overs` those of them that are left-overs; `untold` are writes that are older than
-    the archived timeline, `unarchived` later ones from before the active timeline that the archived one doesn't have.
+    writes say they wrote, `archived_left_overs` those of them that are left-overs; `predating_archive` are writes that are
+    older than the archived timeline, `missing_from_archive` later ones from before the active timeline that the archived one
+    doesn't have.
     `row_counts` are by base file, as its footer has them. `event_times` are those of the log files of the latest
     slices, as the planner gets them, `uncompacted` those of their records that are said to be in no base file.
     `undone` are the instants that rollbacks and restores name. `marked` are those that had markers or a heartbeat when the
@@ -115,7 +116,7 @@ class TableFacts:
     plans: Mapping[str, CompactionPlan | ForeignPlan]
     unplanned: frozenset[str]
     left_overs: Mapping[str, str]
-    going: frozenset[str]
+    being_removed: frozenset[str]
     saved: Mapping[str, frozenset[str]]
     cleans: Mapping[str, frozenset[str]]
     cleans_known_since: str | None
@@ -123,8 +124,8 @@ class TableFacts:
     marked: frozenset[str]
     archived: frozenset[str]
     archived_left_overs: frozenset[str]
-    untold: frozenset[str]
-    unarchived: frozenset[str]
+    predating_archive: frozenset[str]
+    missing_from_archive: frozenset[str]
     log_scans: Mapping[str, LogScan]
     row_counts: Mapping[str, int]
     base_problems: Mapping[str, str]
@@ -270,7 +271,7 @@ class TableFacts:
         for path, stats in self.committed.items():
             time, stat = stats[-1]
             group = (stat.partition, stat.file_id)
-            if path in self.sizes or path in self.going or self.view.is_replaced(group):
+            if path in self.sizes or path in self.being_removed or self.view.is_replaced(group):
                 continue
             at = self.slice_of(path, bases.get(group, {}))
             if at is None:
@@ -298,7 +299,13 @@ class TableFacts:
             base = BaseFileName.parse(path.rpartition("/")[2])
             time, stat = stats[-1]
             group = (stat.partition, stat.file_id)
-            if base is None or path in self.sizes or path in self.missing or path in self.going or path in removed:
+            if (
+                base is None
+                or path in self.sizes
+                or path in self.missing
+                or path in self.being_removed
+                or path in removed
+            ):
                 continue
             after = [instant for instant in self.known_bases.get(group, {}) if instant > base.instant]
             if after and since <= min(after) and not self.view.is_replaced(group):

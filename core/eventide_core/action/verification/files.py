@@ -109,7 +109,9 @@ def check_orphans(facts: TableFacts) -> Iterator[Observation]:
         yield Unchecked("a part of the timeline could not be read")
         return
     saved = {path for paths in facts.saved.values() for path in paths}
-    known = facts.committed.keys() | facts.archived | facts.going | saved | _planned(facts) | _rivals(facts).keys()
+    known = (
+        facts.committed.keys() | facts.archived | facts.being_removed | saved | _planned(facts) | _rivals(facts).keys()
+    )
     lost = lost_completions(facts)
     for file in facts.data_files:
         if file.path in known or (file.parsed is not None and file.parsed.instant in lost):
@@ -138,10 +140,10 @@ def _orphan(facts: TableFacts, file: DataFile, instant: str) -> Iterator[Observa
     found = facts.timeline.find(instant) or facts.later.find(instant)
     if found is not None and (not found.is_completed or facts.timeline.find(instant) != found):
         return  # being written now, or during the listing
-    if instant in facts.untold:
+    if instant in facts.predating_archive:
         yield _of_unknown_write(file, instant)
         return
-    if instant in facts.unarchived:
+    if instant in facts.missing_from_archive:
         yield _of_forgotten_write(file, instant)
         return
     cure = "inspect it, then remove it; the rows go that readers find in it today"
@@ -179,14 +181,14 @@ def _orphaned_blocks(facts: TableFacts, file: DataFile, log: LogFileName) -> Ite
         yield Remark(f"{file.path} is named by no commit, and its blocks could not be read")
         return
     group = (file.path.rpartition("/")[0], log.file_id)
-    if log.instant in facts.untold:
+    if log.instant in facts.predating_archive:
         yield _of_unknown_write(file, log.instant)
         return
-    if untold := sorted(scan.instants & facts.untold):
-        yield _of_unknown_write(file, untold[0])
-    for instant in sorted(scan.instants - facts.untold):
+    if unknown := sorted(scan.instants & facts.predating_archive):
+        yield _of_unknown_write(file, unknown[0])
+    for instant in sorted(scan.instants - facts.predating_archive):
         # After archival, a rolled-back write looks like a completed one, except for its command block.
-        if instant in facts.unarchived and (group, instant) not in facts.rolled_back:
+        if instant in facts.missing_from_archive and (group, instant) not in facts.rolled_back:
             yield _of_forgotten_write(file, instant)
             return
         if facts.blocks.accepts(instant) and (group, instant) not in facts.rolled_back:

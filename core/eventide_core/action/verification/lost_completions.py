@@ -67,7 +67,7 @@ def _files_of_unknown_writes(facts: TableFacts) -> dict[str, list[DataFile]]:
     """The data files of each instant that no write completed at, was rolled back or is a compaction."""
     found: dict[str, list[DataFile]] = {}
     for file in facts.data_files:
-        if file.path in facts.going or file.path in facts.committed or file.path in facts.archived:
+        if file.path in facts.being_removed or file.path in facts.committed or file.path in facts.archived:
             continue
         group = (file.partition, "" if file.parsed is None else file.parsed.file_id)
         for instant in _writers(facts, file):
@@ -93,7 +93,12 @@ def _may_have_completed(facts: TableFacts, instant: str) -> bool:
     before, after = facts.timeline.find(instant), facts.later.find(instant)
     if before != after or (before is not None and before.is_completed) or facts.timeline.is_archived(instant):
         return False
-    if instant in facts.plans or instant in facts.unplanned or instant in facts.undone or instant in facts.untold:
+    if (
+        instant in facts.plans
+        or instant in facts.unplanned
+        or instant in facts.undone
+        or instant in facts.predating_archive
+    ):
         return False
     return before is None or before.action not in _OF_PLANS
 

@@ -1,4 +1,4 @@
-"""Checks of `hoodie.properties`: that it is complete, and says of the records what they say themselves."""
+"""Checks of `hoodie.properties`: that it is complete, and agrees with the records."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -7,9 +7,9 @@ from contextlib import suppress
 from eventide_core.action.verification.facts import TableFacts
 from eventide_core.action.verification.result import Check, Finding, Observation, Unchecked
 from eventide_core.errors import CorruptTimelineError
-from eventide_core.table.files.checksum import Checksums
 from eventide_core.table.files.file_name import path_in
 from eventide_core.table.settings.properties import BACKUP_PATH, PROPERTIES_PATH
+from eventide_core.table.timeline.checksums import Checksums
 
 _VERSION = "hoodie.table.version"
 _KEY_FIELDS = "hoodie.table.recordkey.fields"

@@ -8,8 +8,8 @@ from eventide_core.action.verification.facts import TableFacts
 from eventide_core.action.verification.lost_completions import LostCompletion, lost_completions
 from eventide_core.action.verification.result import Check, Finding, Observation, Remark
 from eventide_core.errors import CorruptTimelineError
-from eventide_core.table.files.checksum import Checksums
 from eventide_core.table.files.file_name import LogFileName
+from eventide_core.table.timeline.checksums import Checksums
 from eventide_core.table.timeline.instant import COMPLETED_ACTION, Action, Instant, State
 from eventide_core.table.timeline.plans import CompactionPlan, ForeignPlan
 

@@ -5,10 +5,10 @@ from typing import Final
 
 from eventide_core.action.freshness.freshness import Freshness
 from eventide_core.ports import AddedFile, MergeResult
-from eventide_core.table.files.checksum import with_checksums
 from eventide_core.table.files.file_name import LogFileName
 from eventide_core.table.records.event_time import EventTimeRange
 from eventide_core.table.records.internal_schema import LATEST_SCHEMA_KEY
+from eventide_core.table.timeline.checksums import with_checksums
 from eventide_core.table.timeline.commit_metadata import EVENT_TIMES_KEY, CommitMetadata, WriteStat
 from eventide_core.table.timeline.compaction_extra_metadata import CompactionExtraMetadata, PublishedThreshold
 from eventide_core.table.timeline.plans import CompactionPlan, LeftOver, PlannedOperation

@@ -1,4 +1,4 @@
-"""The table lock for a commit to a table with a metadata table: acquired while no writer without the lock begins.
+"""The table lock for a commit to a table with a metadata table: acquired when no lock-free writer is starting.
 
 Between its requested and its inflight file, a writer of Hudi lists the metadata table and plans a compaction of it from
 that listing. If a commit comes after the listing, the write of Hudi 0.x fails, and from 1.0 on the compaction skips the

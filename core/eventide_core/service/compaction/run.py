@@ -3,8 +3,8 @@
 The steps of the protocol, and what a crash after each leaves:
 
 2. Wait out the clock skew, and read the table again. Version 8 and later: if the plan's instant is not quiet after all,
-   the plan is rolled back and replaced by another one (as in step 6; action/compaction/quiet_moment.py). Version 6: wait for the
-   writes that may not have seen the plan; changed old slices are planned again in place (nothing else exists yet).
+   the plan is rolled back and replaced by another one (as in step 6; action/compaction/quiet_moment.py). Version 6: wait
+   for the writes that may not have seen the plan; changed old slices are planned again in place (nothing else exists yet).
 3. `<instant>.compaction.inflight`: a pending plan.
 4. and 5. One task per slice on the engine: left-overs in reverse order, carried tombstones, marker, base file. Not
    visible, or (version 6) visible and idempotent: readers merge a pending slice with the one below it.

@@ -188,9 +188,9 @@ class CompactionScheduler:
 
 
 def wait_until(is_over: Callable[[], bool], clock: Clock, limit_ms: int, *, poll_ms: int = POLL_MS) -> int | None:
-    """Retries for at most `limit_ms`.
+    """Waits until `is_over`, for at most `limit_ms`.
 
-    Returns None after that time, otherwise the number of milliseconds that it has waited.
+    Returns None once it is over; the milliseconds that it has waited if the limit passed first.
     """
     begin_ms = clock.now_ms()
     while not is_over():

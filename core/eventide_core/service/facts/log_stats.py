@@ -56,29 +56,29 @@ def from_stats(
     # A log file that is no left-over has its own path alone.
     chains = {path: tuple(_same_content(path, origins)) for path in wanted if path in origins} if origins else {}
     # The stat of each log file: () if there is none so far, None if one is of no use or there are several.
-    said: dict[str, tuple[_Teller, WriteStat] | tuple[()] | None] = dict.fromkeys(wanted, ())
+    said: dict[str, tuple[_CommitRanges, WriteStat] | tuple[()] | None] = dict.fromkeys(wanted, ())
     said.update(dict.fromkeys(itertools.chain.from_iterable(chains.values()), ()))
     for time, commit in state.commits.items():
         if commit.operation_type == LOG_COMPACT:
             continue
-        teller = _Teller.of(state, time, event_time_source, are_stats_proof=are_stats_proof)
+        ranges = _CommitRanges.of(state, time, event_time_source, are_stats_proof=are_stats_proof)
         for stat in commit.stats:
             path = stat.path
             known = said.get(path)
             if known is not None:
-                said[path] = None if teller is None or known else (teller, stat)
+                said[path] = None if ranges is None or known else (ranges, stat)
     found: dict[str, LogFacts] = {}
     # Slice by slice, so that the facts of one lie together in memory.
     for (path, log), own in zip(wanted.items(), said.values(), strict=False):
         if not own or path in chains:
             continue
-        teller, stat = own
-        facts = teller.facts(stat, log, teller.check(log))
+        ranges, stat = own
+        facts = ranges.facts(stat, log, ranges.check(log))
         if facts is not None:
             found[path] = facts
     for path, same in chains.items():
         chain = [pair for other in same if (pair := said.get(other))]
-        is_ours = any(teller.is_writer for teller, _ in chain)
+        is_ours = any(ranges.is_writer for ranges, _ in chain)
         check = HeaderCheck.NONE if is_ours else HeaderCheck.OF_FILE
         told = (facts for by, stat in chain if (facts := by.facts(stat, wanted[path], check)) is not None)
         facts = next(told, None)
@@ -88,7 +88,7 @@ def from_stats(
 
 
 @dataclass(frozen=True, slots=True)
-class _Teller:
+class _CommitRanges:
     """A commit whose stats state event times: `is_whole`, of every record and delete.
 
     `is_writer`: eventide wrote the log files. `has_own_files`: a log file named after it contains nothing else.
@@ -106,7 +106,7 @@ class _Teller:
     @classmethod
     def of(
         cls, state: TableState, time: str, event_time_source: str | None, *, are_stats_proof: bool
-    ) -> "_Teller | None":
+    ) -> "_CommitRanges | None":
         """The range of a stat; None if the stat has none, or describes another field."""
         commit = state.commits[time]
         named = commit.extra_metadata.get(EVENT_TIMES_KEY)

@@ -67,8 +67,8 @@ class RepairBackup:
 
     @property
     def can_be_undone(self) -> bool:
-        """Not so if it ran a compaction again: the files that it removed exist again, and are whole. Nor if it made the
-        metadata table anew.
+        """Whether the repair can be undone: false after a compaction ran again, whose files exist again and are whole, and
+        after the metadata table was made anew.
         """
         if not self._has(_PLAN) or self._has(_UNDONE):
             return False

@@ -24,7 +24,6 @@ from eventide_core.service.facts.planning import instant_beyond
 from eventide_core.service.repair.backup import RepairBackup, backups_of
 from eventide_core.service.state.outcome import instants_with_outcome
 from eventide_core.service.state.table_files import PARTITION_MARK, TableFiles
-from eventide_core.table.files.checksum import Checksums
 from eventide_core.table.files.file_name import LogFileName
 from eventide_core.table.records.schema import field_names
 from eventide_core.table.settings.properties import (
@@ -37,6 +36,7 @@ from eventide_core.table.settings.properties import (
 )
 from eventide_core.table.settings.table_config import METADATA_PARTITIONS_KEY, TableConfig
 from eventide_core.table.timeline.archived_timeline import archive_log_number
+from eventide_core.table.timeline.checksums import Checksums
 from eventide_core.table.timeline.file_system_view import DataFile
 from eventide_core.table.timeline.instant import Action, Instant
 from eventide_core.table.timeline.timeline import Timeline

@@ -13,7 +13,6 @@ from eventide_core.errors import (
 from eventide_core.ports import ArchivedTimeline
 from eventide_core.service.state.outcome import instants_with_outcome
 from eventide_core.service.state.table_files import TableFiles
-from eventide_core.table.files.checksum import Checksums
 from eventide_core.table.files.file_name import CHANGE_LOG_SUFFIX, BaseFileName, LogFileName
 from eventide_core.table.files.file_slice import LogFile
 from eventide_core.table.files.slice_read import BlockFilter, LogWriters
@@ -25,6 +24,7 @@ from eventide_core.table.records.internal_schema import (
 from eventide_core.table.records.record_shape import DeleteMarker, RecordShape
 from eventide_core.table.records.schema import refuse_defaults
 from eventide_core.table.settings.table_config import TableConfig
+from eventide_core.table.timeline.checksums import Checksums
 from eventide_core.table.timeline.commit_metadata import CommitMetadata
 from eventide_core.table.timeline.compaction_extra_metadata import (
     CompactionExtraMetadata,
@@ -288,7 +288,7 @@ class TableState:
         return BlockFilter(completed, self.timeline.start, until)
 
     def blocks_of_slices(self, until: str | None = None) -> BlockFilter:
-        """The same for readers of whole slices, which check who wrote the blocks."""
+        """The blocks that count for readers of whole slices, which check who wrote the blocks."""
         known = (*self.timeline.instants, *self.timeline.archived)
         instants = self.undone.union(instant.requested_time for instant in known)
         is_final = self.config.slices_by_completion_time
@@ -296,8 +296,8 @@ class TableState:
         return replace(self.blocks(until), writers=writers)
 
     def blocks_to_merge(self) -> BlockFilter:
-        """The same for a merge of some of a slice's log files. On version 6, another one may roll back a block in
-        these.
+        """The blocks that count in a merge of some of a slice's log files. On version 6, another log file may roll back
+        their blocks.
         """
         whole = self.blocks_of_slices()
         if whole.writers is None or self.config.is_new_since_version_8:

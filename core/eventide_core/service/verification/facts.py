@@ -81,7 +81,7 @@ class FactsReader:
         plans = reader.plans()
         blocks = BlockFilter(frozenset(i.requested_time for i in timeline.completed), timeline.start)
         logs = scan_logs(self.files.storage, self.engine, listing, blocks)
-        going = reader.going()
+        being_removed = reader.being_removed()
         saved = reader.saved()
         cleans = reader.cleans()
         left_overs = reader.left_overs(commits)
@@ -107,7 +107,7 @@ class FactsReader:
             plans=plans,
             unplanned=frozenset(reader.unplanned),
             left_overs=left_overs,
-            going=going,
+            being_removed=being_removed,
             saved=saved,
             cleans=cleans,
             cleans_known_since=self._cleans_known_since(config, cleans),
@@ -115,8 +115,8 @@ class FactsReader:
             marked=marked,
             archived=archived.files,
             archived_left_overs=archived.left_overs,
-            untold=archived.untold,
-            unarchived=archived.unarchived,
+            predating_archive=archived.predating_archive,
+            missing_from_archive=archived.missing_from_archive,
             log_scans=logs,
             row_counts=bases,
             base_problems=base_problems,

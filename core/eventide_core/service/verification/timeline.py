@@ -24,14 +24,15 @@ _LATER_VERSION, _LATER_TIMELINE = 8, ".hoodie/timeline"
 class ArchivedFacts(NamedTuple):
     """The files that archived writes say they wrote, and which of these are left-overs.
 
-    `untold` are writes that are older than the archived timeline, so that nothing shows what they wrote. A downgrade to
-    version 6 leaves such. `unarchived` are later ones from before the active timeline that the archived one doesn't have.
+    `predating_archive` are writes that are older than the archived timeline, so that nothing shows what they wrote. A
+    downgrade to version 6 leaves such. `missing_from_archive` are later ones from before the active timeline that the
+    archived one doesn't have.
     """
 
     files: frozenset[str]
     left_overs: frozenset[str]
-    untold: frozenset[str]
-    unarchived: frozenset[str]
+    predating_archive: frozenset[str]
+    missing_from_archive: frozenset[str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +69,7 @@ class TimelineReader:
                         self.unplanned.add(time)
         return found
 
-    def going(self) -> frozenset[str]:
+    def being_removed(self) -> frozenset[str]:
         """The files that pending cleans and rollbacks will remove."""
         found: set[str] = set()
         for pending in self.timeline.pending:
@@ -146,20 +147,20 @@ class TimelineReader:
             times.update(logs[file.path].instants if file.path in logs else ())
         found: set[str] = set()
         left_overs: set[str] = set()
-        untold: set[str] = set()
-        unarchived: set[str] = set()
+        predating_archive: set[str] = set()
+        missing_from_archive: set[str] = set()
         with Noting(self.unreadable, self.config.archive_path):
             archives = self._archives()
             for time in sorted(filter(self.timeline.is_archived, times)):
                 archive = next((archive for archive in archives if archive.find(time) is not None), None)
                 if archive is None:
                     is_oldest = all(next(archive.writes("0", time), None) is None for archive in archives)
-                    (untold if is_oldest else unarchived).add(time)
+                    (predating_archive if is_oldest else missing_from_archive).add(time)
                 elif (commit := archive.commit(time)) is not None:
                     found.update(stat.path for stat in commit.stats)
                     said = CompactionExtraMetadata.of(time, commit)
                     left_overs.update(() if said is None else said.origins)
-        return ArchivedFacts(*map(frozenset, (found, left_overs, untold, unarchived)))
+        return ArchivedFacts(*map(frozenset, (found, left_overs, predating_archive, missing_from_archive)))
 
     def _archives(self) -> tuple[ArchivedTimeline, ...]:
         """The archived timeline; and on version 6 that of version 8 and later, which a downgrade leaves where it is."""

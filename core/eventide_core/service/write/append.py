@@ -48,13 +48,13 @@ from eventide_core.service.write.settings import (
     write_shape,
 )
 from eventide_core.table.files.bucket import BUCKET_INDEX_DIRECTORY
-from eventide_core.table.files.checksum import with_checksums
 from eventide_core.table.files.file_group_write import FileGroupWrite, Placement
 from eventide_core.table.files.file_name import path_in
 from eventide_core.table.files.slice_read import SliceRead
 from eventide_core.table.records.schema import SchemaChanges, schema_changes
 from eventide_core.table.settings.table_config import TableConfig
 from eventide_core.table.settings.write_shape import WriteOperation
+from eventide_core.table.timeline.checksums import with_checksums
 from eventide_core.table.timeline.commit_metadata import (
     ADDED_COLUMNS_KEY,
     EVENT_TIMES_KEY,

@@ -4,20 +4,18 @@ A deleted row is stored as a record whose operation is D or -U. Hudi 0.15 shows 
 delete. A compaction that ignores the column, such as one of Hudi on Spark by default, shows deleted rows again.
 """
 
-from collections.abc import Mapping
 from functools import lru_cache
 from typing import Final
 
 from eventide_core.errors import UnsupportedTableError
-from eventide_core.table.files.log_block import HeaderKey
 from eventide_core.table.records.schema import field_names
 
 OPERATION: Final = "_hoodie_operation"
 
 
-def refuse_operations(header: Mapping[HeaderKey, str], place: str) -> None:
-    """Raises UnsupportedTableError if the records of a block carry operations."""
-    if _has_operations(header.get(HeaderKey.SCHEMA, "")):
+def refuse_operations(schema: str, place: str) -> None:
+    """Raises UnsupportedTableError if records of this schema, a block's, carry operations."""
+    if _has_operations(schema):
         raise UnsupportedTableError(
             f"{place}: its records have the column {OPERATION} (hoodie.allow.operation.metadata.field=true, as in Flink's "
             "changelog mode), whose operations the versions of Hudi merge differently; work on this table with the engine "

@@ -1,4 +1,4 @@
-"""A merger of the user's own: a Python class that merges as the Java merger does that a table's merge strategy names.
+"""A user-defined merger: a Python class that merges as the Java merger does that a table's merge strategy names.
 
 The core knows the class by its name and by what it declares; adapters/format/merge/record_mergers loads and calls it.
 

@@ -22,8 +22,8 @@ HUDI_1_1_CUSTOM_PAYLOAD, like HUDI_0X_DEFAULT never the rule of a compaction: Hu
 names EventTimeAvroPayload. Any insert beats an earlier delete among log files, and of two deletes the first stays; the
 rest is as by event time.
 
-CUSTOM: a merger of the user's own makes one record out of two (table/records/custom_merger.py). No order of versions says what it
-makes, so no function here takes it.
+CUSTOM: a user-defined merger makes one record out of two (custom_merger.py). No order of versions says what it makes, so
+no function here takes it.
 """
 
 from collections.abc import Iterable
@@ -44,7 +44,7 @@ class MergeRule(StrEnum):
     CUSTOM = "CUSTOM"
 
 
-_NO_ORDER = "a merger of the user's own is no order of versions"
+_NO_ORDER = "a user-defined merger is no order of versions"
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@
    version leaves out (`_CUSTOM_PAYLOADS`). For EventTimeAvroPayload, as Flink and the Java client of Hudi 1.0 declare it,
    engines and versions differ where deletes are among the versions, so they count as readers with rules of their own
    (record_order).
-4. Merge mode CUSTOM with a strategy that isn't Hudi's names a Java merger of the user's own. It is followed if the user
+4. Merge mode CUSTOM with a strategy that isn't Hudi's names a user-defined Java merger. It is followed if the user
    has mapped the strategy to a Python class that merges alike (table/records/custom_merger.py), from version 8 on.
 5. Version 9 has made ordering fields, a delete marker or a partial update mode out of Hudi's payloads. Below it the same
    payloads run code of their own. Hudi 1 merges some of them like version 9 does; Hudi 0.x, whose own tables of version 6
@@ -114,7 +114,7 @@ class MergeConfig:
     def of(cls, properties: Mapping[str, str], version: int, root: str, mergers: CustomMergers = ()) -> "MergeConfig":
         """Raises UnsupportedTableError, naming the property, for a merge that is more than an order of versions.
 
-        A merger of the user's own is more, too, unless `mergers` has it.
+        A user-defined merger is more, too, unless `mergers` has it.
         """
         ordering = names(properties, _ORDERING) or names(properties, _ORDERING_0X)
         is_0x = version < 8 and bool(properties.get(_ORDERING_0X))

@@ -19,6 +19,14 @@ PROPERTIES_BYTES_MAX: Final = 8 * 1024 * 1024 - 1
 storages read by one request.
 """
 
+_SIGNS: Final = (
+    (".hoodie_partition_metadata", "it is a partition of one; pass the directory above, which has .hoodie"),
+    ("_delta_log/_last_checkpoint", "it is a Delta Lake table"),
+    ("_delta_log/00000000000000000000.json", "it is a Delta Lake table"),
+    ("metadata/version-hint.text", "it is an Iceberg table"),
+)
+"""Files that tell what a directory without settings is."""
+
 ReadRange = Callable[[str, int, int], bytes]
 """As Storage.read_range: path, offset, length. Raises MissingFileError."""
 
@@ -49,10 +57,21 @@ def settings_text(read_range: ReadRange, root: str) -> str:
         wrong = wrong or _wrong_checksum(path, properties)
     if wrong:
         raise NotAHudiTableError(f"{root}: {wrong}")
+    for path, kind in _SIGNS:
+        if _exists(read_range, path):
+            raise NotAHudiTableError(f"{root} is not a Hudi table: {kind}")
     raise NotAHudiTableError(
-        f"{root} is not a Hudi table: it has no {PROPERTIES_PATH}; check the path; if the file is lost, `eventide repair` "
-        "makes it anew"
+        f"{root} is not a Hudi table: it has no {PROPERTIES_PATH}; check the path; if the file of a table is lost, "
+        "`eventide repair` makes it anew"
     )
+
+
+def _exists(read_range: ReadRange, path: str) -> bool:
+    try:
+        read_range(path, 0, 1)
+    except MissingFileError:
+        return False
+    return True
 
 
 def properties_bytes(read_range: ReadRange, path: str) -> bytes:

@@ -41,7 +41,7 @@ class WriteStat(NamedTuple):
 
     Only a stat that this process has made has the last three fields: commits are read without them. `log_files` are the
     names that Hudi wants in the stat of a log file: on version 6 of all log files of its slice. `checksum` is the file's;
-    a commit keeps it in its extra metadata (table/files/checksum.py). `change_log` is the path and the size of the change log
+    a commit keeps it in its extra metadata (checksums.py). `change_log` is the path and the size of the change log
     beside a base file.
     """
 

@@ -1,4 +1,4 @@
-"""Records merge, in whole columns, as a merger of the user's own says, one pair after another."""
+"""Records merge, in whole columns, as a user-defined merger says, one pair after another."""
 
 from __future__ import annotations
 

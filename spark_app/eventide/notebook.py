@@ -1,6 +1,6 @@
 """Shows a value in a notebook as a small HTML table."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from html import escape
 
 from eventide_core.errors import printable
@@ -10,6 +10,16 @@ def html_facts(caption: str, facts: Iterable[tuple[str, object]]) -> str:
     """A table of names and values. Texts come from the table, so their markup is escaped."""
     rows = "".join(f"<tr><th>{_shown(name)}</th><td>{_shown(value)}</td></tr>" for name, value in facts)
     return f"<table><caption>{_shown(caption)}</caption><tbody>{rows}</tbody></table>"
+
+
+def html_table(caption: str, columns: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+    """A table of rows. None is an empty cell."""
+    head = "".join(f"<th>{_shown(name)}</th>" for name in columns)
+    body = "".join(
+        "<tr>" + "".join(f"<td>{'' if value is None else _shown(value)}</td>" for value in row) + "</tr>"
+        for row in rows
+    )
+    return f"<table><caption>{_shown(caption)}</caption><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
 
 
 def _shown(value: object) -> str:

@@ -1,0 +1,99 @@
+"""Draws a table as text that fits a width, or a pipe.
+
+1. A table that fits the width is drawn as it is.
+2. Otherwise, long words, such as file names and keys, are shortened in the middle. Times and sentences are not.
+3. A table that is still too wide is drawn as one block of lines for each row: `column  value`.
+
+A pipe has no width: nothing is shortened. No line ends with spaces.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from rich.cells import cell_len
+
+from eventide_core.errors import printable
+
+_GAP = "  "
+_WORD_MAX = 28  # columns of a shortened word; a time with its zone, the widest word that stays whole, takes less
+
+
+@dataclass(frozen=True, slots=True)
+class Lines:
+    """A table for people."""
+
+    title: str
+    columns: tuple[str, ...]
+    rows: tuple[tuple[object, ...], ...]
+
+
+def drawn(table: Lines, width: int | None) -> Iterator[str]:
+    """The lines of the text. `width` is the number of columns of the screen; None: no limit."""
+    if table.title:
+        yield table.title
+    heads = [printable(name) for name in table.columns]
+    cells = [[_shown(value) for value in row] for row in table.rows]
+    if width is None or _width(heads, cells) <= width:
+        yield from _as_table(table, heads, cells)
+        return
+    short = [[shortened(cell) for cell in row] for row in cells]
+    if _width(heads, short) <= width:
+        yield from _as_table(table, heads, short)
+    else:
+        yield from _as_blocks(heads, cells)
+
+
+def shortened(word: str) -> str:
+    """A long word without its middle; a text with spaces stays."""
+    if cell_len(word) <= _WORD_MAX or " " in word or "\n" in word:
+        return word
+    kept = _WORD_MAX - 1
+    return f"{word[: kept // 2]}…{word[-(kept - kept // 2) :]}"
+
+
+def _shown(value: object) -> str:
+    return "" if value is None else printable(str(value), keeps_lines=True)
+
+
+def _widths(heads: Sequence[str], cells: Sequence[Sequence[str]]) -> list[int]:
+    return [
+        max(cell_len(line) for text in (head, *(row[position] for row in cells)) for line in text.split("\n"))
+        for position, head in enumerate(heads)
+    ]
+
+
+def _width(heads: Sequence[str], cells: Sequence[Sequence[str]]) -> int:
+    return sum(_widths(heads, cells)) + len(_GAP) * (len(heads) - 1)
+
+
+def _as_table(table: Lines, heads: Sequence[str], cells: Sequence[Sequence[str]]) -> Iterator[str]:
+    widths = _widths(heads, cells)
+    are_numbers = [
+        bool(table.rows) and all(isinstance(row[position], int | float | None) for row in table.rows)
+        for position in range(len(heads))
+    ]
+
+    def line(texts: Sequence[str]) -> str:
+        padded = (
+            " " * (width - cell_len(text)) + text if is_number else text + " " * (width - cell_len(text))
+            for text, width, is_number in zip(texts, widths, are_numbers, strict=True)
+        )
+        return _GAP.join(padded).rstrip()
+
+    yield line(heads)
+    yield "─" * (sum(widths) + len(_GAP) * (len(heads) - 1))
+    for row in cells:
+        parts = [text.split("\n") for text in row]
+        for number in range(max((len(part) for part in parts), default=1)):
+            yield line([part[number] if number < len(part) else "" for part in parts])
+
+
+def _as_blocks(heads: Sequence[str], cells: Sequence[Sequence[str]]) -> Iterator[str]:
+    width = max(cell_len(head) for head in heads)
+    for number, row in enumerate(cells):
+        if number:
+            yield ""
+        for head, text in zip(heads, row, strict=True):
+            first, *more = text.split("\n")
+            yield f"{head}{' ' * (width - cell_len(head))}{_GAP}{first}".rstrip()
+            yield from (f"{' ' * width}{_GAP}{line}".rstrip() for line in more)

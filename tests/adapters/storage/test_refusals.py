@@ -1,0 +1,78 @@
+"""Which failures of a storage are refusals: wrong input (2), not a reason to try again (5)."""
+
+from __future__ import annotations
+
+import errno
+import os
+from pathlib import Path
+
+import pytest
+from botocore.exceptions import ClientError, NoCredentialsError
+
+from eventide_adapters.storage.local_streams import answering
+from eventide_adapters.storage.refusals import is_refusal, storage_error
+from eventide_adapters.storage.webhdfs import RemoteError
+from eventide_core.errors import StorageAccessError, StorageError
+from support.command_line import run
+
+
+class HttpError(Exception):
+    """As gcsfs has it."""
+
+    def __init__(self, code: int) -> None:
+        super().__init__(f"error {code}")
+        self.code = code
+
+
+@pytest.mark.parametrize(
+    ("failure", "expected"),
+    [
+        (PermissionError("Access Denied"), True),
+        (OSError(errno.EACCES, "Permission denied"), True),
+        (OSError(errno.EROFS, "Read-only file system"), True),
+        (OSError(errno.EIO, "Input/output error"), False),
+        (NoCredentialsError(), True),
+        (HttpError(401), True),
+        (HttpError(403), True),
+        (HttpError(503), False),
+        (RemoteError("AccessControlException", "Permission denied: user=guest"), True),
+        (RemoteError("StandbyException", "not active"), False),
+        (TimeoutError(), False),
+        (ClientError({"Error": {"Code": "SlowDown", "Message": ""}}, "PutObject"), False),
+    ],
+    ids=repr,
+)
+def test_a_refusal_is_told_from_a_failure(failure: Exception, expected: bool) -> None:
+    assert is_refusal(failure) is expected
+    error = storage_error("cannot read 'x'", failure)
+    assert isinstance(error, StorageAccessError) is expected
+    assert error.exit_code == (2 if expected else 5)
+    assert ("credentials" in str(error)) is expected
+
+
+def test_an_operating_systems_refusal_is_typed() -> None:
+    with (
+        pytest.raises(StorageAccessError, match=r"cannot read 'x'.*check the permissions"),
+        answering("cannot read 'x'"),
+    ):
+        raise PermissionError(errno.EACCES, "Permission denied")
+    with pytest.raises(StorageError) as failed, answering("cannot read 'x'"):
+        raise OSError(errno.EIO, "Input/output error")
+    assert failed.value.exit_code == 5
+
+
+def test_a_command_that_may_not_write_is_wrong_input(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    opening = os.open
+
+    def refused(path: object, flags: int, *words: object, **more: object) -> int:
+        if flags & os.O_CREAT:
+            raise PermissionError(errno.EACCES, "Permission denied", str(path))
+        return opening(path, flags, *words, **more)  # type: ignore[arg-type]
+
+    source = tmp_path / "rows.json"
+    source.write_text('{"id": "a", "ms": 1700000000000}\n')
+    monkeypatch.setattr(os, "open", refused)
+    words = ("--create", "--record-key", "id", "--event-time", "ms")
+    answer = run("ingest", tmp_path / "t", source, "--op", "upsert", *words)
+    assert answer.exit_code == 2
+    assert "check the permissions" in answer.stderr

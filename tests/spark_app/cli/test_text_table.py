@@ -1,0 +1,56 @@
+"""Tables on a screen: nothing wider than it, times whole, long words without their middle."""
+
+import pytest
+from rich.cells import cell_len
+
+from eventide.cli.text_table import Lines, drawn, shortened
+
+TIME = "2026-11-21T00:00:00.123+01:00"
+FILE_ID = "00000002-4f2b-45ab-bdbb-1e3da7cf1d2c-0"
+
+
+def test_a_table_that_fits_is_drawn_whole_with_numbers_to_the_right() -> None:
+    table = Lines("", ("partition", "rows"), (("day=1", 5), ("day=2", 1200), (None, None)))
+    assert list(drawn(table, 80)) == [
+        "partition  rows",
+        "───────────────",
+        "day=1         5",
+        "day=2      1200",
+        "",
+    ]
+
+
+def test_long_words_lose_their_middle_before_anything_else_changes() -> None:
+    table = Lines("slices", ("file", "least", "greatest"), ((FILE_ID, TIME[:23] + "Z", TIME[:23] + "Z"),))
+    wide, narrow = list(drawn(table, 100)), list(drawn(table, 80))
+    assert FILE_ID in wide[-1]
+    assert FILE_ID not in narrow[-1]
+    assert narrow[-1].count(TIME[:23] + "Z") == 2
+    assert narrow[-1].startswith(FILE_ID[:13])
+
+
+@pytest.mark.parametrize("width", [40, 80, 120])
+def test_a_table_of_many_columns_is_a_block_of_lines_for_each_row(width: int) -> None:
+    names = tuple(f"column_{number}" for number in range(30))
+    lines = list(drawn(Lines("", names, ((TIME,) * 30, (TIME,) * 30)), width))
+    assert len(lines) == 61
+    assert lines[0].split() == ["column_0", TIME]
+    assert all(cell_len(line) <= width for line in lines)
+
+
+def test_a_pipe_has_no_width_and_no_line_ends_with_spaces() -> None:
+    keys = ", ".join(f"key-{number}" for number in range(3_000))
+    lines = list(drawn(Lines("", ("check", "findings"), (("links", ""), ("keys", keys))), None))
+    assert len(lines[2]) == len("links")
+    assert lines[3].endswith("key-2999")
+
+
+def test_wide_characters_and_several_lines_stay_in_their_column() -> None:
+    lines = list(drawn(Lines("", ("name", "n"), (("東京\nline two", 7), ("x", 12))), 80))
+    assert [cell_len(line) for line in lines[2:]] == [12, 8, 12]
+
+
+def test_sentences_and_short_words_are_never_shortened() -> None:
+    for text in ("a sentence of many words, which a person is to read", "short"):
+        assert shortened(text) == text
+    assert cell_len(shortened("x" * 500)) == 28

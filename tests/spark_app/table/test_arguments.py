@@ -1,0 +1,70 @@
+"""A wrong argument is named by a typed error, before anything is read or written."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from eventide import ConfigError, InvalidFilterError, Table
+from support import golden
+from support.small_table import SCHEMA
+
+T_MS = 1_700_900_000_000
+
+
+@pytest.fixture(scope="module")
+def table(tmp_path_factory: pytest.TempPathFactory) -> Table:
+    return Table.open(str(golden.unpack("v9_no_deletes", tmp_path_factory.mktemp("golden"))))
+
+
+Call = Callable[[Any], object]
+
+
+@pytest.mark.parametrize(
+    ("call", "why"),
+    [
+        (lambda table: table.as_of(None), "None is no time"),
+        (lambda table: table.incremental(3), "3 is no time"),
+        (lambda table: table.changes(None), "None is no time"),
+        (
+            lambda table: table.compact("2026-01-01T00:00Z"),
+            "is no plan: pass one of `plan_compaction`, or T as `before`",
+        ),
+        (lambda table: table.compact(before=T_MS, progress=True), "progress=True is no progress"),
+        (lambda table: table.verify(progress=1), "progress=1 is no progress"),
+        (lambda table: table.compact(before=T_MS, engine="spark"), "'spark' is no engine: pass a SparkSession"),
+        (lambda table: table.tag(None), "None is no name of a tag"),
+        (lambda table: table.snapshot().limit("a"), "the limit 'a' is no number of rows"),
+        (lambda _: Table.open(None), "None is no URI or path"),  # type: ignore[arg-type]
+        (lambda table: Table.open(table.uri, "x"), "options are a str: pass a dictionary"),  # type: ignore[arg-type]
+    ],
+)
+def test_a_wrong_argument_is_named(table: Table, call: Call, why: str) -> None:
+    before = sorted(str(path) for path in Path(table.uri).rglob("*"))
+    with pytest.raises(ConfigError, match=why):
+        call(table)
+    assert sorted(str(path) for path in Path(table.uri).rglob("*")) == before
+
+
+def test_one_text_is_no_list_of_columns(table: Table) -> None:
+    with pytest.raises(InvalidFilterError, match=r"columns 'id' is one text: pass a list of names"):
+        table.snapshot().to_arrow("id")
+
+
+@pytest.mark.parametrize(
+    ("schema", "key", "why"),
+    [
+        (pd.DataFrame({"id": ["a"]}), "id", "a DataFrame is no schema: .*from_pandas"),
+        ({"id": "string"}, "id", "a dict is no schema"),
+        (None, "id", "a NoneType is no schema"),
+        (SCHEMA, 3, "3 is no name of a field"),
+    ],
+)
+def test_a_table_is_not_created_from_what_is_no_schema(schema: Any, key: Any, why: str, tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=why):
+        Table.create(tmp_path / "t", schema=schema, record_key=key)
+    assert not (tmp_path / "t").exists()
