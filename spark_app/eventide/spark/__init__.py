@@ -1,5 +1,4 @@
-"""Spark: the engine, sessions, DataFrames in and out, `format("eventide")`, and streams.
+"""Spark: the engine, sessions, and DataFrames in and out. Imports no room of the application.
 
-`datasource`, `datasource_writers`, `change_stream` and `streaming` import `eventide.table`; the table imports the others,
-which don't import it. A module that imports PySpark is imported only where it is used: a table needs no PySpark.
+A module that imports PySpark is imported only where it is used: a table needs no PySpark.
 """
