@@ -1,17 +1,23 @@
 """`eventide verify`: whether the invariants of a table hold."""
 
-from typing import Any
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from eventide.cli.console import table_of
 from eventide.cli.settings import Settings, common_options, event_time_option, finding_options
 from eventide.results.detail import WORST, Detail, more
-from eventide_core.action.verification.result import CheckResult, Verification
+from eventide_core.action.verification.result import CheckResult, Status, Verification
 from eventide_core.config import EVENT_TIME_FIELD
 from eventide_core.errors import UnsupportedTableError, counted
 
+if TYPE_CHECKING:
+    from eventide.cli.text_table import Lines
+
 FAILED = 1
+REMARK_MAX = 200
+"""Characters of a remark in the short text."""
 
 
 @click.command()
@@ -27,10 +33,11 @@ def verify(
     """Check the invariants of a table.
 
     Checks names, sizes, headers, and footers of TABLE; with --deep, its records too. Writes nothing. Reports what is
-    damaged, how to repair it, and what was not checked: the first findings of each check, or with --verbose, --partition or
-    --limit, those that they select. Exits with 1 when a check failed,
-    and otherwise with 3 if a check left out what eventide does not support. A check that was not made, or not of everything,
-    does not change the exit code.
+    damaged, and how to repair it: the first findings of each check, or with --verbose, --partition or --limit, those that
+    they select. With --verbose, it also lists every check, and says what was not checked and why.
+
+    Exits with 1 when a check failed, and otherwise with 3 if a check left out what eventide does not support. A check that
+    was not made, or not of everything, does not change the exit code.
     """
     with settings.having(EVENT_TIME_FIELD, event_time).table(table) as opened, settings.console.progress() as progress:
         found = opened.verify(deep=deep, progress=progress)
@@ -42,9 +49,9 @@ def verify(
             "not_checked": [check.name for check in found.not_checked],
             "checks": [_json(check) for check in found.checks],
         },
-        table_of("", ("check", "invariant", "status", "what it says"), [_row(check) for check in found.checks]),
+        *_checks(found, detail),
         *_damage(found, detail),
-        _sum(found),
+        _sum(found, detail),
     )
     if not found.ok:
         ctx.exit(FAILED)
@@ -61,6 +68,23 @@ def _json(check: CheckResult) -> dict[str, Any]:
         "findings": [{"path": f.path, "problem": f.problem, "cure": f.cure} for f in check.findings],
         "remarks": list(check.remarks),
     }
+
+
+def _checks(found: Verification, detail: Detail) -> "Iterator[Lines | str]":
+    """All checks if they are asked for; otherwise those without a clean result, and what the others remark."""
+    if detail.is_verbose:
+        yield table_of("", ("check", "invariant", "status", "what it says"), [_row(check) for check in found.checks])
+        return
+    bad = [*found.failed, *found.not_supported]
+    if bad:
+        yield table_of("", ("check", "invariant", "status"), [_row(check)[:3] for check in bad])
+    for check in found.checks:
+        if check.status is not Status.NOT_CHECKED:
+            yield from (f"{check.name}: {_short(remark)}" for remark in check.remarks)
+
+
+def _short(remark: str) -> str:
+    return remark if len(remark) <= REMARK_MAX else f"{remark[:REMARK_MAX]}... (--verbose shows all)"
 
 
 def _row(check: CheckResult) -> tuple[object, ...]:
@@ -84,8 +108,10 @@ def _findings(check: CheckResult, detail: Detail) -> list[str]:
     ]
 
 
-def _sum(found: Verification) -> str:
+def _sum(found: Verification, detail: Detail) -> str:
     failed, unsupported, unchecked = len(found.failed), len(found.not_supported), len(found.not_checked)
     passed = len(found.checks) - failed - unsupported - unchecked
     told = f", {unsupported} not supported" if unsupported else ""
-    return f"{counted(passed, 'check')} passed, {failed} failed{told}, {unchecked} not checked"
+    why = " (--verbose says why)" if unchecked and not detail.is_verbose else ""
+    left = f", {unchecked} not checked{why}" if unchecked else ""
+    return f"{counted(passed, 'check')} passed{f', {failed} failed' if failed else ''}{told}{left}"
