@@ -79,10 +79,15 @@ def _made_before_left_overs_kept_their_deletes(table: Table, monkeypatch: pytest
         return as_now(replace(history, merged=history.taken, early=()), rule)
 
     def of_all_blocks(
-        folded: FoldedLogFiles, shape: RecordShape, *, changes: ChangedRows | None, early_parts: int
+        folded: FoldedLogFiles,
+        shape: RecordShape,
+        *,
+        changes: ChangedRows | None,
+        early_parts: int,
+        meets_all_of_key: bool,
     ) -> SliceMerge:
         del early_parts
-        return SliceMerge(folded, shape, changes=changes)
+        return SliceMerge(folded, shape, changes=changes, meets_all_of_key=meets_all_of_key)
 
     with monkeypatch.context() as earlier:
         earlier.setattr(slice_split, "carried_tombstone", of_all)
