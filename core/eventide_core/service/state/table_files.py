@@ -14,11 +14,14 @@ from eventide_core.errors import (
     EmptyPlanError,
     InstantNotFoundError,
     MissingFileError,
+    NotAHudiTableError,
     RecordDecodeError,
     ResourceLimitError,
     StorageError,
+    StorageFullError,
     UnsafePathError,
     UnsupportedTableError,
+    WriteConflictError,
 )
 from eventide_core.ports import ArchivedTimeline, Clock, FileInfo, MetadataCodec, MetadataTable, Storage, discard
 from eventide_core.ports.requests import Requests
@@ -38,7 +41,7 @@ from eventide_core.table.internal_schema import (
 )
 from eventide_core.table.observed_offset import observed_offset
 from eventide_core.table.plans import CompactionPlan, ForeignPlan
-from eventide_core.table.properties import settings_text
+from eventide_core.table.properties import PROPERTIES_PATH, settings_text
 from eventide_core.table.record_shape import DeleteMarker
 from eventide_core.table.rollback_metadata import RestorePlan
 from eventide_core.table.savepoint_metadata import SavepointMetadata
@@ -71,7 +74,8 @@ class TableFiles:
     """The metadata files of one table. Each file that cannot change is read at most once.
 
     `delete_marker` defines which log records the reader treats as deletes; Hudi's readers also take it from their
-    options. `mergers` are the mergers of the user's own that may merge the table.
+    options. `mergers` are the mergers of the user's own that may merge the table. `first_settings` is the text of
+    hoodie.properties for a table that its first commit creates: until then, nobody else sees a table.
     """
 
     storage: Storage
@@ -82,6 +86,7 @@ class TableFiles:
     clock: Clock
     delete_marker: DeleteMarker | None = None
     mergers: CustomMergers = ()
+    first_settings: str | None = None
     _commits: dict[str, CommitMetadata] = field(default_factory=dict[str, CommitMetadata])
     _undone: dict[Instant, frozenset[str] | None] = field(default_factory=dict[Instant, frozenset[str] | None])
     _archives: dict[str, ArchivedTimeline] = field(default_factory=dict[str, ArchivedTimeline])
@@ -92,7 +97,37 @@ class TableFiles:
     def config(self) -> TableConfig:
         """The table's settings. Raises NotAHudiTableError, UnsupportedTableError."""
         root = self.storage.root
-        return TableConfig.parse(settings_text(self.storage.read_range, root), root, self.mergers)
+        return TableConfig.parse(self._settings_text(root), root, self.mergers)
+
+    def _settings_text(self, root: str) -> str:
+        try:
+            return settings_text(self.storage.read_range, root)
+        except NotAHudiTableError:
+            if self.first_settings is None:
+                raise
+            return self.first_settings
+
+    def put_commit(self, path: str, data: bytes) -> bool:
+        """Puts the completed file of a write, under the lock; False if the name is taken.
+
+        The first commit of a table that does not exist yet creates it in the step before. A crash between both leaves an
+        empty table. Raises WriteConflictError if another process has created another table meanwhile.
+        """
+        creates = self.first_settings is not None and self._create(self.first_settings)
+        try:
+            return self.storage.put_if_absent(path, data)
+        except StorageFullError:  # the only failure after which the commit is surely not there
+            if creates:
+                discard(self.storage, PROPERTIES_PATH)
+            raise
+
+    def _create(self, settings: str) -> bool:
+        if self.storage.put_if_absent(PROPERTIES_PATH, settings.encode()):
+            return True
+        root = self.storage.root
+        if settings_text(self.storage.read_range, root) != settings:
+            raise WriteConflictError(f"{root}: another process has created the table with other settings; write again")
+        return False
 
     def config_and_timeline(self) -> tuple[TableConfig, Timeline]:
         """Both, read again. They are requested together if an earlier read told where the timeline is.
