@@ -19,6 +19,10 @@ TIMES: Final[tuple[Any, ...]] = (pa.date32(), pa.timestamp("us"), pa.timestamp("
 EVERY_TYPE: Final[tuple[Any, ...]] = (pa.int64(), pa.float64(), pa.bool_(), *TIMES)
 
 _NOT_A_NUMBER: Final = r"^(\+|-?0[0-9xX])"
+_CURES: Final = {
+    "expected a zone offset": "; name its zone, as in 2026-11-21T00:00Z",
+    "expected no zone offset": "; the column has no zone: give local times",
+}
 _TOO_LONG_FOR_A_DOUBLE: Final = r"^-?[0-9]{16,}$"
 
 
@@ -54,7 +58,7 @@ def converted(column: Any, kind: Any, name: str, place: str, first_row: int) -> 
         ) from None
     except pa.ArrowInvalid as error:
         row = _first_misfit(cells, kind)
-        hint = "; name its zone, as in 2026-11-21T00:00Z" if "expected a zone offset" in str(error) else ""
+        hint = next((cure for found, cure in _CURES.items() if found in str(error)), "")
         raise InvalidRecordError(
             f"source {place!r}, row {first_row + row + 1}: column {name!r}: {cells[row].as_py()!r} is no {kind}{hint}; "
             "correct the value, or declare it as null with --null"
