@@ -13,7 +13,13 @@ import pyarrow as pa
 
 from eventide import Table
 from eventide.cli.ingest_preview import PREVIEW_ROWS, preview
-from eventide.cli.ingest_target import declared_types, existing_table, refuse_contradictions, table_to_create
+from eventide.cli.ingest_target import (
+    check_new_table,
+    declared_types,
+    existing_table,
+    refuse_contradictions,
+    table_to_create,
+)
 from eventide.cli.settings import Settings, common_options
 from eventide.formatting import format_size
 from eventide.sources.finding import STDIN, SourceFinder
@@ -162,6 +168,8 @@ def ingest(
                 rows_max=PREVIEW_ROWS if dry_run else None,
             )
     if dry_run:
+        if existing is None:
+            check_new_table(table, _new_schema(rows, stated), settings.options, fields)
         event_time = _event_time(existing, fields, Options(settings.options))
         document, parts = preview(rows, None if existing is None else types, event_time, sanitizes=sanitizes)
         settings.console.result(document, *parts)
@@ -215,6 +223,10 @@ def _event_time(existing: Table | None, fields: Mapping[str, Any], options: Opti
     return fields["ordering"] if existing is None else existing.state().config.event_time_field
 
 
+def _new_schema(rows: SourceRows, stated: StatedSchema | None) -> pa.Schema | str:
+    return rows.rows.schema if stated is None else stated.for_a_table
+
+
 def _written(
     settings: Settings,
     uri: str,
@@ -226,8 +238,7 @@ def _written(
 ) -> WriteResult:
     with settings.session() as spark, settings.console.progress() as progress:
         if existing is None:
-            schema = rows.rows.schema if stated is None else stated.for_a_table
-            opened = table_to_create(uri, schema, settings.options, fields, spark)
+            opened = table_to_create(uri, _new_schema(rows, stated), settings.options, fields, spark)
         else:
             opened = Table.open(uri, settings.options, engine=spark)
         write: Callable[..., WriteResult] = getattr(opened, operation)

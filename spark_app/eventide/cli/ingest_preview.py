@@ -46,21 +46,16 @@ def preview(
         "unreadable_event_times": unreadable,
         "unreadable_examples": examples,
     }
-    lines = table_of(
-        "",
-        ("column", "type", "nulls", "in the table"),
-        [(c["name"], c["type"], c["nulls"], _in_table(c["table_type"], is_there=table is not None)) for c in columns],
-    )
+    headers = ("column", "type", "nulls", "in the table")
+    cells = [(c["name"], c["type"], c["nulls"], c["table_type"] or "new") for c in columns]
+    shown = len(headers) if table is not None else len(headers) - 1
+    lines = table_of("", headers[:shown], [row[:shown] for row in cells])
     sentences = [f"dry run: {counted(len(rows), 'row')} read, nothing written"]
     if missing:
         sentences.append(f"columns of the table that the sources lack: {', '.join(missing)}")
     if unreadable:
         sentences.append(f"{counted(unreadable, 'event time')} in {event_time!r} cannot be read: {'; '.join(examples)}")
     return document, (lines, "\n".join(sentences))
-
-
-def _in_table(kind: Any, *, is_there: bool) -> str:
-    return str(kind or "new") if is_there else ""
 
 
 def _unreadable(found: SourceRows, event_time: str | None) -> tuple[int, list[str]]:

@@ -54,6 +54,11 @@ def table_to_create(
     return Table(uri, options, application)
 
 
+def check_new_table(uri: str, schema: pa.Schema | str, options: Mapping[str, str], words: Mapping[str, Any]) -> None:
+    """Raises what creating the table would raise, for settings or columns that it cannot have."""
+    new_table(uri, schema, options, version=None, **words)
+
+
 def refuse_contradictions(table: Table, words: Mapping[str, Any], options: Mapping[str, str]) -> None:
     """Raises ConfigError for the first option that contradicts the table."""
     config = table.state().config

@@ -25,6 +25,7 @@ from eventide.sources.source import KNOWN_ENDINGS, Format, Source, format_by_nam
 from eventide.sources.streams import decompressed
 from eventide_adapters.storage.local import LocalStorage
 from eventide_adapters.storage.open import open_storage
+from eventide_adapters.storage.secret_texts import without_secrets
 from eventide_core.config import Options
 from eventide_core.errors import ConfigError
 from eventide_core.ports import FileInfo, Storage
@@ -68,13 +69,16 @@ class SourceFinder:
         return Source(name, self._stated or _recognized(start), start)
 
     def _named(self, word: str) -> list[Source]:
+        if not word.strip():
+            raise ConfigError("a source has no name: is a variable of the shell empty?")
         parent, _, name = word.rstrip("/").rpartition("/")
         if "://" in word and parent.endswith("/"):
             parent, name = word, ""  # a bucket or a namenode alone
         try:
-            storage = open_storage(parent or ("/" if word.startswith("/") else "."), self._options)
+            directory = parent or ("/" if word.startswith("/") else ".")
+            storage = open_storage(directory, self._options, what="directory")
         except ConfigError as error:
-            raise ConfigError(f"a source cannot be opened: {error}") from None
+            raise ConfigError(f"source {without_secrets(word, ())!r} cannot be opened: {error}") from None
         if isinstance(storage, LocalStorage):
             return self._local(word, Path(storage.root.removeprefix("file://")) / name)
         found = storage.stat(name)

@@ -14,7 +14,9 @@ from click.testing import CliRunner
 
 from eventide import Table
 from eventide.cli import eventide
-from eventide_adapters.storage.memory import MemoryStorage
+from eventide_adapters.storage.open import open_storage
+from eventide_core.config import Options
+from support.backends import backend
 from support.command_line import Answer, content_of, run, run_json
 
 NEW = ("--create", "--record-key", "id")
@@ -249,17 +251,37 @@ def test_directories_and_globs(tmp_path: Path) -> None:
         assert [row["id"] for row in rows] == keys
 
 
-def test_sources_on_a_store(tmp_path: Path) -> None:
-    for path, key in (("a/1.csv", "a"), ("a/2.csv", "b"), ("b/3.csv", "c")):
-        directory, _, name = path.rpartition("/")
-        MemoryStorage(f"lake/in/{directory}").put(name, f"id,n\n{key},1\n".encode())
-    assert [row["id"] for row in ingested(tmp_path / "t", "memory://lake/in/a/1.csv")] == ["a"]
-    assert [row["id"] for row in ingested(tmp_path / "u", "memory://lake/in/a/*.csv")] == ["a", "b"]
+@pytest.mark.parametrize("name", ["memory", "moto", pytest.param("hdfs", marks=pytest.mark.broad)])
+def test_sources_on_a_store(name: str, tmp_path: Path, request: pytest.FixtureRequest) -> None:
+    store = backend(name, request, tmp_path)
+    for path, key in (("a/1.csv", "a"), ("a/2.csv.gz", "b"), ("a/deep/3.csv", "c")):
+        data = f"id,n\n{key},1\n".encode()
+        directory, _, file = path.rpartition("/")
+        # Storages in memory are by name, without a hierarchy between them.
+        below = open_storage(f"{store.uri}/{directory}", Options(store.options)) if name == "memory" else store.storage
+        below.put(file if name == "memory" else path, gzip.compress(data) if file.endswith(".gz") else data)
+    for number, (source, keys) in enumerate(
+        {"a/1.csv": ["a"], "a/*.csv*": ["a", "b"], "a": ["a", "b"], "a/**/*.csv": ["a", "c"]}.items()
+    ):
+        if name == "memory" and number > 1:
+            continue
+        rows = ingested(tmp_path / f"t{number}", f"{store.uri}/{source}", *store.words())
+        assert [row["id"] for row in rows] == keys
+    missing = refused(tmp_path / "u", f"{store.uri}/a/9.csv", *NEW, *store.words())
+    assert "does not exist" in missing
+    assert "matches no file" in refused(tmp_path / "u", f"{store.uri}/a/*.json", *NEW, *store.words())
+
+
+def test_uris_of_files_and_of_unknown_schemes(tmp_path: Path) -> None:
     (tmp_path / "x.csv").write_text("id,n\nd,1\n")
     assert [row["id"] for row in ingested(tmp_path / "w", f"file://{tmp_path}/x.csv")] == ["d"]
-    assert "does not exist" in refused(tmp_path / "v", "memory://lake/in/a/9.csv", *NEW)
-    assert "matches no file" in refused(tmp_path / "v", "memory://lake/in/a/*.json", *NEW)
-    assert "unknown scheme" in refused(tmp_path / "v", "ftp://lake/in/a/9.csv", *NEW)
+    message = refused(tmp_path / "v", "ftp://lake/in/9.csv", *NEW)
+    assert (
+        "source 'ftp://lake/in/9.csv' cannot be opened: the directory 'ftp://lake/in' has an unknown scheme" in message
+    )
+    secret = refused(tmp_path / "v", "s3://key:secret@lake/9.csv", *NEW)
+    assert "key:secret" not in secret
+    assert "a source has no name" in refused(tmp_path / "v", "", *NEW)
 
 
 @pytest.mark.parametrize("kind", ["csv", "json", "gz", "parquet"])

@@ -243,3 +243,9 @@ def test_a_dry_run_reads_the_first_rows_only(tmp_path: Path) -> None:
     source.write_text("id,n\n" + "".join(f"{n},1\n" for n in range(1_200_000)) + "torn\n")
     document = run_json("ingest", tmp_path / "t", source, "--create", "--record-key", "id", "--dry-run")
     assert document["rows_read"] == 10_000
+
+
+def test_a_dry_run_refuses_what_the_new_table_would(source: Path, tmp_path: Path) -> None:
+    answer = run("ingest", tmp_path / "t", source, "--create", "--record-key", "key", "--dry-run")
+    assert (answer.exit_code, list(tmp_path.iterdir())) == (2, [source])
+    assert "field 'key' is not in the schema" in answer.stderr
