@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from eventide.sources.csv_batches import csv_batches
@@ -119,19 +120,23 @@ def _typed(
         if pa.types.is_binary(column.type) and candidates is EVERY_TYPE:
             column = as_text(column, name, place, first_row)
         if kind is not None and column.type != kind:
-            column = _declared(column, kind, name, place, first_row)
+            column = _declared(column, kind, name, place, first_row, empty_is_null=candidates is EVERY_TYPE)
         columns.append(column)
     open_to = {
-        name: candidates
+        name: candidates if candidates is EVERY_TYPE or not _has_empty(column) else ()
         for name, column in zip(rows.column_names, columns, strict=True)
         if types(name) is None and is_text(column.type)
     }
     return Part(place, first_row, pa.table(columns, names=rows.column_names), open_to)
 
 
-def _declared(column: Any, kind: Any, name: str, place: str, first_row: int) -> Any:
+def _has_empty(column: Any) -> bool:
+    return bool(pc.any(pc.equal(column, pa.scalar("", column.type))).as_py())
+
+
+def _declared(column: Any, kind: Any, name: str, place: str, first_row: int, *, empty_is_null: bool) -> Any:
     if is_text(column.type):
-        return converted(column, kind, name, place, first_row)
+        return converted(column, kind, name, place, first_row, empty_is_null=empty_is_null)
     try:
         return column.cast(declared_type(column.type, kind, reads_times=True))
     except pa.ArrowException as error:
@@ -161,6 +166,12 @@ def _kinds(parts: Sequence[Part]) -> dict[str, Any]:
         for column in part.rows.schema:
             if column.name not in part.candidates:
                 kinds[column.name] = _common(column, kinds.get(column.name), part)
+    for part in parts:
+        for name, candidates in part.candidates.items():
+            # A text of JSON is a text or a time. One of CSV may be anything.
+            known = kinds.get(name, pa.null())
+            if candidates is not EVERY_TYPE and not pa.types.is_null(known) and known not in candidates:
+                kinds[name] = _common(part.rows.schema.field(name), known, part)
     for name in {name for part in parts for name in part.candidates}:
         columns = [part.rows.column(name) for part in parts if name in part.candidates]
         allowed = [set(part.candidates[name]) for part in parts if name in part.candidates]

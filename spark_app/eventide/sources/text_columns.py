@@ -42,14 +42,14 @@ def as_text(column: Any, name: str, place: str, first_row: int) -> Any:
         ) from None
 
 
-def converted(column: Any, kind: Any, name: str, place: str, first_row: int) -> Any:
-    """A column of texts in that type; an empty cell is null there. Rows are counted from `first_row`.
+def converted(column: Any, kind: Any, name: str, place: str, first_row: int, *, empty_is_null: bool = True) -> Any:
+    """A column of texts in that type, which begins with row `first_row` of its source. An empty cell of CSV is null.
 
     Raises InvalidRecordError, which names row and value, for one that does not fit.
     """
     if is_text(kind):
         return column.cast(kind)
-    cells = column if pa.types.is_binary(kind) else _cells(column)
+    cells = column if pa.types.is_binary(kind) or not empty_is_null else _cells(column)
     try:
         return cells.cast(kind)
     except pa.ArrowNotImplementedError:

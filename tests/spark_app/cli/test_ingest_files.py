@@ -387,3 +387,19 @@ def test_sources_of_several_formats_agree_on_types(tmp_path: Path) -> None:
     assert "column 'n' is int64, and string before" in refused(
         tmp_path / "v", tmp_path / "x.parquet", tmp_path / "z.json", *NEW
     )
+
+
+def test_an_empty_text_of_json_is_no_null(tmp_path: Path) -> None:
+    source = tmp_path / "x.jsonl"
+    source.write_text('{"id":1,"at":"2026-03-01T10:00:00Z"}\n{"id":2,"at":""}\n')
+    assert [row["at"] for row in ingested(tmp_path / "t", source)] == ["2026-03-01T10:00:00Z", ""]
+    schema = tmp_path / "schema"
+    schema.write_text("id int\nat timestamp\n")
+    assert "row 2: column 'at': '' is no timestamp" in refused(tmp_path / "u", source, *NEW, "--schema", schema)
+
+
+def test_a_text_of_json_does_not_become_a_number_of_another_source(tmp_path: Path) -> None:
+    pq.write_table(pa.table({"id": ["a"], "n": [1]}), tmp_path / "x.parquet")
+    (tmp_path / "y.json").write_text('{"id":"b","n":"7"}\n')
+    message = refused(tmp_path / "t", tmp_path / "x.parquet", tmp_path / "y.json", *NEW)
+    assert "column 'n' is string, and int64 before" in message
