@@ -25,11 +25,11 @@ import pyarrow as pa
 from benchmarks.picture import Curve, picture
 from eventide import Table
 from eventide.bootstrap import assemble
-from eventide.writer import create, new_table
+from eventide.rows.writer import create, new_table
 from eventide_adapters.format.metadata_table.reader import MetadataTableReader
 from eventide_adapters.storage.local import LocalStorage
 from eventide_core.ports import Storage, TableLock
-from eventide_core.table.metadata_table import REBUILT_INDEXES
+from eventide_core.table.settings.metadata_table import REBUILT_INDEXES
 
 SERVICES_EVERY = 10
 COLUMNS: list[pa.Field[Any]] = [

@@ -24,7 +24,7 @@ from benchmarks.fleet.simulation import Cron, Policy, RoundRobin, SimulatedTable
 from eventide import Table
 from eventide.fleet.service import FleetRound, FleetService
 from eventide.fleet.settings import FleetSettings, FleetTable
-from eventide_core.action.fleet_scheduler import FleetScheduler, Measured, Target
+from eventide_core.action.fleet.scheduler import FleetScheduler, Measured, Target
 from eventide_core.config import BUCKETS, DATA_LATENCY
 
 _TARGETS = {20: 0.1, 45: 0.2, 90: 0.4, 300: 0.2, 900: 0.1}  # seconds, and the share of the tables

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from eventide_core.action.fleet_scheduler import FleetScheduler, Measured, Target
+from eventide_core.action.fleet.scheduler import FleetScheduler, Measured, Target
 
 MINUTE_MS = 60_000
 SETUP_MS = 1_500

@@ -26,7 +26,7 @@ from benchmarks.planning.run import CASES
 from benchmarks.processes import Server
 from eventide.cli import spare_collector
 from eventide_adapters.storage.local import LocalStorage
-from eventide_core.action.compaction_request import CompactionRequest
+from eventide_core.action.compaction.request import CompactionRequest
 from eventide_core.config import LinkChoice
 
 _ROOT = Path(__file__).parents[2]

@@ -25,13 +25,13 @@ from benchmarks.planning.made_table import START_MS, STEP_MS, MadeStorage, MadeT
 from eventide.bootstrap import Application, assemble
 from eventide.cli import spare_collector
 from eventide_adapters.format.timeline.codec import HudiMetadataCodec
-from eventide_core.action.compaction_request import CompactionRequest
-from eventide_core.action.freshness import freshness
+from eventide_core.action.compaction.request import CompactionRequest
+from eventide_core.action.freshness.freshness import freshness
 from eventide_core.config import LinkChoice
 from eventide_core.ports import MergeResult, Storage
 from eventide_core.service.compaction.commit import commit_metadata
 from eventide_core.service.compaction.draft_plan import DraftPlan
-from eventide_core.table.plans import CompactionPlan
+from eventide_core.table.timeline.plans import CompactionPlan
 
 _NOW_MS = START_MS + 10_000 * STEP_MS
 

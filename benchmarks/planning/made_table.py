@@ -22,11 +22,11 @@ from eventide_adapters.format.log_file.writer import encode_data_block
 from eventide_adapters.format.timeline.codec import HudiMetadataCodec
 from eventide_core.errors import MissingFileError
 from eventide_core.ports import Capability, FileInfo, OutputFile
-from eventide_core.table.commit_metadata import EVENT_TIMES_KEY, WRITER, WRITER_KEY, CommitMetadata, WriteStat
-from eventide_core.table.event_time import EventTimeRange
-from eventide_core.table.instant import instant_time
-from eventide_core.table.new_table import NewTable
-from eventide_core.table.record_order import MergeRule
+from eventide_core.table.records.event_time import EventTimeRange
+from eventide_core.table.records.record_order import MergeRule
+from eventide_core.table.settings.new_table import NewTable
+from eventide_core.table.timeline.commit_metadata import EVENT_TIMES_KEY, WRITER, WRITER_KEY, CommitMetadata, WriteStat
+from eventide_core.table.timeline.instant import instant_time
 
 SCHEMA = (
     '{"type":"record","name":"trip","fields":[{"name":"id","type":"string"},{"name":"day","type":"string"},'

@@ -24,7 +24,7 @@ from benchmarks.planning.made_table import MadeStorage, MadeTable, requested
 from eventide.bootstrap import Application
 from eventide.cli import spare_collector
 from eventide.report import gather
-from eventide.show import describe
+from eventide.results.show import describe
 from eventide_core.ports import NoProgress
 
 _OURS: dict[str, Any] = {"version": 9, "logs": 10, "has_ranges": True, "is_ours": True}

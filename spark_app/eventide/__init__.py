@@ -11,16 +11,16 @@ TYPE_CHECKING = False  # for type checkers true; `typing` itself would be a part
 if TYPE_CHECKING:
     from typing import Any
 
-    from eventide.detail import Detail
-    from eventide.history import HistoryEntry
+    from eventide.datasource.register import register
+    from eventide.datasource.streaming import stream_sink
     from eventide.options.sections import UnknownOptionWarning
-    from eventide.plan import Plan
-    from eventide.reader import Rows
-    from eventide.spark.register import register
-    from eventide.spark.streaming import stream_sink
-    from eventide.table import Table
-    from eventide_core.action.freshness import Freshness
-    from eventide_core.action.pending_write import WriteResult
+    from eventide.results.detail import Detail
+    from eventide.results.history import HistoryEntry
+    from eventide.results.plan import Plan
+    from eventide.rows.reader import Rows
+    from eventide.table.table import Table
+    from eventide_core.action.freshness.freshness import Freshness
+    from eventide_core.action.write.pending_write import WriteResult
     from eventide_core.errors import (
         BusyError,
         CatalogError,
@@ -117,16 +117,16 @@ __all__ = [
 ]
 
 _HOMES = {
-    "Detail": "eventide.detail",
-    "HistoryEntry": "eventide.history",
+    "Detail": "eventide.results.detail",
+    "HistoryEntry": "eventide.results.history",
     "UnknownOptionWarning": "eventide.options.sections",
-    "Plan": "eventide.plan",
-    "Rows": "eventide.reader",
-    "register": "eventide.spark.register",
-    "stream_sink": "eventide.spark.streaming",
-    "Table": "eventide.table",
-    "Freshness": "eventide_core.action.freshness",
-    "WriteResult": "eventide_core.action.pending_write",
+    "Plan": "eventide.results.plan",
+    "Rows": "eventide.rows.reader",
+    "register": "eventide.datasource.register",
+    "stream_sink": "eventide.datasource.streaming",
+    "Table": "eventide.table.table",
+    "Freshness": "eventide_core.action.freshness.freshness",
+    "WriteResult": "eventide_core.action.write.pending_write",
 }
 
 

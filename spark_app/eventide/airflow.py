@@ -15,9 +15,9 @@ from airflow.sdk import BaseOperator, BaseSensorOperator
 from airflow.sdk.exceptions import AirflowFailException
 from airflow.triggers.base import BaseTrigger, TriggerEvent
 
-from eventide.table import Table
+from eventide.table.table import Table
 from eventide_core.errors import EventideError, NothingToDoError
-from eventide_core.table.event_time import Moment
+from eventide_core.table.records.event_time import Moment
 
 _PASSING: Final = (4, 5)
 """Exit codes of what another try may mend: a busy table, and a storage or an engine that failed."""

@@ -13,8 +13,8 @@ from os import getpid
 from typing import TYPE_CHECKING
 from uuid import uuid4
 
-from eventide.compaction_request import tag_schedule
 from eventide.engine_local import LocalEngine, RequestEngine
+from eventide.options.compaction_request import tag_schedule
 from eventide.options.queries import DELETE_FIELD, DELETE_MARKER
 from eventide.options.sections import warn_of_unknown_options
 from eventide_adapters.format.merge.record_mergers import check_merger, mergers_of
@@ -28,8 +28,8 @@ from eventide_core.ports import ArchivedTimeline, Clock, Engine, Heartbeats, Sto
 from eventide_core.ports.requests import Requests, is_remote
 from eventide_core.service.state.table import TableState
 from eventide_core.service.state.table_files import TableFiles
-from eventide_core.table.record_shape import DeleteMarker
-from eventide_core.table.table_config import TableConfig
+from eventide_core.table.records.record_shape import DeleteMarker
+from eventide_core.table.settings.table_config import TableConfig
 
 if TYPE_CHECKING:
     from eventide_adapters.format.merge.change_reader import ArrowChangeReader

@@ -11,11 +11,11 @@ from eventide_adapters.catalog.datahub import DataHubCatalog
 from eventide_adapters.catalog.glue import GlueCatalog
 from eventide_adapters.catalog.hive_metastore import HiveMetastore
 from eventide_adapters.catalog.metastore_address import URIS_DEFAULT, metastore_addresses
-from eventide_core.action.catalog_tables import is_hudi_table
+from eventide_core.action.sync.catalog_tables import is_hudi_table
 from eventide_core.config import METASTORE_URIS, SYNC_TOOLS, Options
 from eventide_core.errors import ConfigError, DatabaseNotFoundError, UnsupportedEngineError
 from eventide_core.ports import Catalog, DatasetCatalog, Engine
-from eventide_core.table.catalog_table import CatalogTable
+from eventide_core.table.catalog.catalog_table import CatalogTable
 
 CATALOGS: Final = {
     "hive": "org.apache.hudi.hive.HiveSyncTool",

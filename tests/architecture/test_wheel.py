@@ -29,11 +29,11 @@ EXTRAS = {"spark", "s3", "hdfs", "hive", "metrics"}  # those that users were pro
 # Modules of what an extra brings; all others are imported without any.
 OF_EXTRAS = {
     "eventide.airflow": "airflow",
-    "eventide.openlineage_events": "attr",  # which OpenLineage's client brings
-    "eventide.spark.change_stream": "pyspark",
-    "eventide.spark.datasource": "pyspark",
+    "eventide.integrations.openlineage_events": "attr",  # which OpenLineage's client brings
+    "eventide.datasource.change_stream": "pyspark",
+    "eventide.datasource.source": "pyspark",
     "eventide.spark.datasource_schema": "pyspark",
-    "eventide.spark.datasource_writers": "pyspark",
+    "eventide.datasource.writers": "pyspark",
     "eventide.spark.pushed_filters": "pyspark",
     "eventide.spark.catalog": "py4j",
     "eventide_adapters.metrics.open_telemetry": "opentelemetry",

@@ -15,9 +15,9 @@ import pytest
 
 from eventide import Table
 from eventide.bootstrap import assemble
-from eventide.reader import Rows
+from eventide.rows.reader import Rows
 from eventide_core.errors import CorruptTimelineError
-from eventide_core.table.instant import instant_epoch_ms
+from eventide_core.table.timeline.instant import instant_epoch_ms
 from golden.histories import EPOCH_MS, PLAIN
 from golden.readings import as_json
 from support import archived_history as history

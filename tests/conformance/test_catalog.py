@@ -16,7 +16,7 @@ import pytest
 
 from eventide import Table
 from eventide_core.config import METASTORE_URIS, SYNC_DATABASE, SYNC_SPARK_VERSION
-from eventide_core.table.catalog_table import CatalogPartition, CatalogTable
+from eventide_core.table.catalog.catalog_table import CatalogPartition, CatalogTable
 from support.judge import HudiJudge
 from support.judge.options import (
     BUCKET_INDEX,

@@ -25,8 +25,8 @@ from eventide.testing.histories import NoLock
 from eventide_adapters.storage.faulty import Fault, FaultPlan, FaultyStorage, SimulatedCrash
 from eventide_adapters.storage.local import LocalStorage
 from eventide_core.errors import BusyError, UnsupportedTableError
-from eventide_core.table.log_block import BlockType, HeaderKey, read_blocks
-from eventide_core.table.plans import FallbackReason
+from eventide_core.table.files.log_block import BlockType, HeaderKey, read_blocks
+from eventide_core.table.timeline.plans import FallbackReason
 from support.command_line import content_of
 from support.judge import HudiJudge
 from support.judge.options import (

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 from eventide import Table
-from eventide.plan import Plan
+from eventide.results.plan import Plan
 from golden.readings import as_values
 from support import golden
 from support.judge import hudi_rs

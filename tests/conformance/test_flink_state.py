@@ -8,7 +8,7 @@ import pytest
 
 from eventide import Table
 from eventide_core.errors import UnsupportedTableError
-from eventide_core.table.bucket import is_flink_file_id
+from eventide_core.table.files.bucket import is_flink_file_id
 from support.command_line import content_of
 from support.judge import HudiJudge
 from support.writers.batches import table_of

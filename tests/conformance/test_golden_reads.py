@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 
 from eventide import Table
-from eventide_core.table.record_order import MergeRule
+from eventide_core.table.records.record_order import MergeRule
 from golden.readings import as_values
 from support import golden
 

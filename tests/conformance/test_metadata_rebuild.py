@@ -15,8 +15,8 @@ import pytest
 from eventide import Table
 from eventide_adapters.format.metadata_table.reader import MetadataTableReader
 from eventide_adapters.storage.local import LocalStorage
-from eventide_core.table.instant import Action
-from eventide_core.table.table_path import INDEX_DEFINITIONS
+from eventide_core.table.files.table_path import INDEX_DEFINITIONS
+from eventide_core.table.timeline.instant import Action
 from golden.histories import RICH, changes_and_natural_deletes
 from support.command_line import run_json
 from support.judge import HudiJudge, hudi_rs

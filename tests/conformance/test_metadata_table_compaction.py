@@ -17,13 +17,13 @@ import pytest
 
 from eventide import Table
 from eventide.bootstrap import assemble
-from eventide.writer import incoming_records
+from eventide.rows.writer import incoming_records
 from eventide_adapters.format.metadata_table.reader import MetadataTableReader
 from eventide_adapters.format.metadata_table.table import HudiMetadataTable
 from eventide_adapters.storage.faulty import FaultyStorage, SimulatedCrash
 from eventide_adapters.storage.local import LocalStorage
 from eventide_core.ports import NoProgress
-from eventide_core.table.write_shape import WriteOperation
+from eventide_core.table.settings.write_shape import WriteOperation
 from golden.histories import PLAIN
 from support import golden
 from support.judge import HudiJudge, hudi_rs

@@ -16,7 +16,7 @@ import pytest
 
 from eventide import Table
 from eventide_core.errors import format_timestamp
-from eventide_core.table.plans import FallbackReason
+from eventide_core.table.timeline.plans import FallbackReason
 from support.judge import HudiJudge
 from support.judge.deeds import Statements
 from support.judge.options import (

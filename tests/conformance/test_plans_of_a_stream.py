@@ -20,7 +20,7 @@ import pyarrow as pa
 import pytest
 
 from eventide import Table
-from eventide_core.table.instant import Instant, State
+from eventide_core.table.timeline.instant import Instant, State
 from support.command_line import Answer, content_of, run
 from support.judge import HudiJudge, hudi_judge, hudi_rs
 from support.reach import reached

@@ -19,7 +19,7 @@ from eventide_core.config import FOREIGN_PLANS, PENDING_WRITE_WAIT_MS
 from eventide_core.config import METADATA_TABLE as METADATA_TABLE_OPTION
 from eventide_core.errors import BusyError, format_timestamp
 from eventide_core.ports import NoProgress
-from eventide_core.table.file_group_write import heartbeat_path
+from eventide_core.table.files.file_group_write import heartbeat_path
 from support.judge import HudiJudge, JudgeError
 from support.plans_of_hudi import (
     LOCK,

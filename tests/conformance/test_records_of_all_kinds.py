@@ -18,8 +18,8 @@ import pytest
 
 from eventide import Table
 from eventide_core.errors import CorruptLogBlockError
-from eventide_core.table.plans import FallbackReason
-from eventide_core.table.record_order import MergeRule, Version, latest
+from eventide_core.table.records.record_order import MergeRule, Version, latest
+from eventide_core.table.timeline.plans import FallbackReason
 from support.judge import HudiJudge, hudi_rs
 from support.judge.options import (
     AVRO_LOG_BLOCKS,

@@ -9,13 +9,13 @@ import pyarrow as pa
 import pytest
 
 from eventide_adapters.format.timeline.codec import HudiMetadataCodec
-from eventide_core.table.event_time import EventTimeRange
-from eventide_core.table.file_name import BaseFileName, LogFileName
-from eventide_core.table.file_slice import FileSlice
-from eventide_core.table.file_system_view import DataFile, FileSystemView
-from eventide_core.table.instant import next_instant_time
-from eventide_core.table.plans import CompactionPlan, CutMode, LeftOver, LinkMode, PlannedLog, PlannedOperation
-from eventide_core.table.timeline import Timeline
+from eventide_core.table.files.file_name import BaseFileName, LogFileName
+from eventide_core.table.files.file_slice import FileSlice
+from eventide_core.table.records.event_time import EventTimeRange
+from eventide_core.table.timeline.file_system_view import DataFile, FileSystemView
+from eventide_core.table.timeline.instant import next_instant_time
+from eventide_core.table.timeline.plans import CompactionPlan, CutMode, LeftOver, LinkMode, PlannedLog, PlannedOperation
+from eventide_core.table.timeline.timeline import Timeline
 from support.judge import HudiJudge
 from support.judge.hudi_judge import Query
 from support.judge.options import (

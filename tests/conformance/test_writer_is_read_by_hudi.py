@@ -13,11 +13,11 @@ from eventide import Table
 from eventide.bootstrap import assemble
 from eventide_adapters.format.write.arrow_records import ArrowRecords
 from eventide_adapters.format.write.record_writer import RowWriter
-from eventide_core.action.pending_write import PendingWrite
+from eventide_core.action.write.pending_write import PendingWrite
 from eventide_core.config import BLOOM_ENTRIES, BUCKETS, LOG_BLOCK_EVENT_TIME_BUCKET
 from eventide_core.ports import NoProgress
-from eventide_core.table.record_order import MergeRule
-from eventide_core.table.write_shape import WriteOperation
+from eventide_core.table.records.record_order import MergeRule
+from eventide_core.table.settings.write_shape import WriteOperation
 from support.judge import HudiJudge, hudi_rs
 from support.judge.options import (
     AVRO_LOG_BLOCKS,

@@ -14,11 +14,11 @@ import pytest
 
 from eventide import Table
 from eventide.bootstrap import assemble
-from eventide.writer import arrow_records
+from eventide.rows.writer import arrow_records
 from eventide_core.config import BLOOM_ENTRIES, BUCKETS, INDEX_TYPE, LOG_BLOCK_FORMAT, LOG_FILE_BYTES_MAX
 from eventide_core.errors import BusyError
 from eventide_core.ports import NoProgress
-from eventide_core.table.write_shape import WriteOperation
+from eventide_core.table.settings.write_shape import WriteOperation
 from support.campaign import tries
 from support.judge import HudiJudge, hudi_rs
 from support.judge.hudi_judge import JudgeError

@@ -3,7 +3,7 @@
 import pytest
 
 from eventide_core.errors import counted, format_timestamp
-from eventide_core.table.event_time import parse_threshold
+from eventide_core.table.records.event_time import parse_threshold
 
 
 @pytest.mark.parametrize(("count", "text"), [(0, "0 logs"), (1, "1 log"), (2, "2 logs"), (2000, "2,000 logs")])

@@ -9,11 +9,11 @@ from typing import Any
 
 import yaml
 
-from eventide_core.action.backlog import Backlog
-from eventide_core.action.freshness import Freshness
+from eventide_core.action.compaction.backlog import Backlog
+from eventide_core.action.freshness.freshness import Freshness
 from eventide_core.service.facts.compaction_history import KeptBytes, PastCompaction
 from eventide_core.service.query.metrics import table_metrics
-from eventide_core.table.metadata_table import MetadataTableStatus
+from eventide_core.table.settings.metadata_table import MetadataTableStatus
 
 DEPLOY = Path(__file__).parents[2] / "deploy"
 NAME = re.compile(r"\beventide_(\w+)")

@@ -15,11 +15,11 @@ from eventide.bootstrap import Application
 from eventide.testing.histories import EPOCH_MS, Commit, Layout, put
 from eventide.testing.living_table import LivingTable
 from eventide.testing.oracle import Order
-from eventide_core.action.compaction_request import CompactionRequest
+from eventide_core.action.compaction.request import CompactionRequest
 from eventide_core.config import LinkChoice
 from eventide_core.errors import LockLostError
 from eventide_core.ports import Lease, NoProgress, Storage, TableLock
-from eventide_core.table.plans import CutMode
+from eventide_core.table.timeline.plans import CutMode
 
 LOCK = ".hoodie/lock"
 COMMITS: tuple[Commit, ...] = (

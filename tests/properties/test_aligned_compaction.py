@@ -5,12 +5,12 @@ from __future__ import annotations
 from eventide.testing.crash_enumeration import Bench
 from eventide.testing.histories import EPOCH_MS, Layout, Story, put
 from eventide.testing.oracle import Order
-from eventide_core.action.compaction_request import CompactionRequest
-from eventide_core.action.threshold_alignment import Alignment
+from eventide_core.action.compaction.request import CompactionRequest
+from eventide_core.action.compaction.threshold_alignment import Alignment
 from eventide_core.config import LinkChoice
 from eventide_core.errors import format_timestamp
 from eventide_core.ports import NoProgress
-from eventide_core.table.plans import CutMode
+from eventide_core.table.timeline.plans import CutMode
 
 DAY_MS = 86_400_000
 MIDNIGHT = DAY_MS - EPOCH_MS % DAY_MS  # the first one of the history

@@ -19,7 +19,7 @@ from eventide.testing.living_table import LivingTable
 from eventide.testing.observation import Observer
 from eventide.testing.oracle import Order
 from eventide_core.config import LinkChoice
-from eventide_core.table.plans import CutMode
+from eventide_core.table.timeline.plans import CutMode
 from support.reach import reached
 
 pytestmark = pytest.mark.slow

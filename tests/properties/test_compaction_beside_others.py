@@ -24,7 +24,7 @@ from eventide.testing.crash_enumeration import (
 from eventide.testing.histories import Story
 from eventide.testing.observation import LOCK_PREFIX
 from eventide.testing.oracle import Oracle
-from eventide_core.table.plans import require_ours
+from eventide_core.table.timeline.plans import require_ours
 from support.compaction_cells import TALLY, check_reach
 
 pytestmark = pytest.mark.slow

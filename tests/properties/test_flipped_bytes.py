@@ -20,12 +20,12 @@ from eventide.testing.crash_enumeration import OPTIONS, Bench, Moment, pending_p
 from eventide.testing.histories import EPOCH_MS, Layout, Story, delete, put
 from eventide.testing.oracle import Order
 from eventide_adapters.storage.memory import MemoryFile
-from eventide_core.action.compaction_request import CompactionRequest
+from eventide_core.action.compaction.request import CompactionRequest
 from eventide_core.config import LinkChoice
 from eventide_core.errors import EventideError
 from eventide_core.ports import NoProgress
-from eventide_core.table.file_name import is_data_file
-from eventide_core.table.slice_read import QueryPlan
+from eventide_core.table.files.file_name import is_data_file
+from eventide_core.table.files.slice_read import QueryPlan
 from support import golden
 from support.campaign import tries
 from support.reach import reached

@@ -12,12 +12,12 @@ from eventide.testing.crash_enumeration import OPTIONS, Bench, Moment, pending_p
 from eventide.testing.histories import EPOCH_MS, Layout, Story, delete, put
 from eventide.testing.oracle import Order
 from eventide_adapters.storage.memory import MemoryFile
-from eventide_core.action.compaction_request import CompactionRequest
+from eventide_core.action.compaction.request import CompactionRequest
 from eventide_core.config import EXCLUSIVE, LinkChoice
 from eventide_core.errors import CorruptLogBlockError, EventideError
 from eventide_core.ports import NoProgress
-from eventide_core.table.file_name import LogFileName
-from eventide_core.table.log_block import BlockType, read_blocks
+from eventide_core.table.files.file_name import LogFileName
+from eventide_core.table.files.log_block import BlockType, read_blocks
 from support.campaign import IS_PROOF
 from support.reach import reached
 

@@ -13,19 +13,19 @@ import pytest
 
 from eventide.bootstrap import Application, assemble
 from eventide.engine_local import LocalEngine
-from eventide.reader import Rows
+from eventide.rows.reader import Rows
+from eventide.rows.writer import arrow_records, create
 from eventide.testing.crash_enumeration import Bench
 from eventide.testing.histories import EPOCH_MS, Layout, NoLock, put, records
 from eventide.testing.oracle import Change, Order
 from eventide.testing.stock_engine import run_plan_as_stock
-from eventide.writer import arrow_records, create
-from eventide_core.action.compaction_request import CompactionRequest
+from eventide_core.action.compaction.request import CompactionRequest
 from eventide_core.config import LOG_EVENT_TIMES, TRACK_EVENT_TIMES, LinkChoice
 from eventide_core.errors import CleanedHistoryError
 from eventide_core.ports import NoProgress
-from eventide_core.table.plans import CutMode
-from eventide_core.table.slice_read import QueryPlan
-from eventide_core.table.write_shape import WriteOperation
+from eventide_core.table.files.slice_read import QueryPlan
+from eventide_core.table.settings.write_shape import WriteOperation
+from eventide_core.table.timeline.plans import CutMode
 from support.campaign import tries
 from support.reach import reached
 

@@ -25,14 +25,14 @@ from eventide_core.service.compaction.compact_slice import RESULT_FOOTER_KEY, Sl
 from eventide_core.service.state.markers_and_heartbeats import marked_paths, remove_markers_and_heartbeat
 from eventide_core.service.state.metadata_table import drop_metadata_table
 from eventide_core.service.state.outcome import OUTCOME_DIRECTORY, Outcome, claim_outcome
-from eventide_core.table.catalog_columns import TableColumns
-from eventide_core.table.file_group_write import MARKERS
-from eventide_core.table.internal_schema import parse_version, parse_versions
-from eventide_core.table.record_order import MergeRule
-from eventide_core.table.record_shape import RecordShape
-from eventide_core.table.schema import field_names, is_nullable, is_time
-from eventide_core.table.slice_read import BlockFilter
-from eventide_core.table.stream_batch import BATCH_KEY, batches_of
+from eventide_core.table.catalog.catalog_columns import TableColumns
+from eventide_core.table.files.file_group_write import MARKERS
+from eventide_core.table.files.slice_read import BlockFilter
+from eventide_core.table.records.internal_schema import parse_version, parse_versions
+from eventide_core.table.records.record_order import MergeRule
+from eventide_core.table.records.record_shape import RecordShape
+from eventide_core.table.records.schema import field_names, is_nullable, is_time
+from eventide_core.table.settings.stream_batch import BATCH_KEY, batches_of
 from support import golden
 
 INSTANT = "20261121000000000"

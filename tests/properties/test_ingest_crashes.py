@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 import pytest
 
 from eventide.bootstrap import Application
+from eventide.rows.writer import arrow_records
 from eventide.testing.checks import check_snapshot, check_time_travel
 from eventide.testing.crash_enumeration import (
     LOCK_EXPIRY_MS,
@@ -35,12 +36,11 @@ from eventide.testing.histories import EPOCH_MS, Commit, History, Layout, delete
 from eventide.testing.invariants import Inspection, check_invariants
 from eventide.testing.observation import BlockInstants, Observer
 from eventide.testing.oracle import Change, Oracle, Order
-from eventide.writer import arrow_records
 from eventide_adapters.storage.faulty import Fault
 from eventide_core.config import LinkChoice
 from eventide_core.errors import LockError, WriteConflictError
 from eventide_core.ports import NoProgress
-from eventide_core.table.write_shape import WriteOperation
+from eventide_core.table.settings.write_shape import WriteOperation
 from support.lost_completions import check_no_lost_completion
 
 pytestmark = pytest.mark.slow

@@ -13,14 +13,14 @@ import pyarrow as pa
 import pytest
 
 from eventide.bootstrap import Application
-from eventide.reader import Rows
+from eventide.rows.reader import Rows
+from eventide.rows.writer import arrow_records, create, new_table
 from eventide.testing.crash_enumeration import OPTIONS as SHORT_WAITS
 from eventide.testing.crash_enumeration import Bench, Moment, Protocol, crash_states, interludes
-from eventide.writer import arrow_records, create, new_table
 from eventide_core.config import BLOOM_ENTRIES, BLOOM_FALSE_POSITIVES, INDEX_TYPE
 from eventide_core.errors import LockError, WriteConflictError
 from eventide_core.ports import NoProgress
-from eventide_core.table.write_shape import WriteOperation
+from eventide_core.table.settings.write_shape import WriteOperation
 
 COLUMNS: list[pa.Field[Any]] = [pa.field("id", pa.string()), pa.field("part", pa.string()), pa.field("ms", pa.int64())]
 SCHEMA = pa.schema(COLUMNS)

@@ -21,7 +21,7 @@ from eventide.testing.histories import Layout, Story
 from eventide_adapters.storage.local import LocalStorage
 from eventide_core.errors import EventideError
 from eventide_core.ports import Storage
-from eventide_core.table.file_name import LogFileName
+from eventide_core.table.files.file_name import LogFileName
 from support.on_disk import begin as begin_on_disk
 from support.on_disk import lay_out, tree
 from support.pasts import LAYOUTS, Past, Service, begin_past, clean, restore, rows, undo_completed

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import pytest
 
+from eventide.rows.writer import arrow_records
 from eventide.testing.account import completed_instants
 from eventide.testing.histories import Commit, Layout, delete, put, records
 from eventide.testing.living_table import LivingTable
 from eventide.testing.observation import check_verified
 from eventide.testing.oracle import Change, Order
-from eventide.writer import arrow_records
 from eventide_core.config import LinkChoice
 from eventide_core.errors import BusyError, CleanedHistoryError, RefusedError
 from eventide_core.ports import NoProgress
-from eventide_core.table.instant import Action, Instant, State
-from eventide_core.table.plans import CutMode
-from eventide_core.table.stream_batch import StreamBatch
-from eventide_core.table.write_shape import WriteOperation
+from eventide_core.table.settings.stream_batch import StreamBatch
+from eventide_core.table.settings.write_shape import WriteOperation
+from eventide_core.table.timeline.instant import Action, Instant, State
+from eventide_core.table.timeline.plans import CutMode
 
 pytestmark = pytest.mark.slow
 

@@ -9,8 +9,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from eventide import Table
+from eventide_core.action.repair.lost_keys import KeySource, LostKeys
 from eventide_core.errors import ConfigError, CorruptTimelineError
-from eventide_core.table.lost_keys import KeySource, LostKeys
 from support import golden
 from support.command_line import run, run_json
 from support.small_table import make, rows

@@ -10,7 +10,7 @@ import pytest
 from eventide.testing.crash_enumeration import Bench, Moment
 from eventide_core.config import LinkChoice
 from eventide_core.ports import NoProgress
-from eventide_core.table.commit_metadata import EVENT_TIMES_KEY, CommitMetadata, WriteStat
+from eventide_core.table.timeline.commit_metadata import EVENT_TIMES_KEY, CommitMetadata, WriteStat
 from support.damages import Damaged, table_to_damage
 
 Lie = Callable[[WriteStat], WriteStat]

@@ -9,10 +9,10 @@ import pytest
 from eventide.testing.histories import EPOCH_MS
 from eventide.testing.living_table import LivingTable
 from eventide_adapters.storage.faulty import SimulatedCrash
-from eventide_core.action.compaction_request import CompactionRequest
+from eventide_core.action.compaction.request import CompactionRequest
 from eventide_core.config import LinkChoice
 from eventide_core.errors import EventideError, UnsupportedTableError
-from eventide_core.table.properties import PROPERTIES_PATH
+from eventide_core.table.settings.properties import PROPERTIES_PATH
 from support.mutants import MUTANTS
 from support.mutants.mutant import BASE, BEFORE_T, Mutant, living
 from support.reach import reached

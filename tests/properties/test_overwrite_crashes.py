@@ -9,7 +9,8 @@ from itertools import product
 import pytest
 
 from eventide.bootstrap import Application
-from eventide.reader import Rows
+from eventide.rows.reader import Rows
+from eventide.rows.writer import arrow_records
 from eventide.testing.crash_enumeration import (
     Bench,
     Moment,
@@ -22,11 +23,10 @@ from eventide.testing.crash_enumeration import (
 )
 from eventide.testing.histories import Commit, History, layouts, put, records, write_history
 from eventide.testing.observation import check_verified
-from eventide.writer import arrow_records
 from eventide_adapters.storage.faulty import Fault
 from eventide_core.errors import BusyError, LockError, WriteConflictError
 from eventide_core.ports import NoProgress
-from eventide_core.table.write_shape import WriteOperation
+from eventide_core.table.settings.write_shape import WriteOperation
 
 pytestmark = pytest.mark.slow
 

@@ -14,7 +14,7 @@ import pytest
 
 from eventide.testing.crash_enumeration import Bench, Protocol
 from eventide.testing.histories import Commit, Layout, Story, put
-from eventide_core.table.plans import CutMode
+from eventide_core.table.timeline.plans import CutMode
 from support.pasts import LAYOUTS, Service, begin_past, clean, undo_completed, undo_failed
 from support.paused import compact, ingest, wakings, wrong
 

@@ -31,10 +31,10 @@ from eventide_core.config import LinkChoice
 from eventide_core.errors import BusyError, EventideError, MissingFileError
 from eventide_core.service.compaction import completion, run_foreign
 from eventide_core.service.compaction.run_foreign import ForeignCompactionRunner
-from eventide_core.table.checksum import CHECKSUMS_KEY
-from eventide_core.table.file_group_write import HEARTBEATS
-from eventide_core.table.instant import Action, Instant, State
-from eventide_core.table.plans import ForeignPlan
+from eventide_core.table.files.checksum import CHECKSUMS_KEY
+from eventide_core.table.files.file_group_write import HEARTBEATS
+from eventide_core.table.timeline.instant import Action, Instant, State
+from eventide_core.table.timeline.plans import ForeignPlan
 from support.campaign import IS_PROOF
 from support.compaction_cells import TALLY, check_reach
 from support.plans_of_others import (

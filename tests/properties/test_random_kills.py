@@ -15,7 +15,7 @@ import pytest
 
 from eventide import Table
 from eventide_core.config import HEARTBEAT_INTERVAL_MS
-from eventide_core.table.file_name import BaseFileName, LogFileName
+from eventide_core.table.files.file_name import BaseFileName, LogFileName
 from support.campaign import tries
 from support.command_line import run_json
 from support.killed import run_until_killed

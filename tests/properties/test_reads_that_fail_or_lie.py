@@ -12,7 +12,8 @@ from dataclasses import dataclass, replace
 import pytest
 
 from eventide.bootstrap import Application
-from eventide.reader import Rows
+from eventide.rows.reader import Rows
+from eventide.rows.writer import arrow_records
 from eventide.testing.crash_enumeration import (
     Bench,
     Moment,
@@ -27,13 +28,12 @@ from eventide.testing.crash_enumeration import (
 from eventide.testing.histories import EPOCH_MS, Commit, Layout, put, records, write_history
 from eventide.testing.named_histories import named_histories
 from eventide.testing.oracle import Change, Oracle, Order
-from eventide.writer import arrow_records
 from eventide_adapters.storage.faulty import FaultyStorage
 from eventide_adapters.storage.memory import MemoryStorage
 from eventide_core.config import LinkChoice
 from eventide_core.errors import EventideError
 from eventide_core.ports import FileInfo, NoProgress, Storage
-from eventide_core.table.write_shape import WriteOperation
+from eventide_core.table.settings.write_shape import WriteOperation
 
 pytestmark = pytest.mark.slow
 

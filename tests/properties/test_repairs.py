@@ -14,15 +14,15 @@ from typing import Any
 import pytest
 
 from eventide.bootstrap import Application
-from eventide.reader import Rows
+from eventide.rows.reader import Rows
 from eventide.testing.crash_enumeration import Bench, Moment, crash_states
 from eventide_adapters.format.metadata_table.table import HudiMetadataTable
 from eventide_adapters.storage.memory import MemoryFile
+from eventide_core.action.repair.repairs import BACKUP_DIRECTORY
 from eventide_core.config import LinkChoice
 from eventide_core.errors import ConfigError, CorruptTimelineError, EventideError, NothingToDoError, RefusedError
 from eventide_core.ports import NoProgress
 from eventide_core.service.repair.repair import RepairResult
-from eventide_core.table.repair import BACKUP_DIRECTORY
 from support import damages
 from support.campaign import CAMPAIGN
 from support.damages import CELLS, DAMAGES, Damaged, table_to_damage

@@ -9,13 +9,13 @@ from pathlib import Path
 import pytest
 
 from eventide.bootstrap import Application
-from eventide.reader import Rows
+from eventide.rows.reader import Rows
 from eventide.testing.crash_enumeration import Bench, Moment, crash_states
 from eventide.testing.histories import EPOCH_MS
 from eventide_adapters.storage.memory import MemoryFile
+from eventide_core.action.repair.repairs import BACKUP_DIRECTORY
 from eventide_core.errors import NothingToDoError
 from eventide_core.ports import NoProgress
-from eventide_core.table.repair import BACKUP_DIRECTORY
 from support import golden
 from support.reach import reached
 

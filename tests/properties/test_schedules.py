@@ -14,7 +14,8 @@ from dataclasses import dataclass, replace
 import pytest
 
 from eventide.bootstrap import Application
-from eventide.reader import Rows as RowReader
+from eventide.rows.reader import Rows as RowReader
+from eventide.rows.writer import arrow_records
 from eventide.testing.account import Account
 from eventide.testing.crash_enumeration import Protocol
 from eventide.testing.histories import EPOCH_MS, Commit, Layout, put, records
@@ -22,8 +23,7 @@ from eventide.testing.living_table import LivingTable
 from eventide.testing.observation import MARKERS_PREFIX
 from eventide.testing.oracle import Order
 from eventide.testing.schedules import End, Explored, Schedules, in_words
-from eventide.writer import arrow_records
-from eventide_core.action.compaction_request import CompactionRequest
+from eventide_core.action.compaction.request import CompactionRequest
 from eventide_core.config import PENDING_WRITE_WAIT_MS, LinkChoice, Options
 from eventide_core.errors import (
     BusyError,
@@ -35,7 +35,7 @@ from eventide_core.errors import (
 )
 from eventide_core.ports import NoProgress
 from eventide_core.service.compaction.schedule import CompactionScheduler
-from eventide_core.table.write_shape import WriteOperation
+from eventide_core.table.settings.write_shape import WriteOperation
 from support.campaign import CAMPAIGN, tries
 from support.mutants import MUTANTS
 from support.reach import reached

@@ -19,11 +19,11 @@ from eventide.testing.histories import EPOCH_MS, Layout, Story, put
 from eventide.testing.observation import LOCK_PREFIX
 from eventide.testing.oracle import Order
 from eventide_adapters.storage.faulty import FaultyStorage
-from eventide_core.action.compaction_request import CompactionRequest
+from eventide_core.action.compaction.request import CompactionRequest
 from eventide_core.config import PENDING_SERVICE_STALE_MS, LinkChoice
 from eventide_core.errors import EventideError
 from eventide_core.ports import NoProgress
-from eventide_core.table.commit_metadata import WriteStat
+from eventide_core.table.timeline.commit_metadata import WriteStat
 from support.hostile_paths import HOSTILE, filled
 from support.path_fields import (
     CLEAN,

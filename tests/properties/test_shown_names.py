@@ -13,12 +13,12 @@ from hypothesis import strategies as st
 
 from eventide import Table
 from eventide.cli.console import Console, table_of
-from eventide.detail import Detail
+from eventide.results.detail import Detail
 from eventide_adapters.metrics.json_lines import JsonLines
 from eventide_adapters.metrics.prometheus_textfile import PrometheusTextfile
 from eventide_core import errors
 from eventide_core.errors import EventideError, printable
-from eventide_core.table.metric import Metric
+from eventide_core.table.catalog.metric import Metric
 
 HOSTILE = "a\x1b[2J\x07\r\nERROR forged\u2028\u202elast\x9b1m"
 UNSEEN = "\x1b\x07\r\n\u2028\u202e\x9b"

@@ -25,7 +25,7 @@ from eventide.testing.crash_enumeration import Bench, execute, pending_plan
 from eventide.testing.histories import EPOCH_MS, Commit, Layout, Story, delete, layouts, put
 from eventide.testing.observation import Observer
 from eventide.testing.oracle import Change
-from eventide_core.action.compaction_request import CompactionRequest
+from eventide_core.action.compaction.request import CompactionRequest
 from eventide_core.config import LinkChoice
 from support.campaign import IS_REPEATED, tries
 

@@ -17,8 +17,8 @@ from eventide_adapters.storage.memory import MemoryFile, MemoryStorage
 from eventide_core.config import LinkChoice
 from eventide_core.errors import RefusedError
 from eventide_core.ports import NoProgress
-from eventide_core.table.instant import Instant, instant_epoch_ms, instant_time
-from eventide_core.table.properties import PROPERTIES_PATH
+from eventide_core.table.settings.properties import PROPERTIES_PATH
+from eventide_core.table.timeline.instant import Instant, instant_epoch_ms, instant_time
 from support.reach import reached
 
 HISTORY = History(

@@ -11,15 +11,15 @@ from typing import Any
 import pytest
 
 from eventide.bootstrap import Application
+from eventide.rows.writer import arrow_records
 from eventide.testing.crash_enumeration import OPTIONS, Bench, Moment, crash_states, pending_plan
 from eventide.testing.histories import EPOCH_MS, Story, put, records
-from eventide.writer import arrow_records
 from eventide_adapters.storage.memory import MemoryFile
-from eventide_core.action.compaction_request import CompactionRequest
+from eventide_core.action.compaction.request import CompactionRequest
 from eventide_core.action.verification.result import Verification
 from eventide_core.config import EVENT_TIME_FIELD, LinkChoice
 from eventide_core.ports import NoProgress
-from eventide_core.table.write_shape import WriteOperation
+from eventide_core.table.settings.write_shape import WriteOperation
 from support import damages
 from support.damages import CELLS, CODEC, DAMAGES, LAYOUTS, Damaged, doubled_log, table_to_damage
 from support.lost_completions import check_no_lost_completion

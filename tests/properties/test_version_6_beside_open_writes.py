@@ -12,22 +12,22 @@ from dataclasses import dataclass, field
 import pytest
 
 from eventide.bootstrap import Application
+from eventide.rows.writer import arrow_records
 from eventide.testing.crash_enumeration import LOCK_EXPIRY_MS, Bench, Moment, execute
 from eventide.testing.histories import EPOCH_MS, Commit, Layout, ManualClock, delete, put, records
 from eventide.testing.living_table import LivingTable
 from eventide.testing.metadata_listing import begin_metadata_table, check_metadata_listing
 from eventide.testing.oracle import Order
-from eventide.writer import arrow_records
 from eventide_adapters.storage.faulty import Fault, FaultPlan, FaultyStorage, SimulatedCrash
-from eventide_core.action.compaction_request import CompactionRequest
-from eventide_core.action.pending_write import PendingWrite
+from eventide_core.action.compaction.request import CompactionRequest
+from eventide_core.action.write.pending_write import PendingWrite
 from eventide_core.config import EXCLUSIVE, PENDING_WRITE_WAIT_MS, LinkChoice
 from eventide_core.errors import BusyError, MetadataTableBusyError
 from eventide_core.ports import NoProgress
 from eventide_core.service.compaction.schedule import GAP_WAIT_MS
 from eventide_core.service.state.table import TableState
-from eventide_core.table.plans import CompactionPlan, CutMode, require_ours
-from eventide_core.table.write_shape import WriteOperation
+from eventide_core.table.settings.write_shape import WriteOperation
+from eventide_core.table.timeline.plans import CompactionPlan, CutMode, require_ours
 
 BASE: Commit = (put("k0", 1, "base"), put("k1", 1, "base"), put("k2", 1, "base"))
 BEFORE_T: Commit = (put("k1", 2, "before T"),)

@@ -8,7 +8,7 @@ from eventide import Table
 from eventide.testing.crash_enumeration import Bench
 from eventide.testing.histories import EPOCH_MS, Commit, Layout, Story, delete, put
 from eventide.testing.oracle import Order
-from eventide_core.action.compaction_request import CompactionRequest
+from eventide_core.action.compaction.request import CompactionRequest
 from eventide_core.config import LinkChoice
 from eventide_core.errors import (
     CleanedHistoryError,
@@ -21,7 +21,7 @@ from eventide_core.errors import (
 )
 from eventide_core.ports import NoProgress
 from eventide_core.service.compaction.draft_plan import DraftPlan
-from eventide_core.table.plans import CutMode, LinkMode
+from eventide_core.table.timeline.plans import CutMode, LinkMode
 
 EAGER = {
     "hoodie.keep.min.commits": "2",

@@ -13,7 +13,7 @@ from eventide.testing.histories import EPOCH_MS, History, Layout, Story, put
 from eventide.testing.observation import LOCK_PREFIX
 from eventide.testing.oracle import Order
 from eventide.testing.stock_engine import run_plan_as_stock
-from eventide_core.action.compaction_request import CompactionRequest
+from eventide_core.action.compaction.request import CompactionRequest
 from eventide_core.config import LinkChoice
 from eventide_core.errors import (
     BusyError,

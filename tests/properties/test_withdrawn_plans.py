@@ -11,17 +11,17 @@ from itertools import count
 import pytest
 
 from eventide.bootstrap import Application
+from eventide.rows.writer import arrow_records
 from eventide.testing.account import pending_instants
 from eventide.testing.crash_enumeration import Moment, StandingStill, execute, writes_of
 from eventide.testing.histories import Commit, Layout, put, records
 from eventide.testing.living_table import LivingTable
 from eventide.testing.oracle import Order
-from eventide.writer import arrow_records
 from eventide_adapters.storage.faulty import Fault, FaultPlan, FaultyStorage, SimulatedCrash
-from eventide_core.action import quiet_moment
+from eventide_core.action.compaction import quiet_moment
 from eventide_core.config import LinkChoice
 from eventide_core.ports import NoProgress, Storage
-from eventide_core.table.write_shape import WriteOperation
+from eventide_core.table.settings.write_shape import WriteOperation
 from support.reach import reached
 
 pytestmark = pytest.mark.slow

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 import pytest
 
 from eventide import ConfigError, InvalidFilterError, InvalidRecordError, Table
-from eventide.reader import Rows
+from eventide.rows.reader import Rows
 from support.small_table import make, rows, seen
 
 _ROWS = (("k0", -9, "zero"), ("k1", -8, "one"), ("k2", -7, "two"))

@@ -36,8 +36,8 @@ def test_a_start_imports_no_library(words: tuple[str, ...]) -> None:
 
 _USE_CASES = {
     "eventide.report",
-    "eventide.table_service",
-    "eventide.writer",
+    "eventide.table.table_service",
+    "eventide.rows.writer",
     "eventide_adapters.format.metadata_table.update",
     "eventide_adapters.format.write.record_writer",
     "eventide_core.service.compaction.run",

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from eventide import Table
-from eventide.detail import WORST, Detail
+from eventide.results.detail import WORST, Detail
 from support.command_line import run
 
 PARTITIONS = 40

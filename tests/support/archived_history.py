@@ -13,7 +13,7 @@ import fastavro
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from eventide_core.table.instant import instant_time
+from eventide_core.table.timeline.instant import instant_time
 
 COLUMNS: list[pa.Field[Any]] = [
     pa.field("instantTime", pa.string()),

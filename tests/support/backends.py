@@ -13,7 +13,7 @@ from eventide_adapters.storage.local import LocalStorage
 from eventide_adapters.storage.open import open_storage
 from eventide_core.config import EXCLUSIVE, LINK_MODE, Options
 from eventide_core.ports import Storage
-from eventide_core.table.plans import LinkMode
+from eventide_core.table.timeline.plans import LinkMode
 from support.servers.hdfs_server import HdfsServer
 from support.servers.s3_servers import BUCKET, S3Server
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from eventide_adapters.catalog.hive_metastore import HiveMetastore
 from eventide_core.errors import CatalogError
-from eventide_core.table.catalog_table import CatalogPartition, CatalogTable
+from eventide_core.table.catalog.catalog_table import CatalogPartition, CatalogTable
 
 
 @dataclass

@@ -8,7 +8,7 @@ from contextlib import suppress
 from hypothesis import strategies as st
 
 from eventide_core.errors import EventideError
-from eventide_core.table.log_block import read_blocks
+from eventide_core.table.files.log_block import read_blocks
 
 NUMBERS = (0, 1, -1, 7, 64, 127, 128, 255, 65_536, 2**31 - 1, -(2**31), 2**32 - 1, 2**40, 2**62, -(2**63), 2**63 - 1)
 DEEP = "[" * 50_000 + "]" * 50_000

@@ -10,9 +10,9 @@ from typing import Any
 import fastavro
 
 from eventide_adapters.format.timeline.codec import HudiMetadataCodec
-from eventide_core.table.event_time import EventTimeRange
-from eventide_core.table.file_name import LogFileName
-from eventide_core.table.plans import (
+from eventide_core.table.files.file_name import LogFileName
+from eventide_core.table.records.event_time import EventTimeRange
+from eventide_core.table.timeline.plans import (
     CompactionPlan,
     CutMode,
     LeftOver,

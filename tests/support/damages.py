@@ -16,13 +16,13 @@ from eventide.testing.histories import EPOCH_MS, Layout, Story, put
 from eventide.testing.oracle import Order
 from eventide_adapters.format.timeline.codec import HudiMetadataCodec
 from eventide_adapters.storage.memory import MemoryFile
-from eventide_core.action.compaction_request import CompactionRequest
+from eventide_core.action.compaction.request import CompactionRequest
 from eventide_core.config import EXCLUSIVE, LinkChoice
 from eventide_core.ports import NoProgress
-from eventide_core.table.checksum import CHECKSUMS_KEY
-from eventide_core.table.commit_metadata import CommitMetadata
-from eventide_core.table.plans import CompactionPlan
-from eventide_core.table.properties import BACKUP_PATH, PROPERTIES_PATH
+from eventide_core.table.files.checksum import CHECKSUMS_KEY
+from eventide_core.table.settings.properties import BACKUP_PATH, PROPERTIES_PATH
+from eventide_core.table.timeline.commit_metadata import CommitMetadata
+from eventide_core.table.timeline.plans import CompactionPlan
 
 CODEC = HudiMetadataCodec()
 LAYOUTS = {version: Layout(version, Order.EVENT_TIME) for version in (6, 9)}

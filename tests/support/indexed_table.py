@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from eventide import Table
 from eventide_adapters.format.log_file.delete_block import encode_delete_block
-from eventide_core.table.properties import PROPERTIES_PATH
+from eventide_core.table.settings.properties import PROPERTIES_PATH
 from support import golden
 
 COLUMNS = ("_hoodie_record_key", "id", "event_ts", "amount")

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from eventide_core.errors import EventideError
 from eventide_core.ports import LogContent, LogSummary
-from eventide_core.table.file_slice import LogFile
-from eventide_core.table.record_shape import RecordShape
+from eventide_core.table.files.file_slice import LogFile
+from eventide_core.table.records.record_shape import RecordShape
 
 
 def summary_of(content: LogContent, log: LogFile, shape: RecordShape) -> LogSummary:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from eventide_core.table.properties import parse_properties
+from eventide_core.table.settings.properties import parse_properties
 
 _ORDERING = ("hoodie.table.precombine.field", "hoodie.table.ordering.fields")
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from eventide.testing.crash_enumeration import Bench, Moment
 from eventide_adapters.storage.local import LocalStorage
 from eventide_adapters.storage.memory import MemoryFile
-from eventide_core.table.file_group_write import HEARTBEATS
+from eventide_core.table.files.file_group_write import HEARTBEATS
 from support.pasts import EARLY
 
 

@@ -6,9 +6,9 @@ from typing import Any
 from eventide_adapters.format.merge.slice_merger import ArrowSliceMerger
 from eventide_core.ports import MergeTask, Storage
 from eventide_core.service.compaction.compact_slice import SliceCompactor
-from eventide_core.table.record_order import MergeRule
-from eventide_core.table.record_shape import RecordShape
-from eventide_core.table.slice_read import BlockFilter
+from eventide_core.table.files.slice_read import BlockFilter
+from eventide_core.table.records.record_order import MergeRule
+from eventide_core.table.records.record_shape import RecordShape
 from support.slice_files import SCHEMA, base_file, data_block, delete_block, row
 
 D0, D1, D2, D3 = (f"2026010100000000{i}" for i in range(4))

@@ -20,15 +20,15 @@ from eventide_adapters.format.metadata_table.table import HudiMetadataTable
 from eventide_adapters.format.timeline.archived_lsm import open_archived_timeline
 from eventide_adapters.format.timeline.codec import HudiMetadataCodec
 from eventide_adapters.storage.memory import MemoryStorage
-from eventide_core.action.compaction_request import CompactionRequest
+from eventide_core.action.compaction.request import CompactionRequest
 from eventide_core.config import LinkChoice
 from eventide_core.ports import NoProgress
-from eventide_core.table.file_name import LogFileName
-from eventide_core.table.file_slice import LogFile
-from eventide_core.table.record_order import MergeRule
-from eventide_core.table.record_shape import RecordShape
-from eventide_core.table.slice_read import BlockFilter
-from eventide_core.table.table_config import TableConfig
+from eventide_core.table.files.file_name import LogFileName
+from eventide_core.table.files.file_slice import LogFile
+from eventide_core.table.files.slice_read import BlockFilter
+from eventide_core.table.records.record_order import MergeRule
+from eventide_core.table.records.record_shape import RecordShape
+from eventide_core.table.settings.table_config import TableConfig
 from support import golden
 from support.log_summaries import summary_of
 

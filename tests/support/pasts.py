@@ -11,17 +11,17 @@ from dataclasses import dataclass
 from functools import cache
 
 from eventide.bootstrap import Application
-from eventide.reader import Rows as RowReader
+from eventide.rows.reader import Rows as RowReader
+from eventide.rows.writer import arrow_records
 from eventide.testing.checks import exact_ms, merged_counts
 from eventide.testing.crash_enumeration import OPTIONS, Bench, Moment, Protocol, pending_plan
 from eventide.testing.histories import EPOCH_MS, Commit, Layout, Story, put, records
 from eventide.testing.oracle import Oracle, Order, Rows
-from eventide.writer import arrow_records
-from eventide_core.action.compaction_request import CompactionRequest
-from eventide_core.action.pending_write import PendingWrite
+from eventide_core.action.compaction.request import CompactionRequest
+from eventide_core.action.write.pending_write import PendingWrite
 from eventide_core.config import LinkChoice
 from eventide_core.ports import NoProgress
-from eventide_core.table.write_shape import WriteOperation
+from eventide_core.table.settings.write_shape import WriteOperation
 
 EARLY = {
     **OPTIONS,

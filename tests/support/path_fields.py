@@ -17,10 +17,10 @@ from typing import Any
 import fastavro
 
 from eventide_adapters.format.timeline.codec import HudiMetadataCodec
-from eventide_core.table.clean_metadata import CleaningPolicy, CleanPlan
-from eventide_core.table.file_name import BaseFileName, LogFileName
-from eventide_core.table.instant import Action
-from eventide_core.table.plans import (
+from eventide_core.table.files.file_name import BaseFileName, LogFileName
+from eventide_core.table.timeline.clean_metadata import CleaningPolicy, CleanPlan
+from eventide_core.table.timeline.instant import Action
+from eventide_core.table.timeline.plans import (
     CompactionPlan,
     CutMode,
     ForeignPlan,
@@ -29,8 +29,8 @@ from eventide_core.table.plans import (
     PlannedLog,
     PlannedOperation,
 )
-from eventide_core.table.rollback_metadata import RestorePlan, RollbackPlan, RollbackRequest, RollbackTarget
-from eventide_core.table.savepoint_metadata import SavepointMetadata
+from eventide_core.table.timeline.rollback_metadata import RestorePlan, RollbackPlan, RollbackRequest, RollbackTarget
+from eventide_core.table.timeline.savepoint_metadata import SavepointMetadata
 
 CODEC = HudiMetadataCodec()
 INSTANT = "20991121000000000"

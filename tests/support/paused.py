@@ -10,17 +10,17 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from eventide.bootstrap import Application
+from eventide.rows.writer import arrow_records
 from eventide.testing.crash_enumeration import Bench, Moment, Protocol, StandingStill, writes_of
 from eventide.testing.histories import EPOCH_MS, Commit, put, records
 from eventide.testing.observation import LOCK_PREFIX
-from eventide.writer import arrow_records
 from eventide_adapters.storage.faulty import Operation
-from eventide_core.action.compaction_request import CompactionRequest
+from eventide_core.action.compaction.request import CompactionRequest
 from eventide_core.config import LinkChoice
 from eventide_core.errors import BusyError, EventideError
 from eventide_core.ports import NoProgress
-from eventide_core.table.plans import CutMode
-from eventide_core.table.write_shape import WriteOperation
+from eventide_core.table.settings.write_shape import WriteOperation
+from eventide_core.table.timeline.plans import CutMode
 from support.service_cases import Shown, shown
 
 ASLEEP_MS = 10 * 60_000

@@ -15,8 +15,8 @@ import pytest
 
 from eventide import Table
 from eventide.testing.checks import avro_records
-from eventide_core.table.checksum import CHECKSUMS_KEY
-from eventide_core.table.instant import Instant
+from eventide_core.table.files.checksum import CHECKSUMS_KEY
+from eventide_core.table.timeline.instant import Instant
 from support.judge import HudiJudge, hudi_rs
 from support.judge.options import (
     AVRO_LOG_BLOCKS,

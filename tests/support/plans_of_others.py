@@ -19,14 +19,14 @@ from eventide.testing.crash_enumeration import (
 )
 from eventide.testing.histories import History, Layout, Story, delete, put, write_history
 from eventide.testing.stock_engine import EngineFailedError, run_plan_as_stock, schedule_as_stock
-from eventide_core.action.compaction_request import CompactionRequest
+from eventide_core.action.compaction.request import CompactionRequest
 from eventide_core.config import LinkChoice
 from eventide_core.errors import LockError, StorageError
 from eventide_core.ports import NoProgress
 from eventide_core.service.compaction.foreign_plan import as_executed
-from eventide_core.table.file_name import BaseFileName
-from eventide_core.table.instant import Action, Instant, State
-from eventide_core.table.plans import ForeignPlan
+from eventide_core.table.files.file_name import BaseFileName
+from eventide_core.table.timeline.instant import Action, Instant, State
+from eventide_core.table.timeline.plans import ForeignPlan
 from support.compaction_cells import TALLY
 
 HISTORY = History(

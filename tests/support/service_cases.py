@@ -6,14 +6,14 @@ from dataclasses import dataclass
 from functools import cache
 
 from eventide.bootstrap import Application
+from eventide.rows.writer import arrow_records
 from eventide.testing.crash_enumeration import Moment, Protocol, execute, pending_plan
 from eventide.testing.histories import EPOCH_MS, Commit, Layout, at_epoch, put, records
 from eventide.testing.oracle import Rows
-from eventide.writer import arrow_records
-from eventide_core.action.compaction_request import CompactionRequest
+from eventide_core.action.compaction.request import CompactionRequest
 from eventide_core.config import LinkChoice
 from eventide_core.ports import NoProgress
-from eventide_core.table.write_shape import WriteOperation
+from eventide_core.table.settings.write_shape import WriteOperation
 from support.pasts import archive, begin_past, clean, restore, rows, undo_completed
 
 WRITTEN: Commit = (put("k0", 70, "written"), put("k9", 71, "new"))

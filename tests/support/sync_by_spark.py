@@ -22,7 +22,7 @@ from eventide_adapters.catalog.metastore_address import metastore_addresses
 from eventide_core.errors import CatalogError
 from eventide_core.ports import Catalog
 from eventide_core.service.maintenance.sync import SyncedTable
-from eventide_core.table.catalog_table import CatalogColumn, CatalogPartition, CatalogTable
+from eventide_core.table.catalog.catalog_table import CatalogColumn, CatalogPartition, CatalogTable
 
 
 def main() -> None:

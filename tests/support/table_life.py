@@ -15,8 +15,8 @@ import pyarrow as pa
 
 from eventide import Table
 from eventide.bootstrap import assemble
-from eventide.plan import Plan
-from eventide.reader import Rows
+from eventide.results.plan import Plan
+from eventide.rows.reader import Rows
 from eventide.testing.histories import ManualClock
 from eventide_core.config import BUCKETS
 from support.backends import Backend, files_of

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from eventide.reader import Rows
+from eventide.rows.reader import Rows
 
 
 def rows(found: Rows) -> Counter[tuple[tuple[str, str], ...]]:

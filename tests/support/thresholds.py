@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from eventide import Table
-from eventide.plan import Plan
+from eventide.results.plan import Plan
 from eventide_core.errors import RefusedError
 
 

@@ -19,7 +19,7 @@ from eventide_core.config import (
     Options,
 )
 from eventide_core.errors import CatalogError, ConfigError
-from eventide_core.table.catalog_dataset import CatalogDataset, DatasetChange
+from eventide_core.table.catalog.catalog_dataset import CatalogDataset, DatasetChange
 
 _SERVER_DEFAULT: Final = "http://localhost:8080"
 _ASPECTS: Final = "datasetProperties,schemaMetadata,status"

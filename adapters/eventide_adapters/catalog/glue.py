@@ -9,7 +9,7 @@ from typing import Any, Final
 from eventide_adapters.catalog.glue_options import GLUE_ENDPOINT, GLUE_REGION
 from eventide_core.config import Options
 from eventide_core.errors import CatalogError, ConfigError
-from eventide_core.table.catalog_table import EXTERNAL_TABLE, CatalogColumn, CatalogPartition, CatalogTable
+from eventide_core.table.catalog.catalog_table import EXTERNAL_TABLE, CatalogColumn, CatalogPartition, CatalogTable
 
 _REGION_DEFAULT: Final = "us-east-1"
 _WRITTEN_AT_ONCE, _DROPPED_AT_ONCE = 100, 25  # Glue's bounds of one request

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 from eventide_adapters.catalog.metastore_address import Address
 from eventide_core.errors import CatalogError, ConfigError
-from eventide_core.table.catalog_table import EXTERNAL_TABLE, CatalogColumn, CatalogPartition, CatalogTable
+from eventide_core.table.catalog.catalog_table import EXTERNAL_TABLE, CatalogColumn, CatalogPartition, CatalogTable
 
 T = TypeVar("T")
 

@@ -14,7 +14,7 @@ from eventide_adapters.lock.renewal import Renewal
 from eventide_core.config import HEARTBEAT_INTERVAL_MS, Options
 from eventide_core.errors import MissingFileError
 from eventide_core.ports import Storage, discard
-from eventide_core.table.file_group_write import heartbeat_path
+from eventide_core.table.files.file_group_write import heartbeat_path
 
 
 class FileHeartbeats:

@@ -19,7 +19,7 @@ from eventide_core.config import (
 )
 from eventide_core.errors import ConfigError, NotAHudiTableError
 from eventide_core.ports import Clock, Lease, Storage, TableLock
-from eventide_core.table.properties import parse_properties, settings_text
+from eventide_core.table.settings.properties import parse_properties, settings_text
 
 _HUDI_PACKAGE = "org.apache.hudi.client.transaction.lock."
 _HUDI_AWS_PACKAGE = "org.apache.hudi.aws.transaction.lock."

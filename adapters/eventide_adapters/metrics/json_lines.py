@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from eventide_core.errors import StorageError
-from eventide_core.table.metric import Metric
+from eventide_core.table.catalog.metric import Metric
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from opentelemetry.sdk.metrics.export import InMemoryMetricReader, MetricExportR
 from opentelemetry.sdk.resources import OTELResourceDetector, Resource
 
 from eventide_core.errors import StorageError
-from eventide_core.table.metric import Metric
+from eventide_core.table.catalog.metric import Metric
 
 SERVICE_NAME: Final = "eventide"
 _UNITS: Final = {"seconds": "s", "bytes": "By"}

@@ -12,7 +12,7 @@ from prometheus_client import start_http_server
 
 from eventide_adapters.metrics.prometheus_samples import LatestSamples
 from eventide_core.errors import StorageError
-from eventide_core.table.metric import Metric
+from eventide_core.table.catalog.metric import Metric
 
 _endpoints: dict[tuple[str, int], LatestSamples] = {}
 _opening = threading.Lock()

@@ -17,7 +17,7 @@ from prometheus_client import delete_from_gateway, push_to_gateway
 
 from eventide_adapters.metrics.prometheus_samples import LatestSamples
 from eventide_core.errors import StorageError
-from eventide_core.table.metric import Metric
+from eventide_core.table.catalog.metric import Metric
 
 _TIMEOUT_SECONDS: Final = 10
 

@@ -6,7 +6,7 @@ from prometheus_client import CollectorRegistry
 from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.registry import Collector
 
-from eventide_core.table.metric import Metric
+from eventide_core.table.catalog.metric import Metric
 
 
 class LatestSamples(Collector):

@@ -14,7 +14,7 @@ from os import getpid
 from pathlib import Path
 
 from eventide_core.errors import StorageError, printable
-from eventide_core.table.metric import Metric
+from eventide_core.table.catalog.metric import Metric
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from functools import lru_cache
 
 from eventide_core.errors import ResourceLimitError, UnsafePathError
 from eventide_core.ports import WHOLE_FILE_BYTES_MAX
-from eventide_core.table.table_path import why_unsafe
+from eventide_core.table.files.table_path import why_unsafe
 
 
 @lru_cache(maxsize=1 << 14)  # the same few paths are requested again and again

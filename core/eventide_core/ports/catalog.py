@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from typing import Protocol
 
-from eventide_core.table.catalog_dataset import CatalogDataset, DatasetChange
-from eventide_core.table.catalog_table import CatalogPartition, CatalogTable
+from eventide_core.table.catalog.catalog_dataset import CatalogDataset, DatasetChange
+from eventide_core.table.catalog.catalog_table import CatalogPartition, CatalogTable
 
 
 class Catalog(Protocol):

@@ -4,15 +4,15 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from eventide_core.bulk_dataclass import bulk_dataclass
 from eventide_core.errors import EventideError
-from eventide_core.table.bulk_dataclass import bulk_dataclass
-from eventide_core.table.content_audit import RepeatedKey, RowDifference, SliceAudit
-from eventide_core.table.event_time import EventTimeRange
-from eventide_core.table.file_slice import LogFile
-from eventide_core.table.key_format import KeyFormat
-from eventide_core.table.key_history import KeyHistory
-from eventide_core.table.record_shape import RecordShape
-from eventide_core.table.slice_read import BlockFilter, SliceRead
+from eventide_core.table.files.content_audit import RepeatedKey, RowDifference, SliceAudit
+from eventide_core.table.files.file_slice import LogFile
+from eventide_core.table.files.slice_read import BlockFilter, SliceRead
+from eventide_core.table.records.event_time import EventTimeRange
+from eventide_core.table.records.key_history import KeyHistory
+from eventide_core.table.records.record_shape import RecordShape
+from eventide_core.table.settings.key_format import KeyFormat
 
 
 @bulk_dataclass(frozen=True, slots=True)
@@ -136,7 +136,7 @@ class ContentAudit(Protocol):
         ...
 
     def checksum(self, path: str, size: int) -> str | None:
-        """The checksum of a file's first `size` bytes (table/checksum.py); None if there are fewer.
+        """The checksum of a file's first `size` bytes (table/files/checksum.py); None if there are fewer.
 
         Raises MissingFileError.
         """

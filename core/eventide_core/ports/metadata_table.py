@@ -9,11 +9,11 @@ from typing import Any, Protocol
 from eventide_core.ports.locking import Lease
 from eventide_core.ports.records import KeyIndex
 from eventide_core.ports.timeline import ArchivedTimeline
-from eventide_core.table.file_name import path_in
-from eventide_core.table.metadata_table import MetadataTableStatus
-from eventide_core.table.record_shape import RecordShape
-from eventide_core.table.slice_read import QueryPlan, SliceRead
-from eventide_core.table.timeline import Timeline
+from eventide_core.table.files.file_name import path_in
+from eventide_core.table.files.slice_read import QueryPlan, SliceRead
+from eventide_core.table.records.record_shape import RecordShape
+from eventide_core.table.settings.metadata_table import MetadataTableStatus
+from eventide_core.table.timeline.timeline import Timeline
 
 
 class RowChange(Enum):
@@ -186,7 +186,7 @@ class MetadataTable(Protocol):
         """What `prepare` will have to know of the content of the added files, read by tasks of the engine.
 
         It includes what is made of that content and takes long, so that `prepare` under the lock does not. What is made of a
-        large write lies in the staging directory of its instant (`table/file_group_write.py`).
+        large write lies in the staging directory of its instant (`table/files/file_group_write.py`).
 
         It takes no lock. Raises what `prepare` does.
         """

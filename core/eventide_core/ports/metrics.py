@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from eventide_core.table.metric import Metric
+from eventide_core.table.catalog.metric import Metric
 
 
 class MetricsSink(Protocol):

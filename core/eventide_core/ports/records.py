@@ -5,12 +5,12 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from eventide_core.ports.storage import OutputFile
-from eventide_core.table.change_log import SupplementalLogging
-from eventide_core.table.commit_metadata import WriteStat
-from eventide_core.table.file_group_write import FileGroupWrite, Placement
-from eventide_core.table.record_shape import RecordShape
-from eventide_core.table.slice_read import BlockFilter, SliceRead
-from eventide_core.table.write_shape import SchemaRules, WriteShape
+from eventide_core.table.files.file_group_write import FileGroupWrite, Placement
+from eventide_core.table.files.slice_read import BlockFilter, SliceRead
+from eventide_core.table.records.change_log import SupplementalLogging
+from eventide_core.table.records.record_shape import RecordShape
+from eventide_core.table.settings.write_shape import SchemaRules, WriteShape
+from eventide_core.table.timeline.commit_metadata import WriteStat
 
 
 @dataclass(frozen=True, slots=True)

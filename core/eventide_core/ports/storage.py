@@ -3,8 +3,8 @@
 from enum import Flag, auto
 from typing import BinaryIO, Final, Protocol, runtime_checkable
 
-from eventide_core.table.bulk_dataclass import bulk_dataclass
-from eventide_core.table.checksum import RunningChecksum, checksum_of_stream
+from eventide_core.bulk_dataclass import bulk_dataclass
+from eventide_core.table.files.checksum import RunningChecksum, checksum_of_stream
 
 WHOLE_FILE_BYTES_MAX: Final = 1024**3
 """The largest file that is read whole: a write stat takes up to a kilobyte, so a commit of a million files."""
@@ -50,7 +50,7 @@ class OutputFile(Protocol):
 
 
 class ChecksummedOutput:
-    """An OutputFile that computes the checksum of what is written to it (table/checksum.py)."""
+    """An OutputFile that computes the checksum of what is written to it (table/files/checksum.py)."""
 
     def __init__(self, output: OutputFile) -> None:
         self._output = output

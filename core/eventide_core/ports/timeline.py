@@ -5,13 +5,13 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from eventide_core.ports.locking import Lease
-from eventide_core.table.archived_timeline import MergeLimits
-from eventide_core.table.clean_metadata import CleanMetadata, CleanPlan
-from eventide_core.table.commit_metadata import CommitMetadata
-from eventide_core.table.instant import Instant
-from eventide_core.table.plans import CompactionPlan, ForeignPlan
-from eventide_core.table.rollback_metadata import RestoreMetadata, RestorePlan, RollbackMetadata, RollbackPlan
-from eventide_core.table.savepoint_metadata import SavepointMetadata
+from eventide_core.table.timeline.archived_timeline import MergeLimits
+from eventide_core.table.timeline.clean_metadata import CleanMetadata, CleanPlan
+from eventide_core.table.timeline.commit_metadata import CommitMetadata
+from eventide_core.table.timeline.instant import Instant
+from eventide_core.table.timeline.plans import CompactionPlan, ForeignPlan
+from eventide_core.table.timeline.rollback_metadata import RestoreMetadata, RestorePlan, RollbackMetadata, RollbackPlan
+from eventide_core.table.timeline.savepoint_metadata import SavepointMetadata
 
 
 class MetadataCodec(Protocol):

@@ -14,13 +14,13 @@ from eventide import Table
 from eventide.cli.console import Console
 from eventide.cli.plan import chosen, foreign_plans_option, plan_for, plan_options
 from eventide.cli.settings import Settings, common_options, detail_options
-from eventide.detail import Detail
 from eventide.formatting import format_size
-from eventide.plan import Plan
+from eventide.results.detail import Detail
+from eventide.results.plan import Plan
 from eventide_core.config import EVENT_TIME_FIELD, FOREIGN_PLANS
 from eventide_core.errors import EngineError, StorageError, counted, format_moment
 from eventide_core.service.compaction.result import CompactionResult, Ended
-from eventide_core.table.event_time import parse_threshold
+from eventide_core.table.records.event_time import parse_threshold
 
 
 @click.command()

@@ -10,12 +10,12 @@ import click
 from eventide import Table
 from eventide.cli.console import table_of
 from eventide.cli.settings import Duration, Settings, common_options, event_time_option
-from eventide.detail import more
-from eventide_core.action.freshness import Freshness, watermark_text
+from eventide.results.detail import more
+from eventide_core.action.freshness.freshness import Freshness, watermark_text
 from eventide_core.config import EVENT_TIME_FIELD
 from eventide_core.errors import counted, format_moment, format_timestamp
 from eventide_core.ports import UnreadableEventTime
-from eventide_core.table.event_time import is_ahead, parse_threshold
+from eventide_core.table.records.event_time import is_ahead, parse_threshold
 
 NOT_MET = 1
 _POLL_SECONDS = 1.0

@@ -27,12 +27,12 @@ from eventide.sources.rows import SourceRows, read_rows
 from eventide.sources.schema_file import StatedSchema, read_schema
 from eventide.sources.source import Dialect, Format, Source
 from eventide.sources.streams import known_encoding
-from eventide_core.action.pending_write import WriteResult
+from eventide_core.action.write.pending_write import WriteResult
 from eventide_core.config import EVENT_TIME_FIELD, SANITIZE_NAMES, SCHEMA_MODE, Options, SchemaMode
 from eventide_core.errors import InvalidRecordError, counted
-from eventide_core.table.avro_names import sanitized, sanitized_names
-from eventide_core.table.schema import META_FIELDS
-from eventide_core.table.write_shape import WriteOperation
+from eventide_core.table.records.avro_names import sanitized, sanitized_names
+from eventide_core.table.records.schema import META_FIELDS
+from eventide_core.table.settings.write_shape import WriteOperation
 
 _FIELDS = ("record_key", "partition", "ordering", "event_time")
 _DELIMITERS = {"tab": "\t", "\\t": "\t"}

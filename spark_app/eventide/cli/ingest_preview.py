@@ -13,8 +13,8 @@ from eventide.cli.console import Lines, table_of
 from eventide.sources.rows import SourceRows
 from eventide_adapters.format.base_file.event_time_column import event_times_ms, unreadable_rows
 from eventide_core.errors import UnsupportedTableError, counted
-from eventide_core.table.avro_names import sanitized
-from eventide_core.table.schema import META_FIELDS
+from eventide_core.table.records.avro_names import sanitized
+from eventide_core.table.records.schema import META_FIELDS
 
 PREVIEW_ROWS: Final = 10_000
 _SHOWN: Final = 5

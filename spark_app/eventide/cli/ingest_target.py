@@ -10,18 +10,18 @@ import pyarrow as pa
 from eventide import Table
 from eventide.bootstrap import assemble
 from eventide.options import new_tables as keys
-from eventide.table_maintenance import task_engine
-from eventide.writer import new_table
+from eventide.rows.writer import new_table
+from eventide.table.maintenance import task_engine
 from eventide_adapters.storage.open import open_storage
 from eventide_core.config import BUCKET_HASH_FIELDS, BUCKETS, INDEX_TYPE, Option, Options
 from eventide_core.errors import ConfigError, NotAHudiTableError, RefusedError
-from eventide_core.table.key_format import KeyGenerator
-from eventide_core.table.properties import PROPERTIES_PATH
+from eventide_core.table.settings.key_format import KeyGenerator
+from eventide_core.table.settings.properties import PROPERTIES_PATH
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from eventide_core.table.table_config import TableConfig
+    from eventide_core.table.settings.table_config import TableConfig
 
 _WIDER: Final = {(pa.int32(), pa.int64()), (pa.int32(), pa.float64()), (pa.float32(), pa.float64())}
 

@@ -6,7 +6,7 @@ import click
 
 from eventide.cli.settings import Settings, common_options
 from eventide_core.errors import counted
-from eventide_core.table.metadata_table import FILES, REBUILT_INDEXES
+from eventide_core.table.settings.metadata_table import FILES, REBUILT_INDEXES
 
 
 @click.command()

@@ -14,8 +14,8 @@ from eventide.cli.settings import (
     event_time_option,
     option_help,
 )
-from eventide.detail import Detail
-from eventide.plan import Plan
+from eventide.results.detail import Detail
+from eventide.results.plan import Plan
 from eventide_core.config import ALIGN, ALIGN_ZONE, CUT, EVENT_TIME_FIELD, FOREIGN_PLANS, LINK_MODE
 
 _BEFORE = click.option("--before", metavar="T", help="Compacts everything before T.")

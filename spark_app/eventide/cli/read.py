@@ -14,10 +14,10 @@ from eventide.cli.plain_values import plain_rows
 from eventide.cli.row_files import format_of, write_rows
 from eventide.cli.settings import Settings, common_options, option_help
 from eventide.options.queries import AS_OF, BEGIN, END, QUERY_TYPE, QueryType
-from eventide.reader import Rows
+from eventide.rows.reader import Rows
 from eventide_core.config import Options
 from eventide_core.errors import counted
-from eventide_core.table.event_time import parse_threshold
+from eventide_core.table.records.event_time import parse_threshold
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

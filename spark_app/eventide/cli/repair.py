@@ -11,11 +11,11 @@ import pyarrow as pa
 from eventide import Table
 from eventide.cli.row_files import format_of, write_rows
 from eventide.cli.settings import Settings, common_options, pairs_of
+from eventide_core.action.repair.lost_keys import LostKeys
+from eventide_core.action.repair.repairs import Repair, Unrepaired
 from eventide_core.errors import NotAHudiTableError, counted
 from eventide_core.service.repair.lost_settings import RecoveredSettings
 from eventide_core.service.repair.repair import RepairResult
-from eventide_core.table.lost_keys import LostKeys
-from eventide_core.table.repair import Repair, Unrepaired
 
 DAMAGED = 1
 LOST_KEYS = pa.schema(

@@ -5,7 +5,7 @@ from pathlib import Path
 import click
 
 from eventide.cli.settings import Settings, common_options, event_time_option
-from eventide_core.action.freshness import watermark_text
+from eventide_core.action.freshness.freshness import watermark_text
 from eventide_core.config import EVENT_TIME_FIELD
 from eventide_core.errors import counted
 

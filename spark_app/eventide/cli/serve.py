@@ -13,13 +13,13 @@ import click
 from eventide.cli.fleet import fleet_of, fleet_options
 from eventide.cli.plan import chosen, compaction_options, foreign_plans_option
 from eventide.cli.settings import Duration, Settings, common_options
-from eventide.compaction_request import Overrides
-from eventide.detail import WORST
 from eventide.fleet.service import FleetRound, FleetService
 from eventide.fleet.settings import FleetSettings
 from eventide.formatting import format_duration
-from eventide.table_service import Round
-from eventide_core.action.freshness import watermark_text
+from eventide.options.compaction_request import Overrides
+from eventide.results.detail import WORST
+from eventide.table.table_service import Round
+from eventide_core.action.freshness.freshness import watermark_text
 from eventide_core.config import ALIGN, ALIGN_ZONE, DATA_LATENCY, EVENT_TIME_FIELD, FOREIGN_PLANS
 from eventide_core.errors import counted, format_timestamp
 from eventide_core.ports import Engine

@@ -15,10 +15,10 @@ from eventide import Table
 from eventide.cli.console import Console
 from eventide.cli.own_process import spare_pandas
 from eventide.cli.redaction import Redaction
-from eventide.detail import Detail
 from eventide.engine_local import LocalEngine
 from eventide.options.sections import UnknownOptionWarning, unknown_options
 from eventide.options.toml_options import flat_options, toml_document
+from eventide.results.detail import Detail
 from eventide.spark.session import EngineOnDemand, quiet_session
 from eventide_core.config import EVENT_TIME_FIELD, Option, duration_seconds
 from eventide_core.errors import ConfigError

@@ -6,12 +6,12 @@ import click
 
 from eventide.cli.console import Lines, table_of
 from eventide.cli.settings import Settings, common_options, detail_options, event_time_option
-from eventide.detail import Detail
 from eventide.formatting import format_size
-from eventide.show import TableDescription
+from eventide.results.detail import Detail
+from eventide.results.show import TableDescription
 from eventide_core.config import EVENT_TIME_FIELD
 from eventide_core.errors import counted, format_timestamp
-from eventide_core.table.file_slice import FileSlice
+from eventide_core.table.files.file_slice import FileSlice
 
 _RECENT: Final = 5
 

@@ -7,9 +7,9 @@ import click
 from eventide.cli.console import table_of
 from eventide.cli.fleet import fleet_of, fleet_options
 from eventide.cli.settings import Settings, common_options
-from eventide.detail import more
 from eventide.fleet.settings import FleetSettings, fleet_of_locations
 from eventide.fleet.status import COLUMNS, cells_of, fleet_status, write_fleet_page
+from eventide.results.detail import more
 from eventide_core.errors import counted
 
 _SCREEN = 20

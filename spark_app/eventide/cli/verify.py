@@ -6,7 +6,7 @@ import click
 
 from eventide.cli.console import table_of
 from eventide.cli.settings import Settings, common_options, event_time_option, finding_options
-from eventide.detail import WORST, Detail, more
+from eventide.results.detail import WORST, Detail, more
 from eventide_core.action.verification.result import CheckResult, Verification
 from eventide_core.config import EVENT_TIME_FIELD
 from eventide_core.errors import UnsupportedTableError, counted

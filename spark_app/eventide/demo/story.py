@@ -23,9 +23,9 @@ import pyarrow.compute as pc
 
 from eventide.demo.flights import EVENT_TIME, KEY, PARTITION, SCHEMA, Reports
 from eventide.demo.picture import Coverage, draw
-from eventide.plan import Plan
-from eventide.reader import Rows
-from eventide.table import Table
+from eventide.results.plan import Plan
+from eventide.rows.reader import Rows
+from eventide.table.table import Table
 from eventide_core import config as keys
 from eventide_core.errors import counted, format_timestamp
 from eventide_core.ports import Progress

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from eventide.report import write_page
-from eventide_core.action.fleet_scheduler import Learned
+from eventide_core.action.fleet.scheduler import Learned
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,6 @@
 """The service of a fleet: one table after the other, or several at a time, as the scheduler chooses them.
 
-1. The scheduler chooses a table for each free worker (`core/eventide_core/action/fleet_scheduler.py`).
+1. The scheduler chooses a table for each free worker (`core/eventide_core/action/fleet/scheduler.py`).
 2. A worker opens the table, measures it, and runs one round of the table service on it, on threads of this process. If its
    log files are large and Spark is used, the round runs on Spark. All tables share one session.
 3. The scheduler takes what the round cost, and the lag after it. If the compaction failed, or the table can't be opened, the
@@ -16,15 +16,15 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from eventide.bootstrap import SystemClock
-from eventide.compaction_request import Overrides
 from eventide.fleet.memory import Remembered, read_memory, write_memory
 from eventide.fleet.settings import FleetSettings, FleetTable
 from eventide.formatting import sanitize
-from eventide.table import Table
-from eventide.table_service import Round
-from eventide_core.action.backlog import Backlog, backlog
-from eventide_core.action.fleet_scheduler import FleetScheduler, Forecast, Measured
-from eventide_core.action.freshness import Freshness
+from eventide.options.compaction_request import Overrides
+from eventide.table.table import Table
+from eventide.table.table_service import Round
+from eventide_core.action.compaction.backlog import Backlog, backlog
+from eventide_core.action.fleet.scheduler import FleetScheduler, Forecast, Measured
+from eventide_core.action.freshness.freshness import Freshness
 from eventide_core.errors import ConfigError, EventideError
 from eventide_core.ports import Clock, Engine, NoProgress
 

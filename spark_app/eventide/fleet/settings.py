@@ -29,8 +29,8 @@ from typing import Any, Final
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from eventide.options.toml_options import flat_options, toml_document
-from eventide_core.action.fleet_scheduler import Target
-from eventide_core.action.fleet_window import Window
+from eventide_core.action.fleet.scheduler import Target
+from eventide_core.action.fleet.window import Window
 from eventide_core.config import DATA_LATENCY, THRESHOLD, Options, duration_seconds
 from eventide_core.errors import ConfigError
 

@@ -16,7 +16,7 @@ from eventide.report import Report, gather, render, write_page
 from eventide.report.style import page
 from eventide.report.tables import wide
 from eventide.report.words import shown
-from eventide_core.action.backlog import Backlog
+from eventide_core.action.compaction.backlog import Backlog
 from eventide_core.errors import ConfigError, counted, format_timestamp
 
 _TABLES_AT_ONCE: Final = 8

@@ -1,7 +1,7 @@
 """The options of new tables."""
 
 from eventide_core.config.option import FLAG, NAMES, TEXT, Option, OptionType, one_of
-from eventide_core.table.new_table import CREATED_VERSIONS
+from eventide_core.table.settings.new_table import CREATED_VERSIONS
 
 
 def _version(text: str) -> int:

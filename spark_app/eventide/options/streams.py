@@ -1,7 +1,7 @@
 """The options of streams, and of writes with format("eventide")."""
 
 from eventide_core.config.option import BYTES, FLAG, TEXT, WHOLE_NUMBER, Option, choice
-from eventide_core.table.write_shape import WriteOperation
+from eventide_core.table.settings.write_shape import WriteOperation
 
 WRITE_OPERATION = Option(
     "hoodie.datasource.write.operation",

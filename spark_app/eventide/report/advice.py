@@ -7,7 +7,7 @@ from eventide.report.gather import Report
 from eventide.report.words import shown
 from eventide_core.config import EVENT_TIME_FIELD
 from eventide_core.errors import counted, format_timestamp
-from eventide_core.table.plans import CompactionPlan
+from eventide_core.table.timeline.plans import CompactionPlan
 
 
 def what_to_do(report: Report) -> str:

@@ -5,11 +5,11 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from eventide_core.action.slice_selection import LogFacts
+from eventide_core.action.compaction.slice_selection import LogFacts
 from eventide_core.errors import EventideError
 from eventide_core.ports import BaseContent
-from eventide_core.table.event_time import EventTimeRange
-from eventide_core.table.file_slice import FileSlice, LogFile
+from eventide_core.table.files.file_slice import FileSlice, LogFile
+from eventide_core.table.records.event_time import EventTimeRange
 
 
 class Role(StrEnum):

@@ -6,7 +6,7 @@ from eventide.report.axis import Axis, window
 from eventide.report.coverage import FileCoverage, Role, SliceCoverage
 from eventide.report.words import shortened, shown
 from eventide_core.errors import counted, format_timestamp
-from eventide_core.table.event_time import EventTimeRange
+from eventide_core.table.records.event_time import EventTimeRange
 
 WIDTH = 960  # of a drawing, in SVG user units
 _TOP = 34  # space for the labels of the marks and of the axis

@@ -10,13 +10,13 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from eventide.bootstrap import Application
-from eventide.plan import offending_json
 from eventide.report.coverage import CoverageReader, SliceCoverage
-from eventide.show import TableDescription, describe
-from eventide_core.action.backlog import Backlog, backlog
-from eventide_core.action.freshness import COMPLETE, Freshness, freshness
-from eventide_core.action.offending_log_files import offending_log_files
-from eventide_core.action.slice_selection import SliceFacts
+from eventide.results.plan import offending_json
+from eventide.results.show import TableDescription, describe
+from eventide_core.action.compaction.backlog import Backlog, backlog
+from eventide_core.action.compaction.slice_selection import SliceFacts
+from eventide_core.action.freshness.freshness import COMPLETE, Freshness, freshness
+from eventide_core.action.query.offending_log_files import offending_log_files
 from eventide_core.service.facts.compaction_history import PastCompaction, compaction_history, kept_bytes
 from eventide_core.service.query.offending_records import OffendingRecords
 from eventide_core.service.rollback.savepoint import Tag

@@ -13,12 +13,12 @@ from eventide.report.sections import from_the_future, tags
 from eventide.report.style import key, page
 from eventide.report.tables import html_table, wide
 from eventide.report.words import shown
-from eventide_core.action.freshness import Freshness, watermark_text
+from eventide_core.action.freshness.freshness import Freshness, watermark_text
 from eventide_core.config import EVENT_TIME_FIELD
 from eventide_core.errors import counted, format_timestamp
 from eventide_core.service.facts.compaction_history import PastCompaction
-from eventide_core.table.instant import Action, Instant
-from eventide_core.table.plans import ForeignPlan
+from eventide_core.table.timeline.instant import Action, Instant
+from eventide_core.table.timeline.plans import ForeignPlan
 
 _KEY = {
     Role.BASE: "in the base file: read-optimized queries see it",

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from py4j.protocol import Py4JError, Py4JJavaError
 
 from eventide_core.errors import CatalogError
-from eventide_core.table.catalog_table import EXTERNAL_TABLE, CatalogColumn, CatalogPartition, CatalogTable
+from eventide_core.table.catalog.catalog_table import EXTERNAL_TABLE, CatalogColumn, CatalogPartition, CatalogTable
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

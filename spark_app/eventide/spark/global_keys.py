@@ -39,9 +39,9 @@ from eventide_adapters.format.write.indexed_keys import (
 from eventide_adapters.format.write.java_hash import index_groups_of
 from eventide_adapters.format.write.keyed_records import combined, keyed_schema
 from eventide_core.ports import KeyIndex, Storage
-from eventide_core.table.record_order import MergeRule
-from eventide_core.table.slice_read import SliceRead
-from eventide_core.table.write_shape import WriteShape
+from eventide_core.table.files.slice_read import SliceRead
+from eventide_core.table.records.record_order import MergeRule
+from eventide_core.table.settings.write_shape import WriteShape
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
-from eventide_core.table.slice_read import SliceRead
+from eventide_core.table.files.slice_read import SliceRead
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -56,11 +56,11 @@ from eventide_adapters.format.write.record_writer import GroupRows, RowWriter
 from eventide_core import errors
 from eventide_core.errors import EngineError, EventideError
 from eventide_core.ports import KeyIndex
-from eventide_core.table.bucket import bucket_name
-from eventide_core.table.commit_metadata import WriteStat
-from eventide_core.table.file_group_write import FileGroupWrite, Placement
-from eventide_core.table.slice_read import SliceRead
-from eventide_core.table.write_shape import SchemaRules, WriteShape
+from eventide_core.table.files.bucket import bucket_name
+from eventide_core.table.files.file_group_write import FileGroupWrite, Placement
+from eventide_core.table.files.slice_read import SliceRead
+from eventide_core.table.settings.write_shape import SchemaRules, WriteShape
+from eventide_core.table.timeline.commit_metadata import WriteStat
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -23,7 +23,7 @@ from eventide.testing.checks import (
 from eventide.testing.histories import Commit, Layout, at_epoch
 from eventide.testing.observation import BlockInstants, Files
 from eventide.testing.oracle import Change, Oracle
-from eventide_core.table.plans import CompactionPlan, LinkMode, require_ours
+from eventide_core.table.timeline.plans import CompactionPlan, LinkMode, require_ours
 
 _on_timeline = lru_cache(1 << 14)(re.compile(r"\.hoodie/(?:timeline/)?(\d{17})(?:_(\d{17}))?\.([a-z.]+)").fullmatch)
 

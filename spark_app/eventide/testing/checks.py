@@ -23,7 +23,7 @@ from eventide.testing.observation import (
     Seen,
 )
 from eventide.testing.oracle import Oracle, Order, Rows
-from eventide_core.table.plans import CompactionPlan, CutMode, LeftOver, LinkMode
+from eventide_core.table.timeline.plans import CompactionPlan, CutMode, LeftOver, LinkMode
 
 if TYPE_CHECKING:
     from eventide_core.service.state.table import TableState

@@ -26,9 +26,9 @@ from eventide_adapters.format.merge.log_content import ArrowLogContent
 from eventide_adapters.format.timeline.codec import HudiMetadataCodec
 from eventide_core.errors import EventideError
 from eventide_core.ports import LogSummary, Storage
-from eventide_core.table.commit_metadata import CommitMetadata
-from eventide_core.table.file_slice import LogFile
-from eventide_core.table.record_shape import RecordShape
+from eventide_core.table.files.file_slice import LogFile
+from eventide_core.table.records.record_shape import RecordShape
+from eventide_core.table.timeline.commit_metadata import CommitMetadata
 
 _Batches = tuple[pa.RecordBatch, ...]
 _Fields = Sequence[AvroField]

@@ -13,12 +13,12 @@ import pyarrow as pa
 
 from eventide.bootstrap import Application, assemble
 from eventide.engine_local import LocalEngine
+from eventide.rows.writer import arrow_records, create
 from eventide.testing.metadata_listing import begin_metadata_table
 from eventide.testing.oracle import Change, Oracle, Order
-from eventide.writer import arrow_records, create
 from eventide_adapters.format.avro.from_arrow import avro_schema_of
 from eventide_adapters.storage.memory import MemoryFile, MemoryStorage
-from eventide_core.action.pending_write import PendingWrite
+from eventide_core.action.write.pending_write import PendingWrite
 from eventide_core.config import (
     BLOOM_ENTRIES,
     BLOOM_FALSE_POSITIVES,
@@ -29,11 +29,11 @@ from eventide_core.config import (
     TRACK_EVENT_TIMES,
 )
 from eventide_core.ports import NoProgress, Storage
-from eventide_core.table.new_table import NewTable
-from eventide_core.table.plans import CutMode
-from eventide_core.table.properties import PROPERTIES_PATH
-from eventide_core.table.record_order import MergeRule
-from eventide_core.table.write_shape import WriteOperation
+from eventide_core.table.records.record_order import MergeRule
+from eventide_core.table.settings.new_table import NewTable
+from eventide_core.table.settings.properties import PROPERTIES_PATH
+from eventide_core.table.settings.write_shape import WriteOperation
+from eventide_core.table.timeline.plans import CutMode
 
 EPOCH_MS = 1_700_000_000_000
 _COLUMNS: list[pa.Field[Any]] = [

@@ -34,7 +34,7 @@ from eventide.testing.checks import (
 from eventide.testing.observation import BlockInstants, Files, Seen
 from eventide.testing.oracle import Oracle, Order
 from eventide_adapters.storage.faulty import Operation
-from eventide_core.table.plans import CompactionPlan
+from eventide_core.table.timeline.plans import CompactionPlan
 
 if TYPE_CHECKING:
     from eventide_core.service.state.table import TableState

@@ -13,16 +13,16 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from eventide.bootstrap import Application
+from eventide.rows.writer import arrow_records
 from eventide.testing.account import Account, completed_instants, pending_instants, savepointed_instants
 from eventide.testing.crash_enumeration import LOCK_EXPIRY_MS, OPTIONS, Bench, Moment
 from eventide.testing.histories import EPOCH_MS, Commit, Layout, ManualClock, records
 from eventide.testing.invariants import Inspection, check_invariants
 from eventide.testing.observation import OUTCOMES_PREFIX, Files, Observer
 from eventide.testing.stock_engine import run_plan_as_stock
-from eventide.writer import arrow_records
 from eventide_adapters.storage.faulty import Fault, FaultPlan, FaultyStorage, Operation, SimulatedCrash
-from eventide_core.action.compaction_request import CompactionRequest
-from eventide_core.action.pending_write import PendingWrite
+from eventide_core.action.compaction.request import CompactionRequest
+from eventide_core.action.write.pending_write import PendingWrite
 from eventide_core.config import EXCLUSIVE, LinkChoice
 from eventide_core.errors import (
     BusyError,
@@ -33,9 +33,9 @@ from eventide_core.errors import (
     WriteConflictError,
 )
 from eventide_core.ports import NoProgress
-from eventide_core.table.file_group_write import heartbeat_path
-from eventide_core.table.plans import CutMode
-from eventide_core.table.write_shape import WriteOperation
+from eventide_core.table.files.file_group_write import heartbeat_path
+from eventide_core.table.settings.write_shape import WriteOperation
+from eventide_core.table.timeline.plans import CutMode
 
 HEARTBEAT_EXPIRY_MS = 121_000
 _BETWEEN_STEPS_MS = 10  # room for a back-dated instant

@@ -12,14 +12,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from eventide.bootstrap import Application
-from eventide.reader import Rows as RowReader
+from eventide.rows.reader import Rows as RowReader
 from eventide.testing.decode_cache import Decoded, KnownLogContent
 from eventide.testing.oracle import ExpectedFreshness, Row, Rows
 from eventide_adapters.storage.memory import MemoryFile
 from eventide_core.errors import CleanedHistoryError
 from eventide_core.ports import NoProgress
-from eventide_core.table.log_block import read_blocks
-from eventide_core.table.slice_read import QueryPlan, SliceRead
+from eventide_core.table.files.log_block import read_blocks
+from eventide_core.table.files.slice_read import QueryPlan, SliceRead
 
 if TYPE_CHECKING:
     from eventide_core.service.state.table import TableState

@@ -28,13 +28,18 @@ from eventide.testing.checks import avro_records
 from eventide.testing.histories import NoLock
 from eventide_core.config import ParquetCodec
 from eventide_core.ports import AddedFile, FileChanges, MergeTask, RowChange, Storage
-from eventide_core.table.commit_metadata import CommitMetadata, WriteStat
-from eventide_core.table.file_group_write import marker_directory
-from eventide_core.table.file_name import LogFileName
-from eventide_core.table.file_slice import FileSlice
-from eventide_core.table.instant import Action, Instant, State, instant_time, next_instant_time
-from eventide_core.table.plans import LinkMode
-from eventide_core.table.rollback_metadata import RollbackMetadata, RollbackPlan, RollbackRequest, RollbackTarget
+from eventide_core.table.files.file_group_write import marker_directory
+from eventide_core.table.files.file_name import LogFileName
+from eventide_core.table.files.file_slice import FileSlice
+from eventide_core.table.timeline.commit_metadata import CommitMetadata, WriteStat
+from eventide_core.table.timeline.instant import Action, Instant, State, instant_time, next_instant_time
+from eventide_core.table.timeline.plans import LinkMode
+from eventide_core.table.timeline.rollback_metadata import (
+    RollbackMetadata,
+    RollbackPlan,
+    RollbackRequest,
+    RollbackTarget,
+)
 
 _PLAN_SCHEMA = json.loads(
     (resources.files("eventide_adapters.format") / "schemas" / "compaction_plan.avsc").read_bytes()

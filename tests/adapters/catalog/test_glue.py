@@ -17,7 +17,7 @@ from eventide import CatalogError, RefusedError, Table
 from eventide_adapters.catalog.glue import GlueCatalog
 from eventide_adapters.catalog.glue_options import GLUE_ENDPOINT, GLUE_REGION
 from eventide_core.config import SYNC_TOOLS, Options
-from eventide_core.table.catalog_table import CatalogPartition
+from eventide_core.table.catalog.catalog_table import CatalogPartition
 from support.command_line import run, run_json
 from support.servers.s3_servers import S3Server
 from support.servers.server_process import free_ports

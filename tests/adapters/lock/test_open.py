@@ -10,7 +10,7 @@ from eventide_adapters.storage.memory import MemoryStorage
 from eventide_core.config import LOCK_PROVIDER, Options
 from eventide_core.errors import ConfigError
 from eventide_core.ports import Clock, Storage, TableLock
-from eventide_core.table.properties import table_checksum
+from eventide_core.table.settings.properties import table_checksum
 
 STORAGE = MemoryStorage("open_lock")
 OPTIONS = Options({})

@@ -19,7 +19,7 @@ from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import (
 from prometheus_client.parser import text_string_to_metric_families
 
 from eventide import Table
-from eventide_core.table.plans import FallbackReason
+from eventide_core.table.timeline.plans import FallbackReason
 from support import golden
 from support.command_line import run, run_json
 

@@ -8,7 +8,7 @@ import pytest
 
 from eventide_adapters.metrics.prometheus_textfile import PrometheusTextfile
 from eventide_core.errors import StorageError
-from eventide_core.table.metric import Metric
+from eventide_core.table.catalog.metric import Metric
 
 FALLBACKS = tuple(Metric("fallbacks", "By reason.", count, reason) for reason, count in (("a", 1), ("b", 0)))
 

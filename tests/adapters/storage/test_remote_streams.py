@@ -9,7 +9,7 @@ from eventide_adapters.storage import remote_streams
 from eventide_adapters.storage.objects import Upload
 from eventide_adapters.storage.remote_streams import SpooledOutput, StreamedOutput, in_pieces, open_ranges
 from eventide_core.errors import StorageError
-from eventide_core.table.properties import properties_bytes
+from eventide_core.table.settings.properties import properties_bytes
 
 DATA = bytes(range(256)) * 4096
 

@@ -14,7 +14,7 @@ from eventide.bootstrap import assemble
 from eventide_adapters.storage.faulty import Fault, FaultPlan, FaultyStorage, SimulatedCrash
 from eventide_adapters.storage.local import LocalStorage
 from eventide_core.errors import StorageFullError
-from eventide_core.table.properties import PROPERTIES_PATH
+from eventide_core.table.settings.properties import PROPERTIES_PATH
 from support.command_line import content_of, run, run_json
 
 NEW = ("--create", "--record-key", "id", "--event-time", "at", "--partition", "city")

@@ -17,13 +17,13 @@ import pytest
 from eventide import Table
 from eventide.bootstrap import assemble
 from eventide.cli.serve import _line
-from eventide.table_service import Round
-from eventide.writer import incoming_records
+from eventide.rows.writer import incoming_records
+from eventide.table.table_service import Round
 from eventide_core.config import DATA_LATENCY
 from eventide_core.ports import NoProgress
 from eventide_core.service.state.outcome import Outcome, claim_outcome
-from eventide_core.table.instant import Action
-from eventide_core.table.write_shape import WriteOperation
+from eventide_core.table.settings.write_shape import WriteOperation
+from eventide_core.table.timeline.instant import Action
 from support.command_line import content_of, run, run_json
 from support.small_table import HOUR_MS, OPTIONS, SERVE, SOON, make, rows, seen
 

@@ -19,20 +19,20 @@ import eventide_adapters
 import eventide_core
 from eventide import Table, UnknownOptionWarning
 from eventide.options.sections import SECTIONS, all_options
-from eventide_core.action.compaction_trigger import Trigger
+from eventide_core.action.compaction.trigger import Trigger
 from eventide_core.config import CLEANING_POLICY, CLOCK_SKEW_MS, CUT, LOG_BLOCK_FORMAT, THRESHOLD, TRIGGER
 from eventide_core.config.option import Option, Options
 from eventide_core.ports import NoProgress
-from eventide_core.table.clean_metadata import CleaningPolicy
-from eventide_core.table.plans import CutMode
-from eventide_core.table.write_shape import LogBlockFormat
+from eventide_core.table.settings.write_shape import LogBlockFormat
+from eventide_core.table.timeline.clean_metadata import CleaningPolicy
+from eventide_core.table.timeline.plans import CutMode
 from support import golden
 from support.command_line import run
 
 ROOT = Path(__file__).parents[3]
 PACKAGES = (eventide_core, eventide_adapters, eventide)
 OPTIONS = tuple(all_options())
-MISSPELLED = "eventide.table.exlusive"
+MISSPELLED = "eventide.table.table.exlusive"
 
 
 def test_every_option_is_declared_once_and_listed() -> None:
@@ -159,7 +159,7 @@ def test_an_unknown_option_is_named_where_a_table_is_opened(tmp_path: Path) -> N
     assert [Path(found.filename).name for found in told] == [Path(__file__).name]
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        Table.open(str(table), {"eventide.table.exclusive": "true", "hoodie.tabel.name": "x"})
+        Table.open(str(table), {"eventide.table.table.exclusive": "true", "hoodie.tabel.name": "x"})
 
 
 @pytest.mark.slow

@@ -15,7 +15,7 @@ from pyspark import TaskContext
 from pyspark.sql import DataFrame, SparkSession
 
 from eventide import Table
-from eventide.reader import Rows
+from eventide.rows.reader import Rows
 from eventide.spark.engine import SparkEngine, portions, spark_session
 from eventide_adapters.format.merge.record_mergers import RECORD_MERGERS
 from eventide_core.errors import CorruptLogBlockError, EngineError

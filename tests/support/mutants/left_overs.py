@@ -17,7 +17,7 @@ from eventide_core.config import LinkChoice
 from eventide_core.service.compaction import compact_slice, draft
 from eventide_core.service.facts import needed_files
 from eventide_core.service.maintenance import clean
-from eventide_core.table.plans import CompactionPlan, PlannedOperation
+from eventide_core.table.timeline.plans import CompactionPlan, PlannedOperation
 from support.mutants.mutant import (
     AFTER_T,
     BASE,

@@ -8,15 +8,15 @@ from dataclasses import dataclass
 import pytest
 
 from eventide.bootstrap import Application
+from eventide.rows.writer import arrow_records
 from eventide.testing.histories import Commit, Layout, put, records
 from eventide.testing.living_table import LivingTable
 from eventide.testing.oracle import Order
-from eventide.writer import arrow_records
-from eventide_core.action.pending_write import PendingWrite
+from eventide_core.action.write.pending_write import PendingWrite
 from eventide_core.config import LinkChoice
 from eventide_core.ports import NoProgress
 from eventide_core.service.write import instants as write_instants
-from eventide_core.table.write_shape import WriteOperation
+from eventide_core.table.settings.write_shape import WriteOperation
 
 BASE: Commit = (put("k0", 1, "base"), put("k1", 1, "base"))
 

@@ -11,8 +11,8 @@ import pytest
 from eventide.testing.histories import put
 from eventide_core.service.query.read import QueryService
 from eventide_core.service.state.table import TableState
-from eventide_core.table.file_name import LogFileName
-from eventide_core.table.slice_read import QueryPlan, SliceRead
+from eventide_core.table.files.file_name import LogFileName
+from eventide_core.table.files.slice_read import QueryPlan, SliceRead
 from support.mutants.mutant import PLAIN, Mutant, cleans, history, living, writes
 
 

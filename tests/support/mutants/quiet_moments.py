@@ -1,6 +1,6 @@
 """The instants that a compaction may have: conditions Q5a and Q7 to Q10 of docs/invariants.md, each broken separately.
 
-tests/core/action/test_quiet_moment.py breaks Q6, which eventide's own archival never reaches.
+tests/core/action/compaction/test_quiet_moment.py breaks Q6, which eventide's own archival never reaches.
 """
 
 from __future__ import annotations
@@ -11,18 +11,18 @@ from dataclasses import replace
 import pyarrow as pa
 import pytest
 
+from eventide.rows.writer import arrow_records
 from eventide.testing.crash_enumeration import Moment
 from eventide.testing.histories import Commit, put, records
 from eventide.testing.living_table import LivingTable
-from eventide.writer import arrow_records
-from eventide_core.action import link_choice, quiet_moment
-from eventide_core.action.quiet_moment import BackdatingFacts
+from eventide_core.action.compaction import link_choice, quiet_moment
+from eventide_core.action.compaction.quiet_moment import BackdatingFacts
 from eventide_core.config import SCHEMA_MODE, SchemaMode
 from eventide_core.ports import NoProgress
 from eventide_core.service.compaction.replan import Replanner
 from eventide_core.service.compaction.run import CompactionRunner
 from eventide_core.service.state.table_files import TableFiles
-from eventide_core.table.write_shape import WriteOperation
+from eventide_core.table.settings.write_shape import WriteOperation
 from support.mutants.mutant import (
     AFTER_T,
     BASE,

@@ -15,7 +15,7 @@ from eventide_adapters.storage.webhdfs import WebHdfs
 from eventide_core.config import EXCLUSIVE, LINK_MODE
 from eventide_core.errors import StorageError
 from eventide_core.ports import Storage
-from eventide_core.table.plans import LinkMode
+from eventide_core.table.timeline.plans import LinkMode
 from support.backends import Backend
 from support.servers.hdfs_server import HdfsServer
 from support.table_life import Chapter, TableLife

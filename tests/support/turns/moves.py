@@ -9,16 +9,16 @@ from typing import Protocol
 from eventide import Table
 from eventide.bootstrap import assemble
 from eventide.engine_local import LocalEngine
-from eventide.plan import Plan
+from eventide.results.plan import Plan
+from eventide.rows.writer import incoming_records
 from eventide.testing.oracle import Change
-from eventide.writer import incoming_records
 from eventide_adapters.storage.faulty import Fault, FaultPlan, FaultyStorage, SimulatedCrash
 from eventide_adapters.storage.local import LocalStorage
 from eventide_core.errors import BusyError
 from eventide_core.ports import NoProgress
-from eventide_core.table.log_block import read_blocks
-from eventide_core.table.plans import LinkMode
-from eventide_core.table.write_shape import WriteOperation
+from eventide_core.table.files.log_block import read_blocks
+from eventide_core.table.settings.write_shape import WriteOperation
+from eventide_core.table.timeline.plans import LinkMode
 from support.judge.deeds import Deed, Statements, Write, call_of, call_on, pairs
 from support.turns.kinds import EVENTIDE
 from support.turns.life import SCHEMA, Life, Scheduled, rows_of

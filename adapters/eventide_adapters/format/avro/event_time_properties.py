@@ -10,8 +10,8 @@ import re
 from typing import Any
 
 from eventide_core.errors import RecordDecodeError
-from eventide_core.table.event_time import EventTimeRange
-from eventide_core.table.log_block import BlockType, HeaderKey, LogBlock
+from eventide_core.table.files.log_block import BlockType, HeaderKey, LogBlock
+from eventide_core.table.records.event_time import EventTimeRange
 
 _FIELD = "eventide.event_time_field"
 _MIN = "eventide.min_event_time_ms"

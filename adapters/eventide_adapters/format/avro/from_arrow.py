@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from eventide_adapters.format.avro.schema import ArrowType
 from eventide_core.errors import UnsupportedTableError
-from eventide_core.table.avro_names import sanitized
+from eventide_core.table.records.avro_names import sanitized
 
 _PRIMITIVES: Final = {
     pa.string(): "string",

@@ -26,8 +26,8 @@ import pyarrow as pa
 
 from eventide_adapters.format.avro.event_time_properties import without_event_times
 from eventide_core.errors import ResourceLimitError, UnsupportedTableError
-from eventide_core.table.record_shape import RecordShape
-from eventide_core.table.schema import META_FIELDS
+from eventide_core.table.records.record_shape import RecordShape
+from eventide_core.table.records.schema import META_FIELDS
 
 RECORD_KEY: Final = "_hoodie_record_key"
 IS_DELETED: Final = "_hoodie_is_deleted"

@@ -25,7 +25,7 @@ import pyarrow.parquet as pq
 from eventide_adapters.format.avro.schema import RECORD_KEY, AvroField
 from eventide_adapters.format.base_file.footer_columns import Footer, require_sound_columns
 from eventide_core.errors import CorruptBaseFileError
-from eventide_core.table.record_shape import RecordShape
+from eventide_core.table.records.record_shape import RecordShape
 
 _FEW: Final = pa.dictionary(pa.int32(), pa.string())
 _ROWS_MIN: Final = 4096  # with fewer rows, dictionaries save nothing

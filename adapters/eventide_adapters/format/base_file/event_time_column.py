@@ -1,4 +1,4 @@
-"""Event times of a whole column in epoch milliseconds, by the rules of `eventide_core.table.event_time`."""
+"""Event times of a whole column in epoch milliseconds, by the rules of `eventide_core.table.records.event_time`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from eventide_core.errors import UnsupportedTableError
-from eventide_core.table.event_time import EventTimeRange, decimal_to_epoch_ms, text_to_epoch_ms
+from eventide_core.table.records.event_time import EventTimeRange, decimal_to_epoch_ms, text_to_epoch_ms
 
 Column = Any
 """Any pa.Array; the library's stubs have a separate type for each kind."""

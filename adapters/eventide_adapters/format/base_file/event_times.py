@@ -13,7 +13,7 @@ from eventide_adapters.format.base_file.event_time_column import event_times_ms
 from eventide_adapters.format.base_file.footer_columns import require_sound_columns
 from eventide_adapters.format.base_file.parquet import open_base
 from eventide_core.ports import Storage
-from eventide_core.table.event_time import EventTimeRange
+from eventide_core.table.records.event_time import EventTimeRange
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 
 from eventide_adapters.format.base_file import thrift_compact as thrift
 from eventide_core.errors import CorruptBaseFileError
-from eventide_core.table.schema import field_names
+from eventide_core.table.records.schema import field_names
 
 _ROW_GROUPS: Final = 4  # of FileMetaData
 _COLUMNS: Final = 1  # of RowGroup

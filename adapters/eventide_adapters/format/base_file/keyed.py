@@ -11,7 +11,7 @@ from eventide_adapters.format.base_file.parquet import BaseFooter, read_base, re
 from eventide_adapters.format.base_file.virtual_key import with_record_keys
 from eventide_core.errors import CorruptBaseFileError
 from eventide_core.ports import Storage
-from eventide_core.table.record_shape import RecordShape
+from eventide_core.table.records.record_shape import RecordShape
 
 
 def read_keyed_base(

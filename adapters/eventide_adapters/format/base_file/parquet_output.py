@@ -26,7 +26,7 @@ from eventide_adapters.format.base_file.legacy_calendar import SPARK_VERSION_FOO
 from eventide_adapters.format.base_file.threads import threads_at_most
 from eventide_core.config import PARQUET_CODEC
 from eventide_core.errors import ConfigError
-from eventide_core.table.schema import META_FIELDS
+from eventide_core.table.records.schema import META_FIELDS
 
 # The codecs, with Arrow's level. A level of zstd beyond 1 takes half as long again and saves a hundredth of the size.
 LEVELS: Final[Mapping[str, int | None]] = {"gzip": None, "zstd": 1, "snappy": None, "uncompressed": None}

@@ -4,9 +4,9 @@
 2. A data or delete block counts if its instant is accepted.
 3. A rollback block rolls back the blocks of its target instant that come before it, in this log file and in earlier
    ones; a later write of the same instant stays.
-4. If a log compaction merged blocks, its block replaces them (table/log_compaction.py).
+4. If a log compaction merged blocks, its block replaces them (table/timeline/log_compaction.py).
 5. A block that would count but that eventide does not support raises an error: HFile and change data blocks, records with
-   operations (table/changelog.py).
+   operations (table/records/changelog.py).
 6. Every block names the write that it is of. If the caller reads a whole slice and knows the timeline, a block that
    contradicts the timeline raises an error: its header is damaged, and skipping it would lose records (`_Headers`).
 7. A torn block is left by an interrupted write, and readers skip it. A strict caller skips it only if it would not count
@@ -21,16 +21,16 @@ from dataclasses import field
 from functools import partial
 from typing import Any, BinaryIO
 
+from eventide_core.bulk_dataclass import bulk_dataclass
 from eventide_core.errors import CorruptLogBlockError, ResourceLimitError, UnsupportedTableError
 from eventide_core.ports import WHOLE_FILE_BYTES_MAX, Storage
 from eventide_core.ports.requests import is_remote, responses
-from eventide_core.table.bulk_dataclass import bulk_dataclass
-from eventide_core.table.changelog import refuse_operations
-from eventide_core.table.instant import is_instant_time
-from eventide_core.table.log_block import ROLLBACK_COMMAND, BlockType, HeaderKey, LogBlock, read_blocks
-from eventide_core.table.log_compaction import counting_instants
-from eventide_core.table.read_ahead import REMOTE_WHOLE_FILE_BYTES, WHOLE_FILE_BYTES, ReadAhead, ReadRange
-from eventide_core.table.slice_read import BlockFilter
+from eventide_core.table.files.log_block import ROLLBACK_COMMAND, BlockType, HeaderKey, LogBlock, read_blocks
+from eventide_core.table.files.read_ahead import REMOTE_WHOLE_FILE_BYTES, WHOLE_FILE_BYTES, ReadAhead, ReadRange
+from eventide_core.table.files.slice_read import BlockFilter
+from eventide_core.table.records.changelog import refuse_operations
+from eventide_core.table.timeline.instant import is_instant_time
+from eventide_core.table.timeline.log_compaction import counting_instants
 
 _READ_TYPES = (BlockType.AVRO_DATA, BlockType.PARQUET_DATA, BlockType.DELETE)
 

@@ -26,8 +26,8 @@ import pyarrow as pa
 from eventide_adapters.format.avro.encode import Piece, can_encode, laid_out, pieces_of
 from eventide_adapters.format.avro.schema import RECORD_KEY, AvroField, arrow_schema, record_fields
 from eventide_core.errors import UnsupportedTableError
-from eventide_core.table.change_log import SupplementalLogging
-from eventide_core.table.log_block import BlockType, HeaderKey, encode_block
+from eventide_core.table.files.log_block import BlockType, HeaderKey, encode_block
+from eventide_core.table.records.change_log import SupplementalLogging
 
 _CONTENT_VERSION: Final = 3
 _CHUNK_ROWS: Final = 8192

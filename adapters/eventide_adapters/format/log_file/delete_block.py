@@ -24,7 +24,7 @@ from eventide_adapters.format.avro.arrow_numpy import of_list
 from eventide_adapters.format.avro.schema import ArrowType
 from eventide_adapters.format.log_file.delete_block_kryo import read_kryo_deletes
 from eventide_core.errors import RecordDecodeError, UnsupportedLogFormatError, UnsupportedTableError
-from eventide_core.table.log_block import BlockType, HeaderKey, encode_block
+from eventide_core.table.files.log_block import BlockType, HeaderKey, encode_block
 
 _VERSION = 3
 _PLACES = 15  # the decimal places of every decimal in a DecimalWrapper

@@ -17,8 +17,8 @@ from eventide_adapters.format.avro.field_path import column_at
 from eventide_adapters.format.base_file.event_time_column import Column, event_time_range, event_times_ms
 from eventide_adapters.format.log_file.ordering_values import ordering_of_fields
 from eventide_adapters.format.log_file.records import DataBlock, DeleteBlock
-from eventide_core.table.event_time import EventTimeRange
-from eventide_core.table.record_shape import RecordShape
+from eventide_core.table.records.event_time import EventTimeRange
+from eventide_core.table.records.record_shape import RecordShape
 
 
 def event_times_of(part: DataBlock | DeleteBlock, shape: RecordShape) -> pa.Int64Array:

@@ -42,9 +42,9 @@ from eventide_core.errors import (
 )
 from eventide_core.ports import Storage
 from eventide_core.ports.requests import AHEAD_BYTES_MAX, is_remote, responses
-from eventide_core.table.log_block import BlockType, HeaderKey
-from eventide_core.table.record_shape import RecordShape, refusal_of_partial_updates
-from eventide_core.table.slice_read import BlockFilter
+from eventide_core.table.files.log_block import BlockType, HeaderKey
+from eventide_core.table.files.slice_read import BlockFilter
+from eventide_core.table.records.record_shape import RecordShape, refusal_of_partial_updates
 
 _BATCH_ROWS: Final = 1 << 17
 _TOGETHER_BYTES_MAX: Final = 1 << 20  # of the blocks that are decoded together

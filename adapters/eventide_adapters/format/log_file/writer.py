@@ -23,8 +23,8 @@ from eventide_adapters.format.avro.event_time_properties import schema_with_even
 from eventide_adapters.format.avro.schema import arrow_schema, record_fields, with_meta_fields
 from eventide_adapters.format.base_file.parquet_output import ParquetOutput, avro_footer
 from eventide_core.errors import UnsupportedTableError
-from eventide_core.table.event_time import EventTimeRange
-from eventide_core.table.log_block import BlockType, HeaderKey, encode_block
+from eventide_core.table.files.log_block import BlockType, HeaderKey, encode_block
+from eventide_core.table.records.event_time import EventTimeRange
 
 _CONTENT_VERSION = 3
 

@@ -33,8 +33,8 @@ from eventide_adapters.format.merge.log_fold import FoldedLogFiles
 from eventide_adapters.format.merge.partial_fold import Flags, lacking_values, taken
 from eventide_adapters.format.merge.record_mergers import merge_rows
 from eventide_core.errors import UnsupportedTableError
-from eventide_core.table.record_order import MergeRule
-from eventide_core.table.record_shape import RecordShape
+from eventide_core.table.records.record_order import MergeRule
+from eventide_core.table.records.record_shape import RecordShape
 
 Fillers: TypeAlias = Mapping[str, tuple[Numbers, Numbers]]
 

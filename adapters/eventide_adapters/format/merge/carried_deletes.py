@@ -20,7 +20,7 @@ from eventide_adapters.format.log_file.records import BlockReader, DataBlock
 from eventide_adapters.format.merge.base_merge import Tombstones, merge_columns
 from eventide_adapters.format.merge.early_records import EarlyRecords
 from eventide_core.ports import MergeTask, Storage
-from eventide_core.table.record_shape import RecordShape
+from eventide_core.table.records.record_shape import RecordShape
 
 
 def contradicted(storage: Storage, task: MergeTask, tombstones: Tombstones, early: EarlyRecords) -> Tombstones:

@@ -23,8 +23,8 @@ import pyarrow.compute as pc
 
 from eventide_adapters.format.avro.schema import RECORD_KEY, ArrowType, query_schema
 from eventide_adapters.format.merge.slice_reader import ArrowSliceReader
-from eventide_core.table.record_shape import RecordShape
-from eventide_core.table.slice_read import ChangeRead, SliceRead
+from eventide_core.table.files.slice_read import ChangeRead, SliceRead
+from eventide_core.table.records.record_shape import RecordShape
 
 _COMMIT_TIME: Final = "_hoodie_commit_time"
 _COLUMNS: Final = ("op", "ts_ms", "before", "after")

@@ -37,13 +37,13 @@ from eventide_adapters.format.merge.slice_reader import ArrowSliceReader
 from eventide_adapters.format.merge.wrong_keys import wrong_keys
 from eventide_core.errors import EventideError, RecordDecodeError, StorageError, UnsupportedTableError
 from eventide_core.ports import Storage, checksum_of_file
-from eventide_core.table.content_audit import RepeatedKey, RowDifference, SliceAudit, StrayKeys
-from eventide_core.table.event_time import EventTimeRange
-from eventide_core.table.key_format import KeyFormat
-from eventide_core.table.log_block import BlockType
-from eventide_core.table.record_shape import RecordShape
-from eventide_core.table.schema import FILE_NAME
-from eventide_core.table.slice_read import SliceRead
+from eventide_core.table.files.content_audit import RepeatedKey, RowDifference, SliceAudit, StrayKeys
+from eventide_core.table.files.log_block import BlockType
+from eventide_core.table.files.slice_read import SliceRead
+from eventide_core.table.records.event_time import EventTimeRange
+from eventide_core.table.records.record_shape import RecordShape
+from eventide_core.table.records.schema import FILE_NAME
+from eventide_core.table.settings.key_format import KeyFormat
 
 _COMMIT_TIME: Final = "_hoodie_commit_time"
 _COMMIT_SEQNO: Final = "_hoodie_commit_seqno"

@@ -18,8 +18,8 @@ import pyarrow as pa
 from eventide_adapters.format.log_file.ordering_values import Numbers, common_ranks, orderings_of
 from eventide_adapters.format.merge.partial_fold import Flags
 from eventide_adapters.format.merge.record_mergers import merge_rows
-from eventide_core.table.custom_merger import CustomMerger
-from eventide_core.table.record_order import MergeRule
+from eventide_core.table.records.custom_merger import CustomMerger
+from eventide_core.table.records.record_order import MergeRule
 
 _ORDERING: Final = "ordering"
 

@@ -19,8 +19,8 @@ import pyarrow.compute as pc
 
 from eventide_adapters.format.log_file.ordering_values import comparable, orderings_of
 from eventide_adapters.format.log_file.records import DeleteBlock
-from eventide_core.table.key_history import KeyHistory
-from eventide_core.table.record_order import Version
+from eventide_core.table.records.key_history import KeyHistory
+from eventide_core.table.records.record_order import Version
 
 
 @total_ordering

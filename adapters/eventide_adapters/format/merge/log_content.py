@@ -18,12 +18,12 @@ from eventide_adapters.format.log_file.blocks import (
 )
 from eventide_core.errors import EventideError, UnsupportedTableError
 from eventide_core.ports import LogSummary, Storage, TimedKey, UnreadableEventTime
-from eventide_core.table.event_time import EventTimeRange
-from eventide_core.table.file_slice import LogFile
-from eventide_core.table.key_history import KeyHistory
-from eventide_core.table.log_block import BlockType
-from eventide_core.table.record_shape import RecordShape
-from eventide_core.table.slice_read import BlockFilter
+from eventide_core.table.files.file_slice import LogFile
+from eventide_core.table.files.log_block import BlockType
+from eventide_core.table.files.slice_read import BlockFilter
+from eventide_core.table.records.event_time import EventTimeRange
+from eventide_core.table.records.key_history import KeyHistory
+from eventide_core.table.records.record_shape import RecordShape
 
 if TYPE_CHECKING:
     from eventide_adapters.format.merge.log_event_times import BlockEventTimes

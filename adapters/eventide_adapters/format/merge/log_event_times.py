@@ -20,10 +20,10 @@ from eventide_adapters.format.log_file.records import BlockReader, DataBlock, De
 from eventide_adapters.format.merge.log_content import event_time_field
 from eventide_core.errors import EventideError
 from eventide_core.ports import Storage
-from eventide_core.table.event_time import EventTimeRange
-from eventide_core.table.file_slice import LogFile
-from eventide_core.table.record_shape import RecordShape
-from eventide_core.table.slice_read import BlockFilter
+from eventide_core.table.files.file_slice import LogFile
+from eventide_core.table.files.slice_read import BlockFilter
+from eventide_core.table.records.event_time import EventTimeRange
+from eventide_core.table.records.record_shape import RecordShape
 
 _GREATEST: Final = (1 << 63) - 1
 

@@ -34,9 +34,9 @@ from eventide_adapters.format.merge.custom_fold import fold_custom
 from eventide_adapters.format.merge.key_index import KeyIndex
 from eventide_adapters.format.merge.partial_fold import Flags, PartialFold, fold_partial, lacking_values, taken
 from eventide_core.errors import RecordDecodeError
-from eventide_core.table.custom_merger import CustomMerger
-from eventide_core.table.record_order import MergeRule, Version, fold
-from eventide_core.table.record_shape import RecordShape
+from eventide_core.table.records.custom_merger import CustomMerger
+from eventide_core.table.records.record_order import MergeRule, Version, fold
+from eventide_core.table.records.record_shape import RecordShape
 
 HELD_BYTES: Final = 256 * 1024 * 1024
 _WINNERS_SHARE_MIN: Final = 0.5  # if a smaller share of the records has won, the others are removed from memory

@@ -22,10 +22,10 @@ from eventide_adapters.format.merge.base_merge import merge_columns
 from eventide_adapters.format.merge.key_versions import VersionColumns, common_keys, histories, versions_of_block
 from eventide_adapters.format.merge.log_content import event_time_field
 from eventide_core.ports import Storage, TimedKey, UnreadableEventTime
-from eventide_core.table.file_slice import LogFile
-from eventide_core.table.key_history import KeyHistory
-from eventide_core.table.record_shape import RecordShape
-from eventide_core.table.slice_read import BlockFilter
+from eventide_core.table.files.file_slice import LogFile
+from eventide_core.table.files.slice_read import BlockFilter
+from eventide_core.table.records.key_history import KeyHistory
+from eventide_core.table.records.record_shape import RecordShape
 
 
 def latest_keys(

@@ -1,4 +1,4 @@
-"""Folds versions that may lack columns, in whole columns: core's table/partial_update.
+"""Folds versions that may lack columns, in whole columns: core's table/records/partial_update.
 
 Records are sorted by key, and those of one key are in reader order. A record is *high* if its ordering value is at least
 that of every earlier record and delete of its key. A natural delete is high, and after it the comparison begins again.
@@ -22,7 +22,7 @@ import pyarrow.compute as pc
 
 from eventide_adapters.format.avro.arrow_numpy import to_arrow
 from eventide_adapters.format.log_file.ordering_values import Numbers
-from eventide_core.table.record_shape import PartialUpdate
+from eventide_core.table.records.record_shape import PartialUpdate
 
 Flags: TypeAlias = npt.NDArray[np.bool_]
 Lacking: TypeAlias = Mapping[str, Flags]

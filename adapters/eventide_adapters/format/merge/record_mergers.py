@@ -11,7 +11,7 @@ A merger is a Python class without arguments:
             return newer.set_column(newer.schema.get_field_index("amount"), newer.schema.field("amount"), amount)
 
 Row n of both tables is one key: its older and its newer record. Row n of the result is the record that both become. Only
-records come here. Where one of the two is a delete, `deletes` decides (table/custom_merger.py).
+records come here. Where one of the two is a delete, `deletes` decides (table/records/custom_merger.py).
 
 The tables have the table's columns and Hudi's meta columns, and so must the result. `merge` depends on nothing but its
 arguments: it runs in several threads and processes, and again if a task is retried.
@@ -26,15 +26,15 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 from eventide_core.config import Options
 from eventide_core.config.option import NAMES, Option
 from eventide_core.errors import ConfigError, EventideError, RecordMergerError
-from eventide_core.table.custom_merger import CustomMerger, CustomMergers
-from eventide_core.table.merge_config import MERGERS_OPTION
-from eventide_core.table.record_order import MergeRule
+from eventide_core.table.records.custom_merger import CustomMerger, CustomMergers
+from eventide_core.table.records.record_order import MergeRule
+from eventide_core.table.settings.merge_config import MERGERS_OPTION
 
 # The option is declared here, and every run reads the options: Arrow is imported with the first record.
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from eventide_core.table.record_shape import RecordShape
+    from eventide_core.table.records.record_shape import RecordShape
 
 RECORD_MERGERS = Option(
     MERGERS_OPTION,

@@ -43,8 +43,8 @@ from eventide_core.config import ParquetCodec
 from eventide_core.ports import MergedSlice, MergeResult, MergeTask, OutputFile, Storage
 from eventide_core.ports.requests import is_remote
 from eventide_core.ports.threads import Threads
-from eventide_core.table.record_shape import RecordShape
-from eventide_core.table.schema import FILE_NAME, META_FIELDS
+from eventide_core.table.records.record_shape import RecordShape
+from eventide_core.table.records.schema import FILE_NAME, META_FIELDS
 
 _PIECE_BYTES: Final = 4 * 1024 * 1024  # half of what a thread needs outside of Arrow's pool for a slice of few rows
 

@@ -22,8 +22,8 @@ from eventide_adapters.format.merge.base_merge import SliceMerge, merge_columns
 from eventide_adapters.format.merge.log_fold import FoldedLogFiles
 from eventide_core.errors import InvalidFilterError
 from eventide_core.ports import Storage
-from eventide_core.table.record_shape import RecordShape
-from eventide_core.table.slice_read import SliceRead
+from eventide_core.table.files.slice_read import SliceRead
+from eventide_core.table.records.record_shape import RecordShape
 
 _COMMIT_TIME: Final = "_hoodie_commit_time"
 

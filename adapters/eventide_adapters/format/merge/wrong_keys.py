@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from eventide_adapters.format.avro.schema import RECORD_KEY
-from eventide_core.table.key_format import KeyFormat
+from eventide_core.table.settings.key_format import KeyFormat
 
 
 def wrong_keys(records: pa.RecordBatch, keys: KeyFormat) -> list[str]:

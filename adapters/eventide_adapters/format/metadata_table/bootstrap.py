@@ -56,13 +56,13 @@ from eventide_adapters.format.metadata_table.records import (
 from eventide_adapters.format.timeline.codec import HudiMetadataCodec
 from eventide_core.errors import ConfigError
 from eventide_core.ports import Engine, NewMetadataTable, Storage
-from eventide_core.table.commit_metadata import CommitMetadata, WriteStat
-from eventide_core.table.file_name import BaseFileName, LogFileName, path_in
-from eventide_core.table.instant import Action, Instant, State
-from eventide_core.table.properties import table_checksum
-from eventide_core.table.schema import META_FIELDS
-from eventide_core.table.slice_read import SliceRead
-from eventide_core.table.table_path import METADATA_DIRECTORY
+from eventide_core.table.files.file_name import BaseFileName, LogFileName, path_in
+from eventide_core.table.files.slice_read import SliceRead
+from eventide_core.table.files.table_path import METADATA_DIRECTORY
+from eventide_core.table.records.schema import META_FIELDS
+from eventide_core.table.settings.properties import table_checksum
+from eventide_core.table.timeline.commit_metadata import CommitMetadata, WriteStat
+from eventide_core.table.timeline.instant import Action, Instant, State
 
 REBUILT: Final = (FILES, BLOOM_FILTERS, COLUMN_STATS, PARTITION_STATS, RECORD_INDEX)
 """The partitions that can be made. The next write of Hudi adds the others that it is configured to have."""

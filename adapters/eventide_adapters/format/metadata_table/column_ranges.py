@@ -25,8 +25,8 @@ from eventide_adapters.format.log_file.blocks import PlacedBlock, counting_block
 from eventide_adapters.format.log_file.records import DataBlock, iter_block_records
 from eventide_core.errors import UnsupportedTableError
 from eventide_core.ports import Storage
-from eventide_core.table.record_shape import RecordShape
-from eventide_core.table.slice_read import BlockFilter
+from eventide_core.table.files.slice_read import BlockFilter
+from eventide_core.table.records.record_shape import RecordShape
 
 _NAMESPACE = "org.apache.hudi.avro.model"
 _BATCH_ROWS = 1 << 17

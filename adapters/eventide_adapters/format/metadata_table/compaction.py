@@ -40,13 +40,20 @@ from eventide_adapters.format.metadata_table.reader import COMPLETION_TIME_VERSI
 from eventide_adapters.format.timeline.codec import HudiMetadataCodec
 from eventide_core.errors import CorruptTimelineError, MissingFileError, UnsupportedTableError
 from eventide_core.ports import Engine, Lease, Storage
-from eventide_core.table.commit_metadata import CommitMetadata, WriteStat
-from eventide_core.table.file_group_write import heartbeat_path
-from eventide_core.table.file_name import BaseFileName, LogFileName, path_in
-from eventide_core.table.file_slice import BaseFile, FileSlice, LogFile
-from eventide_core.table.instant import Action, Instant, State, instant_epoch_ms, instant_time, next_instant_time
-from eventide_core.table.plans import CompactionPlan, CutMode, LinkMode, PlannedLog, PlannedOperation
-from eventide_core.table.table_path import METADATA_DIRECTORY
+from eventide_core.table.files.file_group_write import heartbeat_path
+from eventide_core.table.files.file_name import BaseFileName, LogFileName, path_in
+from eventide_core.table.files.file_slice import BaseFile, FileSlice, LogFile
+from eventide_core.table.files.table_path import METADATA_DIRECTORY
+from eventide_core.table.timeline.commit_metadata import CommitMetadata, WriteStat
+from eventide_core.table.timeline.instant import (
+    Action,
+    Instant,
+    State,
+    instant_epoch_ms,
+    instant_time,
+    next_instant_time,
+)
+from eventide_core.table.timeline.plans import CompactionPlan, CutMode, LinkMode, PlannedLog, PlannedOperation
 
 _SUFFIX: Final = "001"  # Hudi's suffix for a compaction of the metadata table in version 6
 _INSTANT_LENGTH: Final = 17

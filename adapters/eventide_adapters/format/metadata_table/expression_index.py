@@ -21,7 +21,7 @@ from eventide_adapters.format.metadata_table.reader import MetadataTableReader
 from eventide_adapters.format.metadata_table.records import Value, column_stats_key, column_stats_value
 from eventide_adapters.format.metadata_table.stats import SourceFile, known_statistics
 from eventide_core.ports import AddedFile
-from eventide_core.table.file_name import BaseFileName
+from eventide_core.table.files.file_name import BaseFileName
 
 
 @dataclass(frozen=True, slots=True)

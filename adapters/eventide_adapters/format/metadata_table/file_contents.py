@@ -21,8 +21,8 @@ from eventide_adapters.format.log_file.records import DataBlock, iter_log_record
 from eventide_adapters.format.merge.slice_reader import ArrowSliceReader
 from eventide_adapters.format.metadata_table.column_ranges import base_columns, column_ranges, log_ranges, table_ranges
 from eventide_core.ports import Engine, FileAnswers, Storage
-from eventide_core.table.record_shape import RecordShape
-from eventide_core.table.slice_read import BlockFilter, SliceRead
+from eventide_core.table.files.slice_read import BlockFilter, SliceRead
+from eventide_core.table.records.record_shape import RecordShape
 
 T = TypeVar("T")
 R = TypeVar("R")

@@ -26,7 +26,7 @@ from typing import Final
 
 from eventide_adapters.format.avro.reading_limits import inflated_bytes_max
 from eventide_core.errors import EventideError, ResourceLimitError, UnsupportedTableError
-from eventide_core.table.read_ahead import ReadRange
+from eventide_core.table.files.read_ahead import ReadRange
 
 TRAILER_LENGTH: Final = 4096
 BLOCK_HEADER_LENGTH: Final = 33

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from eventide_adapters.format.log_file.delete_block import encode_delete_block
 from eventide_adapters.format.metadata_table.hfile_writer import HFileStyle, encode_hfile
-from eventide_core.table.log_block import BlockType, HeaderKey, encode_block
+from eventide_core.table.files.log_block import BlockType, HeaderKey, encode_block
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from typing import Final
 
 from eventide_adapters.format.metadata_table.reader import MetadataTableReader
 from eventide_core.ports import Lease
-from eventide_core.table.instant import Action
+from eventide_core.table.timeline.instant import Action
 
 VERSIONS_KEPT: Final = 2
 

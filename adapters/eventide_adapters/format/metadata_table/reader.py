@@ -32,23 +32,23 @@ from eventide_core.errors import (
     UnsupportedTableError,
 )
 from eventide_core.ports import ArchivedTimeline, Storage
-from eventide_core.table.file_name import BaseFileName, LogFileName
-from eventide_core.table.file_slice import FileSlice
-from eventide_core.table.file_system_view import DataFile, FileSystemView
-from eventide_core.table.log_block import ROLLBACK_COMMAND, BlockType, HeaderKey
-from eventide_core.table.metadata_table import REBUILD_CURE
-from eventide_core.table.properties import (
+from eventide_core.table.files.file_name import BaseFileName, LogFileName
+from eventide_core.table.files.file_slice import FileSlice
+from eventide_core.table.files.log_block import ROLLBACK_COMMAND, BlockType, HeaderKey
+from eventide_core.table.files.read_ahead import ReadRange
+from eventide_core.table.files.slice_read import BlockFilter
+from eventide_core.table.files.table_path import METADATA_DIRECTORY
+from eventide_core.table.settings.metadata_table import REBUILD_CURE
+from eventide_core.table.settings.properties import (
     PROPERTIES_PATH,
     names,
     parse_properties,
     properties_bytes,
     settings_text,
 )
-from eventide_core.table.read_ahead import ReadRange
-from eventide_core.table.slice_read import BlockFilter
-from eventide_core.table.table_config import METADATA_BUILDING_KEY, METADATA_PARTITIONS_KEY
-from eventide_core.table.table_path import METADATA_DIRECTORY
-from eventide_core.table.timeline import Timeline
+from eventide_core.table.settings.table_config import METADATA_BUILDING_KEY, METADATA_PARTITIONS_KEY
+from eventide_core.table.timeline.file_system_view import DataFile, FileSystemView
+from eventide_core.table.timeline.timeline import Timeline
 
 COMPLETION_TIME_VERSION: Final = 8  # from this version on, timelines have a directory and slices use completion times
 _SMALL_FILE_BYTES_MAX: Final = 1 << 20  # up to this size, one read costs less than several reads of ranges

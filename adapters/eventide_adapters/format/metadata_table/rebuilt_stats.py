@@ -31,8 +31,8 @@ from eventide_adapters.format.metadata_table.records import (
 from eventide_adapters.format.metadata_table.stats import empty_statistics, range_record
 from eventide_adapters.format.metadata_table.value_forms import ValueForm
 from eventide_core.ports import NewMetadataTable, Storage
-from eventide_core.table.file_name import BaseFileName, path_in
-from eventide_core.table.schema import META_FIELDS
+from eventide_core.table.files.file_name import BaseFileName, path_in
+from eventide_core.table.records.schema import META_FIELDS
 
 _META_FIELDS: Final = ("_hoodie_commit_time", "_hoodie_partition_path", "_hoodie_record_key")
 _COLUMNS_MAX: Final = 32  # hoodie.metadata.index.column.stats.max.columns.to.index

@@ -26,7 +26,7 @@ from eventide_adapters.format.metadata_table.reader import MetadataTableReader
 from eventide_adapters.format.metadata_table.records import RECORD_INDEX, record_index_value
 from eventide_core.errors import UnsupportedTableError
 from eventide_core.ports import FileChanges
-from eventide_core.table.table_path import METADATA_DIRECTORY
+from eventide_core.table.files.table_path import METADATA_DIRECTORY
 
 _GLOBAL_FILE_ID: Final = re.compile(r"record-index-\d+-\d+")
 _NO_KEYS: Final[Any] = pa.array([], pa.string())

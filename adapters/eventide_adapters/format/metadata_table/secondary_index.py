@@ -33,8 +33,8 @@ from eventide_adapters.format.metadata_table.group_records import GroupRecords, 
 from eventide_adapters.format.metadata_table.index_definitions import IndexDefinition
 from eventide_adapters.format.metadata_table.records import secondary_index_value
 from eventide_core.ports import FileChanges, Storage, WrittenRows
-from eventide_core.table.record_shape import RecordShape
-from eventide_core.table.slice_read import SliceRead
+from eventide_core.table.files.slice_read import SliceRead
+from eventide_core.table.records.record_shape import RecordShape
 
 SEPARATOR: Final = "$"
 _NULL: Final = "\0"

@@ -31,8 +31,8 @@ from eventide_adapters.format.metadata_table.records import (
 from eventide_adapters.format.metadata_table.value_forms import ValueForm
 from eventide_core.errors import UnsupportedTableError
 from eventide_core.ports import AddedFile
-from eventide_core.table.file_name import BaseFileName
-from eventide_core.table.metadata_table import REBUILD_CURE
+from eventide_core.table.files.file_name import BaseFileName
+from eventide_core.table.settings.metadata_table import REBUILD_CURE
 
 _NO_VALUE: Final = 1  # Hudi's value type of a column without values
 _COUNTS: Final = ("valueCount", "nullCount", "totalSize", "totalUncompressedSize")

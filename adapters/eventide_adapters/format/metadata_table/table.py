@@ -53,10 +53,10 @@ from eventide_core.ports import (
     RowChange,
     Storage,
 )
-from eventide_core.table.file_name import LogFileName
-from eventide_core.table.instant import Action, Instant, State
-from eventide_core.table.metadata_table import REBUILD_CURE, MetadataTableStatus
-from eventide_core.table.table_path import METADATA_DIRECTORY
+from eventide_core.table.files.file_name import LogFileName
+from eventide_core.table.files.table_path import METADATA_DIRECTORY
+from eventide_core.table.settings.metadata_table import REBUILD_CURE, MetadataTableStatus
+from eventide_core.table.timeline.instant import Action, Instant, State
 
 # A method imports what only it needs: most verbs need no metadata table, or its list of files alone.
 if TYPE_CHECKING:

@@ -66,13 +66,13 @@ from eventide_adapters.format.metadata_table.written_stats import WrittenStatist
 from eventide_adapters.format.timeline.codec import HudiMetadataCodec
 from eventide_core.errors import MetadataTableBusyError, UnsupportedTableError
 from eventide_core.ports import AddedFile, Engine, FileChanges, RowChange
-from eventide_core.table.commit_metadata import CommitMetadata, WriteStat
-from eventide_core.table.file_group_write import staging_directory
-from eventide_core.table.file_name import BaseFileName, LogFileName
-from eventide_core.table.file_slice import FileSlice
-from eventide_core.table.instant import Action, Instant, State, instant_epoch_ms, instant_time
-from eventide_core.table.metadata_table import REBUILD_CURE
-from eventide_core.table.table_path import METADATA_DIRECTORY
+from eventide_core.table.files.file_group_write import staging_directory
+from eventide_core.table.files.file_name import BaseFileName, LogFileName
+from eventide_core.table.files.file_slice import FileSlice
+from eventide_core.table.files.table_path import METADATA_DIRECTORY
+from eventide_core.table.settings.metadata_table import REBUILD_CURE
+from eventide_core.table.timeline.commit_metadata import CommitMetadata, WriteStat
+from eventide_core.table.timeline.instant import Action, Instant, State, instant_epoch_ms, instant_time
 
 _OPERATION: Final = "UPSERT_PREPPED"  # Hudi's name for its writes to the metadata table
 

@@ -44,7 +44,7 @@ from eventide_adapters.format.metadata_table.stats import (
 )
 from eventide_core.errors import UnsupportedTableError
 from eventide_core.ports import AddedFile, FileChanges, WrittenRows
-from eventide_core.table.file_name import BaseFileName
+from eventide_core.table.files.file_name import BaseFileName
 
 _EXAMPLES_MAX: Final = 64  # the most files whose statistics are looked up; each write covers all columns
 

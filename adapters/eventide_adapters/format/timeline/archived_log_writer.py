@@ -18,8 +18,8 @@ from fastavro.types import Schema
 from eventide_adapters.format.timeline.codec import read_json
 from eventide_adapters.format.timeline.container import MAGIC, read_container
 from eventide_core.ports import ArchivedAction, ArchivedFile
-from eventide_core.table.instant import COMPLETED_ACTION, Action, State, instant_time
-from eventide_core.table.log_block import BlockType, HeaderKey, encode_block
+from eventide_core.table.files.log_block import BlockType, HeaderKey, encode_block
+from eventide_core.table.timeline.instant import COMPLETED_ACTION, Action, State, instant_time
 
 _TEXT: Final = (resources.files("eventide_adapters.format") / "schemas" / "archived_entry.avsc").read_text()
 _FIELDS: Final[list[dict[str, Any]]] = json.loads(_TEXT)["fields"]

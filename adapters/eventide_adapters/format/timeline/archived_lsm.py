@@ -25,7 +25,8 @@ from eventide_adapters.format.timeline.codec import HudiMetadataCodec, read_json
 from eventide_adapters.format.timeline.document import corrupt
 from eventide_core.errors import CorruptTimelineError, EventideError, MissingFileError
 from eventide_core.ports import ArchivedAction, ArchivedTimeline, Lease, Storage
-from eventide_core.table.archived_timeline import (
+from eventide_core.table.settings.table_config import TableConfig
+from eventide_core.table.timeline.archived_timeline import (
     VERSION_NAME,
     HistoryFileName,
     MergeLimits,
@@ -34,9 +35,8 @@ from eventide_core.table.archived_timeline import (
     manifest_version,
     merged_file_name,
 )
-from eventide_core.table.commit_metadata import CommitMetadata
-from eventide_core.table.instant import WRITE_ACTIONS, Action, Instant, State
-from eventide_core.table.table_config import TableConfig
+from eventide_core.table.timeline.commit_metadata import CommitMetadata
+from eventide_core.table.timeline.instant import WRITE_ACTIONS, Action, Instant, State
 
 # Most tables have no archived instants, and most verbs don't read them: Arrow is imported with the first file.
 if TYPE_CHECKING:

@@ -18,8 +18,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from eventide_core.ports import ArchivedAction, Lease, Storage
-from eventide_core.table.archived_timeline import VERSION_NAME, HistoryFileName, manifest_name, manifest_version
-from eventide_core.table.instant import Action, State
+from eventide_core.table.timeline.archived_timeline import (
+    VERSION_NAME,
+    HistoryFileName,
+    manifest_name,
+    manifest_version,
+)
+from eventide_core.table.timeline.instant import Action, State
 
 _WITH_PLAN: Final = frozenset((Action.CLEAN, Action.COMPACTION, Action.CLUSTERING, Action.REPLACE_COMMIT))
 _LEVEL: Final = 0  # the level of files that no merge has written

@@ -12,9 +12,9 @@ from eventide_adapters.format.timeline.container import ContainerSchema, read_co
 from eventide_adapters.format.timeline.document import Document, corrupt
 from eventide_adapters.format.timeline.rollback import absolute_path
 from eventide_adapters.format.timeline.stored_names import checked_partition, data_file_names
-from eventide_core.table.clean_metadata import CleaningPolicy, CleanMetadata, CleanPlan
-from eventide_core.table.file_name import path_in
-from eventide_core.table.instant import Action, Instant, State
+from eventide_core.table.files.file_name import path_in
+from eventide_core.table.timeline.clean_metadata import CleaningPolicy, CleanMetadata, CleanPlan
+from eventide_core.table.timeline.instant import Action, Instant, State
 
 _SCHEMAS = resources.files("eventide_adapters.format") / "schemas"
 _PLAN = ContainerSchema.of(json.loads((_SCHEMAS / "cleaner_plan.avsc").read_bytes()))

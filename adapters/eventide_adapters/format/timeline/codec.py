@@ -46,11 +46,11 @@ from eventide_adapters.format.timeline.savepoint import (
     encode_savepoint,
 )
 from eventide_adapters.format.timeline.write_stats import STATS_FIELD, avro_stat, json_stat, stats_of
-from eventide_core.table.clean_metadata import CleanMetadata, CleanPlan
-from eventide_core.table.commit_metadata import CommitMetadata, WriteStat
-from eventide_core.table.plans import CompactionPlan, ForeignPlan
-from eventide_core.table.rollback_metadata import RestoreMetadata, RestorePlan, RollbackMetadata, RollbackPlan
-from eventide_core.table.savepoint_metadata import SavepointMetadata
+from eventide_core.table.timeline.clean_metadata import CleanMetadata, CleanPlan
+from eventide_core.table.timeline.commit_metadata import CommitMetadata, WriteStat
+from eventide_core.table.timeline.plans import CompactionPlan, ForeignPlan
+from eventide_core.table.timeline.rollback_metadata import RestoreMetadata, RestorePlan, RollbackMetadata, RollbackPlan
+from eventide_core.table.timeline.savepoint_metadata import SavepointMetadata
 
 _SCHEMAS = resources.files("eventide_adapters.format") / "schemas"
 _COMMIT: dict[str, Any] = json.loads((_SCHEMAS / "commit_metadata.avsc").read_bytes())

@@ -27,9 +27,9 @@ from eventide_adapters.format.timeline.container import (
 from eventide_adapters.format.timeline.document import Document, corrupt
 from eventide_adapters.format.timeline.stored_names import file_group, merged_paths, own_name
 from eventide_core.errors import RefusedError, UnsupportedTableError
-from eventide_core.table.event_time import EventTimeRange
-from eventide_core.table.file_name import BaseFileName, LogFileName, path_in
-from eventide_core.table.plans import (
+from eventide_core.table.files.file_name import BaseFileName, LogFileName, path_in
+from eventide_core.table.records.event_time import EventTimeRange
+from eventide_core.table.timeline.plans import (
     CompactionPlan,
     CutMode,
     FallbackReason,

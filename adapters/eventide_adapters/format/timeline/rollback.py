@@ -15,9 +15,9 @@ from typing import Any
 from eventide_adapters.format.timeline.container import ContainerSchema, read_container, write_container
 from eventide_adapters.format.timeline.document import Document, corrupt
 from eventide_adapters.format.timeline.stored_names import checked_partition, data_file_names, name_in, own_name
-from eventide_core.table.file_name import LogFileName, is_data_file
-from eventide_core.table.instant import Action, is_instant_time
-from eventide_core.table.rollback_metadata import (
+from eventide_core.table.files.file_name import LogFileName, is_data_file
+from eventide_core.table.timeline.instant import Action, is_instant_time
+from eventide_core.table.timeline.rollback_metadata import (
     RollbackMetadata,
     RollbackPlan,
     RollbackRequest,

@@ -7,8 +7,8 @@ from eventide_adapters.format.timeline.container import ContainerSchema, read_co
 from eventide_adapters.format.timeline.document import corrupt
 from eventide_adapters.format.timeline.rollback import decode_target, rollback_record, target_record
 from eventide_adapters.format.timeline.stored_names import checked_partition, data_file_names
-from eventide_core.table.rollback_metadata import RestoreMetadata, RestorePlan
-from eventide_core.table.savepoint_metadata import SavepointMetadata
+from eventide_core.table.timeline.rollback_metadata import RestoreMetadata, RestorePlan
+from eventide_core.table.timeline.savepoint_metadata import SavepointMetadata
 
 _SCHEMAS = resources.files("eventide_adapters.format") / "schemas"
 _SAVEPOINT = ContainerSchema.of(json.loads((_SCHEMAS / "savepoint_metadata.avsc").read_bytes()))

@@ -27,7 +27,7 @@ from eventide_adapters.format.avro.schema import AvroField, record_fields
 from eventide_adapters.format.avro.vectors import UnevenCollectionsError, decode_unbounded
 from eventide_adapters.format.timeline.write_stats import COUNTS, NUMBERS, STATS_FIELD, TEXTS, TIMES, made_stats
 from eventide_core.errors import RecordDecodeError, ResourceLimitError, UnsupportedTableError
-from eventide_core.table.commit_metadata import WriteStat
+from eventide_core.table.timeline.commit_metadata import WriteStat
 
 _STARTS = re.compile(rb"\x02[\x10-\x7e]([0-9A-Za-z-]{8,63})\x02[\x02-\xff][\x01-\x7f]?[^\x00-\x08]{0,200}?\1_")
 _WANTED: Final = frozenset((*TEXTS, *COUNTS, *NUMBERS, "runtimeStats"))

@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterable
 
 from eventide_adapters.format.timeline.document import Document
 from eventide_core.errors import UnsafePathError
-from eventide_core.table.file_name import BaseFileName, LogFileName, is_data_file, path_in
-from eventide_core.table.table_path import why_no_partition, why_unsafe
+from eventide_core.table.files.file_name import BaseFileName, LogFileName, is_data_file, path_in
+from eventide_core.table.files.table_path import why_no_partition, why_unsafe
 
 _NAME_BYTES_MAX = 255  # the limit of HDFS and of disks; Hudi's names have about a hundred
 

@@ -31,8 +31,8 @@ from eventide_adapters.format.merge.slice_reader import ArrowSliceReader
 from eventide_adapters.format.write.key_lookup import KeyLookup, LookupTask
 from eventide_adapters.format.write.keyed_records import IS_DELETE, PARTITION_PATH, key_parts, keyed_schema
 from eventide_core.ports import Storage
-from eventide_core.table.record_order import MergeRule
-from eventide_core.table.write_shape import WriteShape
+from eventide_core.table.records.record_order import MergeRule
+from eventide_core.table.settings.write_shape import WriteShape
 
 PLACE: Final = "_eventide_place"
 

@@ -24,9 +24,9 @@ import pyarrow as pa
 from eventide_adapters.format.avro.from_arrow import avro_field_of, avro_schema_of
 from eventide_adapters.format.avro.schema import IS_DELETED, arrow_schema
 from eventide_core.errors import InvalidColumnNameError, InvalidRecordError
-from eventide_core.table.avro_names import refuse_invalid_names
-from eventide_core.table.schema import META_FIELDS
-from eventide_core.table.write_shape import SchemaRules
+from eventide_core.table.records.avro_names import refuse_invalid_names
+from eventide_core.table.records.schema import META_FIELDS
+from eventide_core.table.settings.write_shape import SchemaRules
 
 _WIDER: Final = {
     ("int", pa.int64()): "long",

@@ -21,9 +21,9 @@ from eventide_adapters.format.write.java_hash import index_groups_of
 from eventide_adapters.format.write.key_lookup import LookupTask
 from eventide_adapters.format.write.keyed_records import IS_DELETE, PARTITION_PATH
 from eventide_core.ports import KeyIndex
-from eventide_core.table.record_order import MergeRule
-from eventide_core.table.slice_read import SliceRead
-from eventide_core.table.write_shape import WriteShape
+from eventide_core.table.files.slice_read import SliceRead
+from eventide_core.table.records.record_order import MergeRule
+from eventide_core.table.settings.write_shape import WriteShape
 
 Numbers = npt.NDArray[np.int64]
 Found: TypeAlias = "tuple[Numbers, pa.Array[Any]]"

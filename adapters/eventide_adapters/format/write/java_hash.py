@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from eventide_core.table.bucket import INT_MAX, java_hash
+from eventide_core.table.files.bucket import INT_MAX, java_hash
 
 Hashes = npt.NDArray[np.uint32]
 
@@ -40,7 +40,7 @@ def java_hashes(texts: pa.Array[Any]) -> Hashes:
 
 
 def buckets_of(columns: Sequence[pa.Array[Any]], buckets: int) -> npt.NDArray[np.int64]:
-    """The bucket of each row, as `eventide_core.table.bucket.bucket_of` computes it; one column for each hashed field."""
+    """The bucket of each row, as `eventide_core.table.files.bucket.bucket_of` computes it; one column for each hashed field."""
     found = np.ones(len(columns[0]), np.uint32)
     for column in columns:
         found = np.uint32(31) * found + java_hashes(column)

@@ -28,8 +28,8 @@ from eventide_adapters.format.base_file.parquet import (
 )
 from eventide_adapters.format.log_file.records import DataBlock, iter_log_records
 from eventide_core.ports import Storage
-from eventide_core.table.record_shape import RecordShape
-from eventide_core.table.slice_read import SliceRead
+from eventide_core.table.files.slice_read import SliceRead
+from eventide_core.table.records.record_shape import RecordShape
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,8 +21,8 @@ from eventide_adapters.format.log_file.ordering_values import orderings_of, rank
 from eventide_adapters.format.write.incoming_schema import conform
 from eventide_adapters.format.write.record_keys import partition_paths, record_keys
 from eventide_core.errors import InvalidRecordError, UnsupportedTableError
-from eventide_core.table.record_order import MergeRule
-from eventide_core.table.write_shape import WriteShape
+from eventide_core.table.records.record_order import MergeRule
+from eventide_core.table.settings.write_shape import WriteShape
 
 PARTITION_PATH: Final = "_hoodie_partition_path"
 IS_DELETE: Final = "_eventide_is_delete"

@@ -10,8 +10,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from eventide_core.errors import InvalidRecordError, UnsupportedTableError
-from eventide_core.table.key_format import NULL_PARTITION, KeyFormat, PartitionTime, Slashes, TimeKind
-from eventide_core.table.table_path import why_no_partition
+from eventide_core.table.files.table_path import why_no_partition
+from eventide_core.table.settings.key_format import NULL_PARTITION, KeyFormat, PartitionTime, Slashes, TimeKind
 
 Column = Any
 """Any pa.Array; the library's stubs have a separate type for each kind."""

@@ -33,12 +33,12 @@ from eventide_adapters.format.log_file.writer import encode_data_block, encode_p
 from eventide_adapters.format.write.keyed_records import IS_DELETE, PARTITION_PATH
 from eventide_core.errors import StorageError, UnsupportedTableError
 from eventide_core.ports import ChecksummedOutput, Storage, checksum_of_file
-from eventide_core.table.commit_metadata import WriteStat
-from eventide_core.table.event_time import EventTimeRange
-from eventide_core.table.file_group_write import FileGroupWrite, FileKind
-from eventide_core.table.record_shape import RecordShape
-from eventide_core.table.schema import FILE_NAME, META_FIELDS
-from eventide_core.table.write_shape import LogBlockFormat, WriteShape
+from eventide_core.table.files.file_group_write import FileGroupWrite, FileKind
+from eventide_core.table.records.event_time import EventTimeRange
+from eventide_core.table.records.record_shape import RecordShape
+from eventide_core.table.records.schema import FILE_NAME, META_FIELDS
+from eventide_core.table.settings.write_shape import LogBlockFormat, WriteShape
+from eventide_core.table.timeline.commit_metadata import WriteStat
 
 _NO_EVENT_TIMES: Final = EventTimeRange(None, None)
 

@@ -5,9 +5,9 @@ from collections.abc import Iterator
 from eventide_core.action.verification.facts import TableFacts
 from eventide_core.action.verification.result import Check, Finding, Observation, Unchecked
 from eventide_core.errors import CorruptTimelineError, format_timestamp
-from eventide_core.table.compaction_extra_metadata import WATERMARK_KEY
-from eventide_core.table.file_slice import LogFile
-from eventide_core.table.plans import CompactionPlan, LinkMode, PlannedOperation
+from eventide_core.table.files.file_slice import LogFile
+from eventide_core.table.timeline.compaction_extra_metadata import WATERMARK_KEY
+from eventide_core.table.timeline.plans import CompactionPlan, LinkMode, PlannedOperation
 
 _FULL = "restore the file from a copy, then compact the table in full; this loses nothing"
 

@@ -7,9 +7,9 @@ from eventide_core.action.verification.cures import restore_cure
 from eventide_core.action.verification.facts import LogScan, TableFacts
 from eventide_core.action.verification.lost_completions import lost_completions
 from eventide_core.action.verification.result import Check, Finding, Observation, Remark, Unchecked
-from eventide_core.table.file_slice import LogFile
-from eventide_core.table.instant import is_instant_time
-from eventide_core.table.metadata_table import REBUILD_CURE
+from eventide_core.table.files.file_slice import LogFile
+from eventide_core.table.settings.metadata_table import REBUILD_CURE
+from eventide_core.table.timeline.instant import is_instant_time
 
 
 def check_log_blocks(facts: TableFacts) -> Iterator[Observation]:

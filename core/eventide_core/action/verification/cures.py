@@ -4,7 +4,7 @@ from typing import Final
 
 from eventide_core.action.verification.facts import TableFacts
 from eventide_core.errors import counted
-from eventide_core.table.file_name import BaseFileName, LogFileName
+from eventide_core.table.files.file_name import BaseFileName, LogFileName
 
 _COPY: Final = "restore the file from a copy, which loses nothing"
 _SHOWN: Final = 3

@@ -5,19 +5,19 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from eventide_core.action.freshness import Freshness
+from eventide_core.action.freshness.freshness import Freshness
 from eventide_core.errors import CorruptTimelineError
-from eventide_core.table.checksum import Checksums
-from eventide_core.table.commit_metadata import CommitMetadata, WriteStat
-from eventide_core.table.compaction_extra_metadata import CompactionExtraMetadata, writers_of_logs
-from eventide_core.table.content_audit import RepeatedKey, RowDifference, SliceAudit
-from eventide_core.table.event_time import EventTimeRange
-from eventide_core.table.file_name import BaseFileName, LogFileName, is_data_file
-from eventide_core.table.file_slice import FileSlice
-from eventide_core.table.file_system_view import DataFile, FileGroup, FileSystemView
-from eventide_core.table.plans import CompactionPlan, ForeignPlan
-from eventide_core.table.slice_read import BlockFilter
-from eventide_core.table.timeline import Timeline
+from eventide_core.table.files.checksum import Checksums
+from eventide_core.table.files.content_audit import RepeatedKey, RowDifference, SliceAudit
+from eventide_core.table.files.file_name import BaseFileName, LogFileName, is_data_file
+from eventide_core.table.files.file_slice import FileSlice
+from eventide_core.table.files.slice_read import BlockFilter
+from eventide_core.table.records.event_time import EventTimeRange
+from eventide_core.table.timeline.commit_metadata import CommitMetadata, WriteStat
+from eventide_core.table.timeline.compaction_extra_metadata import CompactionExtraMetadata, writers_of_logs
+from eventide_core.table.timeline.file_system_view import DataFile, FileGroup, FileSystemView
+from eventide_core.table.timeline.plans import CompactionPlan, ForeignPlan
+from eventide_core.table.timeline.timeline import Timeline
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,9 +7,9 @@ from eventide_core.action.verification.facts import TableFacts
 from eventide_core.action.verification.lost_completions import lost_completions
 from eventide_core.action.verification.result import Check, Finding, Observation, Remark, Unchecked
 from eventide_core.errors import counted
-from eventide_core.table.file_name import BaseFileName, LogFileName
-from eventide_core.table.file_system_view import DataFile
-from eventide_core.table.plans import CompactionPlan
+from eventide_core.table.files.file_name import BaseFileName, LogFileName
+from eventide_core.table.timeline.file_system_view import DataFile
+from eventide_core.table.timeline.plans import CompactionPlan
 
 _LIST_KEYS = "`eventide repair TABLE --lost-keys FILE` lists the keys, where something tells them"
 _RESTORE_HISTORY = "restore the file from a copy; without it, only queries of earlier states lose rows, and none of now"

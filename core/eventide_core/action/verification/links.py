@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from eventide_core.action.verification.facts import TableFacts
 from eventide_core.action.verification.result import Check, Finding, Observation, Remark, Unchecked
 from eventide_core.errors import counted
-from eventide_core.table.plans import CompactionPlan, LeftOver, LinkMode, PlannedOperation
+from eventide_core.table.timeline.plans import CompactionPlan, LeftOver, LinkMode, PlannedOperation
 
 
 def check_links(facts: TableFacts) -> Iterator[Observation]:

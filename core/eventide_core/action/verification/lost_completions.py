@@ -15,12 +15,12 @@ A compaction doesn't count: if its completed file is lost, it is pending again, 
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from eventide_core.action.rollback_planner import built_on
+from eventide_core.action.rollback.planner import built_on
 from eventide_core.action.verification.facts import TableFacts
-from eventide_core.table.file_name import BaseFileName, LogFileName, path_in
-from eventide_core.table.file_system_view import DataFile, FileGroup
-from eventide_core.table.instant import COMPLETED_ACTION, Action, Instant, State, next_instant_time
-from eventide_core.table.plans import CompactionPlan, ForeignPlan
+from eventide_core.table.files.file_name import BaseFileName, LogFileName, path_in
+from eventide_core.table.timeline.file_system_view import DataFile, FileGroup
+from eventide_core.table.timeline.instant import COMPLETED_ACTION, Action, Instant, State, next_instant_time
+from eventide_core.table.timeline.plans import CompactionPlan, ForeignPlan
 
 _OF_PLANS = frozenset({Action.COMPACTION, Action.LOG_COMPACTION})
 

@@ -8,9 +8,9 @@ from eventide_core.action.verification.facts import RecordFacts, TableFacts
 from eventide_core.action.verification.lost_completions import lost_completions
 from eventide_core.action.verification.result import Check, Finding, Observation, Remark, Unchecked
 from eventide_core.errors import counted, format_timestamp
-from eventide_core.table.commit_metadata import LOG_COMPACT
-from eventide_core.table.content_audit import RepeatedKey, StrayKeys
-from eventide_core.table.file_name import path_in
+from eventide_core.table.files.content_audit import RepeatedKey, StrayKeys
+from eventide_core.table.files.file_name import path_in
+from eventide_core.table.timeline.commit_metadata import LOG_COMPACT
 
 _INSERTS = frozenset({"INSERT", "BULK_INSERT", "INSERT_OVERWRITE", "INSERT_OVERWRITE_TABLE"})
 

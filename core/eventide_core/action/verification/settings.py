@@ -7,9 +7,9 @@ from contextlib import suppress
 from eventide_core.action.verification.facts import TableFacts
 from eventide_core.action.verification.result import Check, Finding, Observation, Unchecked
 from eventide_core.errors import CorruptTimelineError
-from eventide_core.table.checksum import Checksums
-from eventide_core.table.file_name import path_in
-from eventide_core.table.properties import BACKUP_PATH, PROPERTIES_PATH
+from eventide_core.table.files.checksum import Checksums
+from eventide_core.table.files.file_name import path_in
+from eventide_core.table.settings.properties import BACKUP_PATH, PROPERTIES_PATH
 
 _VERSION = "hoodie.table.version"
 _KEY_FIELDS = "hoodie.table.recordkey.fields"

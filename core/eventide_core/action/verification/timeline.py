@@ -8,10 +8,10 @@ from eventide_core.action.verification.facts import TableFacts
 from eventide_core.action.verification.lost_completions import LostCompletion, lost_completions
 from eventide_core.action.verification.result import Check, Finding, Observation, Remark
 from eventide_core.errors import CorruptTimelineError
-from eventide_core.table.checksum import Checksums
-from eventide_core.table.file_name import LogFileName
-from eventide_core.table.instant import COMPLETED_ACTION, Action, Instant, State
-from eventide_core.table.plans import CompactionPlan, ForeignPlan
+from eventide_core.table.files.checksum import Checksums
+from eventide_core.table.files.file_name import LogFileName
+from eventide_core.table.timeline.instant import COMPLETED_ACTION, Action, Instant, State
+from eventide_core.table.timeline.plans import CompactionPlan, ForeignPlan
 
 _RESTORE = "restore the file from a copy, which loses nothing; it states what an instant did"
 _LIKE_AN_INSTANT = re.compile(r"\d{14}", re.ASCII)

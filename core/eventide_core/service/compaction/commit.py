@@ -3,15 +3,15 @@
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from eventide_core.action.freshness import Freshness
+from eventide_core.action.freshness.freshness import Freshness
 from eventide_core.ports import AddedFile, MergeResult
-from eventide_core.table.checksum import with_checksums
-from eventide_core.table.commit_metadata import EVENT_TIMES_KEY, CommitMetadata, WriteStat
-from eventide_core.table.compaction_extra_metadata import CompactionExtraMetadata, PublishedThreshold
-from eventide_core.table.event_time import EventTimeRange
-from eventide_core.table.file_name import LogFileName
-from eventide_core.table.internal_schema import LATEST_SCHEMA_KEY
-from eventide_core.table.plans import CompactionPlan, LeftOver, PlannedOperation
+from eventide_core.table.files.checksum import with_checksums
+from eventide_core.table.files.file_name import LogFileName
+from eventide_core.table.records.event_time import EventTimeRange
+from eventide_core.table.records.internal_schema import LATEST_SCHEMA_KEY
+from eventide_core.table.timeline.commit_metadata import EVENT_TIMES_KEY, CommitMetadata, WriteStat
+from eventide_core.table.timeline.compaction_extra_metadata import CompactionExtraMetadata, PublishedThreshold
+from eventide_core.table.timeline.plans import CompactionPlan, LeftOver, PlannedOperation
 
 _NO_CHECKSUMS: Final[Mapping[str, str]] = {}
 

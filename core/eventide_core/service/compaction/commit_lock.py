@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from eventide_core.ports import Clock, Lease, TableLock
 from eventide_core.service.state.table import TableState
 from eventide_core.service.state.table_files import TableFiles
-from eventide_core.table.file_group_write import heartbeat_path
-from eventide_core.table.instant import State
-from eventide_core.table.table_config import TableConfig
-from eventide_core.table.timeline import Timeline
+from eventide_core.table.files.file_group_write import heartbeat_path
+from eventide_core.table.settings.table_config import TableConfig
+from eventide_core.table.timeline.instant import State
+from eventide_core.table.timeline.timeline import Timeline
 
 POLL_MS = 20
 WAIT_MS = 10_000

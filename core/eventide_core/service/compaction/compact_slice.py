@@ -31,8 +31,8 @@ from eventide_core.ports import (
     checksum_of_file,
 )
 from eventide_core.ports.requests import responses
-from eventide_core.table.checksum import RunningChecksum
-from eventide_core.table.plans import LinkMode
+from eventide_core.table.files.checksum import RunningChecksum
+from eventide_core.table.timeline.plans import LinkMode
 
 RESULT_FOOTER_KEY: Final = "eventide.merge_result"
 _NOT_IN_FOOTER: Final = ("new_base_path", "base_size", "base_checksum", "carried_checksum")

@@ -15,8 +15,8 @@ from eventide_core.service.state.metadata_table import PendingUpdate
 from eventide_core.service.state.outcome import Outcome, claim_outcome
 from eventide_core.service.state.table import TableState
 from eventide_core.service.state.table_files import TableFiles
-from eventide_core.table.commit_metadata import CommitMetadata
-from eventide_core.table.instant import Action, Instant, State
+from eventide_core.table.timeline.commit_metadata import CommitMetadata
+from eventide_core.table.timeline.instant import Action, Instant, State
 
 
 @dataclass(frozen=True, slots=True)

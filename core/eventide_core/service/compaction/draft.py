@@ -5,24 +5,14 @@ from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime
 
 from eventide_core import config as keys
-from eventide_core.action.change_capture import with_change_logs, without_early_records, writes_change_logs
-from eventide_core.action.compaction_planner import (
+from eventide_core.action.compaction.change_capture import with_change_logs, without_early_records, writes_change_logs
+from eventide_core.action.compaction.link_choice import choose_link
+from eventide_core.action.compaction.planner import (
     PlanTerms,
     plan_compaction,
     plan_whole_slices,
 )
-from eventide_core.action.compaction_request import CompactionRequest
-from eventide_core.action.compaction_strategy import EventTimeBasedCompactionStrategy
-from eventide_core.action.compaction_trigger import (
-    Due,
-    Trigger,
-    due,
-    trigger_rule,
-)
-from eventide_core.action.freshness import COMPLETE, freshness, publishable_cut
-from eventide_core.action.link_choice import choose_link
-from eventide_core.action.offending_log_files import offending_log_files
-from eventide_core.action.quiet_moment import (
+from eventide_core.action.compaction.quiet_moment import (
     BackdatingFacts,
     QuietMoment,
     before_open_writes,
@@ -30,14 +20,24 @@ from eventide_core.action.quiet_moment import (
     no_quiet_moment,
     quiet_moment,
 )
-from eventide_core.action.slice_selection import (
+from eventide_core.action.compaction.request import CompactionRequest
+from eventide_core.action.compaction.slice_selection import (
     ExactCut,
     LogFacts,
     Selection,
     SliceFacts,
     select,
 )
-from eventide_core.action.strategy_choice import ChosenStrategy, chosen_strategy
+from eventide_core.action.compaction.strategy import EventTimeBasedCompactionStrategy
+from eventide_core.action.compaction.strategy_choice import ChosenStrategy, chosen_strategy
+from eventide_core.action.compaction.trigger import (
+    Due,
+    Trigger,
+    due,
+    trigger_rule,
+)
+from eventide_core.action.freshness.freshness import COMPLETE, freshness, publishable_cut
+from eventide_core.action.query.offending_log_files import offending_log_files
 from eventide_core.config import Options
 from eventide_core.errors import counted, format_timestamp
 from eventide_core.ports import Clock, RowChange
@@ -58,11 +58,11 @@ from eventide_core.service.facts.planning import (
 from eventide_core.service.state.metadata_table import MetadataTableUpkeep
 from eventide_core.service.state.table import TableState
 from eventide_core.service.state.table_files import TableFiles
-from eventide_core.table.event_time import EventTimeRange, is_ahead
-from eventide_core.table.file_slice import FileSlice
-from eventide_core.table.file_system_view import FileGroup
-from eventide_core.table.plans import CutMode
-from eventide_core.table.record_shape import RecordShape
+from eventide_core.table.files.file_slice import FileSlice
+from eventide_core.table.records.event_time import EventTimeRange, is_ahead
+from eventide_core.table.records.record_shape import RecordShape
+from eventide_core.table.timeline.file_system_view import FileGroup
+from eventide_core.table.timeline.plans import CutMode
 
 _COPY_ON_WRITE = "a copy-on-write table has no log files: everything that is committed is in its base files"
 

@@ -2,13 +2,13 @@
 
 from dataclasses import dataclass
 
-from eventide_core.action.compaction_trigger import Due
-from eventide_core.action.freshness import Freshness
-from eventide_core.action.offending_log_files import OffendingLogFile
+from eventide_core.action.compaction.trigger import Due
+from eventide_core.action.freshness.freshness import Freshness
+from eventide_core.action.query.offending_log_files import OffendingLogFile
 from eventide_core.errors import format_timestamp
 from eventide_core.service.facts.exact_view import Exactness
-from eventide_core.table.instant import Instant
-from eventide_core.table.plans import CompactionPlan
+from eventide_core.table.timeline.instant import Instant
+from eventide_core.table.timeline.plans import CompactionPlan
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,9 +15,9 @@ from dataclasses import dataclass
 
 from eventide_core.errors import PlanMismatchError
 from eventide_core.service.state.table import TableState
-from eventide_core.table.file_name import BaseFileName, LogFileName
-from eventide_core.table.file_system_view import DataFile, FileGroup
-from eventide_core.table.plans import (
+from eventide_core.table.files.file_name import BaseFileName, LogFileName
+from eventide_core.table.timeline.file_system_view import DataFile, FileGroup
+from eventide_core.table.timeline.plans import (
     CompactionPlan,
     CutMode,
     ForeignOperation,

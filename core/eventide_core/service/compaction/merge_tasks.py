@@ -23,8 +23,8 @@ from eventide_core.ports.threads import Gate, Handed
 from eventide_core.service.compaction.compact_slice import SliceCompactor
 from eventide_core.service.rollback.compaction_files import marker_path
 from eventide_core.service.state.table import TableState
-from eventide_core.table.change_log import SupplementalLogging
-from eventide_core.table.plans import CompactionPlan
+from eventide_core.table.records.change_log import SupplementalLogging
+from eventide_core.table.timeline.plans import CompactionPlan
 
 
 def merge_tasks(state: TableState, options: Options, plan: CompactionPlan) -> tuple[MergeTask, ...]:

@@ -32,11 +32,11 @@ from eventide_core.service.compaction.run import CompactionRunner
 from eventide_core.service.compaction.schedule import wait_until
 from eventide_core.service.rollback.instant import Rollback
 from eventide_core.service.state.table_files import TableFiles
-from eventide_core.table.file_group_write import HEARTBEATS, heartbeat_path
-from eventide_core.table.instant import Action, Instant
-from eventide_core.table.plans import CompactionPlan, ForeignPlan
-from eventide_core.table.table_config import TableConfig
-from eventide_core.table.timeline import Timeline
+from eventide_core.table.files.file_group_write import HEARTBEATS, heartbeat_path
+from eventide_core.table.settings.table_config import TableConfig
+from eventide_core.table.timeline.instant import Action, Instant
+from eventide_core.table.timeline.plans import CompactionPlan, ForeignPlan
+from eventide_core.table.timeline.timeline import Timeline
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,8 +1,8 @@
 """Whether the slices of a plan are unchanged."""
 
 from eventide_core.service.state.table import TableState
-from eventide_core.table.file_slice import FileSlice, LogFile
-from eventide_core.table.plans import CompactionPlan, PlannedOperation
+from eventide_core.table.files.file_slice import FileSlice, LogFile
+from eventide_core.table.timeline.plans import CompactionPlan, PlannedOperation
 
 
 def is_as_planned(state: TableState, plan: CompactionPlan, op: PlannedOperation) -> bool:

@@ -6,17 +6,17 @@ of the run, which puts the new plan over the old one: `service/compaction/run.py
 
 from dataclasses import dataclass, replace
 
-from eventide_core.action.change_capture import with_change_logs
-from eventide_core.action.compaction_planner import partial_slice, whole_slice
-from eventide_core.action.link_choice import LinkDecision
-from eventide_core.action.slice_selection import Selection
+from eventide_core.action.compaction.change_capture import with_change_logs
+from eventide_core.action.compaction.link_choice import LinkDecision
+from eventide_core.action.compaction.planner import partial_slice, whole_slice
+from eventide_core.action.compaction.slice_selection import Selection
 from eventide_core.service.compaction.planned_slices import is_in_new_slice
 from eventide_core.service.compaction.slice_facts import SliceFactsReader
 from eventide_core.service.compaction.split_judge import SplitJudge
 from eventide_core.service.state.table import TableState
-from eventide_core.table.file_name import BaseFileName
-from eventide_core.table.file_slice import FileSlice
-from eventide_core.table.plans import CompactionPlan, CutMode, FallbackReason, PlannedOperation
+from eventide_core.table.files.file_name import BaseFileName
+from eventide_core.table.files.file_slice import FileSlice
+from eventide_core.table.timeline.plans import CompactionPlan, CutMode, FallbackReason, PlannedOperation
 
 _VERSION = 6  # also after an upgrade: left-overs come before the log files that writers have named by the plan's slice
 _CHANGED = "a write changed the slice after it was planned"

@@ -3,7 +3,7 @@
 The steps of the protocol, and what a crash after each leaves:
 
 2. Wait out the clock skew, and read the table again. Version 8 and later: if the plan's instant is not quiet after all,
-   the plan is rolled back and replaced by another one (as in step 6; action/quiet_moment.py). Version 6: wait for the
+   the plan is rolled back and replaced by another one (as in step 6; action/compaction/quiet_moment.py). Version 6: wait for the
    writes that may not have seen the plan; changed old slices are planned again in place (nothing else exists yet).
 3. `<instant>.compaction.inflight`: a pending plan.
 4. and 5. One task per slice on the engine: left-overs in reverse order, carried tombstones, marker, base file. Not
@@ -20,10 +20,10 @@ from dataclasses import dataclass
 from functools import partial
 
 from eventide_core import config as keys
-from eventide_core.action.compaction_request import CompactionRequest
-from eventide_core.action.compaction_trigger import check_undoing, cure_of
-from eventide_core.action.freshness import NO_CUT
-from eventide_core.action.quiet_moment import open_at
+from eventide_core.action.compaction.quiet_moment import open_at
+from eventide_core.action.compaction.request import CompactionRequest
+from eventide_core.action.compaction.trigger import check_undoing, cure_of
+from eventide_core.action.freshness.freshness import NO_CUT
 from eventide_core.config import LinkChoice, Options
 from eventide_core.errors import (
     BusyError,
@@ -72,11 +72,11 @@ from eventide_core.service.state.outcome import is_rolled_back
 from eventide_core.service.state.ownership import Ownership
 from eventide_core.service.state.table import TableState
 from eventide_core.service.state.table_files import TableFiles
-from eventide_core.table.commit_metadata import DROPPED_INDEXES_KEY
-from eventide_core.table.instant import Action, Instant, State
-from eventide_core.table.plans import CompactionPlan, ForeignPlan, LinkMode, require_ours
-from eventide_core.table.table_config import TableConfig
-from eventide_core.table.timeline import Timeline
+from eventide_core.table.settings.table_config import TableConfig
+from eventide_core.table.timeline.commit_metadata import DROPPED_INDEXES_KEY
+from eventide_core.table.timeline.instant import Action, Instant, State
+from eventide_core.table.timeline.plans import CompactionPlan, ForeignPlan, LinkMode, require_ours
+from eventide_core.table.timeline.timeline import Timeline
 
 PLANS_AT_MOST = 5  # the number of plans that one run makes, each in place of one that it rolled back
 

@@ -16,7 +16,7 @@ Order of writes, and what a crash after each leaves:
    is claimed, which fixes the completion time. Entries of an earlier attempt in the metadata table are removed, and its
    base files. The metadata table gets its commit, and the completed file is put. After a crash in between, eventide
    continues with the same names. Hudi begins again, and leaves these files beside its own: they contain the same rows,
-   and readers use those that the commit names (`table/file_system_view`).
+   and readers use those that the commit names (`table/timeline/file_system_view`).
 
 If Hudi has begun the plan in the meantime, it wins: eventide removes its own files, and returns Hudi's commit, or
 raises BusyError while there is none. If Hudi began the plan again because it read the timeline before eventide's
@@ -32,8 +32,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from eventide_core import config as keys
-from eventide_core.action.change_capture import with_change_logs, writes_change_logs
-from eventide_core.action.compaction_trigger import check_pending_writes, check_undoing
+from eventide_core.action.compaction.change_capture import with_change_logs, writes_change_logs
+from eventide_core.action.compaction.trigger import check_pending_writes, check_undoing
 from eventide_core.config import Options
 from eventide_core.errors import BusyError, EventideError, MissingFileError, PlanMismatchError, StorageError
 from eventide_core.ports import (
@@ -58,10 +58,10 @@ from eventide_core.service.rollback.compaction_files import made_files, marker_p
 from eventide_core.service.state.metadata_table import MetadataTableUpkeep, PendingUpdate
 from eventide_core.service.state.table import TableState
 from eventide_core.service.state.table_files import TableFiles
-from eventide_core.table.file_group_write import marker_directory
-from eventide_core.table.instant import Action, Instant, State
-from eventide_core.table.plans import CompactionPlan, ForeignPlan
-from eventide_core.table.table_config import TableConfig
+from eventide_core.table.files.file_group_write import marker_directory
+from eventide_core.table.settings.table_config import TableConfig
+from eventide_core.table.timeline.instant import Action, Instant, State
+from eventide_core.table.timeline.plans import CompactionPlan, ForeignPlan
 
 
 @dataclass(frozen=True, slots=True)

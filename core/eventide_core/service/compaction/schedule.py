@@ -11,8 +11,8 @@ from functools import partial
 from typing import TypeVar
 
 from eventide_core import config as keys
-from eventide_core.action.compaction_request import CompactionRequest
-from eventide_core.action.compaction_trigger import (
+from eventide_core.action.compaction.request import CompactionRequest
+from eventide_core.action.compaction.trigger import (
     check_trigger,
 )
 from eventide_core.config import LinkChoice, Options
@@ -25,10 +25,10 @@ from eventide_core.service.state.fenced import put_fenced
 from eventide_core.service.state.single_writers import single_writer_note, writes_of_single_writers
 from eventide_core.service.state.table import TableState
 from eventide_core.service.state.table_files import TableFiles
-from eventide_core.table.instant import Action, Instant, State
-from eventide_core.table.plans import CompactionPlan
-from eventide_core.table.record_shape import RecordShape
-from eventide_core.table.table_config import TableConfig
+from eventide_core.table.records.record_shape import RecordShape
+from eventide_core.table.settings.table_config import TableConfig
+from eventide_core.table.timeline.instant import Action, Instant, State
+from eventide_core.table.timeline.plans import CompactionPlan
 
 POLL_MS = 200
 GAP_POLL_MS = 5

@@ -3,17 +3,17 @@
 from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from eventide_core.action.slice_selection import HeaderCheck, LogFacts, ReaderRules, Selection, SliceFacts
+from eventide_core.action.compaction.slice_selection import HeaderCheck, LogFacts, ReaderRules, Selection, SliceFacts
 from eventide_core.config import Options
 from eventide_core.service.compaction.planned_slices import is_in_new_slice
 from eventide_core.service.facts.event_time_field import are_stats_proof
 from eventide_core.service.facts.log_facts import LogFactsReader
 from eventide_core.service.facts.planning import is_base_file_index
 from eventide_core.service.state.table import TableState
-from eventide_core.table.file_slice import FileSlice
-from eventide_core.table.record_shape import RecordShape
-from eventide_core.table.schema import is_time
-from eventide_core.table.slice_read import BlockFilter
+from eventide_core.table.files.file_slice import FileSlice
+from eventide_core.table.files.slice_read import BlockFilter
+from eventide_core.table.records.record_shape import RecordShape
+from eventide_core.table.records.schema import is_time
 
 
 @dataclass(frozen=True, slots=True)

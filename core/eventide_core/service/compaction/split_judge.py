@@ -1,9 +1,9 @@
-"""Judges the splits of slices by key histories where algebra is not sufficient (action/slice_split.py)."""
+"""Judges the splits of slices by key histories where algebra is not sufficient (action/compaction/slice_split.py)."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from eventide_core.action.slice_selection import (
+from eventide_core.action.compaction.slice_selection import (
     ReaderRules,
     Selection,
     apply_verdict,
@@ -11,10 +11,10 @@ from eventide_core.action.slice_selection import (
     unjudged,
     with_merger,
 )
-from eventide_core.action.slice_split import SplitVerdict, judge_split
+from eventide_core.action.compaction.slice_split import SplitVerdict, judge_split
 from eventide_core.ports import Engine, LogContent
-from eventide_core.table.record_shape import RecordShape
-from eventide_core.table.slice_read import BlockFilter
+from eventide_core.table.files.slice_read import BlockFilter
+from eventide_core.table.records.record_shape import RecordShape
 
 _Logs = tuple[tuple[str, int], ...]
 _Split = tuple[str | None, _Logs, _Logs, _Logs, int | None, RecordShape, ReaderRules]

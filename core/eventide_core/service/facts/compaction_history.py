@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from eventide_core.ports import Clock, Storage
 from eventide_core.service.facts.moments import epoch_ms_of
 from eventide_core.service.state.table import TableState
-from eventide_core.table.commit_metadata import CommitMetadata
-from eventide_core.table.compaction_extra_metadata import CompactionExtraMetadata
-from eventide_core.table.instant import Action, Instant, State
+from eventide_core.table.timeline.commit_metadata import CommitMetadata
+from eventide_core.table.timeline.compaction_extra_metadata import CompactionExtraMetadata
+from eventide_core.table.timeline.instant import Action, Instant, State
 
 
 @dataclass(frozen=True, slots=True)

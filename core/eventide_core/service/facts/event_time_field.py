@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from eventide_core.config import EVENT_TIME_FIELD, TRACK_EVENT_TIMES, UPSTREAM_EVENT_TIMES, Options
 from eventide_core.errors import ConfigError, RefusedError
 from eventide_core.service.state.table import TableState
-from eventide_core.table.schema import holds_times_only, is_nullable, may_hold_event_times
+from eventide_core.table.records.schema import holds_times_only, is_nullable, may_hold_event_times
 
 
 def event_time_field_of(state: TableState, options: Options) -> str:

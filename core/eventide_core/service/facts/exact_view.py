@@ -11,9 +11,9 @@ from eventide_core.errors import RefusedError, format_timestamp
 from eventide_core.ports import BaseContent, Engine
 from eventide_core.service.facts.watermark_views import published_views
 from eventide_core.service.state.table import TableState
-from eventide_core.table.event_time import EventTimeRange
-from eventide_core.table.file_slice import FileSlice
-from eventide_core.table.plans import CutMode
+from eventide_core.table.files.file_slice import FileSlice
+from eventide_core.table.records.event_time import EventTimeRange
+from eventide_core.table.timeline.plans import CutMode
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,18 +4,18 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
-from eventide_core.action.freshness import COMPLETE, NO_CUT, Freshness, freshness
-from eventide_core.action.slice_selection import LogFacts
+from eventide_core.action.compaction.slice_selection import LogFacts
+from eventide_core.action.freshness.freshness import COMPLETE, NO_CUT, Freshness, freshness
 from eventide_core.config import Options
 from eventide_core.ports import Engine, LogContent, UnreadableEventTime
 from eventide_core.service.facts.event_time_field import are_stats_proof, event_time_field_of
 from eventide_core.service.facts.log_facts import LogFactsReader
 from eventide_core.service.state.table import TableState
-from eventide_core.table.event_time import EventTimeRange
-from eventide_core.table.file_slice import LogFile
-from eventide_core.table.plans import CompactionPlan
-from eventide_core.table.record_shape import RecordShape
-from eventide_core.table.slice_read import BlockFilter
+from eventide_core.table.files.file_slice import LogFile
+from eventide_core.table.files.slice_read import BlockFilter
+from eventide_core.table.records.event_time import EventTimeRange
+from eventide_core.table.records.record_shape import RecordShape
+from eventide_core.table.timeline.plans import CompactionPlan
 
 _NONE: Final[Mapping[str, int]] = {}
 _WORTH_TASKS: Final = 8  # fewer log files are read one after another

@@ -4,10 +4,10 @@ from collections.abc import Callable, Mapping
 
 from eventide_core.errors import CleanedHistoryError
 from eventide_core.service.state.table import TableState
-from eventide_core.table.commit_metadata import WriteStat
-from eventide_core.table.file_name import BaseFileName
-from eventide_core.table.file_slice import FileSlice
-from eventide_core.table.file_system_view import FileGroup
+from eventide_core.table.files.file_name import BaseFileName
+from eventide_core.table.files.file_slice import FileSlice
+from eventide_core.table.timeline.commit_metadata import WriteStat
+from eventide_core.table.timeline.file_system_view import FileGroup
 
 
 def check_history(state: TableState, instant: str) -> None:

@@ -5,19 +5,19 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final, TypeVar
 
-from eventide_core.action.slice_selection import HeaderCheck, LogFacts
+from eventide_core.action.compaction.slice_selection import HeaderCheck, LogFacts
 from eventide_core.errors import EventideError, UnsupportedTableError
 from eventide_core.ports import Engine, LogContent, LogSummary
 from eventide_core.service.facts.log_stats import from_stats
 from eventide_core.service.facts.needed_files import LEFT_OVER_VERSION, is_left_over_of_pending
 from eventide_core.service.state.table import TableState
-from eventide_core.table.compaction_extra_metadata import CompactionExtraMetadata
-from eventide_core.table.event_time import EventTimeRange
-from eventide_core.table.file_slice import LogFile
-from eventide_core.table.instant import Action
-from eventide_core.table.read_ahead import WHOLE_FILE_BYTES
-from eventide_core.table.record_shape import RecordShape, refusal_of_partial_updates
-from eventide_core.table.slice_read import BlockFilter
+from eventide_core.table.files.file_slice import LogFile
+from eventide_core.table.files.read_ahead import WHOLE_FILE_BYTES
+from eventide_core.table.files.slice_read import BlockFilter
+from eventide_core.table.records.event_time import EventTimeRange
+from eventide_core.table.records.record_shape import RecordShape, refusal_of_partial_updates
+from eventide_core.table.timeline.compaction_extra_metadata import CompactionExtraMetadata
+from eventide_core.table.timeline.instant import Action
 
 T = TypeVar("T")
 

@@ -29,11 +29,17 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from eventide_core.action.slice_selection import HeaderCheck, LogFacts
+from eventide_core.action.compaction.slice_selection import HeaderCheck, LogFacts
 from eventide_core.service.state.table import TableState
-from eventide_core.table.commit_metadata import EVENT_TIMES_KEY, LOG_COMPACT, WRITER_KEY, CommitMetadata, WriteStat
-from eventide_core.table.compaction_extra_metadata import CompactionExtraMetadata
-from eventide_core.table.file_slice import LogFile
+from eventide_core.table.files.file_slice import LogFile
+from eventide_core.table.timeline.commit_metadata import (
+    EVENT_TIMES_KEY,
+    LOG_COMPACT,
+    WRITER_KEY,
+    CommitMetadata,
+    WriteStat,
+)
+from eventide_core.table.timeline.compaction_extra_metadata import CompactionExtraMetadata
 
 _NOTHING: Final = frozenset[str]()  # shared: an empty set takes as much memory as one with an instant
 

@@ -1,7 +1,7 @@
 """The clock of a table: moments as instant times, and back.
 
 Instants are UTC, or local times of the machines that write the table (`hoodie.table.timeline.timezone`). For the latter,
-the files of the timeline tell in which zone that is (table/observed_offset.py).
+the files of the timeline tell in which zone that is (table/timeline/observed_offset.py).
 
 1. If that is this process's own zone, or if no file tells, this zone applies, with its clock changes.
 2. Otherwise a new instant follows the writers' clock, not this one: with an instant ahead of them, what they write next
@@ -12,9 +12,9 @@ the files of the timeline tell in which zone that is (table/observed_offset.py).
 
 from eventide_core.errors import InstantNotFoundError
 from eventide_core.ports import Clock
-from eventide_core.table.instant import instant_epoch_ms, instant_time
-from eventide_core.table.table_config import TableConfig
-from eventide_core.table.timeline import Timeline
+from eventide_core.table.settings.table_config import TableConfig
+from eventide_core.table.timeline.instant import instant_epoch_ms, instant_time
+from eventide_core.table.timeline.timeline import Timeline
 
 _DAY_MS = 24 * 60 * 60 * 1000
 _MINUTE_MS = 60_000

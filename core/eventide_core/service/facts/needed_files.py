@@ -4,17 +4,17 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
-from eventide_core.action.clean_planner import linked_targets
+from eventide_core.action.maintenance.clean_planner import linked_targets
 from eventide_core.service.state.outcome import is_rolled_back
 from eventide_core.service.state.table import TableState
 from eventide_core.service.state.table_files import TableFiles
-from eventide_core.table.file_name import LogFileName
-from eventide_core.table.file_system_view import DataFile
-from eventide_core.table.instant import Action, Instant
-from eventide_core.table.plans import CompactionPlan
-from eventide_core.table.savepoint_metadata import SavepointMetadata
-from eventide_core.table.table_config import TableConfig
-from eventide_core.table.timeline import Timeline
+from eventide_core.table.files.file_name import LogFileName
+from eventide_core.table.settings.table_config import TableConfig
+from eventide_core.table.timeline.file_system_view import DataFile
+from eventide_core.table.timeline.instant import Action, Instant
+from eventide_core.table.timeline.plans import CompactionPlan
+from eventide_core.table.timeline.savepoint_metadata import SavepointMetadata
+from eventide_core.table.timeline.timeline import Timeline
 
 
 class Listed(Protocol):

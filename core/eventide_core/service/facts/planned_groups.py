@@ -4,9 +4,9 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from eventide_core.errors import BusyError
 from eventide_core.service.state.table_files import TableFiles
-from eventide_core.table.file_system_view import FileGroup
-from eventide_core.table.instant import Action, Instant
-from eventide_core.table.table_config import TableConfig
+from eventide_core.table.settings.table_config import TableConfig
+from eventide_core.table.timeline.file_system_view import FileGroup
+from eventide_core.table.timeline.instant import Action, Instant
 
 
 def planned_groups(files: TableFiles, config: TableConfig, plans: Iterable[Instant]) -> Mapping[FileGroup, str]:

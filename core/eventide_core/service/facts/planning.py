@@ -3,18 +3,18 @@
 from collections.abc import Iterable, Sequence
 
 from eventide_core import config as keys
-from eventide_core.action.link_choice import LinkChoiceFacts
-from eventide_core.action.quiet_moment import BackdatingFacts
+from eventide_core.action.compaction.link_choice import LinkChoiceFacts
+from eventide_core.action.compaction.quiet_moment import BackdatingFacts
 from eventide_core.config import LinkChoice, Options
 from eventide_core.ports import Capability, Clock, Storage
 from eventide_core.service.facts.moments import local_instant_time
 from eventide_core.service.state.table import TableState
-from eventide_core.table.bucket import PURE_LOG_INDEXES, bucket_of_file_id, is_flink_file_id
-from eventide_core.table.file_slice import FileSlice, LogFile
-from eventide_core.table.instant import next_instant_time
-from eventide_core.table.plans import LinkMode
-from eventide_core.table.table_config import TableConfig
-from eventide_core.table.timeline import Timeline
+from eventide_core.table.files.bucket import PURE_LOG_INDEXES, bucket_of_file_id, is_flink_file_id
+from eventide_core.table.files.file_slice import FileSlice, LogFile
+from eventide_core.table.settings.table_config import TableConfig
+from eventide_core.table.timeline.instant import next_instant_time
+from eventide_core.table.timeline.plans import LinkMode
+from eventide_core.table.timeline.timeline import Timeline
 
 
 def backdating_facts(state: TableState, options: Options, now: str, rolled_back: Iterable[str]) -> BackdatingFacts:

@@ -3,14 +3,14 @@
 from collections.abc import Callable, Iterable, Iterator
 from functools import cache
 
-from eventide_core.action.watermark_view import PublishedView, views_that_answer
+from eventide_core.action.freshness.watermark_view import PublishedView, views_that_answer
 from eventide_core.errors import CleanedHistoryError, WatermarkNotFoundError, format_timestamp
 from eventide_core.service.facts.history import check_history_when
 from eventide_core.service.state.table import TableState
-from eventide_core.table.compaction_extra_metadata import CompactionExtraMetadata
-from eventide_core.table.file_name import BaseFileName
-from eventide_core.table.file_slice import FileSlice
-from eventide_core.table.instant import Action, Instant
+from eventide_core.table.files.file_name import BaseFileName
+from eventide_core.table.files.file_slice import FileSlice
+from eventide_core.table.timeline.compaction_extra_metadata import CompactionExtraMetadata
+from eventide_core.table.timeline.instant import Action, Instant
 
 _NAMED = 10  # the number of watermarks that an error names
 

@@ -14,8 +14,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from eventide_core import config as keys
-from eventide_core.action.archive_planner import ArchiveFacts, ArchiveTerms, instants_to_archive
-from eventide_core.action.compaction_trigger import check_undoing
+from eventide_core.action.compaction.trigger import check_undoing
+from eventide_core.action.maintenance.archive_planner import ArchiveFacts, ArchiveTerms, instants_to_archive
 from eventide_core.config import Options
 from eventide_core.errors import ConfigError
 from eventide_core.ports import ArchivedAction, ArchivedFile, ArchivedTimeline, Clock, FileInfo, Lease, TableLock
@@ -24,12 +24,12 @@ from eventide_core.service.maintenance.clean import Cleaner
 from eventide_core.service.state.outcome import remove_outcome, settled_outcomes
 from eventide_core.service.state.table import TableState
 from eventide_core.service.state.table_files import TableFiles
-from eventide_core.table.archived_timeline import MergeLimits
-from eventide_core.table.compaction_extra_metadata import CompactionExtraMetadata
-from eventide_core.table.file_name import LogFileName
-from eventide_core.table.instant import Action, Instant, State
-from eventide_core.table.table_config import TableConfig
-from eventide_core.table.timeline import Timeline
+from eventide_core.table.files.file_name import LogFileName
+from eventide_core.table.settings.table_config import TableConfig
+from eventide_core.table.timeline.archived_timeline import MergeLimits
+from eventide_core.table.timeline.compaction_extra_metadata import CompactionExtraMetadata
+from eventide_core.table.timeline.instant import Action, Instant, State
+from eventide_core.table.timeline.timeline import Timeline
 
 _METADATA_TIMELINE = ".hoodie/metadata/.hoodie"
 _LEVEL_BYTES_MAX = 128 * 1024**2  # a merge holds the merged file in memory; Hudi's limit is 1 GB

@@ -22,14 +22,14 @@ from contextlib import ExitStack
 from dataclasses import dataclass, replace
 
 from eventide_core import config as keys
-from eventide_core.action.clean_planner import (
+from eventide_core.action.compaction.trigger import check_undoing
+from eventide_core.action.maintenance.clean_planner import (
     CleanDecision,
     CleanFacts,
     CleanTerms,
     decide_clean,
     earliest_to_retain,
 )
-from eventide_core.action.compaction_trigger import check_undoing
 from eventide_core.config import Options
 from eventide_core.errors import BusyError
 from eventide_core.ports import Clock, FileChanges, Heartbeats, Lease, RowChange, TableLock
@@ -51,9 +51,9 @@ from eventide_core.service.state.markers_and_heartbeats import (
 from eventide_core.service.state.metadata_table import MetadataTableUpkeep
 from eventide_core.service.state.table import TableState
 from eventide_core.service.state.table_files import TableFiles
-from eventide_core.table.clean_metadata import CleaningPolicy, CleanMetadata, CleanPlan
-from eventide_core.table.file_name import LogFileName, path_in
-from eventide_core.table.instant import Action, Instant, State, next_instant_time
+from eventide_core.table.files.file_name import LogFileName, path_in
+from eventide_core.table.timeline.clean_metadata import CleaningPolicy, CleanMetadata, CleanPlan
+from eventide_core.table.timeline.instant import Action, Instant, State, next_instant_time
 
 _HOUR_MS = 60 * 60 * 1000
 

@@ -7,16 +7,16 @@ from collections.abc import Callable
 from contextlib import closing
 from dataclasses import dataclass
 
-from eventide_core.action.catalog_tables import published
-from eventide_core.action.dataset_changes import dataset_change, wanted_properties
-from eventide_core.action.sync_options import DatasetOptions
+from eventide_core.action.sync.catalog_tables import published
+from eventide_core.action.sync.dataset_changes import dataset_change, wanted_properties
+from eventide_core.action.sync.options import DatasetOptions
 from eventide_core.config import Options
 from eventide_core.ports import DatasetCatalog
 from eventide_core.service.facts.freshness import FreshnessReader
 from eventide_core.service.maintenance.sync import SyncedTable, SyncResult, last_times
 from eventide_core.service.state.table import TableState
 from eventide_core.service.state.table_files import TableFiles
-from eventide_core.table.catalog_table import hadoop_location
+from eventide_core.table.catalog.catalog_table import hadoop_location
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,21 +15,31 @@ A crash before step 5 leaves a table without a metadata table, in which Hudi and
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
-from eventide_core.action.query_planner import plan_slices
+from eventide_core.action.query.planner import plan_slices
 from eventide_core.errors import BusyError, UnsupportedTableError
 from eventide_core.ports import Clock, Lease, MetadataTable, NewMetadataTable, TableLock, remove_tree
 from eventide_core.service.facts.planning import unused_instant
 from eventide_core.service.state.metadata_table import drop_metadata_table, rebuilt_indexes
 from eventide_core.service.state.table import TableState
 from eventide_core.service.state.table_files import TableFiles
-from eventide_core.table.file_name import LogFileName
-from eventide_core.table.file_system_view import DataFile
-from eventide_core.table.instant import State
-from eventide_core.table.metadata_table import BESIDE_REBUILD, COLUMN_STATS, FILES, PARTITION_STATS, REBUILT_INDEXES
-from eventide_core.table.properties import PROPERTIES_PATH, settings_text
-from eventide_core.table.slice_read import QueryPlan
-from eventide_core.table.table_config import INDEX_DEFINITIONS_KEY, METADATA_BUILDING_KEY, METADATA_PARTITIONS_KEY
-from eventide_core.table.table_path import INDEX_DEFINITIONS, METADATA_DIRECTORY
+from eventide_core.table.files.file_name import LogFileName
+from eventide_core.table.files.slice_read import QueryPlan
+from eventide_core.table.files.table_path import INDEX_DEFINITIONS, METADATA_DIRECTORY
+from eventide_core.table.settings.metadata_table import (
+    BESIDE_REBUILD,
+    COLUMN_STATS,
+    FILES,
+    PARTITION_STATS,
+    REBUILT_INDEXES,
+)
+from eventide_core.table.settings.properties import PROPERTIES_PATH, settings_text
+from eventide_core.table.settings.table_config import (
+    INDEX_DEFINITIONS_KEY,
+    METADATA_BUILDING_KEY,
+    METADATA_PARTITIONS_KEY,
+)
+from eventide_core.table.timeline.file_system_view import DataFile
+from eventide_core.table.timeline.instant import State
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,24 +15,24 @@ from contextlib import closing
 from dataclasses import dataclass, replace
 from typing import Protocol
 
-from eventide_core.action.catalog_changes import (
+from eventide_core.action.sync.catalog_changes import (
     PartitionChanges,
     new_table,
     partition_changes,
     require_ours,
     table_change,
 )
-from eventide_core.action.catalog_tables import SyncFacts, published, wanted_tables
-from eventide_core.action.sync_options import SyncOptions
+from eventide_core.action.sync.catalog_tables import SyncFacts, published, wanted_tables
+from eventide_core.action.sync.options import SyncOptions
 from eventide_core.config import SYNC_AUTO_CREATE_DATABASE, Options
 from eventide_core.errors import DatabaseNotFoundError, EventideError
 from eventide_core.ports import Catalog
 from eventide_core.service.facts.freshness import FreshnessReader
 from eventide_core.service.state.table import TableState
 from eventide_core.service.state.table_files import TableFiles
-from eventide_core.table.catalog_columns import TableColumns
-from eventide_core.table.catalog_table import CatalogPartition, CatalogTable, hadoop_location
-from eventide_core.table.partition_values import partition_values
+from eventide_core.table.catalog.catalog_columns import TableColumns
+from eventide_core.table.catalog.catalog_table import CatalogPartition, CatalogTable, hadoop_location
+from eventide_core.table.records.partition_values import partition_values
 
 _NO_CHANGES = PartitionChanges((), (), ())
 

@@ -5,13 +5,13 @@ Leaves out values that don't exist, such as the watermark before the first compa
 
 from collections.abc import Iterator, Sequence
 
-from eventide_core.action.backlog import Backlog
-from eventide_core.action.freshness import Freshness
+from eventide_core.action.compaction.backlog import Backlog
+from eventide_core.action.freshness.freshness import Freshness
 from eventide_core.service.facts.compaction_history import KeptBytes, PastCompaction
-from eventide_core.table.instant import instant_epoch_ms
-from eventide_core.table.metadata_table import MetadataTableStatus
-from eventide_core.table.metric import Metric
-from eventide_core.table.plans import FallbackReason
+from eventide_core.table.catalog.metric import Metric
+from eventide_core.table.settings.metadata_table import MetadataTableStatus
+from eventide_core.table.timeline.instant import instant_epoch_ms
+from eventide_core.table.timeline.plans import FallbackReason
 
 _INSTANT_LENGTH = 17
 

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from eventide_core.action.offending_log_files import OffendingLogFile
+from eventide_core.action.query.offending_log_files import OffendingLogFile
 from eventide_core.config import Options
 from eventide_core.errors import EventideError
 from eventide_core.ports import LogContent, TimedKey

@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass, replace
 
-from eventide_core.action.change_planner import ChangePlanner
-from eventide_core.action.query_planner import (
+from eventide_core.action.query.change_planner import ChangePlanner
+from eventide_core.action.query.planner import (
     earliest_request,
     parse_time,
     plan_incremental,
@@ -20,11 +20,11 @@ from eventide_core.service.facts.watermark_views import base_files_of, last_writ
 from eventide_core.service.rollback.savepoint import find_tag
 from eventide_core.service.state.table import TableState
 from eventide_core.service.state.table_files import TableFiles
-from eventide_core.table.file_name import BaseFileName
-from eventide_core.table.file_slice import FileSlice
-from eventide_core.table.file_system_view import DataFile
-from eventide_core.table.instant import Instant
-from eventide_core.table.slice_read import QueryPlan
+from eventide_core.table.files.file_name import BaseFileName
+from eventide_core.table.files.file_slice import FileSlice
+from eventide_core.table.files.slice_read import QueryPlan
+from eventide_core.table.timeline.file_system_view import DataFile
+from eventide_core.table.timeline.instant import Instant
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +51,7 @@ class QueryService:
         return QueryPlan(slices, state.shape(None))
 
     def as_of_watermark(self, threshold_ms: int) -> QueryPlan:
-        """The rows of base files alone, as the compaction left them that answers T (action/watermark_view.py).
+        """The rows of base files alone, as the compaction left them that answers T (action/freshness/watermark_view.py).
 
         With the columns that the table had then. Raises WatermarkNotFoundError, CleanedHistoryError.
         """

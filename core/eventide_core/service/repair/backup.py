@@ -22,10 +22,10 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final
 
+from eventide_core.action.repair.repairs import BACKUP_DIRECTORY, Change, Copying, Removal, Replacement
 from eventide_core.errors import CorruptTimelineError, MissingFileError, RefusedError, UnsafePathError
 from eventide_core.ports import Lease, Storage
-from eventide_core.table.properties import PROPERTIES_PATH
-from eventide_core.table.repair import BACKUP_DIRECTORY, Change, Copying, Removal, Replacement
+from eventide_core.table.settings.properties import PROPERTIES_PATH
 
 _PLAN, _APPLIED, _UNDOING, _UNDONE, _REBUILT = "repair.json", "applied", "undoing", "undone", "rebuilt"
 _PIECE_BYTES: Final = 8 * 1024 * 1024

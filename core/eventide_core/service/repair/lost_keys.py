@@ -11,17 +11,17 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from eventide_core.action.repair.lost_keys import KeySource, LostKeys
 from eventide_core.action.verification.facts import TableFacts
 from eventide_core.errors import CorruptTimelineError
 from eventide_core.ports import ContentAudit, Engine, KeyIndex, Progress
 from eventide_core.service.state.metadata_table import MetadataTableUpkeep
 from eventide_core.service.state.table import TableState
 from eventide_core.service.verification.verify import Verifier
-from eventide_core.table.file_name import BaseFileName
-from eventide_core.table.file_slice import FileSlice
-from eventide_core.table.lost_keys import KeySource, LostKeys
-from eventide_core.table.record_shape import RecordShape
-from eventide_core.table.slice_read import SliceRead
+from eventide_core.table.files.file_name import BaseFileName
+from eventide_core.table.files.file_slice import FileSlice
+from eventide_core.table.files.slice_read import SliceRead
+from eventide_core.table.records.record_shape import RecordShape
 
 FileGroup = tuple[str, str]
 

@@ -10,6 +10,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final
 
+from eventide_core.action.repair.repairs import Replacement
 from eventide_core.errors import (
     ConfigError,
     CorruptTimelineError,
@@ -23,12 +24,10 @@ from eventide_core.service.facts.planning import instant_beyond
 from eventide_core.service.repair.backup import RepairBackup, backups_of
 from eventide_core.service.state.outcome import instants_with_outcome
 from eventide_core.service.state.table_files import PARTITION_MARK, TableFiles
-from eventide_core.table.archived_timeline import archive_log_number
-from eventide_core.table.checksum import Checksums
-from eventide_core.table.file_name import LogFileName
-from eventide_core.table.file_system_view import DataFile
-from eventide_core.table.instant import Action, Instant
-from eventide_core.table.properties import (
+from eventide_core.table.files.checksum import Checksums
+from eventide_core.table.files.file_name import LogFileName
+from eventide_core.table.records.schema import field_names
+from eventide_core.table.settings.properties import (
     PROPERTIES_PATH,
     parse_properties,
     properties_bytes,
@@ -36,10 +35,11 @@ from eventide_core.table.properties import (
     stored_properties,
     table_checksum,
 )
-from eventide_core.table.repair import Replacement
-from eventide_core.table.schema import field_names
-from eventide_core.table.table_config import METADATA_PARTITIONS_KEY, TableConfig
-from eventide_core.table.timeline import Timeline
+from eventide_core.table.settings.table_config import METADATA_PARTITIONS_KEY, TableConfig
+from eventide_core.table.timeline.archived_timeline import archive_log_number
+from eventide_core.table.timeline.file_system_view import DataFile
+from eventide_core.table.timeline.instant import Action, Instant
+from eventide_core.table.timeline.timeline import Timeline
 
 _NAME, _VERSION, _TYPE = "hoodie.table.name", "hoodie.table.version", "hoodie.table.type"
 _KEYS, _PARTITIONS = "hoodie.table.recordkey.fields", "hoodie.table.partition.fields"

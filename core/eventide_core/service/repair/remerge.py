@@ -4,6 +4,7 @@ import io
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
+from eventide_core.action.repair.repairs import Remerging, Replacement
 from eventide_core.config import Options
 from eventide_core.errors import CorruptTimelineError
 from eventide_core.ports import OutputFile, SliceMerger
@@ -11,8 +12,7 @@ from eventide_core.service.compaction.foreign_plan import as_executed
 from eventide_core.service.compaction.merge_tasks import merge_tasks
 from eventide_core.service.state.table import TableState
 from eventide_core.service.state.table_files import TableFiles
-from eventide_core.table.commit_metadata import CommitMetadata
-from eventide_core.table.repair import Remerging, Replacement
+from eventide_core.table.timeline.commit_metadata import CommitMetadata
 
 
 class _InMemory(OutputFile):

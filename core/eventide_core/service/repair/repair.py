@@ -10,7 +10,21 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from eventide_core.action.repair_planner import plan_repairs
+from eventide_core.action.repair.planner import plan_repairs
+from eventide_core.action.repair.repairs import (
+    BACKUP_DIRECTORY,
+    Change,
+    HistoryRebuilding,
+    PlannedChange,
+    Rebuilding,
+    Remerging,
+    Repair,
+    RepairPlan,
+    Replacement,
+    SettingsChange,
+    Truncation,
+    Unrepaired,
+)
 from eventide_core.action.verification.checks import CHECKS
 from eventide_core.action.verification.result import Verification
 from eventide_core.errors import (
@@ -33,25 +47,11 @@ from eventide_core.service.repair.remerge import Remerger
 from eventide_core.service.state.outcome import instants_with_outcome
 from eventide_core.service.state.table_files import TableFiles
 from eventide_core.service.verification.verify import Verifier
-from eventide_core.table.commit_metadata import CommitMetadata, WriteStat
-from eventide_core.table.file_name import BaseFileName
-from eventide_core.table.instant import Action, Instant, State
-from eventide_core.table.log_block import BlockType, read_blocks
-from eventide_core.table.properties import settings_text, with_settings
-from eventide_core.table.repair import (
-    BACKUP_DIRECTORY,
-    Change,
-    HistoryRebuilding,
-    PlannedChange,
-    Rebuilding,
-    Remerging,
-    Repair,
-    RepairPlan,
-    Replacement,
-    SettingsChange,
-    Truncation,
-    Unrepaired,
-)
+from eventide_core.table.files.file_name import BaseFileName
+from eventide_core.table.files.log_block import BlockType, read_blocks
+from eventide_core.table.settings.properties import settings_text, with_settings
+from eventide_core.table.timeline.commit_metadata import CommitMetadata, WriteStat
+from eventide_core.table.timeline.instant import Action, Instant, State
 
 _PASSES_MAX: Final = 4
 _COUNT_OFFSET: Final = 4  # an Avro block's content begins with its version, then the number of records

@@ -10,7 +10,7 @@ entry and the heartbeat are the writer's, and stay.
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from eventide_core.action.compaction_trigger import check_pending_writes
+from eventide_core.action.compaction.trigger import check_pending_writes
 from eventide_core.errors import BusyError, InstantNotFoundError, RefusedError
 from eventide_core.ports import Lease
 from eventide_core.service.rollback.compaction_files import made_files, remove_markers, remove_orphaned_inflight
@@ -18,9 +18,9 @@ from eventide_core.service.state.metadata_table import MetadataTableUpkeep
 from eventide_core.service.state.outcome import Outcome, claim_outcome, is_rolled_back
 from eventide_core.service.state.table import TableState
 from eventide_core.service.state.table_files import TableFiles
-from eventide_core.table.file_group_write import heartbeat_path
-from eventide_core.table.instant import Action, Instant, State
-from eventide_core.table.plans import CompactionPlan, require_ours
+from eventide_core.table.files.file_group_write import heartbeat_path
+from eventide_core.table.timeline.instant import Action, Instant, State
+from eventide_core.table.timeline.plans import CompactionPlan, require_ours
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,9 +5,9 @@ from contextlib import suppress
 from eventide_core.errors import StorageError
 from eventide_core.ports import KeyedFiles, Storage
 from eventide_core.service.state.table_files import TableFiles
-from eventide_core.table.file_group_write import marker_directory
-from eventide_core.table.instant import Action, Instant, State
-from eventide_core.table.plans import CompactionPlan, PlannedOperation
+from eventide_core.table.files.file_group_write import marker_directory
+from eventide_core.table.timeline.instant import Action, Instant, State
+from eventide_core.table.timeline.plans import CompactionPlan, PlannedOperation
 
 
 def marker_path(instant: str, op: PlannedOperation) -> str:

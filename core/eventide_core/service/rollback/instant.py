@@ -9,8 +9,8 @@ the user names it (`undo`), and never by `undo_failed_writes`.
 
 from dataclasses import dataclass
 
-from eventide_core.action.compaction_trigger import check_undoing
-from eventide_core.action.rollback_planner import UndoneWrite, built_on, check_nothing_is_lost
+from eventide_core.action.compaction.trigger import check_undoing
+from eventide_core.action.rollback.planner import UndoneWrite, built_on, check_nothing_is_lost
 from eventide_core.config import Options
 from eventide_core.errors import BusyError, CorruptTimelineError, EmptyPlanError, InstantNotFoundError, RefusedError
 from eventide_core.ports import Clock, Heartbeats, Lease, TableLock
@@ -25,10 +25,10 @@ from eventide_core.service.state.metadata_table import MetadataTableUpkeep
 from eventide_core.service.state.outcome import is_rolled_back
 from eventide_core.service.state.table import TableState
 from eventide_core.service.state.table_files import TableFiles
-from eventide_core.table.instant import WRITE_ACTIONS, Action, Instant, State
-from eventide_core.table.plans import CompactionPlan
-from eventide_core.table.table_config import TableConfig
-from eventide_core.table.timeline import Timeline
+from eventide_core.table.settings.table_config import TableConfig
+from eventide_core.table.timeline.instant import WRITE_ACTIONS, Action, Instant, State
+from eventide_core.table.timeline.plans import CompactionPlan
+from eventide_core.table.timeline.timeline import Timeline
 
 _UNDOABLE = WRITE_ACTIONS | {Action.COMPACTION, Action.LOG_COMPACTION, Action.CLUSTERING}
 

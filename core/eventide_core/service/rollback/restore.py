@@ -16,7 +16,7 @@ As a consequence, the published cut falls, because the commits that published it
 
 from dataclasses import dataclass, replace
 
-from eventide_core.action.rollback_planner import plan_rollback
+from eventide_core.action.rollback.planner import plan_rollback
 from eventide_core.config import Options
 from eventide_core.errors import BusyError, InstantNotFoundError, MissingFileError, RefusedError
 from eventide_core.ports import Clock, Heartbeats, Lease, RowChange, TableLock
@@ -29,9 +29,21 @@ from eventide_core.service.state.markers_and_heartbeats import remove_markers_an
 from eventide_core.service.state.metadata_table import MetadataTableUpkeep
 from eventide_core.service.state.table import TableState
 from eventide_core.service.state.table_files import TableFiles
-from eventide_core.table.file_name import instant_in
-from eventide_core.table.instant import COMPLETED_ACTION, WRITE_ACTIONS, Action, Instant, State, next_instant_time
-from eventide_core.table.rollback_metadata import RestoreMetadata, RestorePlan, RollbackMetadata, RollbackTarget
+from eventide_core.table.files.file_name import instant_in
+from eventide_core.table.timeline.instant import (
+    COMPLETED_ACTION,
+    WRITE_ACTIONS,
+    Action,
+    Instant,
+    State,
+    next_instant_time,
+)
+from eventide_core.table.timeline.rollback_metadata import (
+    RestoreMetadata,
+    RestorePlan,
+    RollbackMetadata,
+    RollbackTarget,
+)
 
 _WRITES = WRITE_ACTIONS | COMPLETED_ACTION.keys()
 

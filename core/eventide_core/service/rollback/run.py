@@ -21,7 +21,7 @@ removed: step 3 claims no outcome, and in step 6 the requested file stays.
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from eventide_core.action.rollback_planner import SharedLogs, plan_rollback
+from eventide_core.action.rollback.planner import SharedLogs, plan_rollback
 from eventide_core.errors import BusyError, InstantNotFoundError, StorageError
 from eventide_core.ports import AddedFile, FileChanges, Heartbeats, Lease, RowChange
 from eventide_core.service.rollback.shared_logs import rolls_back
@@ -31,19 +31,19 @@ from eventide_core.service.state.metadata_table import MetadataTableUpkeep, Pend
 from eventide_core.service.state.outcome import Outcome, claim_outcome
 from eventide_core.service.state.table import TableState
 from eventide_core.service.state.table_files import TableFiles
-from eventide_core.table.file_name import LogFileName, path_in
-from eventide_core.table.file_system_view import DataFile
-from eventide_core.table.instant import Action, Instant, State, next_instant_time
-from eventide_core.table.log_block import ROLLBACK_COMMAND, BlockType, HeaderKey, encode_block
-from eventide_core.table.plans import ForeignPlan
-from eventide_core.table.rollback_metadata import (
+from eventide_core.table.files.file_name import LogFileName, path_in
+from eventide_core.table.files.log_block import ROLLBACK_COMMAND, BlockType, HeaderKey, encode_block
+from eventide_core.table.settings.table_config import TableConfig
+from eventide_core.table.timeline.file_system_view import DataFile
+from eventide_core.table.timeline.instant import Action, Instant, State, next_instant_time
+from eventide_core.table.timeline.plans import ForeignPlan
+from eventide_core.table.timeline.rollback_metadata import (
     RollbackMetadata,
     RollbackPlan,
     RollbackRequest,
     RollbackTarget,
     RolledBackPartition,
 )
-from eventide_core.table.table_config import TableConfig
 
 _COMMAND_TOKEN = "1-0-1"  # as Hudi's rollbacks name their log files
 _NO_CHANGES = FileChanges(RowChange.NONE)

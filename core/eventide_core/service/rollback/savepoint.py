@@ -8,8 +8,8 @@ inflight that no process reads and that a second run completes. Deleting uses th
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from eventide_core.action.clean_planner import paths_of
-from eventide_core.action.compaction_trigger import check_undoing
+from eventide_core.action.compaction.trigger import check_undoing
+from eventide_core.action.maintenance.clean_planner import paths_of
 from eventide_core.errors import BusyError, InstantNotFoundError, RefusedError, TagNotFoundError
 from eventide_core.ports import Clock, TableLock
 from eventide_core.service.facts.exact_view import ExactViews
@@ -19,9 +19,9 @@ from eventide_core.service.facts.planning import unused_instant
 from eventide_core.service.facts.watermark_views import base_files_of, last_write_of, view_as_of_watermark
 from eventide_core.service.state.table import TableState
 from eventide_core.service.state.table_files import TableFiles
-from eventide_core.table.file_name import LogFileName
-from eventide_core.table.instant import Action, Instant, State
-from eventide_core.table.savepoint_metadata import SavepointMetadata, comments_with_tag, remarks_with_exactness
+from eventide_core.table.files.file_name import LogFileName
+from eventide_core.table.timeline.instant import Action, Instant, State
+from eventide_core.table.timeline.savepoint_metadata import SavepointMetadata, comments_with_tag, remarks_with_exactness
 
 
 @dataclass(frozen=True, slots=True)

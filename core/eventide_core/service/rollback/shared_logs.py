@@ -4,15 +4,15 @@ upgrade.
 
 from collections.abc import Iterator
 
-from eventide_core.action.rollback_planner import SharedLogs
+from eventide_core.action.rollback.planner import SharedLogs
 from eventide_core.errors import RefusedError
 from eventide_core.ports import Storage
 from eventide_core.service.state.markers_and_heartbeats import marked_paths
 from eventide_core.service.state.table import TableState
-from eventide_core.table.file_name import LogFileName
-from eventide_core.table.file_system_view import DataFile
-from eventide_core.table.log_block import BlockType, HeaderKey, LogBlock, read_blocks
-from eventide_core.table.read_ahead import ReadAhead
+from eventide_core.table.files.file_name import LogFileName
+from eventide_core.table.files.log_block import BlockType, HeaderKey, LogBlock, read_blocks
+from eventide_core.table.files.read_ahead import ReadAhead
+from eventide_core.table.timeline.file_system_view import DataFile
 
 
 def logs_of_failed_write(storage: Storage, state: TableState, instant: str) -> SharedLogs:

@@ -1,4 +1,4 @@
-"""Tags the read-optimized view when the watermark passes a boundary (action/watermark_tags.py).
+"""Tags the read-optimized view when the watermark passes a boundary (action/freshness/watermark_tags.py).
 
 Order of writes: first the new tag, then the deletion of old ones. Each tag is a separate savepoint. A crash in between
 leaves old tags, which the next run deletes, and never fewer than are retained.
@@ -7,7 +7,7 @@ leaves old tags, which the next run deletes, and never fewer than are retained.
 from dataclasses import dataclass
 from typing import Final
 
-from eventide_core.action.watermark_tags import TagSchedule, boundary_in, plan_tags, remark_of
+from eventide_core.action.freshness.watermark_tags import TagSchedule, boundary_in, plan_tags, remark_of
 from eventide_core.errors import CleanedHistoryError, TagNotFoundError
 from eventide_core.service.facts.needed_files import savepoints_of
 from eventide_core.service.facts.watermark_views import last_write_of, readable_views, view_as_of_watermark

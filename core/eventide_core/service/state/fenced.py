@@ -7,7 +7,7 @@ the lock is checked on the other side of the put, too.
 
 from eventide_core.errors import LockError
 from eventide_core.ports import Lease, Storage, discard
-from eventide_core.table.instant import Instant, State
+from eventide_core.table.timeline.instant import Instant, State
 
 _ORDER = (State.REQUESTED, State.INFLIGHT, State.COMPLETED)
 

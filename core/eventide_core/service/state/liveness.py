@@ -15,8 +15,8 @@ from eventide_core import config as keys
 from eventide_core.config import Options
 from eventide_core.errors import BusyError, MissingFileError
 from eventide_core.ports import Clock, Heartbeats, Storage
-from eventide_core.table.file_group_write import heartbeat_path
-from eventide_core.table.instant import WRITE_ACTIONS, Action, Instant
+from eventide_core.table.files.file_group_write import heartbeat_path
+from eventide_core.table.timeline.instant import WRITE_ACTIONS, Action, Instant
 
 
 @dataclass(frozen=True, slots=True)

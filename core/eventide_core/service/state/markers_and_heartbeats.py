@@ -9,7 +9,7 @@
 from collections.abc import Iterator
 
 from eventide_core.ports import Storage, discard, remove_tree
-from eventide_core.table.file_group_write import (
+from eventide_core.table.files.file_group_write import (
     HEARTBEATS,
     MARKERS,
     STAGING,

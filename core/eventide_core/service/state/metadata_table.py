@@ -53,15 +53,15 @@ from eventide_core.ports import (
     Storage,
     remove_tree,
 )
-from eventide_core.table.commit_metadata import DROPPED_INDEXES_KEY, CommitMetadata
-from eventide_core.table.file_name import BaseFileName, LogFileName, is_data_file
-from eventide_core.table.file_system_view import DataFile
-from eventide_core.table.instant import Action
-from eventide_core.table.metadata_table import REBUILT_INDEXES, RECORD_INDEX
-from eventide_core.table.properties import PROPERTIES_PATH, settings_text
-from eventide_core.table.table_config import METADATA_BUILDING_KEY, METADATA_PARTITIONS_KEY, TableConfig
-from eventide_core.table.table_path import METADATA_DIRECTORY
-from eventide_core.table.timeline import Timeline
+from eventide_core.table.files.file_name import BaseFileName, LogFileName, is_data_file
+from eventide_core.table.files.table_path import METADATA_DIRECTORY
+from eventide_core.table.settings.metadata_table import REBUILT_INDEXES, RECORD_INDEX
+from eventide_core.table.settings.properties import PROPERTIES_PATH, settings_text
+from eventide_core.table.settings.table_config import METADATA_BUILDING_KEY, METADATA_PARTITIONS_KEY, TableConfig
+from eventide_core.table.timeline.commit_metadata import DROPPED_INDEXES_KEY, CommitMetadata
+from eventide_core.table.timeline.file_system_view import DataFile
+from eventide_core.table.timeline.instant import Action
+from eventide_core.table.timeline.timeline import Timeline
 
 _GLOBAL_FILE_ID: Final = re.compile(r"record-index-\d+-\d+")
 _DAMAGE = (CorruptBaseFileError, CorruptLogBlockError, MissingFileError, RecordDecodeError)

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from eventide_core.errors import CorruptTimelineError
 from eventide_core.ports import FileInfo, Storage
-from eventide_core.table.timeline import Timeline
+from eventide_core.table.timeline.timeline import Timeline
 
 OUTCOME_DIRECTORY = ".hoodie/.aux/eventide"
 ROLLED_BACK_KEPT_MS = 24 * 60 * 60 * 1000

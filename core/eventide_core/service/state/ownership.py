@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from eventide_core.errors import StorageError
 from eventide_core.ports import Heartbeats, TableLock
 from eventide_core.service.state.liveness import Liveness
-from eventide_core.table.instant import Instant
+from eventide_core.table.timeline.instant import Instant
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,10 +6,10 @@ that cleans up eagerly, Hudi's default for a single writer, keeps none.
 
 from eventide_core.config import CONCURRENCY_MODE, FAILED_WRITES
 from eventide_core.service.state.table_files import TableFiles
-from eventide_core.table.file_group_write import heartbeat_path
-from eventide_core.table.instant import Instant
-from eventide_core.table.table_config import TableConfig
-from eventide_core.table.timeline import Timeline
+from eventide_core.table.files.file_group_write import heartbeat_path
+from eventide_core.table.settings.table_config import TableConfig
+from eventide_core.table.timeline.instant import Instant
+from eventide_core.table.timeline.timeline import Timeline
 
 
 def writes_of_single_writers(files: TableFiles, config: TableConfig, timeline: Timeline) -> tuple[Instant, ...]:

@@ -13,24 +13,24 @@ from eventide_core.errors import (
 from eventide_core.ports import ArchivedTimeline
 from eventide_core.service.state.outcome import instants_with_outcome
 from eventide_core.service.state.table_files import TableFiles
-from eventide_core.table.checksum import Checksums
-from eventide_core.table.commit_metadata import CommitMetadata
-from eventide_core.table.compaction_extra_metadata import CompactionExtraMetadata, writers_of_logs
-from eventide_core.table.file_name import CHANGE_LOG_SUFFIX, BaseFileName, LogFileName
-from eventide_core.table.file_slice import LogFile
-from eventide_core.table.file_system_view import DataFile, FileGroup, FileSystemView
-from eventide_core.table.instant import Instant
-from eventide_core.table.internal_schema import (
+from eventide_core.table.files.checksum import Checksums
+from eventide_core.table.files.file_name import CHANGE_LOG_SUFFIX, BaseFileName, LogFileName
+from eventide_core.table.files.file_slice import LogFile
+from eventide_core.table.files.slice_read import BlockFilter, LogWriters
+from eventide_core.table.records.internal_schema import (
     LATEST_SCHEMA_KEY,
     SchemaVersion,
     require_stable_names,
 )
-from eventide_core.table.plans import CompactionPlan, CutMode, ForeignPlan
-from eventide_core.table.record_shape import DeleteMarker, RecordShape
-from eventide_core.table.schema import refuse_defaults
-from eventide_core.table.slice_read import BlockFilter, LogWriters
-from eventide_core.table.table_config import TableConfig
-from eventide_core.table.timeline import Timeline
+from eventide_core.table.records.record_shape import DeleteMarker, RecordShape
+from eventide_core.table.records.schema import refuse_defaults
+from eventide_core.table.settings.table_config import TableConfig
+from eventide_core.table.timeline.commit_metadata import CommitMetadata
+from eventide_core.table.timeline.compaction_extra_metadata import CompactionExtraMetadata, writers_of_logs
+from eventide_core.table.timeline.file_system_view import DataFile, FileGroup, FileSystemView
+from eventide_core.table.timeline.instant import Instant
+from eventide_core.table.timeline.plans import CompactionPlan, CutMode, ForeignPlan
+from eventide_core.table.timeline.timeline import Timeline
 
 _END_OF_TIME = "9" * 20
 _LOOKS = 5

@@ -25,13 +25,10 @@ from eventide_core.errors import (
 )
 from eventide_core.ports import ArchivedTimeline, Clock, FileInfo, MetadataCodec, MetadataTable, Storage, discard
 from eventide_core.ports.requests import Requests
-from eventide_core.table.clean_metadata import CleanMetadata, CleanPlan
-from eventide_core.table.commit_metadata import CommitMetadata
-from eventide_core.table.custom_merger import CustomMergers
-from eventide_core.table.file_name import path_in
-from eventide_core.table.file_system_view import DataFile
-from eventide_core.table.instant import Action, Instant, State
-from eventide_core.table.internal_schema import (
+from eventide_core.table.files.file_name import path_in
+from eventide_core.table.files.table_path import HOODIE_DIRECTORY
+from eventide_core.table.records.custom_merger import CustomMergers
+from eventide_core.table.records.internal_schema import (
     LATEST_SCHEMA_KEY,
     SCHEMA_COMMIT_SUFFIX,
     SCHEMA_DIRECTORY,
@@ -39,15 +36,18 @@ from eventide_core.table.internal_schema import (
     parse_version,
     parse_versions,
 )
-from eventide_core.table.observed_offset import observed_offset
-from eventide_core.table.plans import CompactionPlan, ForeignPlan
-from eventide_core.table.properties import PROPERTIES_PATH, settings_text
-from eventide_core.table.record_shape import DeleteMarker
-from eventide_core.table.rollback_metadata import RestorePlan
-from eventide_core.table.savepoint_metadata import SavepointMetadata
-from eventide_core.table.table_config import TableConfig
-from eventide_core.table.table_path import HOODIE_DIRECTORY
-from eventide_core.table.timeline import Timeline
+from eventide_core.table.records.record_shape import DeleteMarker
+from eventide_core.table.settings.properties import PROPERTIES_PATH, settings_text
+from eventide_core.table.settings.table_config import TableConfig
+from eventide_core.table.timeline.clean_metadata import CleanMetadata, CleanPlan
+from eventide_core.table.timeline.commit_metadata import CommitMetadata
+from eventide_core.table.timeline.file_system_view import DataFile
+from eventide_core.table.timeline.instant import Action, Instant, State
+from eventide_core.table.timeline.observed_offset import observed_offset
+from eventide_core.table.timeline.plans import CompactionPlan, ForeignPlan
+from eventide_core.table.timeline.rollback_metadata import RestorePlan
+from eventide_core.table.timeline.savepoint_metadata import SavepointMetadata
+from eventide_core.table.timeline.timeline import Timeline
 
 T = TypeVar("T")
 

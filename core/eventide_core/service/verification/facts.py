@@ -7,8 +7,9 @@ between is not an orphan.
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from eventide_core.action.freshness import Freshness
-from eventide_core.action.slice_selection import LogFacts
+from eventide_core.action.compaction.slice_selection import LogFacts
+from eventide_core.action.freshness.freshness import Freshness
+from eventide_core.action.repair.repairs import BACKUP_DIRECTORY
 from eventide_core.action.verification.facts import TableFacts
 from eventide_core.config import METADATA_COMPACT_AFTER, Options
 from eventide_core.errors import EventideError, MissingFileError, NotAHudiTableError
@@ -23,14 +24,13 @@ from eventide_core.service.state.table_files import TableFiles
 from eventide_core.service.verification.attempt import Attempt, Problem, require_damage
 from eventide_core.service.verification.files import list_everything, scan_logs
 from eventide_core.service.verification.timeline import TimelineReader, timeline_names
-from eventide_core.table.file_name import path_in
-from eventide_core.table.instant import Action
-from eventide_core.table.properties import PROPERTIES_PATH, settings_text
-from eventide_core.table.record_shape import RecordShape
-from eventide_core.table.repair import BACKUP_DIRECTORY
-from eventide_core.table.slice_read import BlockFilter
-from eventide_core.table.table_config import TableConfig
-from eventide_core.table.timeline import Timeline
+from eventide_core.table.files.file_name import path_in
+from eventide_core.table.files.slice_read import BlockFilter
+from eventide_core.table.records.record_shape import RecordShape
+from eventide_core.table.settings.properties import PROPERTIES_PATH, settings_text
+from eventide_core.table.settings.table_config import TableConfig
+from eventide_core.table.timeline.instant import Action
+from eventide_core.table.timeline.timeline import Timeline
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,17 +4,17 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Generic, TypeVar
 
-from eventide_core.action.query_planner import plan_slices
+from eventide_core.action.query.planner import plan_slices
 from eventide_core.action.verification.facts import RecordFacts, TableFacts
 from eventide_core.errors import EventideError, UnsupportedTableError
 from eventide_core.ports import ContentAudit, Engine, Progress
 from eventide_core.service.state.table import TableState
 from eventide_core.service.verification.attempt import Attempt, Problem
-from eventide_core.table.content_audit import RepeatedKey, RowDifference, SliceAudit
-from eventide_core.table.key_format import KeyFormat
-from eventide_core.table.plans import PlannedOperation
-from eventide_core.table.record_shape import RecordShape
-from eventide_core.table.slice_read import SliceRead
+from eventide_core.table.files.content_audit import RepeatedKey, RowDifference, SliceAudit
+from eventide_core.table.files.slice_read import SliceRead
+from eventide_core.table.records.record_shape import RecordShape
+from eventide_core.table.settings.key_format import KeyFormat
+from eventide_core.table.timeline.plans import PlannedOperation
 
 T = TypeVar("T")
 R = TypeVar("R")

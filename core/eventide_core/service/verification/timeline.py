@@ -9,14 +9,14 @@ from eventide_core.errors import CorruptTimelineError, EmptyPlanError
 from eventide_core.ports import ArchivedTimeline, Storage
 from eventide_core.service.state.table_files import TableFiles
 from eventide_core.service.verification.attempt import Noting
-from eventide_core.table.commit_metadata import CommitMetadata
-from eventide_core.table.compaction_extra_metadata import CompactionExtraMetadata
-from eventide_core.table.file_name import path_in
-from eventide_core.table.file_system_view import DataFile
-from eventide_core.table.instant import Action, Instant
-from eventide_core.table.plans import CompactionPlan, ForeignPlan
-from eventide_core.table.table_config import TableConfig
-from eventide_core.table.timeline import Timeline
+from eventide_core.table.files.file_name import path_in
+from eventide_core.table.settings.table_config import TableConfig
+from eventide_core.table.timeline.commit_metadata import CommitMetadata
+from eventide_core.table.timeline.compaction_extra_metadata import CompactionExtraMetadata
+from eventide_core.table.timeline.file_system_view import DataFile
+from eventide_core.table.timeline.instant import Action, Instant
+from eventide_core.table.timeline.plans import CompactionPlan, ForeignPlan
+from eventide_core.table.timeline.timeline import Timeline
 
 _LATER_VERSION, _LATER_TIMELINE = 8, ".hoodie/timeline"
 

@@ -24,11 +24,11 @@ from functools import partial
 from typing import Any
 
 from eventide_core import config as keys
-from eventide_core.action.index import Index, IndexType, choose_index
-from eventide_core.action.log_version import LogNames
-from eventide_core.action.pending_write import PendingWrite, WriteResult
-from eventide_core.action.write_conflict import Overwrite, WrittenGroups, overwrite_of
-from eventide_core.action.write_planner import WriteFacts, groups_of, plan_write
+from eventide_core.action.compaction.log_version import LogNames
+from eventide_core.action.write.conflict import Overwrite, WrittenGroups, overwrite_of
+from eventide_core.action.write.index import Index, IndexType, choose_index
+from eventide_core.action.write.pending_write import PendingWrite, WriteResult
+from eventide_core.action.write.planner import WriteFacts, groups_of, plan_write
 from eventide_core.config import InsertDuplicates, Option, Options
 from eventide_core.errors import ConfigError, InvalidRecordError, StorageError, UnsupportedTableError, counted
 from eventide_core.ports import Clock, Heartbeats, IncomingRecords, Progress, RowChange, TableLock
@@ -47,9 +47,15 @@ from eventide_core.service.write.settings import (
     schema_rules,
     write_shape,
 )
-from eventide_core.table.bucket import BUCKET_INDEX_DIRECTORY
-from eventide_core.table.checksum import with_checksums
-from eventide_core.table.commit_metadata import (
+from eventide_core.table.files.bucket import BUCKET_INDEX_DIRECTORY
+from eventide_core.table.files.checksum import with_checksums
+from eventide_core.table.files.file_group_write import FileGroupWrite, Placement
+from eventide_core.table.files.file_name import path_in
+from eventide_core.table.files.slice_read import SliceRead
+from eventide_core.table.records.schema import SchemaChanges, schema_changes
+from eventide_core.table.settings.table_config import TableConfig
+from eventide_core.table.settings.write_shape import WriteOperation
+from eventide_core.table.timeline.commit_metadata import (
     ADDED_COLUMNS_KEY,
     EVENT_TIMES_KEY,
     WIDENED_COLUMNS_KEY,
@@ -58,15 +64,9 @@ from eventide_core.table.commit_metadata import (
     CommitMetadata,
     WriteStat,
 )
-from eventide_core.table.file_group_write import FileGroupWrite, Placement
-from eventide_core.table.file_name import path_in
-from eventide_core.table.file_system_view import FileGroup
-from eventide_core.table.instant import Action
-from eventide_core.table.schema import SchemaChanges, schema_changes
-from eventide_core.table.slice_read import SliceRead
-from eventide_core.table.table_config import TableConfig
-from eventide_core.table.timeline import Timeline
-from eventide_core.table.write_shape import WriteOperation
+from eventide_core.table.timeline.file_system_view import FileGroup
+from eventide_core.table.timeline.instant import Action
+from eventide_core.table.timeline.timeline import Timeline
 
 
 @dataclass(frozen=True, slots=True)

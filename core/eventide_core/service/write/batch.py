@@ -12,14 +12,14 @@ skipped.
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from eventide_core.action.pending_write import WriteResult
+from eventide_core.action.write.pending_write import WriteResult
 from eventide_core.ports import IncomingRecords, Progress
 from eventide_core.service.state.table import archived_writes
 from eventide_core.service.state.table_files import TableFiles
 from eventide_core.service.write.append import Append
-from eventide_core.table.commit_metadata import CommitMetadata
-from eventide_core.table.stream_batch import StreamBatch, batches_of
-from eventide_core.table.write_shape import WriteOperation
+from eventide_core.table.settings.stream_batch import StreamBatch, batches_of
+from eventide_core.table.settings.write_shape import WriteOperation
+from eventide_core.table.timeline.commit_metadata import CommitMetadata
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,9 +8,9 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from eventide_core import config as keys
-from eventide_core.action.compaction_trigger import check_trigger, check_undoing
-from eventide_core.action.pending_write import PendingWrite
-from eventide_core.action.write_conflict import check_batch, check_plan, check_write
+from eventide_core.action.compaction.trigger import check_trigger, check_undoing
+from eventide_core.action.write.conflict import check_batch, check_plan, check_write
+from eventide_core.action.write.pending_write import PendingWrite
 from eventide_core.config import FailedWrites, Options
 from eventide_core.errors import (
     BusyError,
@@ -33,9 +33,9 @@ from eventide_core.service.state.outcome import instants_with_outcome
 from eventide_core.service.state.table import TableState
 from eventide_core.service.state.table_files import TableFiles
 from eventide_core.service.write.written_rows import added_files, written_changes
-from eventide_core.table.instant import Action, Instant, State
-from eventide_core.table.table_config import TableConfig
-from eventide_core.table.timeline import Timeline
+from eventide_core.table.settings.table_config import TableConfig
+from eventide_core.table.timeline.instant import Action, Instant, State
+from eventide_core.table.timeline.timeline import Timeline
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,9 +4,9 @@ from collections.abc import Iterable, Sequence
 
 from eventide_core.ports import Storage
 from eventide_core.service.rollback.shared_logs import block_headers
-from eventide_core.table.file_group_write import FileGroupWrite
-from eventide_core.table.file_name import BaseFileName, LogFileName
-from eventide_core.table.file_system_view import DataFile
+from eventide_core.table.files.file_group_write import FileGroupWrite
+from eventide_core.table.files.file_name import BaseFileName, LogFileName
+from eventide_core.table.timeline.file_system_view import DataFile
 
 
 def made_files(storage: Storage, groups: Sequence[FileGroupWrite]) -> Iterable[str]:

@@ -4,15 +4,21 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from eventide_core import config as keys
-from eventide_core.action.base_file_sizes import BaseFileSizes
+from eventide_core.action.write.base_file_sizes import BaseFileSizes
 from eventide_core.config import InsertDuplicates, Options, ParquetCodec, SchemaMode
 from eventide_core.errors import UnsupportedTableError
 from eventide_core.service.facts.event_time_field import has_named_event_time, write_event_time_field
 from eventide_core.service.state.table import TableState
-from eventide_core.table.commit_metadata import CommitMetadata
-from eventide_core.table.key_format import KeyFormat
-from eventide_core.table.table_config import TableConfig
-from eventide_core.table.write_shape import LogBlockFormat, SchemaRules, WriteLayout, WriteOperation, WriteShape
+from eventide_core.table.settings.key_format import KeyFormat
+from eventide_core.table.settings.table_config import TableConfig
+from eventide_core.table.settings.write_shape import (
+    LogBlockFormat,
+    SchemaRules,
+    WriteLayout,
+    WriteOperation,
+    WriteShape,
+)
+from eventide_core.table.timeline.commit_metadata import CommitMetadata
 
 
 def write_shape(state: TableState, schema: str, options: Options, root: str) -> WriteShape:

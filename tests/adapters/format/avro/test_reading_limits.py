@@ -36,10 +36,10 @@ from eventide_core.errors import (
     ResourceLimitError,
     UnsupportedTableError,
 )
-from eventide_core.table.log_block import MAGIC, BlockType, HeaderKey, encode_block
-from eventide_core.table.record_order import MergeRule
-from eventide_core.table.record_shape import RecordShape
-from eventide_core.table.slice_read import BlockFilter
+from eventide_core.table.files.log_block import MAGIC, BlockType, HeaderKey, encode_block
+from eventide_core.table.files.slice_read import BlockFilter
+from eventide_core.table.records.record_order import MergeRule
+from eventide_core.table.records.record_shape import RecordShape
 from support.peak_memory import peak_memory
 
 CODEC = HudiMetadataCodec()

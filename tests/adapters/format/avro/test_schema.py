@@ -10,7 +10,7 @@ import pytest
 
 from eventide_adapters.format.avro.schema import arrow_schema, record_fields, with_meta_fields
 from eventide_core.errors import UnsupportedTableError
-from eventide_core.table.schema import META_FIELDS as OURS
+from eventide_core.table.records.schema import META_FIELDS as OURS
 from support.log_files import META_FIELDS, table_schema
 
 

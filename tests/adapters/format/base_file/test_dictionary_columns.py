@@ -18,9 +18,9 @@ from eventide_adapters.format.base_file.parquet_output import ParquetOutput
 from eventide_adapters.format.merge.slice_reader import ArrowSliceReader
 from eventide_adapters.storage.memory import MemoryStorage
 from eventide_core.errors import CorruptBaseFileError
-from eventide_core.table.record_order import MergeRule
-from eventide_core.table.record_shape import RecordShape
-from eventide_core.table.slice_read import BlockFilter, SliceRead
+from eventide_core.table.files.slice_read import BlockFilter, SliceRead
+from eventide_core.table.records.record_order import MergeRule
+from eventide_core.table.records.record_shape import RecordShape
 from support.one_slice import compactor, task
 from support.slice_files import SCHEMA, base_file, data_block, delete_block, row
 

@@ -22,7 +22,7 @@ from eventide_adapters.format.avro.event_time_properties import (
 from eventide_adapters.format.avro.schema import arrow_schema
 from eventide_adapters.format.base_file.event_time_column import event_time_range, event_times_ms
 from eventide_core.errors import RecordDecodeError, UnsupportedTableError
-from eventide_core.table.event_time import (
+from eventide_core.table.records.event_time import (
     EventTimeRange,
     decimal_to_epoch_ms,
     double_to_epoch_ms,

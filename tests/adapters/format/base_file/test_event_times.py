@@ -12,7 +12,7 @@ import pytest
 
 from eventide_adapters.format.base_file.event_times import ParquetBaseContent
 from eventide_adapters.storage.local import LocalStorage
-from eventide_core.table.event_time import EventTimeRange
+from eventide_core.table.records.event_time import EventTimeRange
 
 MS = 1_700_000_000_123
 TIMES = [datetime(2023, 11, 14, 22), None, datetime(2023, 11, 14, 21), datetime(2023, 11, 15)]  # noqa: DTZ001

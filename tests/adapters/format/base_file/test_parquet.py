@@ -34,7 +34,7 @@ from eventide_core.errors import (
     MissingFileError,
     UnsupportedTableError,
 )
-from eventide_core.table.schema import META_FIELDS
+from eventide_core.table.records.schema import META_FIELDS
 from support.log_files import table_schema
 
 BLOOM = BloomParameters.for_entries(10, 0.001)

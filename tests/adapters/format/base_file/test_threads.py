@@ -23,9 +23,9 @@ from eventide_adapters.format.merge.slice_reader import ArrowSliceReader
 from eventide_adapters.storage.local import LocalStorage
 from eventide_adapters.storage.memory import MemoryStorage
 from eventide_core.ports.threads import Threads
-from eventide_core.table.record_order import MergeRule
-from eventide_core.table.record_shape import RecordShape
-from eventide_core.table.slice_read import BlockFilter, SliceRead
+from eventide_core.table.files.slice_read import BlockFilter, SliceRead
+from eventide_core.table.records.record_order import MergeRule
+from eventide_core.table.records.record_shape import RecordShape
 from support.log_files import table_schema
 from support.remote_stream import RemoteStream
 

@@ -17,11 +17,11 @@ from eventide_adapters.format.merge.log_content import ArrowLogContent
 from eventide_adapters.format.merge.slice_reader import ArrowSliceReader
 from eventide_adapters.storage.memory import MemoryStorage
 from eventide_core.errors import CorruptBaseFileError, InvalidFilterError, UnsupportedTableError
-from eventide_core.table.file_name import LogFileName
-from eventide_core.table.file_slice import LogFile
-from eventide_core.table.record_order import MergeRule
-from eventide_core.table.record_shape import RecordShape
-from eventide_core.table.slice_read import BlockFilter, SliceRead
+from eventide_core.table.files.file_name import LogFileName
+from eventide_core.table.files.file_slice import LogFile
+from eventide_core.table.files.slice_read import BlockFilter, SliceRead
+from eventide_core.table.records.record_order import MergeRule
+from eventide_core.table.records.record_shape import RecordShape
 from support.one_slice import compactor, task
 from support.slice_files import META, SCHEMA, base_file, data_block, delete_block
 

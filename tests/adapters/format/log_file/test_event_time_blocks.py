@@ -14,7 +14,7 @@ from eventide_adapters.format.log_file.blocks import read_headers
 from eventide_adapters.format.log_file.records import BlockReader
 from eventide_adapters.format.merge import early_records
 from eventide_core.errors import ConfigError
-from eventide_core.table.log_block import BlockType
+from eventide_core.table.files.log_block import BlockType
 
 HOUR_MS = 3_600_000
 START_MS = 1_700_000_000_000 // HOUR_MS * HOUR_MS

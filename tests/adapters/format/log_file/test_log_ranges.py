@@ -15,10 +15,10 @@ from eventide_adapters.format.avro import decode as avro_decode
 from eventide_adapters.format.log_file.records import DataBlock, DeleteBlock, iter_log_records
 from eventide_adapters.format.merge.log_fold import FoldedLogFiles
 from eventide_core.errors import RecordDecodeError
-from eventide_core.table.read_ahead import READ_AHEAD_BYTES, WHOLE_FILE_BYTES
-from eventide_core.table.record_order import MergeRule
-from eventide_core.table.record_shape import RecordShape
-from eventide_core.table.slice_read import BlockFilter
+from eventide_core.table.files.read_ahead import READ_AHEAD_BYTES, WHOLE_FILE_BYTES
+from eventide_core.table.files.slice_read import BlockFilter
+from eventide_core.table.records.record_order import MergeRule
+from eventide_core.table.records.record_shape import RecordShape
 from support.counting_storage import CountingStorage
 from support.log_files import (
     AVRO,

@@ -29,10 +29,10 @@ from eventide_core.errors import (
     UnsupportedTableError,
 )
 from eventide_core.ports import Storage
-from eventide_core.table.event_time import EventTimeRange
-from eventide_core.table.record_order import MergeRule
-from eventide_core.table.record_shape import DeleteMarker, RecordShape
-from eventide_core.table.slice_read import BlockFilter
+from eventide_core.table.files.slice_read import BlockFilter
+from eventide_core.table.records.event_time import EventTimeRange
+from eventide_core.table.records.record_order import MergeRule
+from eventide_core.table.records.record_shape import DeleteMarker, RecordShape
 from support.log_files import (
     CDC,
     COMPACTED_BLOCK_TIMES,

@@ -20,12 +20,12 @@ from eventide_adapters.format.log_file.records import DataBlock, iter_log_record
 from eventide_adapters.format.log_file.writer import encode_data_block
 from eventide_adapters.storage.memory import MemoryStorage
 from eventide_core.errors import UnsupportedTableError
-from eventide_core.table.event_time import EventTimeRange
-from eventide_core.table.log_block import BlockType, HeaderKey, LogBlock, read_blocks
-from eventide_core.table.record_order import MergeRule
-from eventide_core.table.record_shape import RecordShape
-from eventide_core.table.schema import META_FIELDS
-from eventide_core.table.slice_read import BlockFilter
+from eventide_core.table.files.log_block import BlockType, HeaderKey, LogBlock, read_blocks
+from eventide_core.table.files.slice_read import BlockFilter
+from eventide_core.table.records.event_time import EventTimeRange
+from eventide_core.table.records.record_order import MergeRule
+from eventide_core.table.records.record_shape import RecordShape
+from eventide_core.table.records.schema import META_FIELDS
 
 INSTANT = "20261121060121321"
 COLUMNS: list[pa.Field[Any]] = [

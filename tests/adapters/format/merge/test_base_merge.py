@@ -19,8 +19,8 @@ from eventide_adapters.format.log_file.records import DataBlock, DeleteBlock
 from eventide_adapters.format.merge.base_merge import SliceMerge
 from eventide_adapters.format.merge.log_fold import HELD_BYTES, FoldedLogFiles
 from eventide_core.errors import RecordDecodeError, UnsupportedTableError
-from eventide_core.table.record_order import MergeRule, Version, latest
-from eventide_core.table.record_shape import RecordShape
+from eventide_core.table.records.record_order import MergeRule, Version, latest
+from eventide_core.table.records.record_shape import RecordShape
 from support.campaign import tries
 
 EVENT_TIME = MergeRule.EVENT_TIME_ORDERING

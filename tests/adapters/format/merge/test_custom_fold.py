@@ -18,9 +18,9 @@ from eventide_adapters.format.merge.log_fold import HELD_BYTES, FoldedLogFiles
 from eventide_adapters.format.merge.record_mergers import RECORD_MERGERS, described, merge_rows, mergers_of
 from eventide_core.config import Options
 from eventide_core.errors import ConfigError, RecordMergerError
-from eventide_core.table.custom_merger import CustomMerger
-from eventide_core.table.record_order import MergeRule
-from eventide_core.table.record_shape import RecordShape
+from eventide_core.table.records.custom_merger import CustomMerger
+from eventide_core.table.records.record_order import MergeRule
+from eventide_core.table.records.record_shape import RecordShape
 
 KEY, ORDERING, WORD = "_hoodie_record_key", "ts", "word"
 COLUMNS: list[pa.Field[Any]] = [pa.field(KEY, pa.string()), pa.field(ORDERING, pa.int64()), pa.field(WORD, pa.string())]

@@ -28,13 +28,13 @@ from eventide_adapters.storage.local import LocalStorage
 from eventide_adapters.storage.memory import MemoryStorage
 from eventide_core.errors import CorruptBaseFileError, CorruptLogBlockError, EventideError, UnsupportedTableError
 from eventide_core.ports import LogSummary, Storage, TimedKey
-from eventide_core.table.event_time import EventTimeRange
-from eventide_core.table.file_name import LogFileName
-from eventide_core.table.file_slice import LogFile
-from eventide_core.table.key_history import KeyHistory
-from eventide_core.table.record_order import MergeRule, Version
-from eventide_core.table.record_shape import RecordShape
-from eventide_core.table.slice_read import BlockFilter
+from eventide_core.table.files.file_name import LogFileName
+from eventide_core.table.files.file_slice import LogFile
+from eventide_core.table.files.slice_read import BlockFilter
+from eventide_core.table.records.event_time import EventTimeRange
+from eventide_core.table.records.key_history import KeyHistory
+from eventide_core.table.records.record_order import MergeRule, Version
+from eventide_core.table.records.record_shape import RecordShape
 from support import golden
 from support.log_files import (
     AVRO,

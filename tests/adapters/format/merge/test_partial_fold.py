@@ -1,4 +1,4 @@
-"""Records that lack columns merge, in whole columns, as core's table/partial_update says."""
+"""Records that lack columns merge, in whole columns, as core's table/records/partial_update says."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from eventide_adapters.format.log_file.records import DataBlock, DeleteBlock
 from eventide_adapters.format.merge.base_merge import SliceMerge
 from eventide_adapters.format.merge.log_fold import HELD_BYTES, FoldedLogFiles
 from eventide_core.errors import UnsupportedTableError
-from eventide_core.table.partial_update import PartialVersion, latest_partial
-from eventide_core.table.record_order import MergeRule, Version
-from eventide_core.table.record_shape import PartialUpdate, RecordShape
+from eventide_core.table.records.partial_update import PartialVersion, latest_partial
+from eventide_core.table.records.record_order import MergeRule, Version
+from eventide_core.table.records.record_shape import PartialUpdate, RecordShape
 
 COLUMNS = ("x", "y")
 KEY, ORDERING = "_hoodie_record_key", "ts"

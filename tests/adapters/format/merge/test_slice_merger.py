@@ -15,9 +15,9 @@ from eventide_adapters.format.base_file.parquet import BaseFileWriter, BaseFoote
 from eventide_adapters.storage.faulty import FaultyStorage
 from eventide_adapters.storage.memory import MemoryStorage
 from eventide_core.errors import CorruptLogBlockError
-from eventide_core.table.record_order import MergeRule
-from eventide_core.table.record_shape import RecordShape
-from eventide_core.table.slice_read import BlockFilter
+from eventide_core.table.files.slice_read import BlockFilter
+from eventide_core.table.records.record_order import MergeRule
+from eventide_core.table.records.record_shape import RecordShape
 from support import log_files
 from support.one_slice import BASE, CARRIED, COPIES, D0, D1, D2, D3, FILES, LOGS, NEW_BASE, compactor, task
 from support.slice_files import SCHEMA, base_file, data_block, delete_block, row

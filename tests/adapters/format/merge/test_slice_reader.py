@@ -12,9 +12,9 @@ import pytest
 from eventide_adapters.format.merge.slice_reader import ArrowSliceReader
 from eventide_adapters.storage.memory import MemoryStorage
 from eventide_core.errors import CorruptBaseFileError, InvalidFilterError, MissingFileError
-from eventide_core.table.record_order import MergeRule
-from eventide_core.table.record_shape import RecordShape
-from eventide_core.table.slice_read import BlockFilter, SliceRead
+from eventide_core.table.files.slice_read import BlockFilter, SliceRead
+from eventide_core.table.records.record_order import MergeRule
+from eventide_core.table.records.record_shape import RecordShape
 from support.slice_files import META, SCHEMA, base_file, data_block, delete_block, row
 
 D0, D1, D2 = (f"2026010100000000{i}" for i in range(3))

@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 
 from eventide_adapters.format.merge.wrong_keys import wrong_keys
-from eventide_core.table.key_format import KeyFormat
+from eventide_core.table.settings.key_format import KeyFormat
 
 
 @pytest.mark.parametrize(

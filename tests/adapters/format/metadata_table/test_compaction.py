@@ -20,8 +20,8 @@ from eventide_adapters.storage.local import LocalStorage
 from eventide_core.errors import MetadataTableBusyError
 from eventide_core.ports import AddedFile, FileChanges, MetadataCompaction, RowChange
 from eventide_core.service.state.metadata_table import revert_update
-from eventide_core.table.instant import instant_epoch_ms, instant_time
-from eventide_core.table.plans import PlannedOperation
+from eventide_core.table.timeline.instant import instant_epoch_ms, instant_time
+from eventide_core.table.timeline.plans import PlannedOperation
 from support import golden
 from support.metadata_updates import TABLES, metadata_files
 from support.pickled_tasks import PickledTasks

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from eventide_adapters.format.metadata_table.hfile import HFile
 from eventide_adapters.format.metadata_table.hfile_writer import HFileStyle, encode_hfile
 from eventide_core.errors import CorruptLogBlockError, EventideError, UnsupportedTableError
-from eventide_core.table.log_block import BlockType, LogBlock, read_blocks
+from eventide_core.table.files.log_block import BlockType, LogBlock, read_blocks
 from support import golden
 
 SCHEMA = '{"type":"string"}'

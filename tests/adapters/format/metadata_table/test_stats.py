@@ -27,7 +27,7 @@ from eventide_adapters.format.metadata_table.stats import ColumnStatistics
 from eventide_adapters.storage.memory import MemoryStorage
 from eventide_core.errors import UnsupportedTableError
 from eventide_core.ports import AddedFile
-from eventide_core.table.log_block import BlockType, HeaderKey, encode_block
+from eventide_core.table.files.log_block import BlockType, HeaderKey, encode_block
 
 BASE = "new_0-0-1_20261122000000000.parquet"
 OLD_BASE = "old_0-0-1_20261121000000000.parquet"

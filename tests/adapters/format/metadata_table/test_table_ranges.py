@@ -25,9 +25,9 @@ from eventide_adapters.format.metadata_table.column_ranges import (
 )
 from eventide_adapters.format.metadata_table.value_forms import ValueForm
 from eventide_adapters.storage.memory import MemoryStorage
-from eventide_core.table.file_name import BaseFileName
-from eventide_core.table.record_order import MergeRule
-from eventide_core.table.record_shape import RecordShape
+from eventide_core.table.files.file_name import BaseFileName
+from eventide_core.table.records.record_order import MergeRule
+from eventide_core.table.records.record_shape import RecordShape
 from support import golden
 
 ROWS = pa.table(

@@ -17,9 +17,9 @@ from eventide_adapters.format.timeline.archived_lsm import LsmArchivedTimeline, 
 from eventide_adapters.storage.local import LocalStorage
 from eventide_core.errors import CorruptTimelineError
 from eventide_core.ports import ArchivedTimeline
-from eventide_core.table.file_name import LogFileName
-from eventide_core.table.instant import Action, Instant, instant_time
-from eventide_core.table.table_config import TableConfig
+from eventide_core.table.files.file_name import LogFileName
+from eventide_core.table.settings.table_config import TableConfig
+from eventide_core.table.timeline.instant import Action, Instant, instant_time
 from support import archived_history as history
 from support import golden
 from support.counting_storage import CountingStorage

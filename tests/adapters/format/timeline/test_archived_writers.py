@@ -12,11 +12,11 @@ from eventide_adapters.format.timeline.codec import HudiMetadataCodec
 from eventide_adapters.storage.local import LocalStorage
 from eventide_core.errors import CorruptTimelineError
 from eventide_core.ports import ArchivedAction, ArchivedFile, ArchivedTimeline
-from eventide_core.table.archived_timeline import MergeLimits
-from eventide_core.table.commit_metadata import CommitMetadata, WriteStat
-from eventide_core.table.instant import Action, Instant, State
-from eventide_core.table.properties import PROPERTIES_PATH
-from eventide_core.table.table_config import TableConfig
+from eventide_core.table.settings.properties import PROPERTIES_PATH
+from eventide_core.table.settings.table_config import TableConfig
+from eventide_core.table.timeline.archived_timeline import MergeLimits
+from eventide_core.table.timeline.commit_metadata import CommitMetadata, WriteStat
+from eventide_core.table.timeline.instant import Action, Instant, State
 from support import golden
 
 NAMES = ("v6_archived", "v9_archived")

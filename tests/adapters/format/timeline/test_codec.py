@@ -18,8 +18,8 @@ from hypothesis import strategies as st
 from eventide_adapters.format.timeline import container as avro_container
 from eventide_adapters.format.timeline.codec import HudiMetadataCodec
 from eventide_core.errors import CorruptTimelineError, EventideError, ResourceLimitError, UnsupportedTableError
-from eventide_core.table.commit_metadata import CommitMetadata, WriteStat
-from eventide_core.table.event_time import EventTimeRange
+from eventide_core.table.records.event_time import EventTimeRange
+from eventide_core.table.timeline.commit_metadata import CommitMetadata, WriteStat
 from support.edited_bytes import edited
 
 DATA = Path(__file__).parent / "data"

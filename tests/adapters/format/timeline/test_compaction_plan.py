@@ -22,9 +22,9 @@ from eventide_core.errors import (
     UnsafePathError,
     UnsupportedTableError,
 )
-from eventide_core.table.event_time import EventTimeRange
-from eventide_core.table.file_name import BaseFileName, LogFileName
-from eventide_core.table.plans import (
+from eventide_core.table.files.file_name import BaseFileName, LogFileName
+from eventide_core.table.records.event_time import EventTimeRange
+from eventide_core.table.timeline.plans import (
     CompactionPlan,
     CutMode,
     FallbackReason,

@@ -8,7 +8,7 @@ import pytest
 from eventide_adapters.format.timeline.archived_log import LogArchivedTimeline
 from eventide_adapters.format.timeline.archived_lsm import LsmArchivedTimeline
 from eventide_adapters.storage.local import LocalStorage
-from eventide_core.table.archived_timeline import archive_log_name
+from eventide_core.table.timeline.archived_timeline import archive_log_name
 from support import archived_history
 
 

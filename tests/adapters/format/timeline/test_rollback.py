@@ -7,8 +7,8 @@ import pytest
 from eventide_adapters.format.timeline.codec import HudiMetadataCodec
 from eventide_adapters.format.timeline.container import read_container
 from eventide_core.errors import CorruptTimelineError, UnsafePathError
-from eventide_core.table.instant import Action
-from eventide_core.table.rollback_metadata import (
+from eventide_core.table.timeline.instant import Action
+from eventide_core.table.timeline.rollback_metadata import (
     RollbackMetadata,
     RollbackPlan,
     RollbackRequest,

@@ -12,7 +12,7 @@ from eventide_adapters.format.avro.from_arrow import avro_schema_of
 from eventide_adapters.format.avro.schema import arrow_schema
 from eventide_adapters.format.write.incoming_schema import conform, evolved_schema
 from eventide_core.errors import InvalidColumnNameError, InvalidRecordError
-from eventide_core.table.write_shape import SchemaRules
+from eventide_core.table.settings.write_shape import SchemaRules
 
 COLUMNS: list[pa.Field[Any]] = [
     pa.field("id", pa.string(), nullable=False),

@@ -11,7 +11,7 @@ import pytest
 
 from eventide_adapters.format.write.record_keys import partition_paths, record_keys
 from eventide_core.errors import InvalidRecordError, UnsupportedTableError
-from eventide_core.table.key_format import KeyFormat, PartitionTime, Slashes, TimeKind
+from eventide_core.table.settings.key_format import KeyFormat, PartitionTime, Slashes, TimeKind
 
 MOMENT = datetime(2026, 11, 21, 22, 30, 5, 250000, tzinfo=UTC)
 

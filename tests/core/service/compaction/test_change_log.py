@@ -16,7 +16,7 @@ import pytest
 from eventide_adapters.storage.faulty import Fault, FaultPlan, FaultyStorage, SimulatedCrash
 from eventide_adapters.storage.memory import MemoryStorage
 from eventide_core.errors import PlanMismatchError
-from eventide_core.table.log_block import BlockType, HeaderKey, read_blocks
+from eventide_core.table.files.log_block import BlockType, HeaderKey, read_blocks
 from support.one_slice import BASE, CARRIED, COPIES, D0, D1, D2, D3, FILES, LOGS, MARKER, NEW_BASE, C, compactor, task
 from support.slice_files import base_file, data_block, delete_block, row
 

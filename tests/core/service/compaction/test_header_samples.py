@@ -12,18 +12,18 @@ import pytest
 
 from eventide_adapters.format.log_file.blocks import read_headers
 from eventide_adapters.storage.local import LocalStorage
-from eventide_core.action.slice_selection import HeaderCheck, LogFacts, Selection, SliceFacts
+from eventide_core.action.compaction.slice_selection import HeaderCheck, LogFacts, Selection, SliceFacts
 from eventide_core.config import Options
 from eventide_core.ports import Engine, LogContent
 from eventide_core.service.compaction.slice_facts import SliceFactsReader
 from eventide_core.service.facts.log_facts import LogFactsReader
-from eventide_core.table.event_time import EventTimeRange
-from eventide_core.table.file_name import LogFileName
-from eventide_core.table.file_slice import FileSlice, LogFile
-from eventide_core.table.log_block import BlockType
-from eventide_core.table.record_order import MergeRule
-from eventide_core.table.record_shape import RecordShape
-from eventide_core.table.slice_read import BlockFilter
+from eventide_core.table.files.file_name import LogFileName
+from eventide_core.table.files.file_slice import FileSlice, LogFile
+from eventide_core.table.files.log_block import BlockType
+from eventide_core.table.files.slice_read import BlockFilter
+from eventide_core.table.records.event_time import EventTimeRange
+from eventide_core.table.records.record_order import MergeRule
+from eventide_core.table.records.record_shape import RecordShape
 from support import golden
 
 WRITES = ("20260101000000001", "20260101000000002", "20260101000000003")

@@ -17,7 +17,7 @@ from eventide.bootstrap import Application, SystemClock, assemble
 from eventide.engine_local import LocalEngine
 from eventide_adapters.storage.faulty import FaultyStorage
 from eventide_adapters.storage.local import LocalStorage
-from eventide_core.action.compaction_request import CompactionRequest
+from eventide_core.action.compaction.request import CompactionRequest
 from eventide_core.config import LinkChoice
 from eventide_core.errors import InstantNotFoundError
 from eventide_core.ports import NoProgress

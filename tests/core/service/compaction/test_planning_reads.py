@@ -12,8 +12,8 @@ import pytest
 
 from eventide import Table
 from eventide.bootstrap import Application, assemble
-from eventide_core.action.compaction_request import CompactionRequest
-from eventide_core.action.slice_selection import LogFacts
+from eventide_core.action.compaction.request import CompactionRequest
+from eventide_core.action.compaction.slice_selection import LogFacts
 from eventide_core.config import (
     BUCKETS,
     EVENT_TIME_FIELD,
@@ -24,7 +24,7 @@ from eventide_core.config import (
 )
 from eventide_core.errors import format_timestamp
 from eventide_core.service.compaction.draft_plan import DraftPlan
-from eventide_core.table.plans import CutMode
+from eventide_core.table.timeline.plans import CutMode
 from support.counting_storage import CountingStorage
 
 pytestmark = pytest.mark.slow

@@ -12,14 +12,14 @@ from eventide.testing.crash_enumeration import LOCK_EXPIRY_MS, OPTIONS, Bench
 from eventide.testing.histories import EPOCH_MS, Layout, ManualClock, Story, put
 from eventide.testing.oracle import Order
 from eventide.testing.stock_engine import schedule_as_stock
-from eventide_core.action.compaction_request import CompactionRequest
+from eventide_core.action.compaction.request import CompactionRequest
 from eventide_core.config import FOREIGN_PLANS, PENDING_WRITE_WAIT_MS, LinkChoice
 from eventide_core.errors import BusyError, PlanMismatchError, RefusedError
 from eventide_core.ports import NoProgress
 from eventide_core.service.compaction.foreign_plan import Attempt, as_executed, next_attempt, other_bases
-from eventide_core.table.file_group_write import heartbeat_path
-from eventide_core.table.file_system_view import DataFile
-from eventide_core.table.plans import ForeignOperation, ForeignPlan
+from eventide_core.table.files.file_group_write import heartbeat_path
+from eventide_core.table.timeline.file_system_view import DataFile
+from eventide_core.table.timeline.plans import ForeignOperation, ForeignPlan
 
 C = "20991121000000000"
 PLAN = ForeignPlan(C, (ForeignOperation("p", "f1", "1", "p/f1_0-0-0_20990101000000000.parquet", ()),))

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from eventide_core.ports import LogSummary
 from eventide_core.service.facts.log_facts import LogFactsReader
-from eventide_core.table.event_time import EventTimeRange
-from eventide_core.table.file_name import LogFileName
-from eventide_core.table.file_slice import LogFile
+from eventide_core.table.files.file_name import LogFileName
+from eventide_core.table.files.file_slice import LogFile
+from eventide_core.table.records.event_time import EventTimeRange
 
 _HELD_OF_EACH = 64 * 1024
 _HELD = 8 * 1024 * 1024

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from eventide_core.service.facts.log_stats import from_stats
-from eventide_core.table.commit_metadata import EVENT_TIMES_KEY, CommitMetadata, WriteStat
-from eventide_core.table.event_time import EventTimeRange
-from eventide_core.table.file_name import LogFileName
-from eventide_core.table.file_slice import LogFile
+from eventide_core.table.files.file_name import LogFileName
+from eventide_core.table.files.file_slice import LogFile
+from eventide_core.table.records.event_time import EventTimeRange
+from eventide_core.table.timeline.commit_metadata import EVENT_TIMES_KEY, CommitMetadata, WriteStat
 
 WRITE = "20260101000000001"
 FIRST, SECOND = (LogFile(LogFileName("f", WRITE, n, "0-1-1"), f"p/log.{n}", 300) for n in (1, 2))

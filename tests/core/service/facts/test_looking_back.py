@@ -12,19 +12,19 @@ from eventide_core.errors import CorruptTimelineError, UnsupportedTableError
 from eventide_core.ports import ArchivedAction, Lease, LogSummary
 from eventide_core.service.facts.log_facts import LogFactsReader
 from eventide_core.service.state.table import TableState
-from eventide_core.table.archived_timeline import MergeLimits
-from eventide_core.table.commit_metadata import CommitMetadata
-from eventide_core.table.compaction_extra_metadata import CompactionExtraMetadata, PublishedThreshold
-from eventide_core.table.event_time import EventTimeRange
-from eventide_core.table.file_name import LogFileName
-from eventide_core.table.file_slice import LogFile
-from eventide_core.table.file_system_view import FileSystemView
-from eventide_core.table.instant import Action, Instant, State
-from eventide_core.table.plans import LinkMode
-from eventide_core.table.record_order import MergeRule
-from eventide_core.table.record_shape import RecordShape
-from eventide_core.table.table_config import TableConfig
-from eventide_core.table.timeline import Timeline
+from eventide_core.table.files.file_name import LogFileName
+from eventide_core.table.files.file_slice import LogFile
+from eventide_core.table.records.event_time import EventTimeRange
+from eventide_core.table.records.record_order import MergeRule
+from eventide_core.table.records.record_shape import RecordShape
+from eventide_core.table.settings.table_config import TableConfig
+from eventide_core.table.timeline.archived_timeline import MergeLimits
+from eventide_core.table.timeline.commit_metadata import CommitMetadata
+from eventide_core.table.timeline.compaction_extra_metadata import CompactionExtraMetadata, PublishedThreshold
+from eventide_core.table.timeline.file_system_view import FileSystemView
+from eventide_core.table.timeline.instant import Action, Instant, State
+from eventide_core.table.timeline.plans import LinkMode
+from eventide_core.table.timeline.timeline import Timeline
 
 
 def _t(number: int) -> str:

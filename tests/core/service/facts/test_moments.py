@@ -10,9 +10,9 @@ import pytest
 from eventide_core.errors import InstantNotFoundError
 from eventide_core.service.facts.moments import differing_clocks, epoch_ms_of, local_instant_time, moment_as_instant
 from eventide_core.service.facts.planning import instant_beyond
-from eventide_core.table.observed_offset import ObservedOffset
-from eventide_core.table.table_config import TableConfig
-from eventide_core.table.timeline import Timeline
+from eventide_core.table.settings.table_config import TableConfig
+from eventide_core.table.timeline.observed_offset import ObservedOffset
+from eventide_core.table.timeline.timeline import Timeline
 from support.clocks import ManualClock
 
 TEXT = "hoodie.table.name=trips\nhoodie.table.version=6\nhoodie.table.type=MERGE_ON_READ\nhoodie.table.recordkey.fields=id\n"

@@ -4,8 +4,8 @@ import pytest
 
 from eventide_core.config import INDEX_TYPE, Options
 from eventide_core.service.facts.planning import is_base_file_index
-from eventide_core.table.file_slice import FileSlice
-from eventide_core.table.table_config import TableConfig
+from eventide_core.table.files.file_slice import FileSlice
+from eventide_core.table.settings.table_config import TableConfig
 
 SPARK, FLINK = "3dbd7353-15e0-4654-a7b5-ca8054e14c1a-0", "3dbd7353-15e0-4654-a7b5-ca8054e14c1a"
 BUCKET, BUCKET_OF_FLINK = "00000001-2cec-4351-920d-d6c3417dc4f3-0", "00000001-2cec-4351-920d-d6c3417dc4f3"

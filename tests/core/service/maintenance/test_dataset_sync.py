@@ -14,7 +14,7 @@ from eventide.bootstrap import assemble
 from eventide_core.config import DATAHUB_DATABASE, SYNC_CONDITIONAL, SYNC_DATABASE, SYNC_TABLE_PROPERTIES, Options
 from eventide_core.service.maintenance.dataset_sync import DatasetSync
 from eventide_core.service.maintenance.sync import SyncResult
-from eventide_core.table.catalog_dataset import CatalogDataset, DatasetChange
+from eventide_core.table.catalog.catalog_dataset import CatalogDataset, DatasetChange
 from support.small_table import make, rows
 
 FRESHNESS = {"hoodie.ro.event.time.cut", "hoodie.ro.event.time.watermark", "hoodie.ro.late.records"}

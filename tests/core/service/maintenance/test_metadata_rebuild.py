@@ -22,7 +22,7 @@ from eventide_adapters.storage.faulty import Fault, FaultPlan, FaultyStorage, Si
 from eventide_adapters.storage.local import LocalStorage
 from eventide_core.errors import BusyError, CorruptBaseFileError, UnsupportedTableError
 from eventide_core.ports import Storage
-from eventide_core.table.file_name import BaseFileName
+from eventide_core.table.files.file_name import BaseFileName
 from golden.histories import PLAIN
 from support import golden
 from support.command_line import content_of, run, run_json

@@ -16,7 +16,7 @@ from eventide_adapters.format.metadata_table.reader import MetadataTableReader
 from eventide_adapters.format.metadata_table.table import HudiMetadataTable
 from eventide_adapters.storage.faulty import Fault, FaultPlan, FaultyStorage, SimulatedCrash
 from eventide_adapters.storage.local import LocalStorage
-from eventide_core.table.instant import Action
+from eventide_core.table.timeline.instant import Action
 from golden.histories import PLAIN
 from support import golden
 

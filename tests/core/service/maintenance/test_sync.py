@@ -19,7 +19,7 @@ from eventide.spark.java_home import find_java_home
 from eventide_core.config import METASTORE_URIS, SYNC_AUTO_CREATE_DATABASE, SYNC_DATABASE, SYNC_TABLE
 from eventide_core.errors import CatalogError
 from eventide_core.service.maintenance.sync import CatalogSync
-from eventide_core.table.catalog_table import CatalogColumn, CatalogPartition, CatalogTable
+from eventide_core.table.catalog.catalog_table import CatalogColumn, CatalogPartition, CatalogTable
 from support.catalogs import MemoryCatalog, counting
 from support.command_line import run, run_json
 from support.servers.hive_metastore import HiveMetastoreServer

@@ -10,7 +10,7 @@ from eventide import Table
 from eventide.bootstrap import assemble
 from eventide_adapters.format.metadata_table.table import HudiMetadataTable
 from eventide_core.errors import BusyError, CleanedHistoryError, InstantNotFoundError, RefusedError
-from eventide_core.table.instant import Action
+from eventide_core.table.timeline.instant import Action
 from support import golden
 from support.command_line import content_of, run, run_json
 from support.table_rows import rows

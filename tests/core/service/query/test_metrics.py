@@ -11,11 +11,11 @@ import pytest
 
 from eventide import Table, metrics
 from eventide_adapters.metrics.prometheus_textfile import PrometheusTextfile
-from eventide_core.action.backlog import Backlog
+from eventide_core.action.compaction.backlog import Backlog
 from eventide_core.service.facts.compaction_history import KeptBytes
 from eventide_core.service.query.metrics import table_metrics
-from eventide_core.table.metadata_table import MetadataTableStatus
-from eventide_core.table.plans import FallbackReason
+from eventide_core.table.settings.metadata_table import MetadataTableStatus
+from eventide_core.table.timeline.plans import FallbackReason
 from support import golden
 from support.command_line import run, run_json
 from support.small_table import LATER_MS, make, rows

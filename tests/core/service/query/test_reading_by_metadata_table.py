@@ -11,10 +11,10 @@ import pytest
 
 from eventide import Table
 from eventide.bootstrap import assemble
-from eventide.reader import Rows
+from eventide.rows.reader import Rows
 from eventide_adapters.storage.faulty import FaultyStorage
 from eventide_adapters.storage.local import LocalStorage
-from eventide_core.table.slice_read import QueryPlan
+from eventide_core.table.files.slice_read import QueryPlan
 from golden.histories import PLAIN
 from support import golden
 from support.thresholds import dividing_plan

@@ -17,7 +17,7 @@ from eventide_adapters.storage.faulty import FaultyStorage
 from eventide_adapters.storage.open import open_storage
 from eventide_core.config import BUCKETS, Options
 from eventide_core.errors import BusyError, RefusedError
-from eventide_core.table.instant import Action
+from eventide_core.table.timeline.instant import Action
 from golden.histories import EPOCH_MS
 from golden.readings import as_json
 from support import golden

@@ -10,7 +10,7 @@ import pytest
 from eventide import Table
 from eventide_adapters.format.timeline.codec import HudiMetadataCodec
 from eventide_core.errors import CorruptLogBlockError
-from eventide_core.table.rollback_metadata import RestorePlan, RollbackTarget
+from eventide_core.table.timeline.rollback_metadata import RestorePlan, RollbackTarget
 from golden.histories import PLAIN
 from support import golden
 from support.command_line import run, run_json

@@ -12,8 +12,8 @@ from eventide_core.errors import BusyError, LockLostError, MissingFileError, Sto
 from eventide_core.ports import Lease
 from eventide_core.service.state.liveness import Liveness
 from eventide_core.service.state.ownership import Ownership
-from eventide_core.table.file_group_write import heartbeat_path
-from eventide_core.table.instant import Action, Instant, State
+from eventide_core.table.files.file_group_write import heartbeat_path
+from eventide_core.table.timeline.instant import Action, Instant, State
 from support.clocks import ManualClock
 
 TIME = "20261118110640000"

@@ -15,16 +15,16 @@ import pytest
 from eventide import Table
 from eventide.bootstrap import assemble
 from eventide.engine_local import LocalEngine
+from eventide.rows.writer import incoming_records
 from eventide.testing.histories import NoLock
-from eventide.writer import incoming_records
 from eventide_adapters.format.metadata_table.table import HudiMetadataTable
 from eventide_adapters.storage.faulty import Fault, FaultPlan, FaultyStorage, SimulatedCrash
 from eventide_adapters.storage.local import LocalStorage
 from eventide_core.errors import RefusedError, UnsupportedTableError, format_timestamp
 from eventide_core.ports import AddedFile, FileChanges, NoProgress, RowChange
 from eventide_core.service.state.metadata_table import drop_metadata_table, revert_update
-from eventide_core.table.instant import next_instant_time
-from eventide_core.table.write_shape import WriteOperation
+from eventide_core.table.settings.write_shape import WriteOperation
+from eventide_core.table.timeline.instant import next_instant_time
 from golden.histories import PLAIN
 from support import golden
 from support.metadata_updates import INSTANT, TABLES, begin, metadata_files, opened, write

@@ -14,8 +14,8 @@ from eventide_core.service.state.outcome import (
     remove_outcome,
     settled_outcomes,
 )
-from eventide_core.table.instant import Action, Instant, State
-from eventide_core.table.timeline import Timeline
+from eventide_core.table.timeline.instant import Action, Instant, State
+from eventide_core.table.timeline.timeline import Timeline
 
 NOW_MS = 10 * ROLLED_BACK_KEPT_MS
 

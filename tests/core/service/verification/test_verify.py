@@ -12,8 +12,8 @@ import pytest
 from eventide import Table
 from eventide_adapters.format.merge.content_audit import ArrowContentAudit
 from eventide_core.errors import NotAHudiTableError, UnsupportedTableError
-from eventide_core.table.content_audit import SliceAudit
-from eventide_core.table.slice_read import SliceRead
+from eventide_core.table.files.content_audit import SliceAudit
+from eventide_core.table.files.slice_read import SliceRead
 from support import golden
 from support.command_line import content_of, run, run_json
 from support.small_table import HOUR_MS, SOON, make, rows

@@ -11,7 +11,7 @@ import pytest
 
 from eventide import Table
 from eventide.bootstrap import assemble
-from eventide.writer import incoming_records
+from eventide.rows.writer import incoming_records
 from eventide_core.config import BUCKETS, INDEX_TYPE
 from eventide_core.errors import (
     ConfigError,
@@ -22,8 +22,8 @@ from eventide_core.errors import (
     WriteConflictError,
 )
 from eventide_core.ports import NoProgress
-from eventide_core.table.bucket import BUCKET_INDEX_DIRECTORY
-from eventide_core.table.write_shape import WriteOperation
+from eventide_core.table.files.bucket import BUCKET_INDEX_DIRECTORY
+from eventide_core.table.settings.write_shape import WriteOperation
 from support.append_tables import SCHEMA, START_MS, make, rows, seen
 
 LAYOUTS = [(6, "BUCKET"), (9, "BUCKET"), (6, "SIMPLE"), (9, "SIMPLE"), (9, "BLOOM")]

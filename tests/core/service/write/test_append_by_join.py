@@ -9,7 +9,7 @@ import pytest
 
 from eventide import Table
 from eventide.bootstrap import assemble
-from eventide.writer import incoming_records
+from eventide.rows.writer import incoming_records
 from eventide_core.errors import (
     ConfigError,
     EventideError,
@@ -17,7 +17,7 @@ from eventide_core.errors import (
     WriteConflictError,
 )
 from eventide_core.ports import NoProgress
-from eventide_core.table.write_shape import WriteOperation
+from eventide_core.table.settings.write_shape import WriteOperation
 from support.append_tables import START_MS, make, rows, seen
 
 

@@ -13,7 +13,7 @@ import pytest
 
 from eventide import Table
 from eventide.bootstrap import Application, assemble
-from eventide.writer import incoming_records
+from eventide.rows.writer import incoming_records
 from eventide_adapters.format.metadata_table import group_records
 from eventide_adapters.format.metadata_table.group_records import GroupRecords
 from eventide_adapters.format.metadata_table.log_form import LogForm
@@ -21,8 +21,8 @@ from eventide_adapters.format.metadata_table.reader import MetadataTableReader
 from eventide_adapters.storage.local import LocalStorage
 from eventide_core.errors import EngineError
 from eventide_core.ports import NoProgress
-from eventide_core.table.instant import Action
-from eventide_core.table.write_shape import WriteOperation
+from eventide_core.table.settings.write_shape import WriteOperation
+from eventide_core.table.timeline.instant import Action
 from support.indexed_table import INDEXES, OPTIONS, SECONDARY, indexed, own_rows, with_ids
 from support.thresholds import dividing_plan
 

@@ -10,12 +10,12 @@ import pytest
 
 from eventide import Table
 from eventide.bootstrap import assemble
-from eventide.writer import incoming_records
+from eventide.rows.writer import incoming_records
 from eventide_core.config import PENDING_WRITE_WAIT_MS
 from eventide_core.errors import BusyError, EventideError, InvalidRecordError, WriteConflictError
 from eventide_core.ports import NoProgress
-from eventide_core.table.instant import Action
-from eventide_core.table.write_shape import WriteOperation
+from eventide_core.table.settings.write_shape import WriteOperation
+from eventide_core.table.timeline.instant import Action
 from support.append_tables import START_MS, make, rows, seen
 
 LAYOUTS = [(6, "BUCKET"), (8, "SIMPLE"), (9, "BUCKET"), (9, "SIMPLE")]

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from eventide_core.action.base_file_sizes import BaseFileSizes, fill
+from eventide_core.action.write.base_file_sizes import BaseFileSizes, fill
 from eventide_core.config import (
     COMBINE_BEFORE_INSERT,
     DROP_INSERT_DUPLICATES,
@@ -22,7 +22,7 @@ from eventide_core.config import (
     ParquetCodec,
 )
 from eventide_core.service.write.settings import base_file_sizes, combines, insert_duplicates, write_layout
-from eventide_core.table.write_shape import LogBlockFormat, WriteLayout, WriteOperation
+from eventide_core.table.settings.write_shape import LogBlockFormat, WriteLayout, WriteOperation
 
 
 @pytest.mark.parametrize(

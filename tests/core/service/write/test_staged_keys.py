@@ -20,7 +20,7 @@ from eventide_adapters.storage.faulty import Fault, FaultPlan, FaultyStorage, Si
 from eventide_adapters.storage.local import LocalStorage
 from eventide_core.errors import EventideError
 from eventide_core.ports import Capability, Storage
-from eventide_core.table.file_group_write import MARKERS, STAGING
+from eventide_core.table.files.file_group_write import MARKERS, STAGING
 from support.indexed_table import OPTIONS, SECONDARY, indexed, own_rows, with_ids
 from support.pickled_tasks import PickledTasks
 

@@ -25,7 +25,7 @@ from eventide_adapters.format.metadata_table.records import (
 from eventide_adapters.format.metadata_table.table import HudiMetadataTable
 from eventide_adapters.storage.local import LocalStorage
 from eventide_core.errors import CorruptLogBlockError, UnsupportedTableError
-from eventide_core.table.properties import PROPERTIES_PATH
+from eventide_core.table.settings.properties import PROPERTIES_PATH
 from support import golden
 
 INDEXED = ("_hoodie_record_key", "id", "part", "event_ts", "val", "amount")

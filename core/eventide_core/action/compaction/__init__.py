@@ -1,0 +1,1 @@
+"""What a compaction decides: trigger, strategy, cut, split, and the names and links of left-overs."""

@@ -1,0 +1,153 @@
+"""The plan of a compaction, with the name of every file that its execution makes.
+
+Of an event-time compaction: `plan_compaction`, from each slice's selection (action/compaction/slice_selection.py) and the choice of a
+link mode (action/compaction/link_choice.py). Of whole slices, by another strategy: `plan_whole_slices`. In place of a plan that no
+longer fits: slice by slice, with `partial_slice` and `whole_slice`; the `token` keeps the base files of a re-plan apart from
+those of the plan before.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from eventide_core.action.compaction.link_choice import LinkDecision
+from eventide_core.action.compaction.slice_selection import LogFacts, Selection
+from eventide_core.table.files.file_name import BaseFileName, LogFileName
+from eventide_core.table.files.file_slice import FileSlice, LogFile
+from eventide_core.table.timeline.plans import (
+    CompactionPlan,
+    CutMode,
+    FallbackReason,
+    LeftOver,
+    LinkMode,
+    PlannedLog,
+    PlannedOperation,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class PlanTerms:
+    """A plan's fields besides its operations; see CompactionPlan."""
+
+    cut_ms: int | None
+    cut: CutMode
+    event_time_field: str | None
+    schema: str
+    table_version: int
+    partitions_with_logs: tuple[str, ...]
+
+
+def plan_compaction(selections: Sequence[Selection], link: LinkDecision, terms: PlanTerms) -> CompactionPlan:
+    """The plan of an event-time compaction, with every name that its execution will make."""
+    operations = tuple(
+        partial_slice(selection, link, terms.table_version, f"{number}-0-0")
+        for number, selection in enumerate(selections)
+    )
+    return _plan(operations, link, terms)
+
+
+def plan_whole_slices(slices: Sequence[FileSlice], instant: str, terms: PlanTerms, *, reason: str) -> CompactionPlan:
+    """The plan that compacts these slices in full, in this order."""
+    operations = tuple(
+        whole_slice(found, instant, f"{number}-0-0", reason, None) for number, found in enumerate(slices)
+    )
+    link = LinkDecision(LinkMode.COPY, instant, "nothing is left over, so no link is needed")
+    return _plan(operations, link, terms)
+
+
+def whole_slice(
+    found: FileSlice, instant: str, token: str, reason: str, fallback: FallbackReason | None
+) -> PlannedOperation:
+    """The operation that compacts a slice in full."""
+    return PlannedOperation(
+        partition=found.partition,
+        file_id=found.file_id,
+        base_instant=found.base_instant,
+        base_path=found.base_file.path if found.base_file else None,
+        base_size=found.base_file.size if found.base_file else 0,
+        compacted=tuple(PlannedLog(log.path, log.size, None) for log in found.log_files),
+        left_overs=(),
+        new_base_name=str(BaseFileName(found.file_id, token, instant)),
+        carried_name=None,
+        fallback=fallback,
+        reason=reason,
+    )
+
+
+def _plan(operations: tuple[PlannedOperation, ...], link: LinkDecision, terms: PlanTerms) -> CompactionPlan:
+    return CompactionPlan(
+        instant=link.instant,
+        cut_ms=terms.cut_ms,
+        cut=terms.cut,
+        link_mode=link.mode,
+        link_reason=link.reason,
+        event_time_field=terms.event_time_field,
+        operations=operations,
+        schema=terms.schema,
+        partitions_with_logs=terms.partitions_with_logs,
+    )
+
+
+def partial_slice(selection: Selection, link: LinkDecision, table_version: int, token: str) -> PlannedOperation:
+    """The operation that compacts a slice as selected, with every name that its execution will make."""
+    file_slice = selection.facts.file_slice
+    base = file_slice.base_file
+    has_carried = selection.carried_tombstones > 0
+    # A plan without links names no log file above its base, not even those of the new slice.
+    kept = selection.in_old_slice if link.mode is LinkMode.PREFIX else selection.left_overs
+    above = {fact.log_file.path for fact in selection.above}
+    unnamed = above if table_version >= 8 else set[str]()
+    early = {fact.log_file.path for fact in selection.early}
+    left_overs = tuple(
+        [
+            LeftOver(
+                _planned(fact),
+                None
+                if fact.log_file.path in unnamed
+                else _left_over_name(fact.log_file, number, link, table_version, has_carried),
+                selection.exact_ms if fact.log_file.path in early else None,
+                fact.delete_count,
+                is_above=fact.log_file.path in above,
+            )
+            for number, fact in enumerate(kept)
+        ]
+    )
+    carried = None
+    if has_carried:
+        carried = (
+            LogFileName(file_slice.file_id, link.instant, 0, "00000-0-1")
+            if table_version < 8
+            else LogFileName(file_slice.file_id, link.instant, 1, "0-0-1")
+        )
+    return PlannedOperation(
+        partition=file_slice.partition,
+        file_id=file_slice.file_id,
+        base_instant=file_slice.base_instant,
+        base_path=base.path if base else None,
+        base_size=base.size if base else 0,
+        compacted=tuple(map(_planned, selection.compacted)),
+        left_overs=left_overs,
+        new_base_name=str(BaseFileName(file_slice.file_id, token, link.instant)),
+        carried_name=str(carried) if carried else None,
+        fallback=selection.fallback,
+        reason=selection.reason,
+    )
+
+
+def _left_over_name(log: LogFile, number: int, link: LinkDecision, table_version: int, has_carried: bool) -> str | None:
+    """The left-over's name in the new slice; None if it needs none.
+
+    Version 6: version 0, which no writer chooses, with tokens in ascending string order. So it sorts below every log
+    file that a writer appends to the new slice, planned or not. Version 8 and later: a writer's log file has the
+    writer's own instant.
+    """
+    if link.mode is LinkMode.PREFIX:
+        return None
+    position = number + has_carried
+    if table_version < 8:
+        return str(LogFileName(log.name.file_id, link.instant, 0, f"{position:05d}-0-1"))
+    return str(LogFileName(log.name.file_id, link.instant, position + 1, log.name.write_token or "0-0-1"))
+
+
+def _planned(fact: LogFacts) -> PlannedLog:
+    log = fact.log_file
+    return PlannedLog(log.path, log.size, fact.event_times)

@@ -1,0 +1,135 @@
+"""Which whole slices a compaction takes, and in which order: Hudi's own strategies, as Hudi 1.x has them.
+
+A strategy's sizes are those of the whole slice: its base file and all its log files. Where Hudi 0.x differs: its
+DayBased strategy has no bound of IO, and its BoundedIO takes one slice even for a bound of 0.
+"""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import date
+
+from eventide_core.action.compaction.strategy import CompactionStrategy
+from eventide_core.errors import ConfigError
+from eventide_core.table.files.file_slice import FileSlice
+
+_MEGABYTE = 1024 * 1024
+_DAY = re.compile(r"(\d{4})/(\d{1,2})/(\d{1,2})(?!\d)", re.ASCII)
+_PARTITION_KEYS = re.compile(r"(^|/)[^/]*?=")
+
+
+def compaction_io_mb(found: FileSlice, new_base_bytes: int) -> int:
+    """Hudi's TOTAL_IO_MB: what compacting the slice reads and writes, each in whole megabytes, rounded down.
+
+    The new base file counts as large as the old one; where there is none, as `new_base_bytes`.
+    """
+    base_bytes = found.base_file.size if found.base_file else 0
+    return (base_bytes + log_bytes(found)) // _MEGABYTE + (base_bytes or new_base_bytes) // _MEGABYTE
+
+
+def log_bytes(found: FileSlice) -> int:
+    return sum(log.size for log in found.log_files)
+
+
+@dataclass(frozen=True, slots=True)
+class UnBoundedCompactionStrategy(CompactionStrategy):
+    """Everything."""
+
+
+@dataclass(frozen=True, slots=True)
+class BoundedIOCompactionStrategy(CompactionStrategy):
+    """Slices until their IO has reached the target: the one that reaches it is still taken."""
+
+    target_io_mb: int
+    new_base_bytes: int
+
+    def order_and_filter(self, slices: Sequence[FileSlice]) -> Sequence[FileSlice]:
+        taken: list[FileSlice] = []
+        left_mb = self.target_io_mb
+        for found in slices:
+            if left_mb <= 0:
+                break
+            left_mb -= compaction_io_mb(found, self.new_base_bytes)
+            taken.append(found)
+        return taken
+
+
+@dataclass(frozen=True, slots=True)
+class LogFileSizeBasedCompactionStrategy(CompactionStrategy):
+    """Slices with at least that many bytes of log files, the most first, until the bound of IO."""
+
+    threshold_bytes: int
+    bound: BoundedIOCompactionStrategy
+
+    def order_and_filter(self, slices: Sequence[FileSlice]) -> Sequence[FileSlice]:
+        large = [found for found in slices if log_bytes(found) >= self.threshold_bytes]
+        return self.bound.order_and_filter(sorted(large, key=log_bytes, reverse=True))
+
+
+@dataclass(frozen=True, slots=True)
+class LogFileNumBasedCompactionStrategy(CompactionStrategy):
+    """Slices with at least that many log files, the most first, until the bound of IO."""
+
+    threshold: int
+    bound: BoundedIOCompactionStrategy
+
+    def order_and_filter(self, slices: Sequence[FileSlice]) -> Sequence[FileSlice]:
+        many = [found for found in slices if len(found.log_files) >= self.threshold]
+        return self.bound.order_and_filter(sorted(many, key=lambda found: len(found.log_files), reverse=True))
+
+
+@dataclass(frozen=True, slots=True)
+class DayBasedCompactionStrategy(CompactionStrategy):
+    """The partitions of the latest days, the latest first, until the bound of IO. Of all partitions, not of changed ones."""
+
+    target_partitions: int
+    bound: BoundedIOCompactionStrategy
+
+    def filter_partition_paths(self, partitions: Sequence[str]) -> Sequence[str]:
+        return sorted(partitions, key=day_of, reverse=True)[: self.target_partitions]
+
+    def order_and_filter(self, slices: Sequence[FileSlice]) -> Sequence[FileSlice]:
+        return self.bound.order_and_filter(slices)
+
+
+@dataclass(frozen=True, slots=True)
+class BoundedPartitionAwareCompactionStrategy(CompactionStrategy):
+    """The partitions of a day and after it, the latest first."""
+
+    earliest: date
+
+    def filter_partition_paths(self, partitions: Sequence[str]) -> Sequence[str]:
+        return sorted((path for path in partitions if day_of(path) >= self.earliest), key=day_of, reverse=True)
+
+
+@dataclass(frozen=True, slots=True)
+class UnBoundedPartitionAwareCompactionStrategy(CompactionStrategy):
+    """The partitions before a day: what BoundedPartitionAware leaves. The latest first, by name."""
+
+    earliest: date
+
+    def filter_partition_paths(self, partitions: Sequence[str]) -> Sequence[str]:
+        return sorted((path for path in partitions if day_of(path) < self.earliest), reverse=True)
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionRegexBasedCompactionStrategy(CompactionStrategy):
+    """The partitions in whose path the pattern is found, anywhere in it."""
+
+    pattern: re.Pattern[str]
+
+    def filter_partition_paths(self, partitions: Sequence[str]) -> Sequence[str]:
+        return [path for path in partitions if self.pattern.search(path)]
+
+
+def day_of(partition: str) -> date:
+    """The day of a partition path `yyyy/MM/dd` or `a=yyyy/b=MM/c=dd`, whatever follows it. Raises ConfigError."""
+    found = _DAY.match(_PARTITION_KEYS.sub(r"\1", partition))
+    try:
+        if found is not None:
+            return date(*map(int, found.groups()))
+    except ValueError:
+        pass
+    raise ConfigError(
+        f"partition {partition!r} is not a day as yyyy/MM/dd, which the strategies by day need; choose another strategy"
+    )

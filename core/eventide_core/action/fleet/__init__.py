@@ -1,0 +1,1 @@
+"""Which table of a fleet is compacted next."""

@@ -1,0 +1,1 @@
+"""The watermark, and which commit of the read-optimized view answers T."""

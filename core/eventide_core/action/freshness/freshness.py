@@ -1,0 +1,108 @@
+"""How fresh the read-optimized table is.
+
+cut: the T of the last completed event-time compaction, or less if a strategy left slices out of it. watermark: min(cut,
+the earliest event time of committed log records that are not in a base file yet): the greatest T for which "everything
+before T that has been committed is in the read-optimized table" is true now. A late record lowers it. Records without
+an event time cannot lower it; they are counted separately. A record with an event time that cannot be read may be before
+any T, so there is no watermark until its log file is merged.
+
+A copy-on-write table is complete: each commit puts its records into base files, so any T is reached.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from eventide_core.errors import format_timestamp
+from eventide_core.table.records.event_time import EventTimeRange, Moment, parse_threshold
+
+
+@dataclass(frozen=True, slots=True)
+class Freshness:
+    """Epoch milliseconds and record counts. `watermark_ms` and `cut_ms` are None before the first event-time
+    compaction. `watermark_ms` is also None as long as a log record has an event time that cannot be read.
+
+    `late_records` are before the cut, were committed after its plan, and are not in a base file yet. `is_complete`: all
+    records are in base files, and there are no watermark and no cut.
+    """
+
+    watermark_ms: int | None
+    cut_ms: int | None
+    late_records: int
+    unknown_event_time_records: int
+    earliest_log_event_time_ms: int | None
+    is_complete: bool = False
+    unreadable_event_time_records: int = 0
+
+    def __str__(self) -> str:
+        return ", ".join(f"{name}: {value}" for name, value in self._facts())
+
+    def _repr_html_(self) -> str:
+        rows = "".join(f"<tr><th>{name}</th><td>{value}</td></tr>" for name, value in self._facts())
+        return f"<table><caption>Freshness of the read-optimized table</caption><tbody>{rows}</tbody></table>"
+
+    def _facts(self) -> tuple[tuple[str, str], ...]:
+        return (
+            ("watermark", watermark_text(self)),
+            ("cut", format_timestamp(self.cut_ms)),
+            ("late records", f"{self.late_records:,}"),
+            ("records without event time", f"{self.unknown_event_time_records:,}"),
+            ("records with an unreadable event time", f"{self.unreadable_event_time_records:,}"),
+        )
+
+    def has_reached(self, threshold: Moment, *, nulls_count: bool = False) -> bool:
+        """Whether everything before T that has been committed is in the read-optimized table.
+
+        `nulls_count`: records without an event time count as before T. Raises InvalidThresholdError for a T that cannot be
+        read.
+        """
+        threshold_ms = parse_threshold(threshold)
+        if self.is_complete:
+            return True
+        waits = nulls_count and self.unknown_event_time_records > 0
+        return self.watermark_ms is not None and self.watermark_ms >= threshold_ms and not waits
+
+
+NO_CUT = Freshness(None, None, 0, 0, None)
+"""The freshness of a compaction without a cut before and after it: its log files don't need to be read."""
+COMPLETE = Freshness(None, None, 0, 0, None, is_complete=True)
+"""That of a copy-on-write table."""
+
+
+def freshness(cut_ms: int | None, logs: Iterable[EventTimeRange], late_records: int) -> Freshness:
+    """The freshness of a table, or of one partition: `logs` are the ranges of its log records not yet in a base file."""
+    ranges = tuple(logs)
+    earliest = min((r.min_ms for r in ranges if r.min_ms is not None), default=None)
+    watermark = cut_ms
+    if cut_ms is not None and earliest is not None:
+        watermark = min(cut_ms, earliest)
+    unreadable = sum(r.unreadable_records for r in ranges)
+    if unreadable:
+        watermark = None
+    return Freshness(
+        watermark,
+        cut_ms,
+        late_records,
+        sum(r.unknown_records for r in ranges),
+        earliest,
+        unreadable_event_time_records=unreadable,
+    )
+
+
+def watermark_text(found: Freshness) -> str:
+    """The watermark as text for the user."""
+    return "complete (copy-on-write)" if found.is_complete else format_timestamp(found.watermark_ms)
+
+
+def publishable_cut(threshold_ms: int, left_out: Iterable[EventTimeRange], published_ms: int | None) -> int | None:
+    """The cut that an event-time compaction up to T publishes: the greatest time before which it leaves nothing.
+
+    `left_out` are the ranges of the log files of slices that have records before T and that the plan leaves out. They
+    hold the cut back to their earliest record. Returns None, so that the commit publishes no cut, if that record is
+    unknown, or is before the published cut. The published cut only covers what was committed before its own plan, so it
+    stays true.
+    """
+    ranges = tuple(left_out)
+    if not all(found.has_only_times for found in ranges):
+        return None
+    cut_ms = min([threshold_ms, *(found.min_ms for found in ranges if found.min_ms is not None)])
+    return None if published_ms is not None and cut_ms < published_ms else cut_ms

@@ -1,0 +1,38 @@
+"""Which compaction's read-optimized view answers "as of watermark T".
+
+1. A compaction answers T where the watermark that it published is T or later: its view held everything before T that had
+   been committed by its plan.
+2. Of these the ones with the least cut, which hold the least that is newer: with an exact cut at T nothing newer at all.
+   Cuts never fall, so they are the earliest ones, too.
+3. Several may have published that cut, each later one for what had come late. The earliest whose files are still there
+   answers: the same question has the same answer until a clean takes it away, and then one that holds more of what was late.
+
+A compaction with a later cut is never taken instead of one that has been cleaned: it would hold data that was not
+requested.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from eventide_core.table.timeline.instant import Instant
+
+
+@dataclass(frozen=True, slots=True)
+class PublishedView:
+    """The read-optimized view that a compaction left. Epoch milliseconds, as it published them."""
+
+    compaction: Instant
+    cut_ms: int
+    watermark_ms: int
+
+    @property
+    def completed(self) -> tuple[str, str]:
+        """The sort key of views."""
+        return (self.compaction.completion_time or self.compaction.requested_time, self.compaction.requested_time)
+
+
+def views_that_answer(published: Iterable[PublishedView], threshold_ms: int) -> tuple[PublishedView, ...]:
+    """The views that answer T, best first; none if no compaction has published such a watermark."""
+    answering = sorted((v for v in published if v.watermark_ms >= threshold_ms), key=lambda v: v.completed)
+    least_ms = min((v.cut_ms for v in answering), default=None)
+    return tuple(v for v in answering if v.cut_ms == least_ms)

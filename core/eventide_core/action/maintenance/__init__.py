@@ -1,0 +1,1 @@
+"""What cleaning and archival may remove."""

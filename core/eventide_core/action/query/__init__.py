@@ -1,0 +1,1 @@
+"""Which file slices and log files a query reads."""

@@ -1,0 +1,124 @@
+"""Plans which slices a query reads, and which of their blocks and rows count.
+
+snapshot: each file group's latest slice, base and log files merged.
+read-optimized: each file group's latest base file alone.
+time travel: the slices as of an instant, and the blocks of their log files up to it. The link of a left-over is read like
+    any log file:
+    its blocks have the instants of the commits that brought them (not skipped, as RFC-74 section 7 has it: they would
+    be lost to every instant after the compaction).
+incremental (begin, end]: the slices that the files written in that span make up, and of their rows the ones committed in
+    it, as Hudi's readers do. Version 6 measures the span by requested times, 8 and later by completion times. A span may
+    begin before the active timeline: its archived writes are among them (Hudi's readers of version 6 leave them out).
+"""
+
+import re
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime, timedelta
+
+from eventide_core.errors import InstantNotFoundError
+from eventide_core.table.files.file_slice import FileSlice
+from eventide_core.table.files.slice_read import BlockFilter, SliceRead
+from eventide_core.table.timeline.instant import Action, Instant, instant_epoch_ms, instant_time
+from eventide_core.table.timeline.timeline import Timeline
+
+EARLIEST = "earliest"
+_DIGITS = re.compile(r"\d{1,17}")
+_EPOCH = re.compile(r"1\d{9}(?:\d{3})?")  # no table is of a year before 2000
+_EPOCH_MS_DIGITS = 13
+_EPOCH_START = datetime(1970, 1, 1, tzinfo=UTC)
+_WRITE_MS_MAX = 24 * 60 * 60 * 1000
+
+
+def parse_time(text: str, *, is_end: bool = False) -> str | int:
+    """Parses a user's time: an instant time as a text, or a moment in epoch milliseconds.
+
+    Hudi's digits (fewer digits are a prefix) are an instant time, and so is a date or time in ISO-8601 without a zone, as
+    Hudi has it: by the clock of the timeline. With a zone it is a moment, as 10 or 13 digits are that can only be epoch
+    seconds or milliseconds. With `is_end` a time in whole seconds means the end of that second, as Hudi has it. Raises
+    InstantNotFoundError for anything else.
+    """
+    text = text.strip()
+    if text.lower() == EARLIEST:
+        return "0"
+    if _EPOCH.fullmatch(text):
+        return int(text) if len(text) == _EPOCH_MS_DIGITS else int(text) * 1000 + (999 if is_end else 0)
+    if _DIGITS.fullmatch(text):
+        return text
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        raise InstantNotFoundError(
+            f"cannot read the instant {text!r}: use Hudi's digits (yyyyMMddHHmmssSSS) or ISO-8601"
+        ) from None
+    milliseconds = moment.microsecond // 1000
+    if is_end and re.search(r":\d\d:\d\d(?!\.)", text):
+        milliseconds = 999
+    aware = moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
+    epoch_ms = (aware.replace(microsecond=0) - _EPOCH_START) // timedelta(seconds=1) * 1000 + milliseconds
+    return instant_time(epoch_ms) if moment.tzinfo is None else epoch_ms
+
+
+def plan_slices(
+    slices: Iterable[FileSlice], blocks: BlockFilter, *, schema_since: str | None = None
+) -> tuple[SliceRead, ...]:
+    """A read of each slice, with the log blocks that count.
+
+    `schema_since`: every write requested from there on has the query's schema; None: nobody looked.
+    """
+    return tuple(_read(found, blocks, None, schema_since) for found in slices)
+
+
+def earliest_request(begin: str) -> str:
+    """The least requested time of a write that can have completed after `begin`.
+
+    A write takes less than a day, as in Hudi. All of time where `begin` is but the prefix of an instant.
+    """
+    try:
+        return instant_time(instant_epoch_ms(begin) - _WRITE_MS_MAX) if len(begin) in (14, 17) else ""
+    except ValueError:
+        return ""
+
+
+def span(writes: Iterable[Instant], begin: str, end: str | None) -> tuple[Instant, ...]:
+    """The completed writes in (begin, end], by completion time if it is recorded, otherwise by requested time."""
+    times = [(i.completion_time or i.requested_time, i) for i in writes]
+    return tuple([i for time, i in times if time > begin and (end is None or time <= end)])
+
+
+def settled_until(timeline: Timeline, *, by_completion_time: bool) -> str:
+    """The time up to which a span has final rows: no write will be added before it. "0" if there is none.
+
+    Version 8 and later measure spans by completion times, which rise from write to write. Version 6 measures them by
+    requested times: what was requested after a write that is pending has to wait for it, or that one would be skipped.
+    Compactions bring no rows of their own; a pending replacecommit may be an insert overwrite.
+    """
+    if by_completion_time:
+        return max((i.completion_time or i.requested_time for i in timeline.writes), default="0")
+    writing = (Action.COMMIT, Action.DELTA_COMMIT, Action.REPLACE_COMMIT)
+    first = min((i.requested_time for i in timeline.pending if i.action in writing), default=None)
+    return max((i.requested_time for i in timeline.writes if first is None or i.requested_time < first), default="0")
+
+
+def plan_incremental(slices: Iterable[FileSlice], instants: Sequence[Instant]) -> tuple[SliceRead, ...]:
+    """Reads of the rows that these instants committed, from slices made of the files that they wrote."""
+    times = frozenset(i.requested_time for i in instants)
+    blocks = BlockFilter(completed=times, timeline_start=None)
+    return tuple(_read(found, blocks, times) for found in slices)
+
+
+def _read(
+    found: FileSlice, blocks: BlockFilter, commit_times: frozenset[str] | None, schema_since: str | None = None
+) -> SliceRead:
+    log_paths = tuple([(log.path, log.size) for log in found.log_files])
+    return SliceRead(
+        partition=found.partition,
+        file_id=found.file_id,
+        base_path=found.base_file.path if found.base_file else None,
+        log_paths=log_paths,
+        blocks=blocks.of_logs([path for path, _ in log_paths]),
+        commit_times=commit_times,
+        is_plain=schema_since is not None
+        and found.base_file is not None
+        and found.base_instant >= schema_since
+        and not found.log_files,
+    )

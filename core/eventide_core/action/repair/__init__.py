@@ -1,0 +1,1 @@
+"""What can be mended of what `verify` found, and from what."""

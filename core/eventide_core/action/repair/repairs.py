@@ -1,0 +1,121 @@
+"""The values of a repair: what is wrong, and which files change to mend it. Paths are relative to the table's root."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from eventide_core.table.timeline.commit_metadata import CommitMetadata
+from eventide_core.table.timeline.plans import ForeignPlan
+
+BACKUP_DIRECTORY: Final = ".hoodie/.backup"
+"""A directory for each repair, by instant, with the files that it changed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Removal:
+    """The file goes. The backup keeps it."""
+
+    path: str
+
+
+@dataclass(frozen=True, slots=True)
+class Replacement:
+    """The file gets this content, whether it exists or not."""
+
+    path: str
+    data: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Copying:
+    """The file, which may exist, becomes a copy of `source`."""
+
+    path: str
+    source: str
+
+
+@dataclass(frozen=True, slots=True)
+class Rebuilding:
+    """The commit file gets this metadata, in which the numbers of records are still missing."""
+
+    path: str
+    metadata: CommitMetadata
+
+
+@dataclass(frozen=True, slots=True)
+class Truncation:
+    """The file is cut to `size` bytes, if it repeats behind them what is before them."""
+
+    path: str
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
+class HistoryRebuilding:
+    """The file of the archived timeline gets these delta commits, by instant, in which the numbers of records are still
+    missing.
+    """
+
+    path: str
+    commits: Mapping[str, CommitMetadata]
+
+
+@dataclass(frozen=True, slots=True)
+class Remerging:
+    """The base files at these paths are merged again as `plan` says, which is another engine's and names these slices alone;
+    in the order of its operations. The commit at `commit_path` gets their sizes.
+    """
+
+    paths: tuple[str, ...]
+    plan: ForeignPlan
+    commit_path: str
+    commit: CommitMetadata
+
+
+@dataclass(frozen=True, slots=True)
+class SettingsChange:
+    """hoodie.properties gets these values; a key with None goes."""
+
+    path: str
+    values: Mapping[str, str | None]
+
+
+Change = Removal | Replacement | Copying
+PlannedChange = Change | HistoryRebuilding | Rebuilding | Remerging | Truncation | SettingsChange
+"""A change, or one whose bytes are made when the repair is."""
+
+
+@dataclass(frozen=True, slots=True)
+class Repair:
+    """One repair. `check` found the problem of `path`; `action` says what the changes do; `loses` what they cost.
+
+    `rerun` is the compaction that the changes make pending again, and that is then run again. `rebuilt_indexes` are
+    those with which the metadata table is made anew, which changes no other file; None if it is not.
+    """
+
+    check: str
+    path: str
+    problem: str
+    action: str
+    changes: tuple[PlannedChange, ...]
+    loses: str | None = None
+    rerun: str | None = None
+    rebuilt_indexes: tuple[str, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Unrepaired:
+    """Damage that no repair mends, and the cure that a person has."""
+
+    check: str
+    path: str
+    problem: str
+    cure: str
+
+
+@dataclass(frozen=True, slots=True)
+class RepairPlan:
+    """What a repair would do, and what it would leave."""
+
+    repairs: tuple[Repair, ...]
+    unrepaired: tuple[Unrepaired, ...]

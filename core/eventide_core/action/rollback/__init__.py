@@ -1,0 +1,1 @@
+"""What a rollback deletes and undoes."""

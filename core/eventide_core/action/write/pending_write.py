@@ -1,0 +1,44 @@
+"""A write that has made its files, and its result once it has completed."""
+
+from dataclasses import dataclass
+
+from eventide_core.action.write.conflict import WrittenGroups
+from eventide_core.table.records.schema import SchemaChanges
+from eventide_core.table.timeline.commit_metadata import CommitMetadata
+from eventide_core.table.timeline.instant import Action
+
+
+@dataclass(frozen=True, slots=True)
+class WriteResult:
+    """A completed write. `rows` counts upserts and deletes; a delete of a key that the table never had may not count.
+
+    `dropped_indexes` are those of the metadata table that could not follow the write. `completion_time` is what an
+    incremental query counts from: on version 6, which records no completion, it is the instant.
+    `added_columns` and `widened_columns` are what the write changed of the table's schema.
+    """
+
+    instant: str
+    rows: int
+    upserts: int
+    deletes: int
+    files: int
+    bytes_written: int
+    dropped_indexes: tuple[str, ...] = ()
+    completion_time: str | None = None
+    added_columns: tuple[str, ...] = ()
+    widened_columns: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class PendingWrite:
+    """A write whose files exist, but which has not completed: no reader sees it yet.
+
+    `seen` is the state that it builds on.
+    """
+
+    instant: str
+    action: Action
+    metadata: CommitMetadata
+    written: WrittenGroups
+    seen: frozenset[str]
+    schema_changes: SchemaChanges

@@ -1,0 +1,130 @@
+"""Assigns the records of a write to file groups and files.
+
+1. A place that has a file group gets a log file on top of its latest slice.
+2. A place that has none gets a base file of a new file group, as Hudi writes the first records of a group. Deletes
+   alone create no group, because there is nothing to delete.
+3. Keys that an index other than buckets does not know fill up small base files, and share as many new groups as keep
+   base files near their size (`base_file_sizes`). Hudi finds such keys only in base files, so they go to no log file. A
+   group that gets a log file of the same write, or that a pending plan compacts, isn't filled up. A bulk insert fills
+   up none.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+
+from eventide_core.action.compaction.log_version import LogNames
+from eventide_core.action.write.base_file_sizes import BaseFileSizes, Filling, fill
+from eventide_core.action.write.index import Index, IndexType
+from eventide_core.errors import UnsupportedTableError
+from eventide_core.table.files.bucket import BUCKET_DIGITS, new_file_id
+from eventide_core.table.files.file_group_write import FileGroupWrite, FileKind, Placement
+from eventide_core.table.files.file_slice import FileSlice
+from eventide_core.table.timeline.file_system_view import FileGroup
+
+_SHARES = 1000  # the number of parts into which the records of a place are divided among its groups
+
+
+@dataclass(frozen=True, slots=True)
+class WriteFacts:
+    """The facts for planning a write. `slices` are the latest ones."""
+
+    instant: str
+    table_version: int
+    index: Index
+    slices: Iterable[FileSlice]
+    log_names: LogNames
+    sizes: BaseFileSizes
+
+
+def plan_write(
+    placements: Iterable[Placement], facts: WriteFacts, new_uuid: Callable[[], str]
+) -> tuple[FileGroupWrite, ...]:
+    """The file groups of the write, numbered from 0, by partition and place.
+
+    Raises UnsupportedTableError for a table with two file groups in one bucket.
+    """
+    by_place = _slices_by_place(facts)
+    groups: list[FileGroupWrite] = []
+    placements = sorted(placements, key=lambda p: (p.partition, p.place))
+    logged = {(p.partition, p.place) for p in placements}
+    for placement in placements:
+        found = by_place.get((placement.partition, placement.place))
+        if found is not None:
+            groups.append(_log(len(groups), placement, found, facts))
+        elif placement.upserts:
+            free = (s for s in by_place.values() if s.partition == placement.partition)
+            fillable = (s for s in free if s.file_group not in logged and s.file_group not in facts.log_names.planned)
+            groups += _bases(len(groups), placement, facts, fillable, new_uuid)
+    return tuple(groups)
+
+
+def _slices_by_place(facts: WriteFacts) -> Mapping[tuple[str, str], FileSlice]:
+    found: dict[tuple[str, str], FileSlice] = {}
+    by_bucket = facts.index.type is IndexType.BUCKET
+    for file_slice in facts.slices:
+        place = (file_slice.partition, file_slice.file_id[:BUCKET_DIGITS] if by_bucket else file_slice.file_id)
+        if place in found:
+            raise UnsupportedTableError(
+                f"{file_slice.partition or 'the table'}: {file_slice.file_id} and {found[place].file_id} are both of "
+                "bucket "
+                + place[1]
+                + "; eventide cannot determine which of them holds a key: repair the table with Hudi"
+            )
+        found[place] = file_slice
+    return found
+
+
+def _log(number: int, placement: Placement, found: FileSlice, facts: WriteFacts) -> FileGroupWrite:
+    place = facts.log_names.next_log(found, facts.instant, facts.table_version)
+    base = found.base_file
+    return FileGroupWrite(
+        number=number,
+        partition=placement.partition,
+        place=placement.place,
+        share=1,
+        file_id=found.file_id,
+        kind=FileKind.LOG,
+        instant=facts.instant,
+        slice_instant=place.slice_instant,
+        first_log_version=place.version,
+        base_file=str(base.name) if base is not None and base.name.instant == place.slice_instant else None,
+        earlier_logs=place.earlier,
+    )
+
+
+def _bases(
+    number: int,
+    placement: Placement,
+    facts: WriteFacts,
+    fillable: Iterable[FileSlice],
+    new_uuid: Callable[[], str],
+) -> list[FileGroupWrite]:
+    is_bucket = facts.index.type is IndexType.BUCKET
+    fillings = [Filling(None, placement.upserts)] if is_bucket else fill(placement.upserts, fillable, facts.sizes)
+    groups: list[FileGroupWrite] = []
+    for filling in fillings:
+        if filling.file_slice is not None:
+            file_id = filling.file_slice.file_id
+        elif is_bucket:
+            file_id = new_file_id(int(placement.place), new_uuid())
+        else:
+            file_id = f"{new_uuid()}-0"
+        groups.append(
+            FileGroupWrite(
+                number=number + len(groups),
+                partition=placement.partition,
+                place=placement.place,
+                share=1 if len(fillings) == 1 else max(1, filling.rows * _SHARES // placement.upserts),
+                file_id=file_id,
+                kind=FileKind.BASE,
+                instant=facts.instant,
+                slice_instant=facts.instant,
+                filled_up=None if filling.file_slice is None else filling.file_slice.base_file,
+            )
+        )
+    return groups
+
+
+def groups_of(groups: Iterable[FileGroupWrite]) -> frozenset[FileGroup]:
+    """The file groups that a write changes."""
+    return frozenset((group.partition, group.file_id) for group in groups)

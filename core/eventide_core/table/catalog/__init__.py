@@ -1,0 +1,1 @@
+"""A table as catalogs and metrics know it."""

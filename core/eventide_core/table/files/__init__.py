@@ -1,0 +1,1 @@
+"""Names, paths, slices and blocks of a table's files."""

@@ -1,0 +1,96 @@
+"""The checksums that a commit of eventide records: of the files that it wrote, and of its own extra metadata.
+
+    eventide.checksums   JSON: {"files": {path: checksum}, "extra": {key of the extra metadata: checksum},
+                                "settings": {key of hoodie.properties: value}}
+
+The settings are those by which records are keyed, ordered and partitioned, as they were when the commit was made.
+
+A checksum is the CRC-32 of the whole content, in eight hexadecimal digits. It finds every error of up to three bits, and
+every burst of up to 32 bits. Hudi keeps the extra metadata of a commit, and ignores this key.
+"""
+
+import json
+import zlib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import BinaryIO, Final
+
+from eventide_core.errors import CorruptTimelineError
+from eventide_core.table.timeline.commit_metadata import CommitMetadata, WriteStat
+
+CHECKSUMS_KEY: Final = "eventide.checksums"
+_PARTS: Final = ("files", "extra", "settings")
+_PIECE_BYTES: Final = 4 * 1024 * 1024
+
+
+class RunningChecksum:
+    """The checksum of a content that passes in pieces."""
+
+    def __init__(self) -> None:
+        self._value = 0
+
+    def add(self, piece: bytes | memoryview) -> None:
+        self._value = zlib.crc32(piece, self._value)
+
+    def __str__(self) -> str:
+        return f"{self._value:08x}"
+
+
+def checksum_of_stream(stream: BinaryIO, size: int) -> str | None:
+    """The checksum of the first `size` bytes; None if there are fewer."""
+    found = RunningChecksum()
+    while size > 0:
+        piece = stream.read(min(size, _PIECE_BYTES))
+        if not piece:
+            return None
+        found.add(piece)
+        size -= len(piece)
+    return str(found)
+
+
+def with_checksums(
+    extra_metadata: Mapping[str, str], stats: Iterable[WriteStat], settings: Mapping[str, str]
+) -> dict[str, str]:
+    """The extra metadata of a commit with the checksums of itself and of the files of these write stats; and `settings`."""
+    recorded = {
+        "files": {stat.path: stat.checksum for stat in stats if stat.checksum is not None},
+        "extra": {key: _of_text(text) for key, text in extra_metadata.items()},
+        "settings": dict(settings),
+    }
+    return {**extra_metadata, CHECKSUMS_KEY: json.dumps(recorded, separators=(",", ":"), sort_keys=True)}
+
+
+@dataclass(frozen=True, slots=True)
+class Checksums:
+    """What a commit records: the checksums of files by path, and of its extra metadata by key; the settings by key."""
+
+    files: Mapping[str, str]
+    extra: Mapping[str, str]
+    settings: Mapping[str, str]
+
+    @classmethod
+    def of(cls, commit: CommitMetadata) -> "Checksums":
+        """Empty if the commit records none. Raises CorruptTimelineError if the text is invalid."""
+        text = commit.extra_metadata.get(CHECKSUMS_KEY)
+        if text is None:
+            return cls({}, {}, {})
+        try:
+            recorded = json.loads(text)
+            recorded.setdefault("settings", {})  # eventide did not record them before
+            parts = [{str(key): str(value) for key, value in recorded[part].items()} for part in _PARTS]
+        except (ValueError, RecursionError, LookupError, TypeError, AttributeError):
+            raise CorruptTimelineError(
+                f"a commit has {CHECKSUMS_KEY}={text[:80]!r}, which eventide doesn't write; restore it from a copy"
+            ) from None
+        return cls(*parts)
+
+    def changed_keys(self, commit: CommitMetadata) -> tuple[str, ...]:
+        """The keys of the commit's extra metadata that are missing or have another text than was recorded."""
+        extra = commit.extra_metadata
+        return tuple(key for key, known in self.extra.items() if key not in extra or _of_text(extra[key]) != known)
+
+
+def _of_text(text: str) -> str:
+    found = RunningChecksum()
+    found.add(text.encode("utf-8", "surrogatepass"))
+    return str(found)

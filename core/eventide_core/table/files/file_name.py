@@ -1,0 +1,100 @@
+"""The grammar of the names of base files and log files.
+
+    base file   <file id>_<write token>_<instant>.<extension>
+    log file    .<file id>_<instant>.log.<version>[_<write token>][.cdc]
+
+A name is valid only if its parts print the same name: only the digits 0 to 9, no leading zero in the version, nothing
+after it. Base files aren't hidden.
+
+In table version 6 a log file's instant is that of its slice's base; from 8 on it is that of the delta commit that
+wrote it (or, for a left-over, of the compaction that placed it).
+"""
+
+import re
+from sys import intern
+from typing import Final
+
+from eventide_core.bulk_dataclass import bulk_dataclass
+
+_BASE = re.compile(
+    r"(?P<file_id>[^./\\\x00][^/\\\x00]*?)_(?P<token>\d+-\d+-\d+)_(?P<instant>\d{14}|\d{17}|\d{20})(?P<extension>\.\w+)",
+    re.ASCII,
+)
+# A file id hardly ever has an underscore. Without one, the expression needs no second attempt.
+_LOG = re.compile(
+    r"\.(?P<file_id>[^/\\\x00_]+|[^/\\\x00]+)_(?P<instant>\d{14}|\d{17}|\d{20})\.log\.(?P<version>0|[1-9]\d{0,9})"
+    r"(?:_(?P<token>\d+-\d+-\d+))?(?P<suffix>\.cdc)?",
+    re.ASCII,
+)
+
+
+CHANGE_LOG_SUFFIX: Final = ".cdc"
+
+
+@bulk_dataclass(frozen=True, slots=True)
+class BaseFileName:
+    file_id: str
+    write_token: str
+    instant: str
+    extension: str = ".parquet"
+
+    @classmethod
+    def parse(cls, name: str) -> "BaseFileName | None":
+        """The parts of a base file's name; None for any other name."""
+        match = _BASE.fullmatch(name)
+        if match is None:
+            return None
+        file_id, token, instant, extension = match.groups()
+        return cls(intern(file_id), token, intern(instant), extension)
+
+    def __str__(self) -> str:
+        return f"{self.file_id}_{self.write_token}_{self.instant}{self.extension}"
+
+
+@bulk_dataclass(frozen=True, slots=True)
+class LogFileName:
+    file_id: str
+    instant: str
+    version: int
+    write_token: str = ""
+    suffix: str = ""
+
+    @classmethod
+    def parse(cls, name: str) -> "LogFileName | None":
+        """The parts of a log file's name; None for any other name."""
+        match = _LOG.fullmatch(name)
+        if match is None:
+            return None
+        file_id, instant, version, token, suffix = match.groups()
+        # A table has few file ids and instants, and many files of each.
+        return cls(intern(file_id), intern(instant), int(version), token or "", suffix or "")
+
+    def __str__(self) -> str:
+        token = f"_{self.write_token}" if self.write_token else ""
+        return f".{self.file_id}_{self.instant}.log.{self.version}{token}{self.suffix}"
+
+    @property
+    def reader_order(self) -> tuple[str, int, str, str]:
+        """The key by which readers sort the log files of a slice: instant, version, then token and suffix as strings."""
+        return (self.instant, self.version, self.write_token, self.suffix)
+
+
+def parse_data_file(name: str) -> BaseFileName | LogFileName | None:
+    """The parts of the name of a base or log file; None for any other name."""
+    return LogFileName.parse(name) or BaseFileName.parse(name)
+
+
+def is_data_file(name: str) -> bool:
+    """Whether the name is of a base or log file."""
+    return parse_data_file(name) is not None
+
+
+def instant_in(name: str) -> str | None:
+    """The instant in the name of a base or log file; None for any other name."""
+    found = parse_data_file(name)
+    return None if found is None else found.instant
+
+
+def path_in(partition: str, name: str) -> str:
+    """The path of a partition's file, relative to the table's root."""
+    return f"{partition}/{name}" if partition else name

@@ -1,0 +1,107 @@
+"""A query plan: the slices to read, their files, and which of their blocks and rows count."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+
+from eventide_core.table.records.record_shape import RecordShape
+
+
+@dataclass(frozen=True, slots=True)
+class LogWriters:
+    """What the timeline states about the writers of a slice's log files. A damaged block header contradicts it.
+
+    `instants` are those on the timeline, in any state; None if the log files are a part of a slice, in which the command
+    block that rolls back a block may be missing. `of_logs` says of a log file, by path, how many blocks each completed write
+    of the active timeline put into it at least. `is_final`: from version 8 on, nothing in a log file is later than
+    `instants`. On version 6 a writer may have appended to a log file since the timeline was read.
+    """
+
+    instants: frozenset[str] | None
+    of_logs: Mapping[str, Mapping[str, int]]
+    is_final: bool
+
+    def knows(self, instant: str) -> bool:
+        """Whether the instant is on the timeline, or may be by now."""
+        if self.instants is None or instant in self.instants:
+            return True
+        return not self.is_final and instant > max(self.instants, default="")
+
+
+@dataclass(frozen=True, slots=True)
+class BlockFilter:
+    """Which blocks of a log file count: those of completed instants, up to `until`.
+
+    An instant before `timeline_start` has been archived, hence completed. One at or after it that is not among the
+    `completed` is pending or was rolled back, and does not count. With `writers`, the reader checks the instants of the
+    blocks against them.
+    """
+
+    completed: frozenset[str]
+    timeline_start: str | None
+    until: str | None = None
+    writers: LogWriters | None = None
+
+    def accepts(self, instant: str) -> bool:
+        if self.until is not None and instant > self.until:
+            return False
+        return instant in self.completed or self._is_archived(instant)
+
+    def explains(self, instant: str) -> bool:
+        """Whether there may be a block of the instant that no command block rolls back."""
+        return self.writers is None or self._is_archived(instant) or self.writers.knows(instant)
+
+    def of_logs(self, paths: Iterable[str]) -> "BlockFilter":
+        """The same, with the writers of these log files alone: what a task takes along."""
+        if self.writers is None or not self.writers.of_logs:
+            return self
+        known = self.writers.of_logs
+        return replace(
+            self, writers=replace(self.writers, of_logs={path: known[path] for path in paths if path in known})
+        )
+
+    def _is_archived(self, instant: str) -> bool:
+        return self.timeline_start is not None and instant < self.timeline_start
+
+
+@dataclass(frozen=True, slots=True)
+class SliceRead:
+    """One slice to read: base and log files in reader order, merged, and only commits of `commit_times` where given.
+
+    `is_plain`: its rows are those of its base file, with the query's columns and types, so that any Parquet reader can
+    read them.
+    """
+
+    partition: str
+    file_id: str
+    base_path: str | None
+    log_paths: tuple[tuple[str, int], ...]
+    blocks: BlockFilter
+    commit_times: frozenset[str] | None = None
+    is_plain: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeRead(SliceRead):
+    """What the write at `instant` changed in a file group: the slice as it left it, and as it was `before`; None: new.
+
+    A slice without files is empty: the write replaced the file group.
+    """
+
+    instant: str = ""
+    before: SliceRead | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class QueryPlan:
+    """The slices that a query reads, in no particular order of rows, and the shape of their records."""
+
+    slices: tuple[SliceRead, ...]
+    shape: RecordShape
+
+    @property
+    def paths(self) -> frozenset[str]:
+        """The files that are read."""
+        earlier = (one.before for one in self.slices if isinstance(one, ChangeRead) and one.before is not None)
+        slices = (*self.slices, *earlier)
+        logs = (path for found in slices for path, _ in found.log_paths)
+        return frozenset((*logs, *(found.base_path for found in slices if found.base_path is not None)))

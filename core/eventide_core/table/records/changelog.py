@@ -1,0 +1,30 @@
+"""Changelog tables, whose records carry their operation in the column `_hoodie_operation` (Flink's changelog mode).
+
+A deleted row is stored as a record whose operation is D or -U. Hudi 0.15 shows a record with -U as a row, Hudi 1.x as a
+delete. A compaction that ignores the column, such as one of Hudi on Spark by default, shows deleted rows again.
+"""
+
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Final
+
+from eventide_core.errors import UnsupportedTableError
+from eventide_core.table.files.log_block import HeaderKey
+from eventide_core.table.records.schema import field_names
+
+OPERATION: Final = "_hoodie_operation"
+
+
+def refuse_operations(header: Mapping[HeaderKey, str], place: str) -> None:
+    """Raises UnsupportedTableError if the records of a block carry operations."""
+    if _has_operations(header.get(HeaderKey.SCHEMA, "")):
+        raise UnsupportedTableError(
+            f"{place}: its records have the column {OPERATION} (hoodie.allow.operation.metadata.field=true, as in Flink's "
+            "changelog mode), whose operations the versions of Hudi merge differently; work on this table with the engine "
+            "that writes it, with that option set for its compactions, too, or write it again without the option"
+        )
+
+
+@lru_cache(maxsize=64)  # nearly all blocks of a table have one of a few schemas
+def _has_operations(schema: str) -> bool:
+    return OPERATION in schema and OPERATION in field_names(schema)

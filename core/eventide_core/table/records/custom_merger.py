@@ -1,0 +1,28 @@
+"""A merger of the user's own: a Python class that merges as the Java merger does that a table's merge strategy names.
+
+The core knows the class by its name and by what it declares; adapters/format/merge/record_mergers loads and calls it.
+
+Of two records of a key, the class makes one. Where one of the two is a delete, `delete_rule` decides, as record_order
+describes it: under COMMIT_TIME_ORDERING the later of the two stays, under EVENT_TIME_ORDERING the one with the greater
+ordering value.
+"""
+
+from dataclasses import dataclass
+
+from eventide_core.table.records.record_order import MergeRule
+
+
+@dataclass(frozen=True, slots=True)
+class CustomMerger:
+    """`name` is `module:Class`. Each process that merges imports the class by it.
+
+    `is_associative`: merging (a, b) and then c gives the same record as merging a with the merger's result for (b, c).
+    """
+
+    name: str
+    is_associative: bool
+    delete_rule: MergeRule
+
+
+CustomMergers = tuple[tuple[str, CustomMerger], ...]
+"""The mergers of the user's own, by `hoodie.record.merge.strategy.id`."""

@@ -1,0 +1,175 @@
+"""Event times in milliseconds, and the range of event times in a log file.
+
+A column gives epoch milliseconds as Hudi reads them: a timestamp or date by its logical type, floored to whole
+milliseconds; a plain number or a string of digits by its length (10 digits are seconds, 13 milliseconds; 16 and 19,
+which Hudi leaves out of its write stats, are microseconds and nanoseconds; any other length is milliseconds); any other
+string as ISO-8601. Of a decimal and a floating number, which Hudi leaves out, too, the digits before the point count;
+those after it are a part of the unit: 1700000000.5 is half a second later than 1700000000.
+"""
+
+import math
+import re
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from fractions import Fraction
+from typing import Final, TypeAlias
+
+from eventide_core.bulk_dataclass import bulk_dataclass
+from eventide_core.errors import InvalidThresholdError
+
+_PLAIN_MS_MIN: Final = 10**11  # in 1973; a smaller number is a T in seconds, or a mistake
+_DAY_MS: Final = 86_400_000
+_EPOCH_MS = re.compile(r"-?\d{1,15}", re.ASCII)
+_NUMBER = re.compile(r"-?\d{1,19}", re.ASCII)  # a long has no more digits
+
+_MS_BY_DIGITS: Final = {10: Fraction(1000), 16: Fraction(1, 1000), 19: Fraction(1, 1_000_000)}
+_INT64_MIN, _INT64_MAX = -(1 << 63), (1 << 63) - 1
+
+
+@bulk_dataclass(frozen=True, slots=True)
+class EventTimeRange:
+    """The event times of a log file's records, in epoch milliseconds, both ends inside the range.
+
+    `unknown_records` counts the records without an event time: nulls, and deletes that carry none. `unreadable_records`
+    counts those with a value that is not a time, which may be before any threshold. A range with neither end has no
+    record with an event time.
+    """
+
+    min_ms: int | None
+    max_ms: int | None
+    unknown_records: int = 0
+    unreadable_records: int = 0
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether it is the range of no records."""
+        return self.min_ms is None and self.max_ms is None and self.has_only_times
+
+    @property
+    def has_only_times(self) -> bool:
+        """Whether every record has an event time."""
+        return not self.unknown_records and not self.unreadable_records
+
+    def union(self, other: "EventTimeRange") -> "EventTimeRange":
+        """The range of the records of both."""
+        if self.is_empty:
+            return other
+        least = [time for time in (self.min_ms, other.min_ms) if time is not None]
+        greatest = [time for time in (self.max_ms, other.max_ms) if time is not None]
+        return EventTimeRange(
+            min(least, default=None),
+            max(greatest, default=None),
+            self.unknown_records + other.unknown_records,
+            self.unreadable_records + other.unreadable_records,
+        )
+
+    def starts_before(self, threshold_ms: int) -> bool:
+        """Whether a record is, or may be, before the threshold: what is no event time counts as minus infinity."""
+        return not self.has_only_times or (self.min_ms is not None and self.min_ms < threshold_ms)
+
+    def ends_before(self, threshold_ms: int) -> bool:
+        """Whether every record is before the threshold: what is no event time counts as minus infinity."""
+        return self.max_ms is None or self.max_ms < threshold_ms
+
+    def since(self, threshold_ms: int) -> "EventTimeRange":
+        """A range that contains the records at or after the threshold, and begins no earlier."""
+        if self.min_ms is None or self.max_ms is None or self.max_ms < threshold_ms:
+            return EventTimeRange(None, None)
+        return EventTimeRange(max(self.min_ms, threshold_ms), self.max_ms)
+
+
+def number_to_epoch_ms(value: int) -> int:
+    """A plain number in an event-time column as epoch milliseconds; its number of digits gives its unit."""
+    match len(str(abs(value))):
+        case 10:
+            return value * 1000
+        case 16:
+            return value // 1000
+        case 19:
+            return value // 1_000_000
+        case _:
+            return value
+
+
+def decimal_to_epoch_ms(value: Decimal) -> int | None:
+    """A decimal in an event-time column as epoch milliseconds; None if they exceed 64 bits."""
+    digits = len(str(abs(int(value))))
+    found = math.floor(Fraction(value) * _MS_BY_DIGITS.get(digits, 1))
+    return found if _INT64_MIN <= found <= _INT64_MAX else None
+
+
+def double_to_epoch_ms(value: float) -> int | None:
+    """A double in an event-time column as epoch milliseconds; None for NaN and for numbers beyond 64 bits.
+
+    Rounds: 1700000000.1 is 100 ms later than 1700000000, although the nearest double is less than that.
+    """
+    if not abs(value) < _INT64_MAX:  # also true for NaN
+        return None
+    match len(str(abs(int(value)))):
+        case 10:
+            return math.floor(value * 1e3)
+        case 16:
+            return math.floor(value / 1e3)
+        case 19:
+            return math.floor(value / 1e6)
+        case _:
+            return math.floor(value)
+
+
+def text_to_epoch_ms(value: str) -> int | None:
+    """A text in an event-time column as epoch milliseconds; None if it is not a time."""
+    if _NUMBER.fullmatch(value):
+        return number_to_epoch_ms(int(value))
+    try:
+        moment = datetime.fromisoformat(value)
+    except ValueError:
+        return None
+    if moment.tzinfo is None:
+        return None
+    return _floor_ms(moment)
+
+
+Moment: TypeAlias = str | int | datetime
+"""T as a caller may write it: ISO-8601 with a zone, epoch milliseconds, or a datetime with a zone."""
+
+
+def parse_threshold(given: Moment) -> int:
+    """Parses a user's T, ISO-8601 with a zone or epoch milliseconds, into epoch milliseconds.
+
+    Raises InvalidThresholdError for anything else, including a time without a zone, and a plain number before 1973, which
+    is rather in seconds. An ISO-8601 time cannot be mistaken, so that it may be any.
+    """
+    text = str(given).strip()
+    if _EPOCH_MS.fullmatch(text):
+        if int(text) < _PLAIN_MS_MIN:
+            raise InvalidThresholdError(_too_small(int(text)))
+        return int(text)
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        moment = None
+    if moment is None or moment.tzinfo is None:
+        raise InvalidThresholdError(
+            f"T {text!r} cannot be read: give ISO-8601 with a zone, such as 2026-11-21T00:00Z, or epoch milliseconds"
+        )
+    return _floor_ms(moment)
+
+
+def _too_small(number: int) -> str:
+    if number < 0:
+        cure = "give ISO-8601 with a zone, such as 1969-12-31T00:00Z, if it is before 1970"
+    else:
+        meant = datetime.fromtimestamp(number, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        cure = f"epoch seconds? write {meant} or milliseconds, {number * 1000}"
+    return f"T {number} is no epoch milliseconds from {_PLAIN_MS_MIN} (1973) on: {cure}"
+
+
+def is_ahead(threshold_ms: int, now_ms: int) -> bool:
+    """Whether T is more than a day later than the clock, which no local time that is taken for UTC is."""
+    return threshold_ms > now_ms + _DAY_MS
+
+
+def _floor_ms(moment: datetime) -> int:
+    # Whole microseconds by integers: a float timestamp loses the last digits of far dates.
+    epoch = datetime.fromisoformat("1970-01-01T00:00+00:00")
+    return (moment - epoch) // timedelta(milliseconds=1)

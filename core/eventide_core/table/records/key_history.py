@@ -1,0 +1,25 @@
+"""The history of one key in a slice."""
+
+from dataclasses import dataclass
+
+from eventide_core.table.records.record_order import Version
+
+
+@dataclass(frozen=True, slots=True)
+class KeyHistory:
+    """All versions of one key in a slice: in the base file, in the log files to merge, and in the left-overs.
+
+    Positions number the versions of the history, so that two versions of equal ordering are distinguished. `early` are
+    the versions in the log files to leave over that are merged anyway: an exact cut merges everything before T.
+    """
+
+    key: str
+    base: Version | None
+    merged: tuple[Version, ...]
+    left_overs: tuple[Version, ...]
+    early: tuple[Version, ...] = ()
+
+    @property
+    def taken(self) -> tuple[Version, ...]:
+        """The versions that are merged into the base, in reader order."""
+        return self.merged + self.early

@@ -1,0 +1,55 @@
+"""The properties of a table's records that the columnar adapters need."""
+
+from dataclasses import dataclass
+
+from eventide_core.table.records.custom_merger import CustomMerger
+from eventide_core.table.records.record_order import MergeRule
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteMarker:
+    """A log record whose `field`, as a string, is exactly `value` deletes its key. It has no effect in a base file."""
+
+    field: str
+    value: str
+
+
+@dataclass(frozen=True, slots=True)
+class PartialUpdate:
+    """A record takes from older records the columns in which it is null or, with a marker, equal to the marker."""
+
+    unavailable: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class RecordShape:
+    """`schema` is the table's Avro schema as JSON, without Hudi's meta fields. The fields are names from it.
+
+    Several ordering fields are compared one after another. `key_fields` make up a record's key if the table has no meta
+    fields; empty if the meta field has the key. Without `orders_deletes`, no delete has an ordering value, whatever its
+    log block says. `merger` is set under merge rule CUSTOM.
+    """
+
+    schema: str
+    merge_rule: MergeRule
+    ordering_fields: tuple[str, ...]
+    event_time_field: str | None
+    delete_marker: DeleteMarker | None = None
+    key_fields: tuple[str, ...] = ()
+    partial_update: PartialUpdate | None = None
+    orders_deletes: bool = True
+    merger: CustomMerger | None = None
+
+
+def refusal_of_partial_updates(shape: RecordShape, path: str) -> str | None:
+    """The reason to refuse a block of partial updates in a table of this shape; None if there is none."""
+    cure = "compact it with Hudi itself, and set hoodie.spark.sql.merge.into.partial.updates=false"
+    if shape.partial_update is not None:
+        return (
+            f"log file {path}: partial updates of MERGE INTO in a table with hoodie.table.partial.update.mode, which Hudi "
+            f"forgets from there on; {cure}"
+        )
+    if shape.merger is not None:
+        name = shape.merger.name
+        return f"log file {path}: partial updates of MERGE INTO, and the merger {name} merges whole records; {cure}"
+    return None

@@ -1,0 +1,1 @@
+"""What hoodie.properties says, and what a new table's says."""

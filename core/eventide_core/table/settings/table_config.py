@@ -1,0 +1,202 @@
+"""The settings in a table's `.hoodie/hoodie.properties`.
+
+Raises UnsupportedTableError for settings that eventide does not know, so that no later step has to check.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+
+from eventide_core.errors import NotAHudiTableError, UnsupportedTableError
+from eventide_core.table.records.custom_merger import CustomMerger, CustomMergers
+from eventide_core.table.records.record_order import MergeRule
+from eventide_core.table.records.record_shape import DeleteMarker, PartialUpdate
+from eventide_core.table.settings.key_config import virtual_key_fields
+from eventide_core.table.settings.merge_config import MergeConfig
+from eventide_core.table.settings.properties import names, parse_properties
+
+SUPPORTED_VERSIONS = (6, 8, 9)
+_TYPE = "hoodie.table.type"
+_COPY_ON_WRITE, _MERGE_ON_READ = "COPY_ON_WRITE", "MERGE_ON_READ"
+METADATA_PARTITIONS_KEY = "hoodie.table.metadata.partitions"  # of the metadata table that readers use
+METADATA_BUILDING_KEY = f"{METADATA_PARTITIONS_KEY}.inflight"  # that Hudi is making
+INDEX_DEFINITIONS_KEY = "hoodie.table.index.defs.path"
+
+
+@dataclass(frozen=True, slots=True)
+class TableConfig:
+    """A table's own settings. `properties` are the raw lines, unescaped.
+
+    `reader_rules` are the rules by which the engines that can read the table merge it, `merge_rule` among them: Hudi 0.x
+    has rules of its own for a version 6 table that it wrote (one that Hudi 1.x wrote names its ordering field under a key
+    that 0.x does not know, so 0.x cannot be said to read it). `virtual_key_fields` make up a record's key where the files
+    have no meta fields; there are none where they have.
+
+    A copy-on-write table has base files alone: every query reads them as they are, so that its merge rule decides nothing.
+    """
+
+    name: str
+    version: int
+    is_copy_on_write: bool
+    merge_rule: MergeRule
+    reader_rules: tuple[MergeRule, ...]
+    payload_class: str | None
+    record_key_fields: tuple[str, ...]
+    virtual_key_fields: tuple[str, ...]
+    partition_fields: tuple[str, ...]
+    ordering_fields: tuple[str, ...]
+    delete_marker: DeleteMarker | None
+    partial_update: PartialUpdate | None
+    orders_deletes: bool
+    merger: CustomMerger | None
+    base_file_extension: str
+    timeline_path: str
+    metadata_partitions: tuple[str, ...]
+    properties: Mapping[str, str]
+
+    @property
+    def slices_by_completion_time(self) -> bool:
+        """Whether a log file belongs to a slice by its completion time (version 8 and later), not by its name (6)."""
+        return self.version >= 8
+
+    @property
+    def is_new_since_version_8(self) -> bool:
+        """Whether version 8 or later created the table, so that it has no log file of version 6."""
+        initial = self.properties.get("hoodie.table.initial.version", "")
+        return self.slices_by_completion_time and initial.isdecimal() and int(initial) >= 8
+
+    @property
+    def archive_path(self) -> str:
+        """The directory of the archived timeline."""
+        if self.version >= 8:
+            return f"{self.timeline_path}/{self.properties.get('hoodie.timeline.history.path', 'history').strip('/')}"
+        return f".hoodie/{self.properties.get('hoodie.archivelog.folder', 'archived').strip('/')}".rstrip("/")
+
+    @property
+    def captures_changes(self) -> bool:
+        """Whether Hudi's incremental queries of format `cdc` read the table's changes."""
+        return self.properties.get("hoodie.table.cdc.enabled", "false").lower() == "true"
+
+    @property
+    def has_utc_instants(self) -> bool:
+        """Whether instants are UTC; otherwise, they are in the local time zone of whoever writes, Hudi's default."""
+        return self.properties.get("hoodie.table.timeline.timezone", "LOCAL").upper() == "UTC"
+
+    @property
+    def identity_settings(self) -> Mapping[str, str]:
+        """The settings by which records are keyed, ordered and partitioned, by the keys of version 9; and the version."""
+        ordering = names(self.properties, "hoodie.table.ordering.fields")
+        values = {
+            "hoodie.table.version": str(self.version),
+            "hoodie.table.recordkey.fields": ",".join(self.record_key_fields),
+            "hoodie.table.partition.fields": ",".join(self.partition_fields),
+            "hoodie.table.ordering.fields": ",".join(
+                ordering or names(self.properties, "hoodie.table.precombine.field")
+            ),
+        }
+        return {key: value for key, value in values.items() if value}
+
+    @property
+    def partition_kinds(self) -> Mapping[str, str]:
+        """How a CustomKeyGenerator treats each partition field, in capitals; empty if the table doesn't state it."""
+        texts = self.properties.get("hoodie.table.partition.fields", "").split(",")
+        pairs = (text.strip().partition(":") for text in texts if text.strip())
+        return {name: kind.upper() for name, _, kind in pairs}
+
+    @property
+    def first_ordering_field(self) -> str | None:
+        return self.ordering_fields[0] if self.ordering_fields else None
+
+    @property
+    def event_time_field(self) -> str | None:
+        """The event-time field that the table was created with; Hudi's own tables do not say."""
+        return self.properties.get("hoodie.payload.event.time.field") or None
+
+    @classmethod
+    @lru_cache(maxsize=16)  # a use case reads the settings again and again, and hardly ever other ones
+    def parse(cls, text: str, root: str, mergers: CustomMergers = ()) -> "TableConfig":
+        """The settings in the text of hoodie.properties; `root` names the table in errors.
+
+        `mergers` are the mergers of the user's own that may merge the table.
+        """
+        properties = parse_properties(text)
+        if "hoodie.table.version" not in properties:
+            raise NotAHudiTableError(f"{root}: hoodie.properties has no hoodie.table.version; is this a Hudi table?")
+        try:
+            version = int(properties["hoodie.table.version"])
+        except ValueError:
+            version = -1
+        if version not in SUPPORTED_VERSIONS:
+            raise UnsupportedTableError(
+                f"{root}: hoodie.table.version={properties['hoodie.table.version']} is not one of "
+                f"{', '.join(map(str, SUPPORTED_VERSIONS))}; {_cure_of_version(version)}"
+            )
+        _refuse_unknown(properties, root)
+        is_copy_on_write = properties.get(_TYPE, _COPY_ON_WRITE) == _COPY_ON_WRITE
+        merge = (
+            MergeConfig.unused(properties) if is_copy_on_write else MergeConfig.of(properties, version, root, mergers)
+        )
+        timeline = properties.get("hoodie.timeline.path", "timeline").strip("/")
+        return cls(
+            name=properties.get("hoodie.table.name", ""),
+            version=version,
+            is_copy_on_write=is_copy_on_write,
+            merge_rule=merge.rule,
+            reader_rules=merge.reader_rules,
+            payload_class=merge.payload_class,
+            record_key_fields=names(properties, "hoodie.table.recordkey.fields"),
+            virtual_key_fields=virtual_key_fields(properties, root),
+            # A field may carry its key generator's kind after a colon, as in `ts:TIMESTAMP`.
+            partition_fields=tuple(field.split(":")[0] for field in names(properties, "hoodie.table.partition.fields")),
+            ordering_fields=merge.ordering_fields,
+            delete_marker=merge.delete_marker,
+            partial_update=merge.partial_update,
+            orders_deletes=merge.orders_deletes,
+            merger=merge.merger,
+            base_file_extension=".parquet",
+            timeline_path=f".hoodie/{timeline}" if version >= 8 else ".hoodie",
+            metadata_partitions=names(properties, METADATA_PARTITIONS_KEY),
+            properties=properties,
+        )
+
+
+def _cure_of_version(version: int) -> str:
+    if version < 0:
+        return "restore hoodie.properties from hoodie.properties.backup, or from a copy"
+    if version < SUPPORTED_VERSIONS[0]:
+        return (
+            "Hudi 0.14 and 0.15 upgrade the table to version 6 with their next write, or by "
+            "`call upgrade_table(table => '...', to_version => 'SIX')` in Spark SQL"
+        )
+    if version < SUPPORTED_VERSIONS[-1]:
+        return "Hudi 1.1 upgrades it by `call upgrade_table(table => '...', to_version => 'EIGHT')` in Spark SQL"
+    return "Hudi downgrades it by `call downgrade_table(table => '...', to_version => 'NINE')` in Spark SQL"
+
+
+def _refuse_unknown(properties: Mapping[str, str], root: str) -> None:
+    kind = properties.get(_TYPE, _COPY_ON_WRITE)
+    if kind not in (_COPY_ON_WRITE, _MERGE_ON_READ):
+        raise UnsupportedTableError(
+            f"{root}: {_TYPE}={kind} is neither {_COPY_ON_WRITE} nor {_MERGE_ON_READ}; set the type that the table has"
+        )
+    base_format = properties.get("hoodie.table.base.file.format", "PARQUET")
+    if base_format != "PARQUET":
+        raise UnsupportedTableError(
+            f"{root}: hoodie.table.base.file.format={base_format}: its base files are {base_format}, and eventide reads and "
+            "writes PARQUET; compact this table with Hudi itself, or write it again in PARQUET"
+        )
+    refused = {
+        "hoodie.table.multiple.base.file.formats.enable": "base files may be of other formats than PARQUET, which eventide "
+        "does not read; compact this table with Hudi itself",
+        "hoodie.datasource.write.drop.partition.columns": "partition columns are left out of the files, and eventide does "
+        "not put them back; use this table with Hudi itself",
+    }
+    for key, why in refused.items():
+        if properties.get(key, "false").lower() == "true":
+            raise UnsupportedTableError(f"{root}: {key}=true: {why}")
+    bootstrapped_from = properties.get("hoodie.bootstrap.base.path")
+    if bootstrapped_from:
+        raise UnsupportedTableError(
+            f"{root}: hoodie.bootstrap.base.path={bootstrapped_from}: a bootstrapped table keeps columns outside of it, in "
+            f"{bootstrapped_from}, where eventide does not read; write it again with Hudi first"
+        )

@@ -1,0 +1,97 @@
+"""What a writer needs to know of a table: the shape and keys of records, and the layout of files."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from eventide_core.table.records.record_shape import RecordShape
+from eventide_core.table.settings.key_format import KeyFormat
+from eventide_core.table.timeline.instant import Action
+
+
+@dataclass(frozen=True, slots=True)
+class SchemaRules:
+    """What a write may do where its columns are not the table's.
+
+    `adds_columns`: columns that the table lacks are added to it, instead of refused. `nulls_missing`: columns that the
+    records lack are null in them, instead of refused.
+    """
+
+    adds_columns: bool = False
+    nulls_missing: bool = False
+
+
+class WriteOperation(StrEnum):
+    """The operation of a write."""
+
+    UPSERT = "upsert"
+    INSERT = "insert"
+    BULK_INSERT = "bulk_insert"
+    DELETE = "delete"
+    INSERT_OVERWRITE = "insert_overwrite"
+    INSERT_OVERWRITE_TABLE = "insert_overwrite_table"
+
+    @property
+    def is_overwrite(self) -> bool:
+        """Whether it replaces what the partitions of its records hold, or the whole table."""
+        return self in (WriteOperation.INSERT_OVERWRITE, WriteOperation.INSERT_OVERWRITE_TABLE)
+
+    @property
+    def action(self) -> Action:
+        """The action on the timeline."""
+        return Action.REPLACE_COMMIT if self.is_overwrite else Action.DELTA_COMMIT
+
+    @property
+    def operation_type(self) -> str:
+        """Hudi's name of the operation in commit metadata."""
+        return self.value.upper()
+
+
+class LogBlockFormat(StrEnum):
+    """The format of a log file's data blocks."""
+
+    AVRO = "avro"
+    PARQUET = "parquet"
+
+
+@dataclass(frozen=True, slots=True)
+class WriteLayout:
+    """The layout of files. Sizes are in bytes.
+
+    `codec` is a config.ParquetCodec. A log file ends after the block with which it reaches `log_file_bytes_max`, and
+    the next one begins. The bloom filter of a base file is designed for `bloom_entries` keys at the given rate of false
+    positives. `notes_event_times`: records event times in the headers of log blocks, which Hudi ignores.
+    `tracks_event_times`: records them in write stats. `log_block_span_ms`: the span of event times in a block of a log
+    file, 0 for no limit. A block then contains the records between two multiples of it, and adjacent ones that are
+    rare.
+    """
+
+    log_block_format: LogBlockFormat
+    log_block_bytes_max: int
+    log_file_bytes_max: int
+    log_block_span_ms: int
+    codec: str
+    bloom_entries: int
+    bloom_false_positives: float
+    notes_event_times: bool
+    tracks_event_times: bool
+
+
+@dataclass(frozen=True, slots=True)
+class WriteShape:
+    """The shape of the records, their keys, the file layout, and the table's version.
+
+    `has_global_keys`: a key is unique in the whole table; otherwise, in its partition. `refuses_unreadable_times`: the
+    event-time field is one that the user named, so that each of its values has to be a time or null.
+    """
+
+    records: RecordShape
+    keys: KeyFormat
+    layout: WriteLayout
+    table_version: int
+    has_global_keys: bool = False
+    refuses_unreadable_times: bool = False
+
+    @property
+    def stat_field(self) -> str | None:
+        """The field whose event times write stats record; None if they record none."""
+        return self.records.event_time_field if self.layout.tracks_event_times else None

@@ -1,0 +1,1 @@
+"""Instants, the timeline, and what its files say: plans, commits, cleans, rollbacks, savepoints."""

@@ -1,0 +1,49 @@
+"""The plan and the metadata of a clean: which files it removes, and which it has removed."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+from eventide_core.table.files.file_name import path_in
+from eventide_core.table.timeline.instant import Instant
+
+
+class CleaningPolicy(StrEnum):
+    """Which old file slices stay, as in Hudi."""
+
+    COMMITS = "KEEP_LATEST_COMMITS"
+    FILE_VERSIONS = "KEEP_LATEST_FILE_VERSIONS"
+    HOURS = "KEEP_LATEST_BY_HOURS"
+
+
+@dataclass(frozen=True, slots=True)
+class CleanPlan:
+    """What the clean requested at `instant` removes: file names by partition, sorted.
+
+    `earliest_to_retain` is the first write whose slices stay; None if the policy does not go by time, or keeps all.
+    `last_completed` is the requested time of the last write that had completed, empty if none had. `savepoints` are
+    those at that time: an engine that cleans incrementally reexamines a partition if one of them was deleted.
+    """
+
+    instant: str
+    policy: CleaningPolicy
+    earliest_to_retain: Instant | None
+    last_completed: str
+    deleted: Mapping[str, tuple[str, ...]]
+    savepoints: tuple[str, ...] = ()
+
+    @property
+    def deleted_paths(self) -> tuple[str, ...]:
+        return tuple(path_in(partition, name) for partition, names in self.deleted.items() for name in names)
+
+
+@dataclass(frozen=True, slots=True)
+class CleanMetadata:
+    """What a clean did. `earliest_to_retain` is a requested time, empty if the policy does not go by time."""
+
+    instant: str
+    policy: CleaningPolicy
+    earliest_to_retain: str
+    last_completed: str
+    deleted: Mapping[str, tuple[str, ...]]
+    savepoints: tuple[str, ...] = ()

@@ -1,0 +1,212 @@
+"""What a compaction of eventide publishes in its commit's extraMetadata. Only this module reads and writes it.
+
+    epoch milliseconds; this key and the next three only if the compaction publishes a cut
+    the event-time field
+    eventide.cut                     file or exact: what the cut took; absent in commits of earlier versions of eventide
+    hoodie.ro.event.time.watermark   epoch milliseconds, as the commit found it: late records may have lowered it since
+    hoodie.ro.late.records           a count, as the commit found it
+    eventide.link.mode               how left-overs became visible; every commit of eventide's own compactions has it
+    eventide.symlink.operations      JSON: path of each left-over's file in the new slice -> name of its log file
+    JSON: reason -> number of slices that were compacted in full for it
+    eventide.waiting.event.times     JSON: see `uncompacted`; absent if an exact cut took nothing early
+    JSON: path of a left-over's file -> number of its deletes, if it has any
+
+Values are parsed on access, so that a damaged value raises only where it matters. A commit of a plan that another
+engine ran has none of these keys.
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from eventide_core.errors import CorruptTimelineError
+from eventide_core.table.files.file_name import path_in
+from eventide_core.table.timeline.commit_metadata import WRITER_KEY, CommitMetadata
+from eventide_core.table.timeline.plans import CutMode, LinkMode
+
+CUT_KEY = "hoodie.ro.event.time.cut"
+_EVENT_TIME_FIELD_KEY = "hoodie.ro.event.time.field"
+WATERMARK_KEY = "hoodie.ro.event.time.watermark"
+LATE_RECORDS_KEY = "hoodie.ro.late.records"
+_CUT_MODE_KEY = "eventide.cut"
+_LINK_MODE_KEY = "eventide.link.mode"
+_LINKS_KEY = "eventide.symlink.operations"
+_FALLBACKS_KEY = "eventide.fallbacks"
+_WAITING_KEY = "eventide.waiting.event.times"
+_DELETES_KEY = "eventide.left.over.deletes"
+
+
+@dataclass(frozen=True, slots=True)
+class PublishedThreshold:
+    """The cut of a compaction, in epoch milliseconds, with its field and watermark.
+
+    There is no watermark if a log file that the compaction did not merge has an event time that cannot be read.
+    """
+
+    cut_ms: int
+    watermark_ms: int | None
+    late_records: int
+    event_time_field: str
+    cut: CutMode = CutMode.FILE
+
+
+@dataclass(frozen=True, slots=True)
+class CompactionExtraMetadata:
+    """What the compaction at `instant`, a requested time, published: `texts` as in extraMetadata.
+
+    Every property raises CorruptTimelineError if its text is invalid.
+    """
+
+    instant: str
+    texts: Mapping[str, str] = field(repr=False)
+
+    @classmethod
+    def of(cls, instant: str, commit: CommitMetadata) -> "CompactionExtraMetadata | None":
+        """What a completed write published; None if it is not a compaction of eventide."""
+        return cls(instant, commit.extra_metadata) if _LINK_MODE_KEY in commit.extra_metadata else None
+
+    @classmethod
+    def write(
+        cls,
+        instant: str,
+        *,
+        link_mode: LinkMode,
+        cut: PublishedThreshold | None = None,
+        links: Mapping[str, str] | None = None,
+        fallbacks: Mapping[str, int] | None = None,
+        uncompacted: Mapping[str, int | None] | None = None,
+        deletes: Mapping[str, int] | None = None,
+    ) -> "CompactionExtraMetadata":
+        """What a compaction publishes. Without a cut it publishes no freshness: the previous cut stays true."""
+        texts = {
+            _LINK_MODE_KEY: str(link_mode),
+            _LINKS_KEY: json.dumps(links or {}, sort_keys=True),
+            _FALLBACKS_KEY: json.dumps(fallbacks or {}, sort_keys=True),
+        }
+        if cut is not None:
+            texts[CUT_KEY] = str(cut.cut_ms)
+            texts[_CUT_MODE_KEY] = str(cut.cut)
+            texts[_EVENT_TIME_FIELD_KEY] = cut.event_time_field
+            if cut.watermark_ms is not None:
+                texts[WATERMARK_KEY] = str(cut.watermark_ms)
+            texts[LATE_RECORDS_KEY] = str(cut.late_records)
+        if uncompacted:
+            texts[_WAITING_KEY] = json.dumps(uncompacted, sort_keys=True)
+        if deletes:
+            texts[_DELETES_KEY] = json.dumps(deletes, sort_keys=True)
+        return cls(instant, texts)
+
+    @property
+    def has_cut(self) -> bool:
+        return CUT_KEY in self.texts
+
+    @property
+    def cut_ms(self) -> int | None:
+        return self._number(CUT_KEY)
+
+    @property
+    def cut(self) -> CutMode | None:
+        """What the cut took; None if the commit does not say."""
+        text = self.texts.get(_CUT_MODE_KEY)
+        return CutMode(text) if text in list(CutMode) else None
+
+    @property
+    def watermark_ms(self) -> int | None:
+        """The watermark when the compaction was committed; None if there was none."""
+        return self._number(WATERMARK_KEY)
+
+    @property
+    def late_records(self) -> int | None:
+        return self._number(LATE_RECORDS_KEY)
+
+    @property
+    def event_time_field(self) -> str | None:
+        return self.texts.get(_EVENT_TIME_FIELD_KEY)
+
+    @property
+    def link_mode(self) -> LinkMode:
+        text = self.texts[_LINK_MODE_KEY]
+        if text not in list(LinkMode):
+            raise self._corrupt(_LINK_MODE_KEY, f"none of {', '.join(LinkMode)}")
+        return LinkMode(text)
+
+    @property
+    def links(self) -> Mapping[str, str]:
+        """The original log file's name of each left-over file that the compaction made, by path."""
+        return {path: str(name) for path, name in self._object(_LINKS_KEY).items()}
+
+    @property
+    def origins(self) -> Mapping[str, str]:
+        """The original log file's path of each left-over file, by path."""
+        return {path: path_in(path.rpartition("/")[0], name) for path, name in self.links.items()}
+
+    @property
+    def fallbacks(self) -> Mapping[str, int]:
+        """How many slices were compacted in full, by reason."""
+        return {reason: count for reason, count in self._object(_FALLBACKS_KEY).items() if isinstance(count, int)}
+
+    @property
+    def uncompacted(self) -> Mapping[str, int | None]:
+        """For each log file of the new slice that is in the base in whole or in part: the least event time of the rest.
+
+        None if there is no rest: for carried tombstones, and for left-overs that an exact cut has merged in whole.
+        """
+        found = self._object(_WAITING_KEY)
+        if not all(since is None or isinstance(since, int) for since in found.values()):
+            raise self._corrupt(_WAITING_KEY, "no event times")
+        return found
+
+    @property
+    def deletes(self) -> Mapping[str, int]:
+        """The number of deletes in each left-over file, by path; without the files of which the commit has no number."""
+        found = self._object(_DELETES_KEY)
+        if not all(type(count) is int and count >= 0 for count in found.values()):
+            raise self._corrupt(_DELETES_KEY, "no counts")
+        return found
+
+    def _number(self, key: str) -> int | None:
+        text = self.texts.get(key)
+        if text is None:
+            return None
+        if not text.removeprefix("-").isdecimal():
+            raise self._corrupt(key, "no number")
+        return int(text)
+
+    def _object(self, key: str) -> dict[str, Any]:
+        try:
+            return {str(name): value for name, value in json.loads(self.texts.get(key) or "{}").items()}
+        except (ValueError, AttributeError, RecursionError):
+            raise self._corrupt(key, "no object") from None
+
+    def _corrupt(self, key: str, what: str) -> CorruptTimelineError:
+        return CorruptTimelineError(
+            f"the compaction at {self.instant} has {key}={self.texts[key][:80]!r}, {what}; roll it back and "
+            "compact again"
+        )
+
+
+def writers_of_logs(commits: Mapping[str, CommitMetadata]) -> dict[str, Mapping[str, int]]:
+    """The writes that put records into each log file, by path: how many blocks at least. `commits` are by requested time.
+
+    A left-over that eventide copied or linked has the writers of its original log file.
+    """
+    found: dict[str, Mapping[str, int]] = {}
+    origins: dict[str, str] = {}
+    for time, commit in commits.items():
+        said = CompactionExtraMetadata.of(time, commit)
+        if said is not None:
+            origins.update(said.origins)
+            continue
+        # Only of its own writes does eventide know that records and deletes have separate blocks.
+        both = 2 if WRITER_KEY in commit.extra_metadata else 1
+        alone: list[Mapping[str, int]] = [{}, {time: 1}, {time: both}]  # shared: most log files have one writer
+        for stat in commit.stats:
+            own = alone[(stat.num_writes > 0) + (stat.num_deletes > 0)]
+            if own and stat.log_version is not None:
+                path = stat.path
+                found[path] = {**found[path], **own} if path in found else own
+    for path, source in origins.items():
+        if source in found:
+            found[path] = {**found.get(path, {}), **found[source]}
+    return found

@@ -1,0 +1,245 @@
+"""A compaction plan: which log files of which slice are merged, and how the left-overs stay visible.
+
+On disk, it is Hudi's HoodieCompactionPlan. For an engine that doesn't know left-overs, `deltaFilePaths` defines a
+correct compaction: all log files of the slice if left-overs get new names in the new slice, or only the merged ones if
+the new base file is back-dated below the left-overs. eventide's additions are in `extraMetadata`.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+from eventide_core.bulk_dataclass import bulk_dataclass
+from eventide_core.errors import PlanMismatchError
+from eventide_core.table.files.file_name import CHANGE_LOG_SUFFIX, BaseFileName, LogFileName, path_in
+from eventide_core.table.records.event_time import EventTimeRange
+
+
+class LinkMode(StrEnum):
+    """How left-over log files become visible in the new slice."""
+
+    PREFIX = "prefix"  # creates no file: the base instant is below their completion time (version 8 and later)
+    COPY = "copy"
+    HARDLINK = "hardlink"
+    SYMLINK = "symlink"
+
+
+class CutMode(StrEnum):
+    """What a compaction at T takes: whole log files (as in the RFC), or exactly the records before T."""
+
+    FILE = "file"
+    EXACT = "exact"
+
+
+class FallbackReason(StrEnum):
+    """Why a slice is compacted in full although some of its log files contain nothing before T."""
+
+    ROLLBACK_BLOCK = "rollback-block"
+    UNCOMMITTED_BLOCK = "uncommitted-block"
+    LOG_COMPACTION = "log-compaction"
+    DIVIDED_WRITE = "divided-write"
+    DELETE_REORDERED = "delete-reordered"
+    LATE_RECORD_REORDERED = "late-record-reordered"
+    PARTIAL_UPDATE_REORDERED = "partial-update-reordered"
+    KEY_LEAVES_BASE_INDEX = "key-leaves-base-index"
+    CUSTOM_MERGER = "custom-merger"
+    TOO_MANY_LEFT_OVERS = "too-many-left-overs"
+    CHANGED_AFTER_PLANNING = "changed-after-planning"
+    CHANGE_CAPTURE = "change-capture"
+
+
+@bulk_dataclass(frozen=True, slots=True)
+class PlannedLog:
+    """A log file as it was when the plan was made. `path` is relative to the table's root; `size` is in bytes.
+
+    `event_times` is None if the plan did not need them, because it compacts the slice in full in any case.
+    """
+
+    path: str
+    size: int
+    event_times: EventTimeRange | None
+
+    @property
+    def name(self) -> str:
+        return self.path.rpartition("/")[2]
+
+
+@bulk_dataclass(frozen=True, slots=True)
+class LeftOver:
+    """A log file that stays. `new_name` is its name in the new slice; None if it needs none.
+
+    It needs none if the new base file is back-dated below it (link mode prefix), or if it `is_above`, from version 8
+    on. `is_above`: it completed after the compaction's instant, so none of its records are merged. Such log files come
+    last. From version 8 on, they belong to the new slice under their own names.
+
+    `merged_before_ms` is T if the log file contains records before T, or without event time, which an exact cut merges.
+    `delete_count` is its number of deletes; None if the plan does not state it, as plans of earlier versions of
+    eventide.
+    """
+
+    log_file: PlannedLog
+    new_name: str | None
+    merged_before_ms: int | None = None
+    delete_count: int | None = None
+    is_above: bool = False
+
+
+@bulk_dataclass(frozen=True, slots=True)
+class PlannedOperation:
+    """The changes of one file slice.
+
+    `compacted` and `left_overs` together are all its log files, in reader order. `new_base_name` is the new base file's
+    name. `carried_name` is the name of the log file with carried tombstones, which precedes the left-overs; None if
+    none is needed. `captures_changes`: the compaction writes a change log beside the base file.
+    """
+
+    partition: str
+    file_id: str
+    base_instant: str
+    base_path: str | None
+    base_size: int
+    compacted: tuple[PlannedLog, ...]
+    left_overs: tuple[LeftOver, ...]
+    new_base_name: str
+    carried_name: str | None
+    fallback: FallbackReason | None
+    reason: str
+    captures_changes: bool = False
+
+    @property
+    def change_log_name(self) -> str | None:
+        """The name of the change log, with the write token of the base file; None if the compaction writes none.
+
+        A slice without a base file needs none: all its rows are inserts.
+        """
+        base = BaseFileName.parse(self.new_base_name)
+        if not self.captures_changes or self.base_path is None or base is None:
+            return None
+        return str(LogFileName(base.file_id, base.instant, 1, base.write_token, CHANGE_LOG_SUFFIX))
+
+    @property
+    def new_log_names(self) -> tuple[str, ...]:
+        """The names of the plan's log files in the new slice, in reader order."""
+        carried = () if self.carried_name is None else (self.carried_name,)
+        return carried + tuple(left.new_name for left in self.left_overs if left.new_name is not None)
+
+    @property
+    def made_paths(self) -> tuple[str, ...]:
+        """The data files that an execution makes, in the order in which they may be removed: left-overs in order."""
+        changes = () if self.change_log_name is None else (self.change_log_name,)
+        return tuple(self.path_of(name) for name in (*self.new_log_names, self.new_base_name, *changes))
+
+    @property
+    def merged_before_ms(self) -> Mapping[str, int]:
+        """T for each left-over that is merged early, by its path; without the others."""
+        return {
+            left.log_file.path: left.merged_before_ms for left in self.left_overs if left.merged_before_ms is not None
+        }
+
+    @property
+    def read_logs(self) -> tuple[PlannedLog, ...]:
+        """The log files of which all or some records go into the new base file, in reader order."""
+        return self.compacted + tuple(left.log_file for left in self.left_overs if left.merged_before_ms is not None)
+
+    def path_of(self, name: str) -> str:
+        """The path of a file of this slice's partition, relative to the table's root."""
+        return path_in(self.partition, name)
+
+
+@dataclass(frozen=True, slots=True)
+class CompactionPlan:
+    """A compaction at instant `instant`, as scheduled.
+
+    `cut_ms`: everything before it that was committed before the plan will be in the read-optimized view. None if the
+    plan can't promise such a time: its strategy has none, or omits slices that contain earlier records
+    (action/freshness/freshness.py). `event_time_field` is None if the strategy uses no event time. `schema` is the table's Avro
+    schema, without Hudi's meta fields, with which the base files are written. `partitions_with_logs` still have log
+    files after the plan has run: to plan its next compaction, Hudi 1.1 and later reads only these and the partitions
+    that were written since.
+    """
+
+    instant: str
+    cut_ms: int | None
+    cut: CutMode
+    link_mode: LinkMode
+    link_reason: str
+    event_time_field: str | None
+    operations: tuple[PlannedOperation, ...]
+    schema: str
+    partitions_with_logs: tuple[str, ...]
+
+    @property
+    def file_groups(self) -> tuple[tuple[str, str], ...]:
+        """(partition, file id) of each slice, as in ForeignPlan."""
+        return tuple((op.partition, op.file_id) for op in self.operations)
+
+    @property
+    def new_log_paths(self) -> tuple[str, ...]:
+        """The log files that the plan creates in the new slices: left-overs under new names, and carried deletes."""
+        return tuple(op.path_of(name) for op in self.operations for name in op.new_log_names)
+
+    @property
+    def bytes_read(self) -> int:
+        return sum(op.base_size + sum(log.size for log in op.read_logs) for op in self.operations)
+
+    @property
+    def bytes_copied(self) -> int:
+        """The total size of the copies; 0 if new names are sufficient."""
+        if self.link_mode is not LinkMode.COPY:
+            return 0
+        return sum(left.log_file.size for op in self.operations for left in op.left_overs if left.new_name is not None)
+
+    @property
+    def fallbacks(self) -> Mapping[FallbackReason, int]:
+        """The number of slices that fell back to full compaction, by reason."""
+        counts: dict[FallbackReason, int] = {}
+        for op in self.operations:
+            if op.fallback is not None:
+                counts[op.fallback] = counts.get(op.fallback, 0) + 1
+        return counts
+
+
+@dataclass(frozen=True, slots=True)
+class ForeignOperation:
+    """One file slice of a plan of another engine: the base file that it merges, and all log files on top of it."""
+
+    partition: str
+    file_id: str
+    base_instant: str
+    base_path: str | None
+    log_paths: tuple[str, ...]
+
+    @property
+    def paths(self) -> tuple[str, ...]:
+        """The files that the operation merges."""
+        return self.log_paths if self.base_path is None else (*self.log_paths, self.base_path)
+
+
+@dataclass(frozen=True, slots=True)
+class ForeignPlan:
+    """A plan of another engine.
+
+    Hudi's plans merge all log files of each slice, and don't name the files that they create.
+    """
+
+    instant: str
+    operations: tuple[ForeignOperation, ...]
+
+    @property
+    def file_groups(self) -> tuple[tuple[str, str], ...]:
+        """(partition, file id) of each slice."""
+        return tuple((op.partition, op.file_id) for op in self.operations)
+
+    @property
+    def paths(self) -> tuple[str, ...]:
+        """The base and log files that the plan merges."""
+        return tuple(path for op in self.operations for path in op.paths)
+
+
+def require_ours(plan: "CompactionPlan | ForeignPlan") -> CompactionPlan:
+    """The plan, if eventide made it. Raises PlanMismatchError otherwise."""
+    if isinstance(plan, ForeignPlan):
+        raise PlanMismatchError(
+            f"the plan at {plan.instant} was not scheduled by eventide; run it with the engine that scheduled it"
+        )
+    return plan

@@ -1,0 +1,85 @@
+"""The plan and the metadata of a rollback: the files that it removes, and those that it has removed.
+
+A request is for one file group of one partition, and does one of two things: it deletes files, or it rolls back the
+blocks of the target instant by a command block in a new log file. The latter applies to table version 6, where a log
+file may contain blocks of several writes.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from eventide_core.table.files.file_name import path_in
+from eventide_core.table.timeline.instant import Action
+
+
+@dataclass(frozen=True, slots=True)
+class RollbackTarget:
+    """The instant that is undone, and its action on the timeline."""
+
+    instant: str
+    action: Action
+
+
+@dataclass(frozen=True, slots=True)
+class RollbackRequest:
+    """`deleted` are file names in the partition; `log_blocks` are log files whose blocks are rolled back, with sizes.
+
+    `base_instant` is that of the log files' slice: the command block goes into its next log file. `rolls_back_blocks`: it is
+    due although the plan names no log file, because the target had not said which ones it wrote.
+    """
+
+    partition: str
+    file_id: str
+    base_instant: str
+    deleted: tuple[str, ...] = ()
+    log_blocks: Mapping[str, int] = field(default_factory=dict[str, int])
+    rolls_back_blocks: bool = False
+
+    def path_of(self, name: str) -> str:
+        return path_in(self.partition, name)
+
+
+@dataclass(frozen=True, slots=True)
+class RollbackPlan:
+    """What the rollback requested at `instant` does, in this order."""
+
+    instant: str
+    target: RollbackTarget
+    requests: tuple[RollbackRequest, ...]
+
+    @property
+    def deleted_paths(self) -> tuple[str, ...]:
+        return tuple(request.path_of(name) for request in self.requests for name in request.deleted)
+
+
+@dataclass(frozen=True, slots=True)
+class RolledBackPartition:
+    """`rollback_logs` are the log files with the command blocks, `failed_logs` those rolled back; both with sizes."""
+
+    deleted: tuple[str, ...] = ()
+    rollback_logs: Mapping[str, int] = field(default_factory=dict[str, int])
+    failed_logs: Mapping[str, int] = field(default_factory=dict[str, int])
+
+
+@dataclass(frozen=True, slots=True)
+class RollbackMetadata:
+    """What a rollback did; names are those of files in the partition."""
+
+    instant: str
+    targets: tuple[RollbackTarget, ...]
+    partitions: Mapping[str, RolledBackPartition]
+
+
+@dataclass(frozen=True, slots=True)
+class RestorePlan:
+    """The restore requested at `instant`. `savepoint` is None if an early Hudi planned it."""
+
+    instant: str
+    savepoint: str | None
+    targets: tuple[RollbackTarget, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class RestoreMetadata:
+    instant: str
+    rollbacks: tuple[RollbackMetadata, ...]

@@ -1,0 +1,165 @@
+"""`format("eventide")` on Spark 4.1: a Python data source that reads tables, streams their changes, and writes them.
+
+    reading     Each file slice is a partition, read by an executor. The driver plans the query once. Simple conditions are
+                applied while a slice is read. Spark doesn't pass the columns that a query selects to a Python source: to
+                read only some columns, the user passes a schema that names them.
+    streaming   `change_stream` reads changes from a table, and `datasource_writers` writes batches to one.
+    writing     The rows reach the driver as the tasks' commit messages, compressed, and the driver writes them: Spark
+                gives a Python source no way to group rows by key. A write of more rows than
+                `eventide.spark.write.bytes.max` is refused, and `spark.driver.maxResultSize` applies, too. For a larger one,
+                use `Table.upsert(frame)`, whose rows stay on executors, or `stream_sink`.
+
+A task or a driver that dies before the commit leaves nothing behind.
+
+The options are those of `Table.open`; Hudi's options for the query (`hoodie.datasource.query.type`, `as.of.instant`,
+`hoodie.datasource.read.begin.instanttime`, `...end.instanttime`); eventide's (`as.of.watermark`, `as.of.tag`);
+`hoodie.datasource.streaming.startOffset` for a stream from the table; and `hoodie.datasource.write.operation` for a write.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+from pyspark.sql.datasource import (
+    DataSource,
+    DataSourceArrowWriter,
+    DataSourceReader,
+    DataSourceStreamArrowWriter,
+    DataSourceStreamReader,
+    Filter,
+    InputPartition,
+)
+from pyspark.sql.pandas.types import from_arrow_schema
+from pyspark.sql.types import StructType
+
+from eventide.datasource.change_stream import ChangeStream
+from eventide.datasource.writers import StreamWriter, Writer
+from eventide.options import queries as keys
+from eventide.options.queries import QueryType
+from eventide.options.streams import STREAM_START
+from eventide.rows.reader import Rows
+from eventide.spark.datasource_schema import chosen_columns
+from eventide.spark.engine import ship_packages
+from eventide.spark.pushed_filters import pushed_filter
+from eventide.table.table import Table
+from eventide_core.config import Options
+from eventide_core.errors import ConfigError
+from eventide_core.table.files.slice_read import SliceRead
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+NAME = "eventide"
+_PUSH_DOWN = "spark.sql.python.filterPushdown.enabled"
+
+
+def register_source(spark: SparkSession) -> None:
+    """Registers `format("eventide")` with a session, and enables filter pushdown to Python sources."""
+    ship_packages(spark)
+    spark.dataSource.register(EventideSource)
+    # Off by default. Spark then rejects a source that accepts filters.
+    spark.conf.set(_PUSH_DOWN, "true")
+
+
+class EventideSource(DataSource):
+    """The table that the options of a read or a write name."""
+
+    @classmethod
+    def name(cls) -> str:
+        return NAME
+
+    def schema(self) -> StructType:
+        return from_arrow_schema(self._rows().schema)
+
+    def reader(self, schema: StructType) -> DataSourceReader:
+        return _Reader(self._rows(), schema)
+
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802
+        options = Options(self.options)
+        is_of_changes = options.get(keys.QUERY_TYPE) is not QueryType.READ_OPTIMIZED
+        if not is_of_changes or any(options.get(key) for key in (keys.AS_OF, keys.BEGIN, keys.END)):
+            raise ConfigError(
+                "a stream reads the changes of a table as they are committed: omit "
+                f"{keys.QUERY_TYPE}=read_optimized, {keys.AS_OF}, {keys.BEGIN} and {keys.END}; {STREAM_START} "
+                "states where it begins"
+            )
+        return ChangeStream(self._path(), dict(self.options), schema)
+
+    def writer(self, schema: StructType, overwrite: bool) -> DataSourceArrowWriter:  # noqa: ARG002
+        _check_append(overwrite)
+        return Writer(self._path(), dict(self.options))
+
+    def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamArrowWriter:  # noqa: ARG002, N802
+        _check_append(overwrite)
+        return StreamWriter(self._path(), dict(self.options))
+
+    def _path(self) -> str:
+        path = self.options.get("path")
+        if not path:
+            raise ConfigError("no table: pass its path to load, save or start")
+        return path
+
+    def _rows(self) -> Rows:
+        """The rows of the query that the options request."""
+        options = Options(self.options)
+        table = Table.open(self._path(), self.options)
+        as_of, tag, watermark = (
+            options.get(keys.AS_OF),
+            options.get(keys.AS_OF_TAG),
+            options.get(keys.AS_OF_WATERMARK),
+        )
+        kind = options.get(keys.QUERY_TYPE)
+        if sum(word is not None for word in (as_of, tag, watermark)) > 1:
+            raise ConfigError(f"set only one of {keys.AS_OF}, {keys.AS_OF_WATERMARK} and {keys.AS_OF_TAG}")
+        if watermark is not None and kind is not QueryType.READ_OPTIMIZED:
+            raise ConfigError(f"{keys.AS_OF_WATERMARK} goes with {keys.QUERY_TYPE}=read_optimized, not with {kind}")
+        match kind:
+            case QueryType.SNAPSHOT:
+                return table.snapshot(tag=tag) if as_of is None else table.as_of(as_of)
+            case QueryType.READ_OPTIMIZED:
+                return table.read_optimized(as_of_watermark=watermark, tag=tag)
+            case QueryType.INCREMENTAL:
+                begin = options.get(keys.BEGIN)
+                if begin is None:
+                    raise ConfigError(f"an incremental query needs {keys.BEGIN}")
+                return table.incremental(begin, options.get(keys.END))
+
+
+class _Slice(InputPartition):
+    def __init__(self, slice_read: SliceRead) -> None:
+        self.slice_read = slice_read
+
+
+class _Reader(DataSourceReader):
+    """Reads whole slices; `read` runs on executors."""
+
+    def __init__(self, rows: Rows, schema: StructType) -> None:
+        self._slices = rows.plan.slices
+        self._rows: Rows | None = rows
+        self._columns = chosen_columns(rows.schema, schema)
+        self._reading = rows.reading(self._columns)
+
+    def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:  # noqa: N802
+        """Applies the filters that Arrow can express, to pass fewer rows to Spark. Spark still applies all of them."""
+        if self._rows is not None:
+            self._reading = self._rows.reading(self._columns, pushed_filter(filters, self._rows.schema))
+        return filters
+
+    def __getstate__(self) -> dict[str, object]:
+        """The state without the rows, which hold the driver's engine: executors don't need them."""
+        return {**self.__dict__, "_rows": None}
+
+    def partitions(self) -> Sequence[InputPartition]:
+        return [_Slice(slice_read) for slice_read in self._slices]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        # If there are no partitions, Spark calls this once with None.
+        if isinstance(partition, _Slice):
+            yield from self._reading(partition.slice_read)
+
+
+def _check_append(overwrite: bool) -> None:
+    if overwrite:
+        raise ConfigError('mode "overwrite" is not possible; use mode("append"), which upserts')

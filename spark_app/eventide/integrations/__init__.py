@@ -1,0 +1,1 @@
+"""What tells others of compactions: lineage and metrics."""

@@ -1,0 +1,1 @@
+"""What calls return to people: plans, descriptions, history."""

@@ -1,0 +1,248 @@
+"""The rows of a query: as Arrow in this process, or as a Spark DataFrame that executors read.
+
+A cleaner may remove a file after a query is planned and before it is read. If no row has been returned yet, the query is
+planned again on the current table. Later, that would mix two states of the table, so the query raises
+CleanedWhileReadingError. If the new plan still names every file of the old one, the file is really missing:
+MissingFileError. Spark's executors don't plan again, as in Hudi: their job fails, and the user runs the query again.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import reduce
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from eventide.rows.row_filter import Filter, filter_expression, pruned
+from eventide.spark.engine import ship_packages, task_count
+from eventide.spark.parquet import divided, parquet_frame
+from eventide_adapters.format.merge.slice_reader import ArrowSliceReader
+from eventide_core.config import COMMITS_RETAINED
+from eventide_core.errors import (
+    CleanedWhileReadingError,
+    ConfigError,
+    InvalidFilterError,
+    MissingFileError,
+    counted,
+)
+from eventide_core.ports import Engine
+from eventide_core.table.files.slice_read import QueryPlan, SliceRead
+from eventide_core.table.records.record_shape import RecordShape
+from eventide_core.table.settings.table_config import TableConfig
+
+if TYPE_CHECKING:
+    import duckdb
+    import pandas
+    import polars
+    from pyspark.sql import DataFrame, SparkSession
+
+
+PLANS_AT_MOST = 5  # of one query: each new plan follows because files of the last one were cleaned
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """The rows of one query, read on request. Hudi's five meta columns come first, if the table has them.
+
+    `filter` is a condition as in SQL's WHERE ("amount > 10 and part = 'a'"), an Arrow expression, or a list of
+    `(column, operator, value)`, all of which must hold. Partitions in which it keeps no row are not read.
+
+    Any library that accepts Arrow's C stream accepts the rows: `polars.DataFrame(rows)`, `pyarrow.table(rows)`.
+
+    `plan_again` returns the plan of the same query on the current table; without it, the query is planned once. `config`
+    reads the table's configuration, for a filter; without it, all partitions are read.
+    """
+
+    plan: QueryPlan
+    reader: ArrowSliceReader
+    engine: Engine
+    plan_again: Callable[[], QueryPlan] | None = None
+    config: Callable[[], TableConfig] | None = None
+
+    def __repr__(self) -> str:
+        logs = sum(len(one.log_paths) for one in self.plan.slices)
+        columns, slices = counted(len(self.schema.names), "column"), counted(len(self.plan.slices), "file slice")
+        return f"<Rows of {self.reader.storage.root}: {columns}, {slices}, {counted(logs, 'log file')}>"
+
+    def __len__(self) -> int:
+        """The number of rows. Reads one column of all slices."""
+        return sum(batch.num_rows for batch in self.to_batches(self.schema.names[:1]))
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        """The rows as a stream of Arrow's C interface, read slice by slice on request."""
+        reader: Any = pa.RecordBatchReader.from_batches(self.schema, self.to_batches())
+        stream: object = reader.__arrow_c_stream__(requested_schema)
+        return stream
+
+    @property
+    def schema(self) -> pa.Schema:
+        return self.reader.schema_of(self.plan.shape)
+
+    def schema_of(self, columns: Sequence[str] | None) -> pa.Schema:
+        """The schema of these columns, or of all columns if None. Raises InvalidFilterError."""
+        schema = self.schema
+        for column in columns or ():
+            if schema.get_field_index(column) < 0:
+                raise InvalidFilterError(f"column {column!r} is not one of {', '.join(schema.names)}")
+        return schema if columns is None else pa.schema([schema.field(name) for name in columns])
+
+    def to_batches(
+        self, columns: Sequence[str] | None = None, filter: Filter | None = None
+    ) -> Iterator[pa.RecordBatch]:
+        """The rows, slice by slice, in batches of bounded size. Raises InvalidFilterError, CleanedWhileReadingError."""
+        rows, plans = self, 1
+        is_begun = False
+        while True:
+            read = rows._reader(columns, filter)
+            try:
+                for slice_read in rows._slices(read.row_filter):
+                    for batch in read(slice_read):
+                        is_begun = True
+                        yield batch
+                return
+            except MissingFileError as missing:
+                rows = rows._after(missing, may_go_on=not is_begun and plans < PLANS_AT_MOST)
+                plans += 1
+
+    def to_arrow(self, columns: Sequence[str] | None = None, filter: Filter | None = None) -> pa.Table:
+        """All rows in one table; slices are read in parallel. Raises InvalidFilterError, CleanedWhileReadingError."""
+        rows, plans = self, 1
+        while True:
+            read = rows._reader(columns, filter)
+            try:
+                parts = self.engine.map(read.whole, rows._slices(read.row_filter))
+            except MissingFileError as missing:
+                rows = rows._after(missing, may_go_on=plans < PLANS_AT_MOST)
+                plans += 1
+            else:
+                return pa.Table.from_batches([b for part in parts for b in part], schema=read.schema)
+
+    def to_pandas(
+        self, columns: Sequence[str] | None = None, filter: Filter | None = None, **words: Any
+    ) -> "pandas.DataFrame":
+        """All rows as a pandas DataFrame. Passes other arguments to `pyarrow.Table.to_pandas`. Raises InvalidFilterError."""
+        try:
+            import pandas  # noqa: F401  # by pyarrow
+        except ModuleNotFoundError as missing:
+            raise _missing("pandas") from missing
+        return self.to_arrow(columns, filter).to_pandas(**words)
+
+    def to_polars(self, columns: Sequence[str] | None = None, filter: Filter | None = None) -> "polars.DataFrame":
+        """All rows as a Polars DataFrame. Raises InvalidFilterError."""
+        try:
+            import polars
+        except ModuleNotFoundError as missing:
+            raise _missing("polars") from missing
+        return polars.DataFrame(self.to_arrow(columns, filter))
+
+    def to_duckdb(
+        self,
+        columns: Sequence[str] | None = None,
+        filter: Filter | None = None,
+        *,
+        connection: "duckdb.DuckDBPyConnection | None" = None,
+    ) -> "duckdb.DuckDBPyRelation":
+        """All rows as a relation of a DuckDB connection, by default DuckDB's default one. Raises InvalidFilterError.
+
+        For example: `rows.to_duckdb().query("trips", "select count(*) from trips")`.
+        """
+        try:
+            import duckdb
+        except ModuleNotFoundError as missing:
+            raise _missing("duckdb") from missing
+        return (connection or duckdb).from_arrow(self.to_arrow(columns, filter))
+
+    def to_spark(
+        self, spark: "SparkSession", columns: Sequence[str] | None = None, filter: Filter | None = None
+    ) -> "DataFrame":
+        """A DataFrame that executors read. Raises InvalidFilterError.
+
+        Without `filter`, Spark's own Parquet reader reads slices without log files if it can (`spark/parquet`). Python tasks
+        read the other slices, with the columns named here: they don't know which columns a query selects later.
+        """
+        from pyspark.sql.pandas.types import from_arrow_schema
+
+        ship_packages(spark)
+        read = self._reader(columns, filter)
+        schema, root = from_arrow_schema(read.schema), self.reader.storage.root
+        by_spark, slices = (
+            divided(self.plan.slices, root, read.schema) if filter is None else ((), self._slices(read.row_filter))
+        )
+        frames = [parquet_frame(spark, by_spark, root, schema)] if by_spark else []
+        if not slices and not frames:
+            return spark.createDataFrame([], schema)
+        if slices:
+
+            def read_slices(batches: Iterable[pa.RecordBatch]) -> Iterable[pa.RecordBatch]:
+                for batch in batches:
+                    for position in batch.column(0).to_numpy():
+                        yield from read(slices[int(position)])
+
+            positions = spark.range(0, len(slices), 1, task_count(spark, len(slices)))
+            frames.append(positions.mapInArrow(read_slices, schema))
+        return reduce(lambda one, other: one.unionAll(other), frames)
+
+    def reading(self, columns: Sequence[str] | None = None, filter: Filter | None = None) -> "SliceReading":
+        """The picklable read of one of the plan's slices, for callers with their own engine."""
+        return self._reader(columns, filter)
+
+    def _after(self, missing: MissingFileError, *, may_go_on: bool) -> "Rows":
+        """The rows of the same query on the current table. Raises the error if the table still has the file."""
+        newer = self.plan if self.plan_again is None else self.plan_again()
+        if self.plan.paths <= newer.paths:
+            raise missing
+        if not may_go_on or newer.shape != self.plan.shape:
+            raise CleanedWhileReadingError(
+                f"{missing}: a cleaner has removed it since the query was planned; run the query again, and if "
+                f"that happens often, retain more ({COMMITS_RETAINED}) or read a tag"
+            ) from missing
+        return replace(self, plan=newer)
+
+    def _slices(self, row_filter: pc.Expression | None) -> tuple[SliceRead, ...]:
+        """The slices to read for a filter."""
+        if row_filter is None or self.config is None:
+            return self.plan.slices
+        return pruned(self.plan, row_filter, self.schema, self.config()).slices
+
+    def _reader(self, columns: Sequence[str] | None, filter: Filter | None) -> "SliceReading":
+        kept, row_filter = self.schema_of(columns), filter_expression(filter, self.schema)
+        return SliceReading(self.reader, self.plan.shape, kept, row_filter, self._read_names(kept.names, row_filter))
+
+    def _read_names(self, columns: Sequence[str], row_filter: pc.Expression | None) -> tuple[str, ...]:
+        """The columns to read: those requested, and those that the filter needs."""
+        if row_filter is None:
+            return tuple(columns)
+        empty = self.schema.empty_table()
+
+        def needs(name: str) -> bool:
+            try:
+                empty.drop_columns([name]).filter(row_filter)
+            except (pa.ArrowInvalid, pa.ArrowKeyError):
+                return True
+            return False
+
+        return tuple(name for name in self.schema.names if name in columns or needs(name))
+
+
+@dataclass(frozen=True, slots=True)
+class SliceReading:
+    """A picklable read of one slice: projected, merged, filtered."""
+
+    reader: ArrowSliceReader
+    shape: RecordShape
+    schema: pa.Schema
+    row_filter: pc.Expression | None
+    read_names: tuple[str, ...]
+
+    def __call__(self, slice_read: SliceRead) -> Iterator[pa.RecordBatch]:
+        for batch in self.reader.read(slice_read, self.shape, self.read_names):
+            chosen = batch if self.row_filter is None else batch.filter(self.row_filter)
+            yield chosen.select(self.schema.names)
+
+    def whole(self, slice_read: SliceRead) -> list[pa.RecordBatch]:
+        return list(self(slice_read))
+
+
+def _missing(package: str) -> ConfigError:
+    return ConfigError(f"to_{package} needs {package}: run `pip install {package}`")

@@ -1,0 +1,208 @@
+"""Writes to a table: takes Arrow tables and Spark DataFrames, and returns a result. See `core/service/write/append`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from eventide.bootstrap import Application
+from eventide.options import new_tables as keys
+from eventide.spark.types import arrow_schema_of
+from eventide_adapters.format.avro.from_arrow import avro_schema_of
+from eventide_adapters.format.avro.schema import arrow_schema
+from eventide_adapters.format.write.arrow_records import ArrowRecords
+from eventide_adapters.format.write.incoming_schema import refuse_names_alike
+from eventide_adapters.format.write.record_writer import RowWriter
+from eventide_adapters.storage.open import open_storage
+from eventide_core.action.write.index import IndexType, index_type
+from eventide_core.config import (
+    BUCKET_HASH_FIELDS,
+    BUCKETS,
+    EVENT_TIME_FIELD,
+    INDEX_TYPE,
+    PARTITION_TIMES,
+    SANITIZE_NAMES,
+    Options,
+)
+from eventide_core.errors import ConfigError, InvalidRecordError
+from eventide_core.ports import IncomingRecords, Storage
+from eventide_core.table.records.avro_names import sanitized, sanitized_names
+from eventide_core.table.records.record_order import MergeRule
+from eventide_core.table.records.schema import META_FIELDS, is_text, may_hold_event_times
+from eventide_core.table.settings.key_format import KeyGenerator
+from eventide_core.table.settings.new_table import NewTable
+from eventide_core.table.settings.properties import PROPERTIES_PATH
+from eventide_core.table.settings.write_shape import WriteOperation
+
+
+def create_table(uri: str, schema: Any, options: Mapping[str, str], **settings: Any) -> None:
+    """Creates an empty table. `settings` are those of `new_table`. Raises the errors of `new_table` and `create`."""
+    create(open_storage(uri, Options(options)), new_table(uri, schema, options, **settings))
+
+
+def new_table(
+    uri: str,
+    schema: Any,
+    options: Mapping[str, str],
+    *,
+    record_key: str | Sequence[str],
+    partition: str | Sequence[str] | None,
+    ordering: str | None,
+    event_time: str | None,
+    version: int | None,
+) -> NewTable:
+    """The settings of a table to be created. Raises ConfigError, InvalidColumnNameError, UnsupportedTableError."""
+    typed = Options(options)
+    if typed.get(SANITIZE_NAMES):
+        schema, record_key, partition = (
+            _sanitized_schema(schema),
+            _sanitized_fields(record_key),
+            _sanitized_fields(partition),
+        )
+        ordering, event_time = (name and sanitized(name) for name in (ordering, event_time))
+    for supported in (keys.TABLE_TYPE, keys.DROP_PARTITION_COLUMNS, keys.CAPTURES_CHANGES):
+        typed.get(supported)  # refuses any other value
+    name = typed.get(keys.TABLE_NAME) or re.sub(r"\W+", "_", uri.rstrip("/").rpartition("/")[2]) or "table"
+    ordering = ordering or event_time
+    rule = typed.get(keys.MERGE_MODE)
+    if rule is None:
+        rule = MergeRule.COMMIT_TIME_ORDERING if ordering is None else MergeRule.EVENT_TIME_ORDERING
+    avro = _avro_schema(name, schema)
+    # A text that orders versions need not be a time. Where it is named as the event time, each write has to give times.
+    default = None if ordering is None or is_text(avro, ordering) else ordering
+    made = NewTable(
+        name=name,
+        schema=avro,
+        version=typed.get(keys.TABLE_VERSION) if version is None else version,
+        merge_rule=MergeRule(rule),
+        record_key_fields=_names(record_key),
+        partition_fields=tuple(name.partition(":")[0] for name in _names(partition)),
+        ordering_field=ordering,
+        is_hive_style=typed.get(keys.HIVE_STYLE),
+        is_url_encoded=typed.get(keys.URL_ENCODE),
+        writer_options=_writer_options(typed, event_time or default),
+        partition_times=typed.below(PARTITION_TIMES),
+        partition_kinds=_kinds(_names(partition)),
+        wished_generator=_key_generator(typed),
+    )
+    known = arrow_schema(made.schema).names
+    refuse_names_alike(known)
+    if event_time is not None and event_time not in known:
+        raise ConfigError(f"event-time field {event_time!r} is not in the schema, which has {', '.join(known)}")
+    if event_time is not None and not may_hold_event_times(made.schema, event_time):
+        raise ConfigError(
+            f"event-time field {event_time!r} has a type that cannot be an event time: name a field of times, dates, "
+            "numbers or texts"
+        )
+    return made
+
+
+def create(storage: Storage, table: NewTable) -> None:
+    """Creates the empty table. Raises ConfigError if a table exists."""
+    if not storage.put_if_absent(PROPERTIES_PATH, table.properties().encode()):
+        raise ConfigError(f"{storage.root} is already a Hudi table; write to it, or choose another path")
+
+
+def arrow_records(application: Application, upserts: pa.Table | None, deletes: pa.Table | None) -> IncomingRecords:
+    """Upserts and deletes of one write."""
+    return ArrowRecords(upserts, deletes, application.engine, RowWriter(application.storage))
+
+
+def incoming_records(application: Application, operation: WriteOperation, records: Any) -> IncomingRecords:
+    """The records of a write, from Arrow or Spark; for a delete, the keys. Raises InvalidRecordError for other types."""
+    is_delete = operation is WriteOperation.DELETE
+    sanitizes = application.options.get(SANITIZE_NAMES)
+    if hasattr(records, "mapInArrow") and hasattr(records, "sparkSession"):
+        # Imported here: DataFrames exist only if PySpark is installed.
+        from eventide.spark.records import SparkRecords
+
+        rows = records.toDF(*sanitized_names(records.columns).values()) if sanitizes else records
+        return SparkRecords(rows, RowWriter(application.storage), is_delete)
+    table = _arrow_table(records)
+    if sanitizes:
+        table = table.rename_columns(list(sanitized_names(table.column_names).values()))
+    return arrow_records(application, None if is_delete else table, table if is_delete else None)
+
+
+def _writer_options(options: Options, event_time: str | None) -> dict[str, str]:
+    index = (options.get(INDEX_TYPE) or IndexType.BUCKET).upper()
+    index_type(index)  # refuses an unknown type before the table is created
+    said: dict[str, str] = {INDEX_TYPE: index}
+    if index == IndexType.BUCKET:
+        said[BUCKETS] = str(options.get(BUCKETS))
+        hashed = options.text(BUCKET_HASH_FIELDS)
+        if hashed is not None:
+            said[BUCKET_HASH_FIELDS] = hashed
+    if event_time is not None:
+        said[EVENT_TIME_FIELD] = event_time
+    return said
+
+
+def _avro_schema(name: str, schema: Any) -> str:
+    if isinstance(schema, str):
+        arrow_schema(schema)
+        return schema
+    if not isinstance(schema, pa.Schema):
+        schema = arrow_schema_of(schema)
+    own = [field for field in schema if field.name not in META_FIELDS]
+    return avro_schema_of(name, pa.schema(own))
+
+
+def _sanitized_schema(schema: Any) -> Any:
+    """An Arrow schema with names that Avro accepts. An Avro schema is returned unchanged."""
+    if isinstance(schema, str):
+        return schema
+    columns = schema if isinstance(schema, pa.Schema) else arrow_schema_of(schema)
+    names = sanitized_names(columns.names)
+    return pa.schema([column.with_name(names[column.name]) for column in columns])
+
+
+def _sanitized_fields(fields: str | Sequence[str] | None) -> list[str]:
+    """The fields of a key or partition path, each optionally followed by a colon and its kind."""
+    pairs = (text.partition(":") for text in _names(fields))
+    return [sanitized(name) + colon + kind for name, colon, kind in pairs]
+
+
+def _names(fields: str | Sequence[str] | None) -> tuple[str, ...]:
+    if fields is None:
+        return ()
+    names = fields.split(",") if isinstance(fields, str) else fields
+    return tuple(name.strip() for name in names if name.strip())
+
+
+def _key_generator(options: Options) -> KeyGenerator | None:
+    """The key generator that the user names; None if the fields determine it."""
+    text = options.get(keys.KEY_GENERATOR)
+    if text is None:
+        return None
+    found = KeyGenerator.named(text)
+    if found is None:
+        known = ", ".join(generator.class_name for generator in KeyGenerator)
+        raise ConfigError(f"option {options.name(keys.KEY_GENERATOR)}={text!r} is not one of {known}")
+    return found
+
+
+def _kinds(partition: Sequence[str]) -> dict[str, str]:
+    """The kinds of the partition fields that name one: `field:SIMPLE`, `field:TIMESTAMP`."""
+    pairs = (text.partition(":") for text in partition)
+    return {name: kind.upper() for name, colon, kind in pairs if colon}
+
+
+def _arrow_table(records: Any) -> pa.Table:
+    """The records as an Arrow table. Raises InvalidRecordError for a type that has none."""
+    if isinstance(records, pa.RecordBatch):
+        return pa.Table.from_batches([records])
+    if isinstance(records, pa.Table):
+        return records
+    if type(records).__module__.partition(".")[0] == "pandas" and hasattr(records, "columns"):
+        # Its own C stream would add its index as a column.
+        return pa.Table.from_pandas(records, preserve_index=False)
+    if hasattr(records, "__arrow_c_stream__"):
+        return pa.RecordBatchReader.from_stream(records).read_all()
+    raise InvalidRecordError(
+        f"cannot write records of type {type(records).__name__}: pass an Arrow table, a DataFrame of Spark, pandas or "
+        "Polars, or anything else with Arrow's C stream; pyarrow.Table.from_pylist makes a table of dictionaries"
+    )

@@ -1,0 +1,1 @@
+"""`Table`, the public face, by subject, and the table service."""

@@ -1,0 +1,178 @@
+"""What keeps a table sound: rollback, cleaning, archiving, restore, verification, repair, metadata table, catalogs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from os import PathLike, fspath
+from typing import TYPE_CHECKING
+
+from eventide.bootstrap import Application, assemble
+from eventide_core.ports import Engine, NoProgress, Progress
+
+# A method imports what only it needs.
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from eventide_core.action.repair.lost_keys import LostKeys
+    from eventide_core.action.verification.result import Verification
+    from eventide_core.service.maintenance.clean import CleanResult
+    from eventide_core.service.maintenance.metadata_rebuild import RebuiltMetadataTable
+    from eventide_core.service.maintenance.sync import SyncResult
+    from eventide_core.service.repair.lost_settings import RecoveredSettings
+    from eventide_core.service.repair.repair import RepairResult, UndoneRepair
+    from eventide_core.table.settings.metadata_table import MetadataTableStatus
+
+
+class TableMaintenance:
+    """The maintenance of `eventide.Table`."""
+
+    __slots__ = ()
+
+    uri: str
+    options: Mapping[str, str]
+    _application: Application
+
+    def rollback(self, instant: str, *, force: bool = False) -> tuple[str, ...]:
+        """Undoes the action at an instant, and returns the removed paths.
+
+        Raises RefusedError if undoing a completed action would lose anything else, and BusyError while its writer is alive.
+        `force` also undoes a pending action without a heartbeat, for which nothing shows whether its writer is alive.
+        """
+        return self._application.rollback.undo(instant, force=force)
+
+    def clean(self, retain_commits: int | None = None, *, dry_run: bool = False) -> CleanResult:
+        """Removes the files that no retained slice, pending plan, savepoint or link needs. `dry_run` only lists them.
+
+        `retain_commits` overrides the policy of the options (`hoodie.cleaner.policy` and similar keys).
+        """
+        cleaner = self._application.cleaner
+        return cleaner.plan(retain_commits) if dry_run else cleaner.clean(retain_commits)
+
+    def archive(self) -> tuple[str, ...]:
+        """Moves old instants to the archived timeline, and returns their requested times, oldest first.
+
+        `hoodie.keep.min.commits` and `hoodie.keep.max.commits` set the bounds. Instants that cleaning, a savepoint or a
+        pending action still needs stay.
+        """
+        return self._application.archiver.archive()
+
+    def restore(self, savepoint: str) -> tuple[str, ...]:
+        """Undoes every write after a savepoint, and returns their instants, newest first."""
+        return self._application.restorer.restore(savepoint)
+
+    def verify(
+        self,
+        *,
+        deep: bool = False,
+        engine: SparkSession | Engine | None = None,
+        progress: Progress | None = None,
+    ) -> Verification:
+        """Checks the invariants of the table. The answer lists damage, and what was not checked. Writes nothing.
+
+        It checks names, sizes, headers and footers. `deep` also reads every record of the latest slices. Damage is part of
+        the answer and raises no error.
+        """
+        application = self._application if engine is None else self._on(engine)
+        return application.verifier.verify(is_deep=deep, progress=progress or NoProgress())
+
+    def repair(
+        self,
+        *checks: str,
+        deep: bool = False,
+        apply: bool = False,
+        engine: SparkSession | Engine | None = None,
+        progress: Progress | None = None,
+    ) -> RepairResult:
+        """Lists the repairs of what `verify` finds; with `apply`, makes them under the table lock.
+
+        `checks` limits them to the findings of these checks. Every file that changes is first copied to `.hoodie/.backup`.
+        An interrupted repair is completed by the next call with `apply`. Raises ConfigError for an unknown check, and
+        RefusedError if someone else changed a file meanwhile.
+        """
+        repairer = (self._application if engine is None else self._on(engine)).repairer
+        run = repairer.apply if apply else repairer.plan
+        return run(checks, is_deep=deep, progress=progress or NoProgress())
+
+    def lost_keys(
+        self, *, engine: SparkSession | Engine | None = None, progress: Progress | None = None
+    ) -> tuple[LostKeys, ...]:
+        """The keys that missing and damaged files take with them, for each file group of which files are lost.
+
+        They come from the record index of Hudi's metadata table, or from the previous file slice, if that is whole.
+        Otherwise, nothing tells them. Writes nothing. Raises CorruptTimelineError while the timeline is damaged.
+        """
+        application = self._application if engine is None else self._on(engine)
+        return application.lost_keys.read(progress or NoProgress())
+
+    @staticmethod
+    def recover_settings(
+        uri: str | PathLike[str],
+        settings: Mapping[str, str] | None = None,
+        options: Mapping[str, str] | None = None,
+        *,
+        apply: bool = False,
+    ) -> RecoveredSettings:
+        """What the files of a table tell of its lost `hoodie.properties`; with `apply`, writes the file.
+
+        `settings` are those that the files don't tell; an empty value stands for one that the table didn't have. `apply`
+        raises ConfigError if one is missing. Raises RefusedError if the table has its settings.
+        """
+        recovery = assemble(fspath(uri), options or {}).settings_recovery
+        return (recovery.apply if apply else recovery.plan)(settings or {})
+
+    def undo_repair(self, instant: str | None = None) -> UndoneRepair:
+        """Undoes the repair at that instant, or the latest one.
+
+        Raises NothingToDoError, and RefusedError if an action has begun since or someone else changed a file.
+        """
+        return self._application.repairer.undo(instant)
+
+    def metadata_table(self) -> MetadataTableStatus | None:
+        """The state of Hudi's metadata table; None if the table has none."""
+        found = self._application.files.metadata_table.status()
+        return found if found.partitions else None
+
+    def rebuild_metadata_table(
+        self, indexes: Sequence[str] | None = None, *, engine: SparkSession | Engine | None = None
+    ) -> RebuiltMetadataTable:
+        """Makes Hudi's metadata table anew, also where there is none: `files`, and the `indexes`.
+
+        `indexes` are of `bloom_filters`, `column_stats` (with `partition_stats`) and `record_index`; by default those that
+        the old one has. Every writer has to share the table lock. Raises BusyError if a write is pending, and
+        UnsupportedTableError for another index.
+        """
+        application = self._application if engine is None else self._on(engine)
+        return application.metadata_rebuilder.rebuild(indexes)
+
+    def sync(
+        self,
+        catalog: str | None = None,
+        *,
+        database: str | None = None,
+        name: str | None = None,
+        engine: SparkSession | Engine | None = None,
+    ) -> SyncResult:
+        """Updates a catalog: the `_ro` and `_rt` tables, partitions, schema and freshness. Writes only what has changed.
+
+        Hudi's keys `hoodie.datasource.hive_sync.*` apply; `database` and `name` override them. `catalog` is `hive`, a Hive
+        Metastore, `glue`, AWS Glue, or `datahub`, where the table is one dataset; without it, the options decide. If the
+        engine is a SparkSession with Hive support, a sync of Hive uses its client, otherwise Thrift. Raises CatalogError if
+        the catalog fails, DatabaseNotFoundError, ConfigError, and RefusedError if another table has the name.
+        """
+        from eventide.table.sync import sync_options
+
+        options = sync_options(self.options, catalog, database, name)
+        asked = self._application.engine if engine is None else task_engine(engine)
+        return assemble(self.uri, options, engine=asked, storage=self._application.storage).sync.sync()
+
+    def _on(self, engine: SparkSession | Engine) -> Application:
+        return assemble(self.uri, self.options, engine=task_engine(engine), storage=self._application.storage)
+
+
+def task_engine(engine: SparkSession | Engine) -> Engine:
+    if isinstance(engine, Engine):
+        return engine
+    # Imported here: reading and planning work where pyspark is not installed.
+    from eventide.spark.engine import SparkEngine
+
+    return SparkEngine(engine)

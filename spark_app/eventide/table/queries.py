@@ -1,0 +1,147 @@
+"""The four queries of a table: now, or as of an instant, a watermark or a tag."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import datetime
+from functools import partial
+from typing import TYPE_CHECKING, Protocol
+
+from eventide.bootstrap import Application
+from eventide.options.queries import INCREMENTAL_FORMAT, IncrementalFormat
+from eventide_core.errors import ConfigError, InstantNotFoundError
+from eventide_core.table.records.event_time import Moment, parse_threshold
+
+if TYPE_CHECKING:
+    from eventide.rows.reader import Rows
+    from eventide_core.action.freshness.watermark_view import PublishedView
+    from eventide_core.table.files.slice_read import QueryPlan
+
+
+class Result(Protocol):
+    """The result of a write or of a compaction."""
+
+    @property
+    def instant(self) -> str: ...
+
+
+class TableQueries:
+    """The queries of `eventide.Table`. They are lazy: rows are read when you request them.
+
+    A time is Hudi's digits, ISO-8601, or a datetime with a time zone.
+    """
+
+    __slots__ = ()
+
+    _application: Application
+
+    def snapshot(self, *, tag: str | None = None) -> Rows:
+        """Every current row, or every row as of the tagged commit."""
+        queries = self._application.queries
+        return self._rows(queries.snapshot if tag is None else partial(queries.tagged, tag))
+
+    def read_optimized(self, *, as_of_watermark: Moment | None = None, tag: str | None = None) -> Rows:
+        """The rows of base files only: fast, and as fresh as `freshness()` states.
+
+        With `as_of_watermark`, a T, the rows are those that the first compaction left whose published watermark is T or
+        later: everything before T that was committed then, and with an exact cut at T nothing else. With `tag`, they are
+        those that the tag keeps.
+
+        Raises WatermarkNotFoundError and CleanedHistoryError, which name the readable watermarks, and TagNotFoundError.
+        """
+        queries = self._application.queries
+        if as_of_watermark is not None and tag is not None:
+            raise ConfigError("pass either a watermark or a tag, not both")
+        if as_of_watermark is not None:
+            return self._rows(partial(queries.as_of_watermark, parse_threshold(as_of_watermark)))
+        return self._rows(queries.read_optimized if tag is None else partial(queries.tagged_read_optimized, tag))
+
+    def watermarks(self) -> tuple[PublishedView, ...]:
+        """The compactions whose read-optimized view can still be read, earliest first."""
+        from eventide_core.service.facts.watermark_views import readable_views
+
+        return readable_views(self._application.state())
+
+    def as_of(self, instant: str | datetime) -> Rows:
+        """Every row as of an instant, inclusive."""
+        return self._rows(partial(self._application.queries.as_of, _instant(instant)))
+
+    def incremental(
+        self,
+        begin: str | datetime | Result | None = None,
+        end: str | datetime | Result | None = None,
+        *,
+        since: Result | None = None,
+    ) -> Rows:
+        """The latest state of the rows that commits in (begin, end] changed; `since` is another word for `begin`.
+
+        As in Hudi, times are completion times on table version 8 and later, and instants on version 6: for a write, its
+        `completion_time`, not its `instant`. Pass the result of a write or compaction itself, and that time is taken. With
+        the option `hoodie.datasource.query.incremental.format=cdc`, it is `changes(begin, end)`.
+        """
+        if (begin is None) == (since is None):
+            raise ConfigError(
+                "pass either a begin, such as `earliest`, or `since`, the result of a write or compaction"
+            )
+        after, until = self._time(begin if since is None else since), None if end is None else self._time(end)
+        if self._application.options.get(INCREMENTAL_FORMAT) is IncrementalFormat.CDC:
+            return self.changes(after, until)
+        return self._rows(partial(self._application.queries.incremental, after, until))
+
+    def changes(self, begin: str | datetime, end: str | datetime | None = None) -> Rows:
+        """Each change that commits in (begin, end] made, on a table with change data capture (`hoodie.table.cdc.enabled`).
+
+        The columns are Hudi's: `op` (i, u, or d), `ts_ms` (the instant), and `before` and `after`, the row as JSON. Raises
+        CleanedHistoryError if the files of that time have been cleaned.
+        """
+        from eventide.rows.reader import Rows
+
+        application = self._application
+        plan = partial(application.queries.changes, _instant(begin), _end(end))
+        return Rows(plan(), application.change_reader, application.engine, plan)
+
+    def instant_time(self, time: str | datetime) -> str:
+        """A time as it is on the table's timeline, in Hudi's digits: `incremental` and `as_of` take the same.
+
+        Raises InstantNotFoundError if instants are local times of another time zone, or of an hour that a clock change
+        repeats.
+        """
+        return self._application.queries.instant_time(_instant(time))
+
+    def _time(self, given: str | datetime | Result | None) -> str:
+        """The time that an incremental query counts from. Raises InstantNotFoundError for a result that is gone."""
+        if given is None or isinstance(given, str | datetime):
+            return _instant(given or "")
+        completion = getattr(given, "completion_time", None)
+        if completion is None:
+            state = self._application.state()
+            found = state.timeline.find(given.instant) or state.archive.find(given.instant)
+            if found is None or not found.is_completed:
+                raise InstantNotFoundError(f"there is no completed commit at {given.instant}: it was rolled back")
+            completion = found.completion_time or given.instant
+        return str(completion)
+
+    def settled_until(self) -> str:
+        """The latest `end` for which the answer of `incremental` is final. Use it to read changes repeatedly.
+
+        This is the last completion on table version 8 and later, and the last instant before any pending write on version 6.
+        """
+        return self._application.queries.settled_until()
+
+    def _rows(self, plan: Callable[[], QueryPlan]) -> Rows:
+        from eventide.rows.reader import Rows
+
+        application = self._application
+        return Rows(plan(), application.reader, application.engine, plan, application.files.config)
+
+
+def _instant(time: str | datetime) -> str:
+    if isinstance(time, str):
+        return time
+    if time.tzinfo is None:
+        raise InstantNotFoundError(f"the time {time} has no time zone: pass one, such as tzinfo=datetime.UTC")
+    return time.isoformat(timespec="milliseconds")
+
+
+def _end(time: str | datetime | None) -> str | None:
+    return None if time is None else _instant(time)

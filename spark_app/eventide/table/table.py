@@ -1,0 +1,424 @@
+"""The public API: one table with its writes, compaction by event time, four queries and freshness."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from os import PathLike, fspath
+from pathlib import Path
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+from eventide.bootstrap import Application, assemble
+from eventide.engine_local import LocalEngine
+from eventide.formatting import sanitize
+from eventide.table.maintenance import TableMaintenance, task_engine
+from eventide.table.queries import TableQueries
+from eventide.table.tags import TableTags
+from eventide_core.config import SANITIZE_NAMES, SCHEMA_MODE
+from eventide_core.errors import ConfigError, EventideError, NothingToDoError
+from eventide_core.ports import Engine, NoProgress, Progress
+from eventide_core.table.settings.write_shape import WriteOperation
+
+# A method imports what only it needs.
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import SparkSession
+
+    from eventide.report import Report, SliceCoverage
+    from eventide.results.history import HistoryEntry
+    from eventide.results.plan import Plan
+    from eventide.results.show import TableDescription
+    from eventide.rows.row_filter import Filter
+    from eventide.table.table_service import TableService
+    from eventide_core.action.compaction.request import CompactionRequest
+    from eventide_core.action.freshness.freshness import Freshness
+    from eventide_core.action.write.pending_write import WriteResult
+    from eventide_core.ports import UnreadableEventTime
+    from eventide_core.service.compaction.result import CompactionResult, Ended
+    from eventide_core.service.state.table import TableState
+    from eventide_core.table.records.event_time import Moment
+
+
+@dataclass(frozen=True, slots=True)
+class Table(TableQueries, TableTags, TableMaintenance):
+    """A Hudi table. Every method reads the table's state again."""
+
+    uri: str
+    options: Mapping[str, str] = field(repr=False)  # may contain secrets
+    _application: Application = field(repr=False)
+
+    @classmethod
+    def open(
+        cls,
+        uri: str | PathLike[str],
+        options: Mapping[str, Any] | None = None,
+        *,
+        engine: SparkSession | Engine | None = None,
+    ) -> Table:
+        """Opens the table at a URI or path. `options` are the keys of Hudi (`hoodie.*`), of eventide and of the storage.
+
+        `engine` runs the tasks: a SparkSession, or threads of this process if omitted.
+
+        Raises NotAHudiTableError, UnsupportedTableError, ConfigError.
+        """
+        uri = fspath(uri)
+        texts = {key: _text(value) for key, value in (options or {}).items()}
+        application = assemble(uri, texts, engine=None if engine is None else task_engine(engine))
+        application.files.config()
+        return cls(uri, texts, application)
+
+    @classmethod
+    def create(
+        cls,
+        uri: str | PathLike[str],
+        *,
+        schema: Any,
+        record_key: str | Sequence[str],
+        partition: str | Sequence[str] | None = None,
+        ordering: str | None = None,
+        event_time: str | None = None,
+        version: int | None = None,
+        sanitize: bool = False,
+        options: Mapping[str, Any] | None = None,
+        engine: SparkSession | Engine | None = None,
+    ) -> Table:
+        """Creates an empty table and opens it. The default version is 9.
+
+        `schema` is an Arrow or Spark schema, or an Avro schema as JSON. Of two records of a key, the one with the greater
+        value of `ordering` wins. The default of `ordering` is the event time; without either, the record that was written
+        last wins. Hudi's bucket index assigns keys to file groups: `hoodie.bucket.index.num.buckets` (4) in each partition.
+        A partition field `field:TIMESTAMP`, beside others of the form `field:SIMPLE`, turns a time into a directory.
+
+        With `sanitize`, a character that Avro can't hold in a column name becomes two underscores, as in Hudi: `trip id` is
+        `trip__id`. The records that the returned table writes are changed alike; a table that you open later needs
+        `hoodie.streamer.source.sanitize.invalid.schema.field.names`.
+
+        Raises ConfigError, also if the table exists, InvalidColumnNameError for a name that Avro can't hold, and
+        UnsupportedTableError for a column of a type that Hudi doesn't have.
+        """
+        from eventide.rows.writer import create_table
+
+        uri = fspath(uri)
+        texts = {key: _text(value) for key, value in (options or {}).items()}
+        if sanitize:
+            texts[SANITIZE_NAMES] = "true"
+        create_table(
+            uri,
+            schema,
+            texts,
+            record_key=record_key,
+            partition=partition,
+            ordering=ordering,
+            event_time=event_time,
+            version=version,
+        )
+        return cls.open(uri, texts, engine=engine)
+
+    def upsert(self, records: Any, *, schema_mode: str | None = None, progress: Progress | None = None) -> WriteResult:
+        """Updates the records whose keys exist, and inserts the others.
+
+        `records` is a DataFrame of Spark, pandas (whose index is not written) or Polars, an Arrow table, record batch or
+        reader, or anything else with Arrow's C stream (`__arrow_c_stream__`). Of several records of a key, only the
+        latest is written.
+
+        A column that the table does not have is refused, unless `schema_mode` is "merge", which adds it. A column that the
+        records lack is refused, unless `hoodie.write.set.null.for.missing.columns` is true. Raises InvalidRecordError, which
+        names row and column, and InvalidColumnNameError, before anything is written.
+        """
+        return self._write(WriteOperation.UPSERT, records, progress, schema_mode)
+
+    def insert(self, records: Any, *, schema_mode: str | None = None, progress: Progress | None = None) -> WriteResult:
+        """Inserts records without looking up their keys. Only the bucket index still assigns keys to file groups."""
+        return self._write(WriteOperation.INSERT, records, progress, schema_mode)
+
+    def bulk_insert(
+        self, records: Any, *, schema_mode: str | None = None, progress: Progress | None = None
+    ) -> WriteResult:
+        """Inserts many records, as in an initial load, into new file groups if the index allows it."""
+        return self._write(WriteOperation.BULK_INSERT, records, progress, schema_mode)
+
+    def insert_overwrite(
+        self, records: Any, *, schema_mode: str | None = None, progress: Progress | None = None
+    ) -> WriteResult:
+        """Replaces all rows of the partitions that `records` has rows of, as Hudi's `INSERT OVERWRITE` does.
+
+        Other partitions stay as they are. Readers see the old rows or the new ones, never a mixture. The old files stay for
+        time travel until `clean` removes them. Keys are not looked up, as in an insert.
+
+        Raises InvalidRecordError if there are no records; BusyError while a plan, or a write of another engine, is pending,
+        because what such a write adds to a replaced file would be lost; WriteConflictError if another writer of eventide
+        wrote to one of the partitions in the meantime.
+        """
+        return self._write(WriteOperation.INSERT_OVERWRITE, records, progress, schema_mode)
+
+    def insert_overwrite_table(
+        self, records: Any, *, schema_mode: str | None = None, progress: Progress | None = None
+    ) -> WriteResult:
+        """Replaces all rows of the table; otherwise as `insert_overwrite`. Without records, it leaves an empty table."""
+        return self._write(WriteOperation.INSERT_OVERWRITE_TABLE, records, progress, schema_mode)
+
+    def delete(
+        self, records: Any = None, *, where: Filter | None = None, progress: Progress | None = None
+    ) -> WriteResult:
+        """Deletes keys: those of `records`, which has the key and partition columns, or of the rows that `where` keeps.
+
+        With the ordering column, a delete is ordered among the versions of its key. Without it, it deletes every version.
+        `where` is a filter as in `Rows`. Its deletes carry the ordering value of the row that was read, so a later version
+        that another writer adds in the meantime survives, if the table has an ordering column.
+
+        Raises ConfigError unless it gets one of the two, and InvalidFilterError for an invalid condition.
+        """
+        if (records is None) == (where is None):
+            raise ConfigError("pass either records or a condition (`where`)")
+        if where is not None:
+            records = self._keys(where)
+        return self._write(WriteOperation.DELETE, records, progress)
+
+    def plan_compaction(
+        self,
+        before: Moment | None = None,
+        *,
+        data_latency_seconds: int | None = None,
+        cut: str | None = None,
+        link_mode: str | None = None,
+        align: str | None = None,
+        time_zone: str | None = None,
+    ) -> Plan:
+        """Plans a compaction without writing anything. `print(plan.explain())` describes the plan.
+
+        `before` is T: ISO-8601 with a time zone, a datetime with one, or epoch milliseconds; T itself is excluded. With
+        `data_latency_seconds`, T is the current time minus the latency. Without either, the options decide: the strategy
+        selects what is compacted, and the trigger whether a compaction is due (`plan.idle`). `align`, such as 1d or 1h,
+        floors T to the start of a day or an hour in `time_zone` (UTC).
+        """
+        from eventide.options.compaction_request import Overrides, compaction_request
+        from eventide.results.plan import Plan
+
+        given = Overrides(before, data_latency_seconds, cut, link_mode, align, time_zone)
+        request = compaction_request(self.options, given)
+        return Plan(request, self._application.scheduler.plan(request), self._application.offending.read)
+
+    def schedule(self, plan: Plan, *, is_for_later: bool = True) -> Plan:
+        """Plans again from the current table, and puts the plan on the timeline. It merges nothing yet.
+
+        If there is nothing to do, it writes nothing, and `idle` of the returned plan states the reason. A plan without
+        operations only publishes its cut, and stock Hudi fails on it. So it is put only with `is_for_later=False`, for a
+        caller that executes it at once.
+        """
+        return _schedule(self._application, plan.request, is_for_later=is_for_later)
+
+    def compact(
+        self,
+        plan: Plan | None = None,
+        *,
+        before: Moment | None = None,
+        data_latency_seconds: int | None = None,
+        cut: str | None = None,
+        link_mode: str | None = None,
+        align: str | None = None,
+        time_zone: str | None = None,
+        engine: SparkSession | Engine | None = None,
+        progress: Progress | None = None,
+    ) -> CompactionResult:
+        """Schedules and runs the compaction of `plan`, or of the other arguments, which are those of `plan_compaction`.
+
+        It first completes or rolls back what dead runs left (`resume`), and the result reports it. You can repeat it
+        safely: if everything before T is compacted already, it returns the result of the compaction that published the
+        cut, with `is_already_reached`. `engine` is a SparkSession, or threads of this process if omitted.
+
+        Raises NothingToDoError if the trigger is not due, or if there is nothing to compact; `plan.idle` says so
+        beforehand. Raises BusyError while another process runs a compaction.
+        """
+        from eventide.options.compaction_request import Overrides, compaction_request
+
+        given = Overrides(before, data_latency_seconds, cut, link_mode, align, time_zone)
+        if plan is not None and given != Overrides():
+            raise ConfigError("pass either a plan, or its arguments")
+        request = compaction_request(self.options, given) if plan is None else plan.request
+        ended = self.resume(engine=engine, progress=progress)
+        # On the same engine, which thereby shows that it can merge the table.
+        application = self._application if engine is None else self._on(engine)
+        scheduled = _schedule(application, request, is_for_later=False)
+        if scheduled.idle is None:
+            result = _execute(application, scheduled.instant, progress)
+        elif scheduled.is_reached:
+            result = self._application.runner.reached()
+        elif ended.resumed:
+            result = self.execute(ended.resumed[-1])  # has completed: returns its result
+        else:
+            raise NothingToDoError(f"{self.uri}: {scheduled.idle}; nothing was written")
+        return replace(result, ended=ended)
+
+    def resume(self, *, engine: SparkSession | Engine | None = None, progress: Progress | None = None) -> Ended:
+        """Completes or rolls back what dead runs of eventide left, as `compact` does first, and returns what it did.
+
+        It runs a pending compaction of eventide, also one that was scheduled but not started. It rolls back a compaction
+        that no longer fits the table, and writes of dead writers. Raises BusyError while a live process runs a compaction.
+        """
+        from eventide.integrations.lineage import report_resumed
+
+        application = self._application if engine is None else self._on(engine)
+        return report_resumed(application, application.pending.end(progress or NoProgress()))
+
+    def has_pending_runs(self) -> bool:
+        """Whether `resume` has something to do. Writes nothing."""
+        return self._application.pending.has_any()
+
+    def execute(
+        self,
+        instant: str,
+        *,
+        engine: SparkSession | Engine | None = None,
+        progress: Progress | None = None,
+        force: bool = False,
+    ) -> CompactionResult:
+        """Runs the compaction that any engine scheduled at an instant, or continues an interrupted one.
+
+        With `force`, it takes over a plan that another engine has started. Nothing shows whether that engine is alive: use
+        it only if you know that its process is dead. Without `force`, such a plan raises BusyError.
+        """
+        application = self._application if engine is None else self._on(engine)
+        return _execute(application, instant, progress, may_take_over=force)
+
+    def service(self, *, cut: str | None = None, link_mode: str | None = None) -> TableService:
+        """The table service. The options set its strategy, its trigger, and T or the data latency."""
+        from eventide.options.compaction_request import Overrides, compaction_request
+        from eventide.table.table_service import TableService
+
+        return TableService(
+            self._application, compaction_request(self.options, Overrides(cut=cut, link_mode=link_mode))
+        )
+
+    def freshness(self) -> Freshness:
+        """The current freshness of the read-optimized table."""
+        return self._application.freshness.now(self.state())
+
+    def freshness_by_partition(self) -> Mapping[str, Freshness]:
+        return self._application.freshness.by_partition(self.state())
+
+    def unreadable_event_times(self) -> tuple[UnreadableEventTime, ...]:
+        """A few of the log records whose event time cannot be read, and because of which there is no watermark."""
+        return self._application.freshness.unreadable(self.state())
+
+    def __repr__(self) -> str:
+        return f"<Table {self.uri}: {', '.join(value for _, value in self._facts())}>"
+
+    def _repr_html_(self) -> str:
+        from eventide.results.notebook import html_facts
+
+        return html_facts(self.uri, self._facts())
+
+    def _facts(self) -> tuple[tuple[str, str], ...]:
+        try:
+            config = self._application.files.config()
+        except EventideError as error:
+            return (("cannot be read", sanitize(error)),)
+        kind = "copy-on-write" if config.is_copy_on_write else "merge-on-read"
+        return (
+            ("name", config.name),
+            ("type", f"{kind}, version {config.version}"),
+            ("record key", f"keyed by {', '.join(config.record_key_fields) or 'nothing'}"),
+            ("partitions", f"partitioned by {', '.join(config.partition_fields) or 'nothing'}"),
+        )
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The columns of a snapshot, Hudi's meta columns first."""
+        return self._application.reader.schema_of(self.state().shape(None))
+
+    @property
+    def version(self) -> int:
+        """The version of the table's format: 6, 8 or 9."""
+        return self._application.files.config().version
+
+    @property
+    def properties(self) -> Mapping[str, str]:
+        """The table's own settings, those of `.hoodie/hoodie.properties`."""
+        return MappingProxyType(dict(self._application.files.config().properties))
+
+    def history(self, limit: int | None = None) -> tuple[HistoryEntry, ...]:
+        """The actions of the active timeline, newest first: commits, compactions, cleans, and what is pending."""
+        from eventide.results.history import history
+
+        return history(self.state(), limit)
+
+    def state(self) -> TableState:
+        """The current settings, timeline and file slices."""
+        return self._application.state()
+
+    def describe(self) -> TableDescription:
+        """Settings, timeline, pending actions, and the files of each slice with the event times of its log files."""
+        from eventide.results.show import describe
+
+        return describe(self._application)
+
+    def publish_metrics(self) -> None:
+        """Measures the table, and sends the metrics to the sink of `hoodie.metrics.*`. A compaction does so by itself."""
+        from eventide.integrations.metrics import publish_metrics
+
+        publish_metrics(self._application)
+
+    def report(self, path: str | Path) -> Report:
+        """Writes a report on the table's freshness as one HTML page to a local file, and returns its numbers.
+
+        Raises ConfigError if the file can't be written.
+        """
+        from eventide.report import gather, render, write_page
+
+        found = gather(self._application)
+        write_page(Path(path), render(found))
+        return found
+
+    def coverage(self, plan: Plan | None = None) -> tuple[SliceCoverage, ...]:
+        """The event times in each file of each slice. Log files that `plan` merges are marked."""
+        from eventide.report import coverage
+
+        return coverage(self._application, merged=frozenset() if plan is None else plan.merged_log_files)
+
+    def _keys(self, where: Filter) -> Any:
+        """The key, partition and ordering columns of the rows that a condition keeps, read where the table's tasks run."""
+        config = self._application.files.config()
+        if not config.record_key_fields:
+            raise ConfigError(f"{self.uri}: the table has no record key fields: pass its rows instead of a condition")
+        fields = (*config.record_key_fields, *config.partition_fields, *config.ordering_fields)
+        columns = list(dict.fromkeys(field.partition(".")[0] for field in fields))
+        session = getattr(self._application.engine, "session", None)
+        rows = self.snapshot()
+        return rows.to_arrow(columns, where) if session is None else rows.to_spark(session, columns, where)
+
+    def _write(
+        self, operation: WriteOperation, records: Any, progress: Progress | None, schema_mode: str | None = None
+    ) -> WriteResult:
+        from eventide.rows.writer import incoming_records
+
+        application = self._application
+        session = getattr(records, "sparkSession", None)
+        if session is not None and isinstance(application.engine, LocalEngine):
+            application = self._on(session)  # what the indexes need is read where the rows are, not by the driver
+        incoming = incoming_records(application, operation, records)
+        append = application.append if schema_mode is None else application.append.having(SCHEMA_MODE, schema_mode)
+        return append.write(operation, incoming, progress or NoProgress())
+
+
+def _schedule(application: Application, request: CompactionRequest, *, is_for_later: bool) -> Plan:
+    from eventide.results.plan import Plan
+
+    draft = application.scheduler.schedule(request, is_for_later=is_for_later)
+    return Plan(request, draft, application.offending.read)
+
+
+def _execute(
+    application: Application, instant: str, progress: Progress | None, *, may_take_over: bool = False
+) -> CompactionResult:
+    from eventide.integrations.lineage import run_compaction
+    from eventide.integrations.metrics import publish_metrics
+    from eventide.table.sync import update_catalog
+
+    result = run_compaction(application, instant, progress or NoProgress(), may_take_over=may_take_over)
+    publish_metrics(application)
+    return update_catalog(application, result)
+
+
+def _text(value: Any) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)

@@ -1,0 +1,203 @@
+"""The table service: rounds, each of which completes what is pending and does what is due.
+
+A round has these steps. Each step reads the table's state again:
+
+1. rollback   rolls back writes of dead writers, and completes interrupted rollbacks
+2. resume     runs a pending compaction that eventide planned, or that another engine planned and has not started;
+              rolls back a compaction of eventide that no longer fits the table
+3. compact    plans and runs a compaction if the trigger says that it is due
+4. tag        tags the view if the watermark has passed a day or an hour, and deletes old tags, if the options ask for it
+5. clean      completes an interrupted clean of any engine, and removes what no slice needs
+6. archive    moves old instants off the active timeline
+7. freshness  measures the freshness of the read-optimized table, and sends metrics if they are on
+8. sync       updates the catalog if sync is on
+
+A step that is busy, is refused or fails is reported and retried in the next round. The other steps continue. The service
+keeps no state between rounds: if a process dies, the next round finds on the table what it left.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from eventide.bootstrap import Application
+from eventide.integrations.lineage import report_resumed, run_compaction
+from eventide.integrations.metrics import publish_metrics
+from eventide_core.action.compaction.request import CompactionRequest
+from eventide_core.action.freshness.freshness import Freshness
+from eventide_core.action.sync.options import is_sync_enabled
+from eventide_core.errors import ConfigError, EventideError, NotAHudiTableError
+from eventide_core.ports import NoProgress, Progress
+from eventide_core.service.maintenance.sync import SyncResult
+from eventide_core.service.rollback.watermark_tags import NO_TAGS, TagChange
+
+_STATES = {3: "refused", 4: "busy"}  # by exit code; anything else has failed
+
+
+@dataclass(frozen=True, slots=True)
+class Trouble:
+    """A step of a round that did not succeed, and why."""
+
+    step: str
+    error: EventideError
+
+    @property
+    def state(self) -> str:
+        """busy, refused or failed."""
+        return _STATES.get(self.error.exit_code, "failed")
+
+    def __str__(self) -> str:
+        return f"{self.step} {self.state}: {self.error}"
+
+
+@dataclass(frozen=True, slots=True)
+class Round:
+    """The result of one round. Instants are requested times. Paths are relative to the table's root.
+
+    `resumed` are compactions that an earlier run started, and `compacted` is the one of this round. `rolled_back` has
+    writes and plans. `idle` states why no compaction was due. `freshness` is None if it could not be measured, or if the
+    round was interrupted; `synced` is also None if no catalog is configured.
+    """
+
+    rolled_back: tuple[str, ...] = ()
+    resumed: tuple[str, ...] = ()
+    compacted: str | None = None
+    idle: str | None = None
+    tagged: TagChange = NO_TAGS
+    deleted: tuple[str, ...] = ()
+    archived: tuple[str, ...] = ()
+    freshness: Freshness | None = None
+    synced: SyncResult | None = None
+    troubles: tuple[Trouble, ...] = ()
+
+    @property
+    def state(self) -> str:
+        """The state of the first step that did not succeed, otherwise `compacted` or `idle`."""
+        if self.troubles:
+            return self.troubles[0].state
+        return "compacted" if self.compacted or self.resumed else "idle"
+
+    @property
+    def exit_code(self) -> int:
+        """The exit code of the first step that did not succeed, otherwise 0."""
+        return self.troubles[0].error.exit_code if self.troubles else 0
+
+    def to_json(self) -> dict[str, Any]:
+        """The round as plain values."""
+        fresh = self.freshness
+        return {
+            "state": self.state,
+            "instant": self.compacted,
+            "idle": self.idle,
+            "resumed": list(self.resumed),
+            "rolled_back": list(self.rolled_back),
+            "tagged": self.tagged.made,
+            "deleted_tags": list(self.tagged.deleted),
+            "deleted": len(self.deleted),
+            "archived": list(self.archived),
+            "watermark_ms": None if fresh is None else fresh.watermark_ms,
+            "cut_ms": None if fresh is None else fresh.cut_ms,
+            "late_records": None if fresh is None else fresh.late_records,
+            "unknown_event_time_records": None if fresh is None else fresh.unknown_event_time_records,
+            "unreadable_event_time_records": None if fresh is None else fresh.unreadable_event_time_records,
+            "synced": None if self.synced is None else [t.name for t in self.synced.tables if t.is_changed],
+            "troubles": [
+                {"step": t.step, "state": t.state, "type": type(t.error).__name__, "message": str(t.error)}
+                for t in self.troubles
+            ],
+        }
+
+
+_Step = Callable[[Round, Progress], Round]
+
+
+@dataclass(frozen=True, slots=True)
+class TableService:
+    """Runs rounds on one table. `request` sets the compaction of each round; with a data latency, T follows the clock."""
+
+    application: Application
+    request: CompactionRequest
+
+    def round(self, progress: Progress, *, is_leaving: Callable[[], bool] = lambda: False) -> Round:
+        """Runs one round. Once `is_leaving` returns true, ends before the next step.
+
+        Raises ConfigError and NotAHudiTableError, because later rounds would fail alike.
+        """
+        steps = {
+            "rollback": self._roll_back,
+            "resume": self._resume,
+            "compact": self._compact,
+            "tag": self._tag,
+            "clean": self._clean,
+            "archive": self._archive,
+            "freshness": self._freshness,
+            "sync": self._sync,
+        }
+        return _run(steps, progress, is_leaving)
+
+    def compact(self, progress: Progress) -> Round:
+        """Runs the second and third step only, and syncs the catalog if they compacted."""
+        steps = {"resume": self._resume, "compact": self._compact, "sync": self._sync_what_was_compacted}
+        return _run(steps, progress)
+
+    def resume(self, progress: Progress) -> Round:
+        """Runs the second step only, and syncs the catalog if it compacted."""
+        return _run({"resume": self._resume, "sync": self._sync_what_was_compacted}, progress)
+
+    def schedule(self) -> Round:
+        """Schedules a compaction if one is due. Another thread or process resumes it."""
+        return _run({"schedule": self._schedule}, NoProgress())
+
+    def _roll_back(self, done: Round, _: Progress) -> Round:
+        return replace(done, rolled_back=self.application.rollback.undo_failed_writes())
+
+    def _resume(self, done: Round, progress: Progress) -> Round:
+        ended = report_resumed(self.application, self.application.pending.end_compactions(progress))
+        return replace(done, resumed=ended.resumed, rolled_back=(*done.rolled_back, *ended.rolled_back))
+
+    def _compact(self, done: Round, progress: Progress) -> Round:
+        draft = self.application.scheduler.schedule(self.request)
+        if draft.idle is not None:
+            return replace(done, idle=draft.idle)
+        # If the plan no longer fits the table by now, the next round handles it.
+        result = run_compaction(self.application, draft.plan.instant, progress)
+        return replace(done, compacted=result.instant)
+
+    def _schedule(self, done: Round, _: Progress) -> Round:
+        return replace(done, idle=self.application.scheduler.schedule(self.request, is_for_later=True).idle)
+
+    def _tag(self, done: Round, _: Progress) -> Round:
+        return replace(done, tagged=self.application.watermark_tags.tag())
+
+    def _clean(self, done: Round, _: Progress) -> Round:
+        return replace(done, deleted=self.application.cleaner.clean().deleted)
+
+    def _archive(self, done: Round, _: Progress) -> Round:
+        return replace(done, archived=self.application.archiver.archive())
+
+    def _freshness(self, done: Round, _: Progress) -> Round:
+        state = self.application.state()
+        publish_metrics(self.application)
+        return replace(done, freshness=self.application.freshness.published(state))
+
+    def _sync(self, done: Round, _: Progress) -> Round:
+        if not is_sync_enabled(self.application.options):
+            return done
+        return replace(done, synced=self.application.sync.sync())
+
+    def _sync_what_was_compacted(self, done: Round, progress: Progress) -> Round:
+        return self._sync(done, progress) if done.compacted or done.resumed else done
+
+
+def _run(steps: Mapping[str, _Step], progress: Progress, is_leaving: Callable[[], bool] = lambda: False) -> Round:
+    done = Round()
+    for name, step in steps.items():
+        if is_leaving():
+            break
+        try:
+            done = step(done, progress)
+        except (ConfigError, NotAHudiTableError):
+            raise
+        except EventideError as error:
+            done = replace(done, troubles=(*done.troubles, Trouble(name, error)))
+    return done

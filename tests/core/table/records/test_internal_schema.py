@@ -1,0 +1,89 @@
+"""Hudi's internal schemas: when names alone tell the fields of every file."""
+
+import json
+from typing import Any
+
+import pytest
+
+from eventide_core.errors import CorruptTimelineError, UnsupportedTableError
+from eventide_core.table.records.internal_schema import (
+    SchemaVersion,
+    parse_version,
+    parse_versions,
+    require_stable_names,
+)
+
+
+def _field(number: int, name: str, kind: Any = "string") -> dict[str, Any]:
+    return {"id": number, "name": name, "optional": True, "type": kind}
+
+
+def _schema(version: int, *fields: dict[str, Any]) -> dict[str, Any]:
+    return {"max_column_id": 9, "version_id": version, "type": "record", "fields": list(fields)}
+
+
+def _versions(*schemas: dict[str, Any]) -> tuple[SchemaVersion, ...]:
+    return parse_versions(json.dumps({"schemas": list(schemas)}), "history")
+
+
+def _instants(oldest: int) -> list[str]:
+    """Those of files, the oldest of them at that one."""
+    return [f"{oldest + 1:017}", f"{oldest:017}"]
+
+
+def test_fields_are_named_by_their_path_through_records_arrays_and_maps() -> None:
+    place = {"type": "record", "fields": [_field(3, "lat", "double")]}
+    stops = {"type": "array", "element_id": 5, "element": place | {"fields": [_field(6, "x", "int")]}}
+    fees = {
+        "type": "map",
+        "key_id": 8,
+        "key": "string",
+        "value_id": 9,
+        "value": {"type": "record", "fields": [_field(10, "y")]},
+    }
+    schema = _schema(20, _field(1, "id"), _field(2, "place", place), _field(4, "stops", stops), _field(7, "fees", fees))
+    assert parse_version(json.dumps(schema), "commit") == SchemaVersion(
+        20,
+        {1: "id", 2: "place", 3: "place.lat", 4: "stops", 6: "stops.element.x", 7: "fees", 10: "fees.value.y"},
+    )
+
+
+@pytest.mark.parametrize("text", ["", "{}", "[]", '{"schemas": [{"version_id": 1}]}', '{"schemas": [7]}'])
+def test_an_invalid_history_is_reported_with_its_place(text: str) -> None:
+    with pytest.raises(CorruptTimelineError, match=r"history.*not an internal schema"):
+        parse_versions(text, "history")
+
+
+def test_columns_that_come_go_change_type_or_place_keep_their_names() -> None:
+    versions = _versions(
+        _schema(10, _field(1, "id"), _field(2, "n", "int"), _field(3, "gone")),
+        _schema(20, _field(1, "id"), _field(4, "new"), _field(2, "n", "long")),
+    )
+    require_stable_names(versions, _instants(10))
+    require_stable_names((), _instants(10))
+
+
+def test_a_renamed_column_is_refused_while_files_of_its_old_name_are_there() -> None:
+    versions = _versions(_schema(20, _field(1, "id"), _field(2, "b")), _schema(10, _field(1, "id"), _field(2, "a")))
+    for oldest in (5, 10, 19):
+        with pytest.raises(UnsupportedTableError, match="the column b had the name a in files"):
+            require_stable_names(versions, _instants(oldest))
+    require_stable_names(versions, _instants(20))
+
+
+def test_a_renamed_field_below_a_column_is_refused_too() -> None:
+    old, new = ({"type": "record", "fields": [_field(2, name)]} for name in "ab")
+    versions = _versions(_schema(10, _field(1, "place", old)), _schema(20, _field(1, "place", new)))
+    with pytest.raises(UnsupportedTableError, match=r"place\.b had the name place\.a"):
+        require_stable_names(versions, _instants(10))
+
+
+def test_a_new_column_under_the_name_of_a_dropped_one_is_refused() -> None:
+    versions = _versions(
+        _schema(10, _field(1, "id"), _field(2, "a")),
+        _schema(20, _field(1, "id")),
+        _schema(30, _field(1, "id"), _field(3, "a", "int")),
+    )
+    with pytest.raises(UnsupportedTableError, match="an earlier column a was dropped"):
+        require_stable_names(versions, _instants(10))
+    require_stable_names(versions, _instants(20))

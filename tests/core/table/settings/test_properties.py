@@ -1,0 +1,101 @@
+"""hoodie.properties: read as Java stored it, from the file that is whole, as Hudi reads it while another changes it."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Mapping
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from eventide_core.errors import MissingFileError, NotAHudiTableError, ResourceLimitError
+from eventide_core.table.settings.properties import (
+    BACKUP_PATH,
+    PROPERTIES_BYTES_MAX,
+    PROPERTIES_PATH,
+    ReadRange,
+    parse_properties,
+    settings_text,
+)
+from support.java_properties import properties_text
+
+WHOLE = properties_text({"hoodie.table.name": "trips", "hoodie.table.checksum": str(zlib.crc32(b".trips"))})
+OTHER = properties_text(
+    {
+        "hoodie.table.name": "trips",
+        "hoodie.database.name": "lake",
+        "hoodie.table.checksum": str(zlib.crc32(b"lake.trips")),
+    }
+)
+TORN = WHOLE.partition("hoodie.table.checksum")[0]
+WRONG = WHOLE.replace("=trips", "=tripz")
+
+# Blanks at the ends are nobody's in a table's settings, and are dropped.
+trimmed = st.text(min_size=1).map(str.strip)
+
+
+@given(st.dictionaries(trimmed.filter(bool), trimmed))
+def test_what_java_stored_reads_back(properties: dict[str, str]) -> None:
+    assert parse_properties(properties_text(properties)) == properties
+
+
+@given(st.text())
+def test_no_text_is_too_odd_for_a_properties_file(text: str) -> None:
+    assert isinstance(parse_properties(text), dict)
+
+
+def reader(*looks: Mapping[str, str]) -> ReadRange:
+    """Gives the files as each look in turn finds them."""
+    found = iter(looks)
+
+    def read_range(path: str, offset: int, length: int) -> bytes:
+        files = next(found, looks[-1])
+        if path not in files:
+            raise MissingFileError(path)
+        return files[path].encode("latin-1")[offset : offset + length]
+
+    return read_range
+
+
+@pytest.mark.parametrize("text", [WHOLE, OTHER])
+def test_settings_with_their_checksum_hold(text: str) -> None:
+    assert settings_text(reader({PROPERTIES_PATH: text, BACKUP_PATH: "else"}), "/lake/trips") == text
+
+
+@pytest.mark.parametrize("left", [{}, {PROPERTIES_PATH: TORN}, {PROPERTIES_PATH: ""}, {PROPERTIES_PATH: "\xff"}])
+def test_a_change_that_stopped_halfway_leaves_the_backup_in_force(left: Mapping[str, str]) -> None:
+    assert settings_text(reader({**left, BACKUP_PATH: WHOLE}), "/lake/trips") == WHOLE
+
+
+def test_a_change_that_ends_between_two_reads_is_seen() -> None:
+    during, after = {BACKUP_PATH: OTHER}, {PROPERTIES_PATH: WHOLE}
+    assert settings_text(reader(during, after), "/lake/trips") == WHOLE
+
+
+@pytest.mark.parametrize(
+    ("files", "why"),
+    [
+        ({}, "/lake/trips is not a Hudi table: it has no .hoodie/hoodie.properties"),
+        ({PROPERTIES_PATH: TORN}, "contains no hoodie.table.checksum"),
+        ({PROPERTIES_PATH: WRONG}, f"contains hoodie.table.checksum={zlib.crc32(b'.trips')}"),
+        ({BACKUP_PATH: WRONG}, "hoodie.properties.backup contains hoodie.table.checksum"),
+        ({PROPERTIES_PATH: "\xff"}, "hoodie.properties is not a text file"),
+        ({PROPERTIES_PATH: TORN, BACKUP_PATH: "\xff"}, "hoodie.properties contains no hoodie.table.checksum"),
+    ],
+)
+def test_a_table_without_whole_settings_is_none(files: Mapping[str, str], why: str) -> None:
+    with pytest.raises(NotAHudiTableError, match=why):
+        settings_text(reader(files), "/lake/trips")
+
+
+def test_a_huge_file_is_refused_without_being_read_whole() -> None:
+    asked: list[tuple[str, int]] = []
+
+    def read_range(path: str, offset: int, length: int) -> bytes:
+        asked.append((path, offset + length))
+        return b"#" * length
+
+    with pytest.raises(ResourceLimitError, match=r"hoodie\.properties has more than .* restore it from a copy"):
+        settings_text(read_range, "/lake/trips")
+    assert asked == [(PROPERTIES_PATH, PROPERTIES_BYTES_MAX + 1)]

@@ -1,0 +1,112 @@
+"""A filter keeps the rows for which its condition is true, as SQL's WHERE does."""
+
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from eventide.rows.filter_expression import parse_filter
+from eventide_core.errors import InvalidFilterError
+
+COLUMNS: dict[str, Any] = {
+    "row": [1, 2, 3],
+    "small": pa.array([1, 2, None], pa.int32()),
+    "name": ["ada", "bob", None],
+    "fare": pa.array([Decimal("1.50"), Decimal("20.00"), None], pa.decimal128(8, 2)),
+    "at": pa.array(
+        [datetime(2026, 1, 1, tzinfo=UTC), datetime(2026, 6, 1, 12, tzinfo=UTC), None], pa.timestamp("us", "UTC")
+    ),
+    "day": pa.array([date(2026, 1, 1), date(2026, 6, 1), None]),
+    "local": pa.array([datetime(2026, 1, 1), datetime(2026, 6, 1), None], pa.timestamp("ms")),  # noqa: DTZ001
+    "ratio": pa.array([0.1, 0.2, None], pa.float32()),
+    "paid": [True, False, None],
+    "place": pa.array([{"floor": 1}, {"floor": 2}, None]),
+    "a name": [7, 8, 9],
+}
+ROWS = pa.table(COLUMNS)
+
+
+@pytest.mark.parametrize(
+    ("condition", "kept"),
+    [
+        ("small = 1", [1]),
+        ("small <> 1", [2]),
+        ("small != 1", [2]),
+        ("1 < small", [2]),
+        ("2 <= small", [2]),
+        ("small > 1.5", [2]),
+        ("small < 5000000000", [1, 2]),
+        ("small > -1", [1, 2]),
+        ("not small > 1", [1]),
+        ("small in (1, 9)", [1]),
+        ("small not in (1, 9)", [2]),
+        ("small not in (1, 9.5)", [2]),
+        ("small between 2 and 3", [2]),
+        ("small not between 2 and 3", [1]),
+        ("name like 'a%'", [1]),
+        ("name not like '_da'", [2]),
+        ('name = "bob"', [2]),
+        ("name is null", [3]),
+        ("name is not null and small = 2", [2]),
+        ("name = 'bob' or small = 1", [1, 2]),
+        ("name is null or small = 1 and paid", [1, 3]),
+        ("(name is null or small = 1) and paid", [1]),
+        ("fare = 1.5", [1]),
+        ("fare > 3", [2]),
+        ("fare in (1.5, 7)", [1]),
+        ("at >= '2026-06-01T14:00+02:00'", [2]),
+        ("at > '2026-06-01T14:00+02:00'", []),
+        ("at < '2026-01-02'", [1]),
+        ("at < timestamp '2026-01-02T00:00Z'", [1]),
+        ("day = '2026-06-01'", [2]),
+        ("day = date '2026-06-01'", [2]),
+        ("local > '2026-02-01'", [2]),
+        ("ratio = 0.1", [1]),
+        ("paid", [1]),
+        ("not paid", [2]),
+        ("paid = false", [2]),
+        ("place.floor = 2", [2]),
+        ("`a name` = 9", [3]),
+        ("small = `row`", [1, 2]),
+    ],
+)
+def test_a_condition_keeps_the_rows_for_which_it_is_true(condition: str, kept: list[int]) -> None:
+    assert ROWS.filter(parse_filter(condition, ROWS.schema))["row"].to_pylist() == kept
+
+
+@pytest.mark.parametrize(
+    ("condition", "named"),
+    [
+        ("", "''"),
+        ("small >", "'>'"),
+        ("small = 1; row = 2", "is not one condition"),
+        ("nothing = 1", "'nothing'"),
+        ("place.roof = 1", "'roof'"),
+        ("small.deep = 1", "'deep'"),
+        ("small", "is not a condition"),
+        ("small = null", "is null"),
+        ("small in (1, null)", "is null"),
+        ("small + 1 = 2", "'small + 1 = 2'"),
+        ("lower(name) = 'a'", "LOWER(name)"),
+        ("1 = 1", "compares no column"),
+        ("name > 3", "'3'"),
+        ("name = small", "string"),
+        ("small like 'a'", "for text"),
+        ("at > 'yesterday'", "'yesterday'"),
+        ("local > '2026-02-01T00:00Z'", "'2026-02-01T00:00Z'"),
+        ("day = 'x'", "'x'"),
+        ("small = 'x'", "'x'"),
+        ("small = 99999999999999999999", "99999999999999999999"),
+        ("small in (select 1)", "SELECT 1"),
+        ("small between symmetric 3 and 1", "not supported"),
+        ("select 1", "SELECT 1"),
+        ("drop table trips", "DROP TABLE"),
+        ("(" * 3000 + "small = 1", "nested too deeply"),
+    ],
+)
+def test_a_filter_that_cannot_be_used_is_answered_with_its_wrong_part(condition: str, named: str) -> None:
+    with pytest.raises(InvalidFilterError) as raised:
+        parse_filter(condition, ROWS.schema)
+    assert named in str(raised.value)
