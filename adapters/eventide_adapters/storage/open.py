@@ -27,13 +27,15 @@ _KNOWN = (
 )
 
 
-def open_storage(uri: str, options: Options) -> Storage:
+def open_storage(uri: str, options: Options, *, what: str = "table") -> Storage:
     """The storage of a table: a path or `file:` URI, or a URI of one of the schemes below, unescaped. Sends no request.
+
+    `what` it is in messages, if it is not a table.
 
     Raises ConfigError for any other scheme, for secrets in the URI, and for options that cannot be used.
     """
     if not uri.strip():
-        raise ConfigError("the table has no path: use a directory such as /lake/trips")
+        raise ConfigError(f"the {what} has no path: use a directory such as /lake/trips")
     if scheme := _SCHEME.match(uri):
         name = uri[scheme.end() :].rstrip("/")
         authority, _, path = name.partition("/")
@@ -41,7 +43,7 @@ def open_storage(uri: str, options: Options) -> Storage:
             return _open_fsspec("abfs", "adlfs", uri, azure[1], path, options, {"account_name": azure[2]})
         if "@" in authority:
             raise ConfigError(
-                "the table's URI contains a user or a secret before `@`: set it as an option, or in the environment"
+                f"the {what}'s URI contains a user or a secret before `@`: set it as an option, or in the environment"
             )
         match scheme[1].lower():
             case "memory" if name:
@@ -60,7 +62,7 @@ def open_storage(uri: str, options: Options) -> Storage:
                 pass
             case _:
                 shown = without_secrets(uri, ())
-                raise ConfigError(f"the table {shown!r} has an unknown scheme: eventide opens {_KNOWN}")
+                raise ConfigError(f"the {what} {shown!r} has an unknown scheme: eventide opens {_KNOWN}")
     return LocalStorage(_FILE.sub("", uri, count=1))
 
 

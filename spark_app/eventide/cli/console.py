@@ -3,7 +3,7 @@
 import json
 import shutil
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import chain, islice
 from typing import TYPE_CHECKING, Any
@@ -100,6 +100,32 @@ class Console:
             yield bar
         finally:
             bar.stop()
+
+    @contextmanager
+    def reading(self) -> Iterator[Callable[[int], None]]:
+        """A function that takes the number of rows in each batch, and shows their sum and the rows a second."""
+        if self._is_quiet or not sys.stderr.isatty():
+            yield lambda _: None
+            return
+        import rich.console
+        import rich.progress
+
+        columns = (
+            rich.progress.SpinnerColumn(),
+            rich.progress.TextColumn("{task.description} {task.completed:,.0f} rows"),
+            rich.progress.TextColumn("{task.fields[rate]}"),
+            rich.progress.TimeElapsedColumn(),
+        )
+        shown = rich.console.Console(stderr=True)
+        with rich.progress.Progress(*columns, console=shown, redirect_stdout=False, transient=True) as bar:
+            task = bar.add_task("reading", total=None, rate="")
+
+            def advance(rows: int) -> None:
+                bar.advance(task, rows)
+                seconds = bar.tasks[0].elapsed
+                bar.update(task, rate=f"{bar.tasks[0].completed / seconds:,.0f} rows/s" if seconds else "")
+
+            yield advance
 
 
 class _Bar:

@@ -59,7 +59,8 @@ def keyed_upserts(records: pa.Table, shape: WriteShape, *, first_row: int = 0) -
         row = column_at(rows, ordering).is_null().index(True).as_py()
         if row >= 0:
             raise InvalidRecordError(
-                f"row {first_row + row}: ordering field {ordering!r} is null, and no reader could order such a record"
+                f"row {first_row + row}: ordering field {ordering!r} is null, and no reader could order such a record: give "
+                "it a value, or leave the record out"
             )
     if shape.refuses_unreadable_times:
         _refuse_unreadable(rows, shape, first_row)

@@ -14,11 +14,14 @@ from eventide_core.errors import (
     EmptyPlanError,
     InstantNotFoundError,
     MissingFileError,
+    NotAHudiTableError,
     RecordDecodeError,
     ResourceLimitError,
     StorageError,
+    StorageFullError,
     UnsafePathError,
     UnsupportedTableError,
+    WriteConflictError,
 )
 from eventide_core.ports import ArchivedTimeline, Clock, FileInfo, MetadataCodec, MetadataTable, Storage, discard
 from eventide_core.ports.requests import Requests
@@ -35,7 +38,7 @@ from eventide_core.table.records.internal_schema import (
     parse_versions,
 )
 from eventide_core.table.records.record_shape import DeleteMarker
-from eventide_core.table.settings.properties import settings_text
+from eventide_core.table.settings.properties import PROPERTIES_PATH, settings_text
 from eventide_core.table.settings.table_config import TableConfig
 from eventide_core.table.timeline.clean_metadata import CleanMetadata, CleanPlan
 from eventide_core.table.timeline.commit_metadata import CommitMetadata
@@ -72,8 +75,9 @@ class TableFiles:
     """The metadata files of one table. Each file that cannot change is read at most once.
 
     `delete_marker` defines which log records the reader treats as deletes; Hudi's readers also take it from their
-    options. `mergers` are the mergers of the user's own that may merge the table. `event_time_texts` says how texts of
-    event times are read where the table does not say it.
+    options. `mergers` are the user-defined mergers that may merge the table. `event_time_texts` says how texts of event
+    times are read where the table does not say it. `first_settings` is the text of hoodie.properties for a table that its
+    first commit creates: until then, nobody else sees a table.
     """
 
     storage: Storage
@@ -85,6 +89,7 @@ class TableFiles:
     delete_marker: DeleteMarker | None = None
     mergers: CustomMergers = ()
     event_time_texts: EventTimeTexts = ISO_WITH_ZONE
+    first_settings: str | None = None
     _commits: dict[str, CommitMetadata] = field(default_factory=dict[str, CommitMetadata])
     _undone: dict[Instant, frozenset[str] | None] = field(default_factory=dict[Instant, frozenset[str] | None])
     _archives: dict[str, ArchivedTimeline] = field(default_factory=dict[str, ArchivedTimeline])
@@ -95,9 +100,37 @@ class TableFiles:
     def config(self) -> TableConfig:
         """The table's settings. Raises NotAHudiTableError, UnsupportedTableError."""
         root = self.storage.root
-        return TableConfig.parse(
-            settings_text(self.storage.read_range, root), root, self.mergers, self.event_time_texts
-        )
+        return TableConfig.parse(self._settings_text(root), root, self.mergers, self.event_time_texts)
+
+    def _settings_text(self, root: str) -> str:
+        try:
+            return settings_text(self.storage.read_range, root)
+        except NotAHudiTableError:
+            if self.first_settings is None:
+                raise
+            return self.first_settings
+
+    def put_commit(self, path: str, data: bytes) -> bool:
+        """Puts the completed file of a write, under the lock; False if the name is taken.
+
+        The first commit of a table that does not exist yet creates it in the step before. A crash between both leaves an
+        empty table. Raises WriteConflictError if another process has created another table meanwhile.
+        """
+        creates = self.first_settings is not None and self._create(self.first_settings)
+        try:
+            return self.storage.put_if_absent(path, data)
+        except StorageFullError:  # the only failure after which the commit is surely not there
+            if creates:
+                discard(self.storage, PROPERTIES_PATH)
+            raise
+
+    def _create(self, settings: str) -> bool:
+        if self.storage.put_if_absent(PROPERTIES_PATH, settings.encode()):
+            return True
+        root = self.storage.root
+        if settings_text(self.storage.read_range, root) != settings:
+            raise WriteConflictError(f"{root}: another process has created the table with other settings; write again")
+        return False
 
     def config_and_timeline(self) -> tuple[TableConfig, Timeline]:
         """Both, read again. They are requested together if an earlier read told where the timeline is.

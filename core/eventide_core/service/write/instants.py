@@ -156,7 +156,7 @@ class WriteInstants:
             update.write(lease, completion)
             lease.check()
             path = f"{config.timeline_path}/{completed.file_name}"
-            if self.files.storage.put_if_absent(path, data):
+            if self.files.put_commit(path, data):
                 put_ms = self.clock.now_ms()
                 try:
                     lease.check()

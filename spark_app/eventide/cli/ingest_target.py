@@ -1,0 +1,139 @@
+"""The table that `eventide ingest` writes to: one that exists and agrees with what the user states, or a new one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow as pa
+
+from eventide import Table
+from eventide.bootstrap import assemble
+from eventide.options import new_tables as keys
+from eventide.rows.writer import new_table
+from eventide.table.maintenance import task_engine
+from eventide_adapters.storage.open import open_storage
+from eventide_core.config import BUCKET_HASH_FIELDS, BUCKETS, INDEX_TYPE, Option, Options
+from eventide_core.errors import ConfigError, NotAHudiTableError, RefusedError
+from eventide_core.table.settings.key_format import KeyGenerator
+from eventide_core.table.settings.properties import PROPERTIES_PATH
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from eventide_core.table.settings.table_config import TableConfig
+
+_WIDER: Final = {(pa.int32(), pa.int64()), (pa.int32(), pa.float64()), (pa.float32(), pa.float64())}
+
+
+def existing_table(uri: str, options: Mapping[str, str], *, may_be_absent: bool) -> Table | None:
+    """The table; None if there is none and that is allowed. Raises NotAHudiTableError, also for damaged settings."""
+    try:
+        return Table.open(uri, options)
+    except NotAHudiTableError:
+        if not may_be_absent or open_storage(uri, Options(dict(options))).stat(PROPERTIES_PATH) is not None:
+            raise
+    return None
+
+
+def table_to_create(
+    uri: str, schema: pa.Schema | str, options: Mapping[str, str], words: Mapping[str, Any], spark: SparkSession | None
+) -> Table:
+    """A table that its first commit creates: a write that fails leaves none. `words` are the arguments of the fields.
+
+    Raises ConfigError and what else `Table.create` raises; RefusedError if the path has commits of a table whose settings
+    are lost, which would come back.
+    """
+    made = new_table(uri, schema, options, version=None, **words)
+    application = assemble(uri, options, engine=None if spark is None else task_engine(spark))
+    application.files.first_settings = made.properties()
+    if application.state().timeline.writes:
+        raise RefusedError(
+            f"{uri} has commits, but its {PROPERTIES_PATH} is lost: `eventide repair` makes it anew; or choose another path"
+        )
+    return Table(uri, options, application)
+
+
+def check_new_table(uri: str, schema: pa.Schema | str, options: Mapping[str, str], words: Mapping[str, Any]) -> None:
+    """Raises what creating the table would raise, for settings or columns that it cannot have."""
+    new_table(uri, schema, options, version=None, **words)
+
+
+def refuse_contradictions(table: Table, words: Mapping[str, Any], options: Mapping[str, str]) -> None:
+    """Raises ConfigError for the first option that contradicts the table."""
+    config = table.state().config
+    for name, stated, actual in _statements(config, words, Options(dict(options))):
+        if stated.lower() != actual.lower():
+            equals = "=" if name.startswith("--option") else " "
+            raise ConfigError(
+                f"{name}{equals}{stated}: the table exists, and has {actual or 'none'}; omit the option, or "
+                "choose another path"
+            )
+
+
+def declared_types(table: Table | None, stated: pa.Schema | None) -> dict[str, Any]:
+    """The types of columns that the table or the stated schema has.
+
+    Raises ConfigError for a stated type that is not the table's, and that a write does not widen it to.
+    """
+    types = {} if table is None else {field.name: field.type for field in table.snapshot().schema}
+    for field in stated or ():
+        known = types.get(field.name, field.type)
+        if known != field.type and (known, field.type) not in _WIDER:
+            raise ConfigError(
+                f"--schema: column {field.name!r} is {field.type}, and {known} in the table: state the table's type, or "
+                "omit the column"
+            )
+        types[field.name] = field.type
+    return types
+
+
+def _statements(config: TableConfig, words: Mapping[str, Any], options: Options) -> Iterator[tuple[str, str, str]]:
+    """Each option that states something of the table: its name, what it states, and what the table has."""
+    fields: tuple[tuple[str, Option[Any], tuple[str, ...]], ...] = (
+        ("--record-key", keys.RECORD_KEY, config.record_key_fields),
+        ("--partition", keys.PARTITION_PATH, _partition_fields(config)),
+        ("--ordering", keys.ORDERING, config.ordering_fields),
+    )
+    for word, option, actual in fields:
+        by_word = words[word.removeprefix("--").replace("-", "_")]
+        for name, stated in ((word, by_word), (f"--option {option}", options.text(option))):
+            if stated is not None:
+                listed = [part.strip() for part in stated.split(",") if part.strip()]
+                yield name, ",".join(listed), ",".join(_as_stated(actual, listed))
+    if words["event_time"] is not None and config.event_time_field is not None:
+        yield "--event-time", words["event_time"], config.event_time_field
+    single: list[tuple[Option[Any], str | None]] = [
+        (keys.TABLE_NAME, config.name),
+        (keys.TABLE_VERSION, str(config.version)),
+        (keys.MERGE_MODE, str(config.merge_rule)),
+        (keys.HIVE_STYLE, config.properties.get(str(keys.HIVE_STYLE), "false")),
+        (keys.URL_ENCODE, config.properties.get(str(keys.URL_ENCODE), "false")),
+        *((option, config.properties.get(str(option))) for option in (INDEX_TYPE, BUCKETS, BUCKET_HASH_FIELDS)),
+    ]
+    for option, known in single:
+        text = options.text(option)
+        if text is not None and known is not None:
+            yield f"--option {option}", text, known
+    yield from _key_generators(config, options)
+
+
+def _key_generators(config: TableConfig, options: Options) -> Iterator[tuple[str, str, str]]:
+    stated = options.text(keys.KEY_GENERATOR)
+    of_table = (config.properties.get(f"hoodie.table.keygenerator.{kind}") for kind in ("type", "class"))
+    actual = next((found for text in of_table if text and (found := KeyGenerator.named(text))), None)
+    if stated is not None and actual is not None:
+        found = KeyGenerator.named(stated)
+        yield f"--option {keys.KEY_GENERATOR}", stated if found is None else found.value, actual.value
+
+
+def _partition_fields(config: TableConfig) -> tuple[str, ...]:
+    kinds = config.partition_kinds
+    return tuple(f"{name}:{kinds[name]}" if kinds.get(name) else name for name in config.partition_fields)
+
+
+def _as_stated(actual: tuple[str, ...], stated: list[str]) -> list[str]:
+    """The table's fields, without the kinds that the user does not state."""
+    if any(":" in name for name in stated):
+        return list(actual)
+    return [name.partition(":")[0] for name in actual]

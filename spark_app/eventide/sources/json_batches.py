@@ -1,0 +1,131 @@
+"""Reads JSON lines, one object per line, in chunks of whole lines.
+
+Texts stay texts, also those that look like times: Arrow alone would take `2026-03-01T10:00:00Z` for a time without a zone.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+from collections.abc import Callable, Iterator
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.json
+
+from eventide.sources.source import Source
+from eventide.sources.streams import readable, text_of
+from eventide_core.errors import InvalidRecordError
+
+_CHUNK_BYTES: Final = 8 << 20
+_CHANGED: Final = re.compile(r"Column\((?P<path>[^)]*)\) changed from (?P<old>\w+) to (?P<new>\w+) in row (?P<row>\d+)")
+_ROW: Final = re.compile(r" in row (\d+)$")
+
+
+def json_tables(source: Source, types: Callable[[str], Any], encoding: str | None) -> Iterator[pa.Table]:
+    """The rows, with the columns that they have. A column that `types` declares has that type, with texts instead of times.
+
+    Raises InvalidRecordError, which names the row, for what is no object, and for a value of another type.
+    """
+    first_row = 0
+    for chunk in _chunks(source, encoding):
+        rows = _parsed(chunk, types, source.name, first_row)
+        first_row += len(rows)
+        if rows.num_columns:
+            yield rows
+
+
+def declared_type(found: Any, declared: Any, *, reads_times: bool) -> Any:
+    """The declared type for a column that was read: of a struct, only the fields that were found.
+
+    `declared` is None if nothing declares it. Without `reads_times`, times are texts: Arrow's JSON reader does not read
+    them, or not with their zone.
+    """
+    if declared is None:
+        return found if reads_times else _without_times(found)
+    if pa.types.is_struct(found) and pa.types.is_struct(declared):
+        fields: list[Any] = []
+        for field in found:
+            place = declared.get_field_index(field.name)
+            known = declared.field(place).type if place >= 0 else None
+            fields.append(field.with_type(declared_type(field.type, known, reads_times=reads_times)))
+        return pa.struct(fields)
+    if pa.types.is_list(found) and pa.types.is_list(declared):
+        item = declared_type(found.value_type, declared.value_type, reads_times=reads_times)
+        return pa.list_(found.value_field.with_type(item))
+    return declared if reads_times else _without_times(declared)
+
+
+def _without_times(kind: Any) -> Any:
+    if pa.types.is_temporal(kind):
+        return pa.string()
+    if pa.types.is_struct(kind):
+        return pa.struct([field.with_type(_without_times(field.type)) for field in kind])
+    if pa.types.is_list(kind):
+        return pa.list_(kind.value_field.with_type(_without_times(kind.value_type)))
+    return kind
+
+
+def _chunks(source: Source, encoding: str | None) -> Iterator[bytes]:
+    """The text, divided at the ends of lines."""
+    rest = b""
+    with text_of(source, encoding) as text, readable(source.name):
+        while data := text.read(_CHUNK_BYTES):
+            head, newline, tail = data.rpartition(b"\n")
+            if newline:
+                yield rest + head
+                rest = tail
+            else:
+                rest += data
+        if rest:
+            yield rest
+
+
+def _parsed(chunk: bytes, types: Callable[[str], Any], place: str, first_row: int) -> pa.Table:
+    try:
+        chunk.decode()
+    except UnicodeDecodeError as error:
+        row = first_row + chunk.count(b"\n", 0, error.start) + 1
+        raise InvalidRecordError(
+            f"source {place!r}, row {row}: its bytes are not UTF-8: name the encoding that it was written in, such as "
+            "--encoding latin-1"
+        ) from None
+    if not chunk.strip():
+        return pa.table({})
+    try:
+        found = _read(chunk, None)
+        wanted: list[Any] = [
+            column.with_type(declared_type(column.type, types(column.name), reads_times=False))
+            for column in found.schema
+        ]
+        schema = pa.schema(wanted)
+        return found if schema == found.schema else _read(chunk, schema)
+    except pa.ArrowNotImplementedError as error:
+        raise InvalidRecordError(f"source {place!r}: {error}: use Parquet for such a column") from None
+    except pa.ArrowException as error:
+        raise InvalidRecordError(_what(str(error), place, first_row)) from None
+
+
+def _read(chunk: bytes, schema: pa.Schema | None) -> pa.Table:
+    parse = pyarrow.json.ParseOptions(explicit_schema=schema, unexpected_field_behavior="infer")
+    # In one block, so that an error's row is counted from the start.
+    read = pyarrow.json.ReadOptions(use_threads=False, block_size=len(chunk) + 1)
+    return pyarrow.json.read_json(io.BytesIO(chunk), read_options=read, parse_options=parse)
+
+
+def _what(error: str, place: str, first_row: int) -> str:
+    text = error.removeprefix("JSON parse error: ")
+    changed = _CHANGED.search(text)
+    if changed is not None:
+        where = f"source {place!r}, row {first_row + int(changed['row']) + 1}"
+        if not changed["path"]:
+            return f"{where}: {changed['new']} instead of an object: write one object per line, as `jq -c '.[]'` does"
+        name = changed["path"].strip("/").replace("/", ".")
+        return (
+            f"{where}: column {name!r} is {changed['new']} instead of {changed['old']}: write all of its values alike"
+        )
+    row = _ROW.search(text)
+    if row is None:
+        return f"source {place!r}: {text}; correct the value"
+    where = f"source {place!r}, row {first_row + int(row[1]) + 1}"
+    return f"{where}: {text[: row.start()].rstrip('.')}: write one object per line, as `jq -c .` does"

@@ -1,0 +1,202 @@
+"""Reads the rows of sources into one Arrow table, batch by batch: text is never held as a whole.
+
+1. Columns that are declared, by the table or by a schema, get their types while they are read.
+2. Other columns of a text format are read as texts. After the last row, each gets the type that it has in a source with
+   types, such as Parquet, or else the one that all of its values fit in all sources (text_columns.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from eventide.sources.csv_batches import csv_batches
+from eventide.sources.json_batches import declared_type, json_tables
+from eventide.sources.source import Dialect, Format, Source
+from eventide.sources.streams import readable
+from eventide.sources.text_columns import EVERY_TYPE, TIMES, as_text, converted, inferred, is_text
+from eventide_core.errors import ConfigError, InvalidRecordError
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Some rows of a source. `candidates` are the types that a column that is not converted yet may have."""
+
+    source: str
+    first_row: int
+    rows: pa.Table
+    candidates: Mapping[str, tuple[Any, ...]] = field(default_factory=dict[str, tuple[Any, ...]])
+
+
+@dataclass(frozen=True, slots=True)
+class SourceRows:
+    """All rows, and which of them are of which source."""
+
+    rows: pa.Table
+    parts: tuple[Part, ...]
+
+    def place_of(self, row: int) -> str:
+        """The source of a row, and its number there, counted from 1."""
+        before = 0
+        for part in self.parts:
+            if row < before + len(part.rows):
+                return f"source {part.source!r}, row {part.first_row + row - before + 1}"
+            before += len(part.rows)
+        return f"row {row}"
+
+
+def read_rows(
+    sources: Sequence[Source],
+    types: Callable[[str], Any],
+    dialect: Dialect,
+    *,
+    on_rows: Callable[[int], None] = lambda _: None,
+    rows_max: int | None = None,
+) -> SourceRows:
+    """The rows of all sources, or the first `rows_max`.
+
+    `types` gives the type that a column is declared to have; None for a column that is not declared. Raises ConfigError for
+    a source that cannot be read, or that does not fit the others; InvalidRecordError for a value that does not fit.
+    """
+    parts: list[Part] = []
+    count = 0
+    for source in sources:
+        for part in _parts(source, types, dialect):
+            kept = part if rows_max is None else _cut(part, rows_max - count)
+            count += len(kept.rows)
+            on_rows(len(kept.rows))
+            parts.append(kept)
+            if rows_max is not None and count >= rows_max:
+                return _whole(parts)
+    return _whole(parts)
+
+
+def _cut(part: Part, rows: int) -> Part:
+    return Part(part.source, part.first_row, part.rows.slice(0, rows), part.candidates)
+
+
+def _parts(source: Source, types: Callable[[str], Any], dialect: Dialect) -> Iterator[Part]:
+    match source.format:
+        case Format.PARQUET:
+            yield from _parquet_parts(source)
+        case Format.CSV:
+            first_row = 0
+            for batch in csv_batches(source, dialect):
+                yield _typed(source.name, first_row, pa.Table.from_batches([batch]), types, EVERY_TYPE)
+                first_row += len(batch)
+        case Format.JSON:
+            yield from _json_parts(source, types, dialect)
+
+
+def _parquet_parts(source: Source) -> Iterator[Part]:
+    with source.open() as stream, readable(source.name):
+        file = pq.ParquetFile(stream)
+        yield Part(source.name, 0, file.schema_arrow.empty_table())
+        first_row = 0
+        for batch in file.iter_batches():
+            yield Part(source.name, first_row, pa.Table.from_batches([batch]))
+            first_row += len(batch)
+
+
+def _json_parts(source: Source, types: Callable[[str], Any], dialect: Dialect) -> Iterator[Part]:
+    first_row = 0
+    for rows in json_tables(source, types, dialect.encoding):
+        yield _typed(source.name, first_row, rows, types, TIMES)
+        first_row += len(rows)
+
+
+def _typed(
+    place: str, first_row: int, rows: pa.Table, types: Callable[[str], Any], candidates: tuple[Any, ...]
+) -> Part:
+    columns: list[Any] = []
+    for name in rows.column_names:
+        column: Any = rows.column(name)
+        kind = types(name)
+        if pa.types.is_binary(column.type) and candidates is EVERY_TYPE:
+            column = as_text(column, name, place, first_row)
+        if kind is not None and column.type != kind:
+            column = _declared(column, kind, name, place, first_row, empty_is_null=candidates is EVERY_TYPE)
+        columns.append(column)
+    open_to = {
+        name: candidates if candidates is EVERY_TYPE or not _has_empty(column) else ()
+        for name, column in zip(rows.column_names, columns, strict=True)
+        if types(name) is None and is_text(column.type)
+    }
+    return Part(place, first_row, pa.table(columns, names=rows.column_names), open_to)
+
+
+def _has_empty(column: Any) -> bool:
+    return bool(pc.any(pc.equal(column, pa.scalar("", column.type))).as_py())
+
+
+def _declared(column: Any, kind: Any, name: str, place: str, first_row: int, *, empty_is_null: bool) -> Any:
+    if is_text(column.type):
+        return converted(column, kind, name, place, first_row, empty_is_null=empty_is_null)
+    try:
+        return column.cast(declared_type(column.type, kind, reads_times=True))
+    except pa.ArrowException as error:
+        raise InvalidRecordError(
+            f"source {place!r}: column {name!r} does not fit the type {kind}: {error}; correct the value"
+        ) from None
+
+
+def _whole(parts: Sequence[Part]) -> SourceRows:
+    if not any(part.rows.num_columns for part in parts):
+        raise ConfigError("the sources have no rows: name a source that has some")
+    kinds = _kinds(parts)
+    done = [
+        Part(part.source, part.first_row, _in_kinds(part, {n: kinds[n] for n in part.candidates})) for part in parts
+    ]
+    try:
+        rows = pa.concat_tables([part.rows for part in done], promote_options="permissive")
+    except pa.ArrowException as error:
+        raise ConfigError(f"the sources do not fit together: {error}") from None
+    return SourceRows(rows, tuple(done))
+
+
+def _kinds(parts: Sequence[Part]) -> dict[str, Any]:
+    """The type of each column. Raises ConfigError for one that has other types in another source."""
+    kinds: dict[str, Any] = {}
+    for part in parts:
+        for column in part.rows.schema:
+            if column.name not in part.candidates:
+                kinds[column.name] = _common(column, kinds.get(column.name), part)
+    for part in parts:
+        for name, candidates in part.candidates.items():
+            # A text of JSON is a text or a time. One of CSV may be anything.
+            known = kinds.get(name, pa.null())
+            if candidates is not EVERY_TYPE and not pa.types.is_null(known) and known not in candidates:
+                kinds[name] = _common(part.rows.schema.field(name), known, part)
+    for name in {name for part in parts for name in part.candidates}:
+        columns = [part.rows.column(name) for part in parts if name in part.candidates]
+        allowed = [set(part.candidates[name]) for part in parts if name in part.candidates]
+        if name not in kinds or pa.types.is_null(kinds[name]):
+            kinds[name] = inferred(columns, [kind for kind in EVERY_TYPE if all(kind in some for some in allowed)])
+    return kinds
+
+
+def _common(column: Any, known: Any, part: Part) -> Any:
+    if known is None or known == column.type:
+        return column.type
+    try:
+        schemas = [pa.schema([column.with_type(known)]), pa.schema([column])]
+        return pa.unify_schemas(schemas, promote_options="permissive").field(0).type
+    except pa.ArrowException:
+        raise ConfigError(
+            f"source {part.source!r}, row {part.first_row + 1} and after: column {column.name!r} is {column.type}, and "
+            f"{known} before: write all of its values alike, or state its type with --schema"
+        ) from None
+
+
+def _in_kinds(part: Part, kinds: Mapping[str, Any]) -> pa.Table:
+    rows = part.rows
+    for name, kind in kinds.items():
+        if kind != rows.schema.field(name).type:
+            column = converted(rows.column(name), kind, name, part.source, part.first_row)
+            rows = rows.set_column(rows.column_names.index(name), name, column)
+    return rows

@@ -1,0 +1,123 @@
+"""Reads the schema that a user states in a file.
+
+Avro        a record in JSON (.avsc)
+Arrow       an Arrow file or stream (.arrow, .feather, .arrows), of which only the schema is read; or a Parquet file
+lines       `name type`, each optionally followed by `not null`; empty lines and those that begin with # are skipped
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from eventide_adapters.format.avro.schema import arrow_schema
+from eventide_core.errors import ConfigError, EventideError
+
+_TYPES: Final[dict[str, Any]] = {
+    "string": pa.string(),
+    "text": pa.string(),
+    "varchar": pa.string(),
+    "int": pa.int32(),
+    "integer": pa.int32(),
+    "int32": pa.int32(),
+    "long": pa.int64(),
+    "bigint": pa.int64(),
+    "int64": pa.int64(),
+    "float": pa.float32(),
+    "float32": pa.float32(),
+    "double": pa.float64(),
+    "float64": pa.float64(),
+    "boolean": pa.bool_(),
+    "bool": pa.bool_(),
+    "binary": pa.binary(),
+    "bytes": pa.binary(),
+    "date": pa.date32(),
+    "timestamp": pa.timestamp("us", "UTC"),
+    "timestamp_ntz": pa.timestamp("us"),
+}
+_DECIMAL: Final = re.compile(r"decimal\((\d+),(\d+)\)")
+_LINE: Final = re.compile(r"(\S+)\s+(.+?)(\s+not\s+null)?", re.IGNORECASE)
+_WORDS: Final = "string, int, long, float, double, boolean, binary, date, timestamp, timestamp_ntz, decimal(P,S)"
+
+
+@dataclass(frozen=True, slots=True)
+class StatedSchema:
+    """`avro` is the text of an Avro schema, if the file has one."""
+
+    columns: pa.Schema
+    avro: str | None = None
+
+    @property
+    def for_a_table(self) -> pa.Schema | str:
+        """What creates a table: the Avro schema unchanged, with its defaults and documentation."""
+        return self.avro if self.avro is not None else self.columns
+
+
+def read_schema(path: Path) -> StatedSchema:
+    """The schema in the file. Raises ConfigError, which names the line, if it cannot be read."""
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise ConfigError(f"--schema {str(path)!r} cannot be read: {error.strerror}") from None
+    try:
+        if data[:4] == b"PAR1":
+            return StatedSchema(pq.read_schema(path))
+        if data[:6] == b"ARROW1":
+            return StatedSchema(pa.ipc.open_file(data).schema)
+        if data[:4] == b"\xff\xff\xff\xff":
+            return StatedSchema(pa.ipc.open_stream(data).schema)
+    except pa.ArrowException as error:
+        raise ConfigError(f"--schema {str(path)!r} is no Arrow or Parquet schema: {error}") from None
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        raise ConfigError(
+            f"--schema {str(path)!r} is neither Arrow, Parquet, Avro in JSON, nor text in UTF-8"
+        ) from None
+    return _avro(text, path) if text.lstrip().startswith(("{", "[", '"')) else _lines(text, path)
+
+
+def _avro(text: str, path: Path) -> StatedSchema:
+    try:
+        parsed = json.loads(text)
+        if not isinstance(parsed, dict) or parsed.get("type") != "record":
+            raise ConfigError("it is not of the type record")
+        return StatedSchema(arrow_schema(text), text)
+    except (ValueError, KeyError, TypeError, EventideError) as error:
+        raise ConfigError(f"--schema {str(path)!r} is no Avro schema of a record: {error}") from None
+
+
+def _lines(text: str, path: Path) -> StatedSchema:
+    fields: list[Any] = []
+    for number, line in enumerate(text.splitlines(), start=1):
+        stated = line.strip()
+        if not stated or stated.startswith("#"):
+            continue
+        found = _LINE.fullmatch(stated.removesuffix(","))
+        kind = None if found is None else _type(found[2])
+        if found is None or kind is None:
+            raise ConfigError(
+                f"--schema {str(path)!r}, line {number}: {stated!r} is not `name type` with a type of {_WORDS}; use "
+                "Avro for any other"
+            )
+        if any(field.name == found[1] for field in fields):
+            raise ConfigError(f"--schema {str(path)!r}, line {number}: the column {found[1]!r} comes twice: remove one")
+        fields.append(pa.field(found[1], kind, nullable=found[3] is None))
+    if not fields:
+        raise ConfigError(f"--schema {str(path)!r} has no column: write a line `name type` for each")
+    return StatedSchema(pa.schema(fields))
+
+
+def _type(text: str) -> Any:
+    word = re.sub(r"\s", "", text.lower())
+    decimal = _DECIMAL.fullmatch(word)
+    if decimal is None:
+        return _TYPES.get(word)
+    precision, scale = int(decimal[1]), int(decimal[2])
+    return pa.decimal128(precision, scale) if 0 < precision <= 38 and scale <= precision else None

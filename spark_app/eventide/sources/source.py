@@ -1,0 +1,78 @@
+"""One source of rows, its format, and how a text format is read."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import BinaryIO, Final
+
+from eventide_core.errors import ConfigError
+
+_COMPRESSIONS: Final = (".gz", ".zst", ".zstd")
+
+
+class Format(StrEnum):
+    CSV = "csv"
+    JSON = "json"
+    PARQUET = "parquet"
+
+
+ENDINGS: Final = {
+    ".csv": Format.CSV,
+    ".tsv": Format.CSV,
+    ".json": Format.JSON,
+    ".jsonl": Format.JSON,
+    ".ndjson": Format.JSON,
+    ".parquet": Format.PARQUET,
+}
+KNOWN_ENDINGS: Final = f"{', '.join(ENDINGS)}; the text formats also followed by {', '.join(_COMPRESSIONS)}"
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """`open` begins a new binary stream over the source; it can be called again."""
+
+    name: str
+    format: Format
+    open: Callable[[], BinaryIO]
+
+    @property
+    def has_tabs(self) -> bool:
+        return _ending(self.name) == ".tsv"
+
+
+@dataclass(frozen=True, slots=True)
+class Dialect:
+    """How CSV is written. `delimiter` is None for the format's own: a comma, or a tab in a .tsv file.
+
+    `quote` is empty if nothing is quoted. `null_words` are the cells that are null in every column; an empty cell of a
+    column of numbers or times is null without being named. `names` are the columns of a file without a header.
+    """
+
+    delimiter: str | None = None
+    quote: str = '"'
+    encoding: str | None = None
+    null_words: tuple[str, ...] = ()
+    names: tuple[str, ...] | None = None
+
+
+def format_by_name(name: str) -> Format | None:
+    """The format by the name's ending, behind which a compression may be named; None for an unknown ending."""
+    return ENDINGS.get(_ending(name))
+
+
+def known_format(name: str) -> Format:
+    """The same. Raises ConfigError for an unknown ending."""
+    found = format_by_name(name)
+    if found is None:
+        raise ConfigError(
+            f"source {name!r} has an unknown ending: name the format with --format, or let it end in {KNOWN_ENDINGS}"
+        )
+    return found
+
+
+def _ending(name: str) -> str:
+    text = name.lower()
+    for compression in _COMPRESSIONS:
+        text = text.removesuffix(compression)
+    base = text.rpartition("/")[2]
+    return base[base.rfind(".") :] if "." in base else ""
