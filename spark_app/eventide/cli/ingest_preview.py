@@ -9,7 +9,8 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
-from eventide.cli.console import Lines, table_of
+from eventide.cli.console import table_of
+from eventide.cli.text_table import Lines
 from eventide.sources.rows import SourceRows
 from eventide_adapters.format.base_file.event_time_column import event_times_ms, unreadable_rows
 from eventide_core.errors import UnsupportedTableError, counted

@@ -38,7 +38,6 @@ PARTITIONS = (
     "name=東京",
     "name=..dots..",
     "name=#?&+*'\"",
-    "name=back\\slash",
 )
 
 
