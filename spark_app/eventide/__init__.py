@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from eventide.results.plan import Plan
     from eventide.rows.reader import Rows
     from eventide.table.table import Table
+    from eventide.table.window import Window, Windows
     from eventide_core.action.freshness.freshness import Freshness
     from eventide_core.action.write.pending_write import WriteResult
     from eventide_core.errors import (
@@ -59,6 +60,7 @@ if TYPE_CHECKING:
         UnsupportedLogFormatError,
         UnsupportedTableError,
         WatermarkNotFoundError,
+        WindowTakenError,
         WriteConflictError,
     )
 
@@ -109,6 +111,9 @@ __all__ = [
     "UnsupportedLogFormatError",
     "UnsupportedTableError",
     "WatermarkNotFoundError",
+    "Window",
+    "WindowTakenError",
+    "Windows",
     "WriteConflictError",
     "WriteResult",
     "__version__",
@@ -125,6 +130,8 @@ _HOMES = {
     "register": "eventide.datasource.register",
     "stream_sink": "eventide.datasource.streaming",
     "Table": "eventide.table.table",
+    "Window": "eventide.table.window",
+    "Windows": "eventide.table.window",
     "Freshness": "eventide_core.action.freshness.freshness",
     "WriteResult": "eventide_core.action.write.pending_write",
 }
