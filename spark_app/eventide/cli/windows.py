@@ -30,7 +30,7 @@ _LISTED = 100  # of the windows that are due; a consumer that begins may have ye
 @click.option("--token", type=int, metavar="N", help="With --done: only if the open window has this token.")
 @click.option(
     "--late",
-    type=click.Choice(list(LatePolicy)),
+    type=click.Choice([str(policy) for policy in LatePolicy]),
     default="redeliver",
     show_default=True,
     help="What happens to a done window that late data changes.",
