@@ -29,7 +29,7 @@ def rows(**times: str) -> pa.Table:
 def table(tmp_path: Path) -> str:
     """Two hours are closed."""
     uri = str(tmp_path / "t")
-    options = {BUCKETS: "1", CLOCK_SKEW_MS: "1"}
+    options = {str(BUCKETS): "1", str(CLOCK_SKEW_MS): "1"}
     made = Table.create(uri, schema=SCHEMA, record_key="id", event_time="at", options=options)
     made.upsert(rows(a="08:05", b="09:10"))
     made.upsert(rows(a="08:20", c="10:30"))

@@ -36,7 +36,8 @@ def put(table: Table, *rows: tuple[Any, ...]) -> None:
 def taken(table: Table, every: str = "1h", **words: Any) -> list[tuple[str, list[str]]]:
     found = []
     for window in table.windows(every, "c", **words):
-        found.append((f"{window.begin:%d %H}", sorted(window.rows().to_arrow(["id"])["id"].to_pylist())))
+        ids: list[Any] = window.rows().to_arrow(["id"])["id"].to_pylist()
+        found.append((f"{window.begin:%d %H}", sorted(ids)))
         window.done()
     return found
 
