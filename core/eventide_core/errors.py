@@ -312,6 +312,14 @@ class WriteConflictError(BusyError):
     """
 
 
+class WindowTakenError(BusyError):
+    """Another runner of the consumer holds the window, or has taken it since its lease ended.
+
+    Process windows of one consumer in one runner at a time. If the other one is dead, wait until its lease ends, or
+    take the window over (`take_over=True`, `eventide windows --take-over`).
+    """
+
+
 class MetadataTableBusyError(BusyError):
     """Hudi is compacting the metadata table of a table of version 6, and nobody else can commit to it in the meantime.
 

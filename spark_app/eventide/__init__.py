@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from eventide.results.plan import Plan
     from eventide.rows.reader import Rows
     from eventide.table.table import Table
+    from eventide.table.window import Window, Windows
     from eventide_core.action.freshness.freshness import Freshness
     from eventide_core.action.write.pending_write import WriteResult
     from eventide_core.errors import (
@@ -61,6 +62,7 @@ if TYPE_CHECKING:
         UnsupportedLogFormatError,
         UnsupportedTableError,
         WatermarkNotFoundError,
+        WindowTakenError,
         WriteConflictError,
     )
 
@@ -113,6 +115,9 @@ __all__ = [
     "UnsupportedLogFormatError",
     "UnsupportedTableError",
     "WatermarkNotFoundError",
+    "Window",
+    "WindowTakenError",
+    "Windows",
     "WriteConflictError",
     "WriteResult",
     "__version__",
@@ -129,6 +134,8 @@ _HOMES = {
     "register": "eventide.datasource.register",
     "stream_sink": "eventide.datasource.streaming",
     "Table": "eventide.table.table",
+    "Window": "eventide.table.window",
+    "Windows": "eventide.table.window",
     "Freshness": "eventide_core.action.freshness.freshness",
     "WriteResult": "eventide_core.action.write.pending_write",
 }

@@ -62,6 +62,7 @@ if TYPE_CHECKING:
     from eventide_core.service.state.liveness import Liveness
     from eventide_core.service.state.metadata_table import MetadataTableUpkeep
     from eventide_core.service.verification.verify import Verifier
+    from eventide_core.service.windows.windows import WindowService
     from eventide_core.service.write.append import Append
     from eventide_core.service.write.batch import BatchWriter
 
@@ -220,6 +221,19 @@ class Application:
         from eventide_core.service.query.read import QueryService
 
         return QueryService(self.files)
+
+    def windows(self, runner: str) -> WindowService:
+        """The windows of the table's consumers, for a runner of that name."""
+        from eventide_adapters.format.merge.window_content import ArrowWindowContent
+        from eventide_core.service.windows.windows import WindowService
+
+        return WindowService(
+            self.files, lambda: ArrowWindowContent(self.storage), self.engine, self.clock, self.options, runner
+        )
+
+    def new_runner(self) -> str:
+        """A name that no other process has."""
+        return self._new_uuid()
 
     @cached_property
     def offending(self) -> OffendingRecordsReader:

@@ -46,6 +46,7 @@ from eventide_core.ports.storage import (
     discard,
 )
 from eventide_core.ports.timeline import ArchivedAction, ArchivedFile, ArchivedTimeline, MetadataCodec
+from eventide_core.ports.windows import WindowContent
 
 __all__ = [
     "WHOLE_FILE_BYTES_MAX",
@@ -96,6 +97,7 @@ __all__ = [
     "UnreadableEventTime",
     "Unreported",
     "VersionedFiles",
+    "WindowContent",
     "WrittenRows",
     "checksum_of_file",
     "discard",

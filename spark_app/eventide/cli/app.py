@@ -28,6 +28,7 @@ VERBS: Final[dict[str, tuple[str, str]]] = {
     "metadata": ("metadata", "Show or rebuild Hudi's metadata table."),
     "repair": ("repair", "Repair what `verify` finds."),
     "serve": ("serve", "Serve a table or a fleet, round after round."),
+    "windows": ("windows", "Deliver closed windows of event time."),
     "status": ("status", "Show the lag of tables against their targets."),
 }
 

@@ -16,6 +16,7 @@ from eventide.table.arguments import options_of, progress_of, uri_of
 from eventide.table.maintenance import TableMaintenance, task_engine
 from eventide.table.queries import TableQueries
 from eventide.table.tags import TableTags
+from eventide.table.windows import TableWindows
 from eventide_core.config import SANITIZE_NAMES, SCHEMA_MODE
 from eventide_core.errors import ConfigError, EventideError, NothingToDoError
 from eventide_core.ports import Engine, Progress
@@ -43,7 +44,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Table(TableQueries, TableTags, TableMaintenance):
+class Table(TableQueries, TableTags, TableWindows, TableMaintenance):
     """A Hudi table. Every method reads the table's state again."""
 
     uri: str

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from eventide_core.action.maintenance.clean_planner import linked_targets
+from eventide_core.service.state.consumers import kept_for_consumers
 from eventide_core.service.state.outcome import is_rolled_back
 from eventide_core.service.state.table import TableState
 from eventide_core.service.state.table_files import TableFiles
@@ -55,8 +56,9 @@ def savepoints_of(files: TableFiles, state: Listed) -> Mapping[str, SavepointMet
 
 
 def needed_paths(files: TableFiles, state: Listed) -> frozenset[str]:
-    """The files that savepoints keep and that pending compactions merge."""
+    """The files that savepoints keep, that pending compactions merge, and that consumers of windows still read."""
     needed = {path for savepoint in savepoints_of(files, state).values() for path in savepoint.paths}
+    needed |= kept_for_consumers(files.storage, files.clock.now_ms())
     for pending in state.timeline.pending_plans:
         if pending.action is Action.COMPACTION:
             needed.update(merged_paths(files, state, pending))

@@ -50,6 +50,11 @@ def readable_views(state: TableState) -> tuple[PublishedView, ...]:
     return tuple(view for view in published_views(state) if _is_readable(state, view))
 
 
+def latest_readable_view(state: TableState) -> PublishedView | None:
+    """The last completed of them."""
+    return next((view for view in reversed(published_views(state)) if _is_readable(state, view)), None)
+
+
 def published_views(state: TableState) -> tuple[PublishedView, ...]:
     """The views of the active timeline's compactions, by completion."""
     said = state.publications

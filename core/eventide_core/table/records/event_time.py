@@ -9,6 +9,7 @@ those after it are a part of the unit: 1700000000.5 is half a second later than 
 
 import math
 import re
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, tzinfo
 from decimal import Decimal
 from fractions import Fraction
@@ -77,6 +78,18 @@ class EventTimeRange:
         if self.min_ms is None or self.max_ms is None or self.max_ms < threshold_ms:
             return EventTimeRange(None, None)
         return EventTimeRange(max(self.min_ms, threshold_ms), self.max_ms)
+
+
+@dataclass(frozen=True, slots=True)
+class EventTimeSpan:
+    """The event times of `field` from `begin_ms` on (None: from the first one) and before `end_ms`.
+
+    A record without an event time, or with one that cannot be read, is in no span.
+    """
+
+    field: str
+    begin_ms: int | None
+    end_ms: int
 
 
 def number_to_epoch_ms(value: int) -> int:

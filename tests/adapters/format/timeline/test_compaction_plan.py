@@ -246,7 +246,7 @@ def test_a_planned_file_has_the_instant_of_its_plan(place: Callable[[Any, Any, s
 
 
 @pytest.mark.parametrize(
-    "partition", ["..", "../x", "a/../b", "/a", "a//b", "a/", ".", "a\\b", "s3://b/x", "file:/x", "a\0b", "C:x"]
+    "partition", ["..", "../x", "a/../b", "/a", "a//b", "a/", ".", "a\\..\\b", "s3://b/x", "file:/x", "a\0b", "C:x"]
 )
 @pytest.mark.parametrize("is_ours", [True, False])
 def test_a_partition_outside_the_table_is_refused(partition: str, is_ours: bool) -> None:

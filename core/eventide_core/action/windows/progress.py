@@ -1,0 +1,162 @@
+"""How far a consumer is: a chain of frozen states, each made of the one before.
+
+1. `view` is the read-optimized view that all windows before `next_ms` are as of: each of them has been delivered as that
+   view shows it, or as an earlier view did that showed the same rows.
+2. When a newer view is there, the windows before `next_ms` that it shows otherwise are `due` as corrections; `before` is
+   the view that the consumer had seen. No newer view counts until all of them are done.
+3. Then the window at `next_ms` is due as soon as it is closed: a view up to this one published a watermark at or after its
+   end. It is delivered as of the same `view`.
+4. One window is open at a time. A runner holds it until its lease ends; then another one gets it, with the same rows.
+
+So a consumer needs the files of two views at most, and no window is read again unless a newer view changed it.
+"""
+
+from collections.abc import Collection
+from dataclasses import dataclass, replace
+from enum import StrEnum
+
+from eventide_core.action.windows.calendar import WindowCalendar
+
+
+class LatePolicy(StrEnum):
+    """What happens to a done window that late data changed: it is delivered again, only recorded, or nothing."""
+
+    REDELIVER = "redeliver"
+    LEDGER = "ledger"
+    IGNORE = "ignore"
+
+
+@dataclass(frozen=True, slots=True)
+class WindowTerms:
+    """What a consumer asks for. `since_ms` is the begin of its first window; None: that of the earliest event time.
+
+    `corrections_for_ms`: how long before the next window a window may begin that is corrected; None: any. `lease_ms`: how
+    long a runner holds a window. `keep_ms`: for how long after the last step cleaning keeps the consumer's views.
+    """
+
+    calendar: WindowCalendar
+    zone: str
+    since_ms: int | None = None
+    late: LatePolicy = LatePolicy.REDELIVER
+    corrections_for_ms: int | None = None
+    lease_ms: int = 15 * 60 * 1000
+    keep_ms: int = 7 * 24 * 60 * 60 * 1000
+
+
+@dataclass(frozen=True, slots=True)
+class ConsumerView:
+    """The view that the compaction at `instant` left. `name` is that of the file that records its base files."""
+
+    instant: str
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class OpenWindow:
+    """A window that a runner holds. `token` rises with every delivery of the consumer, so that a sink can fence by it."""
+
+    begin_ms: int
+    end_ms: int
+    is_correction: bool
+    token: int
+    runner: str
+    lease_until_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class LedgerEntry:
+    """A done window that late data changed, and the compaction that brought the change into the view."""
+
+    begin_ms: int
+    end_ms: int
+    instant: str
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """A consumer's state. `number` rises by one with every change.
+
+    `before` is None also while windows are due if the files of that view were cleaned.
+    """
+
+    number: int
+    seconds: int
+    zone: str
+    first_ms: int | None = None
+    next_ms: int | None = None
+    begun_ms: int | None = None
+    closed_ms: int | None = None
+    view: ConsumerView | None = None
+    before: ConsumerView | None = None
+    due: tuple[int, ...] = ()
+    open: OpenWindow | None = None
+    ledger: tuple[LedgerEntry, ...] = ()
+    keep_until_ms: int = 0
+
+    @property
+    def views(self) -> tuple[ConsumerView, ...]:
+        """The views whose files the consumer needs."""
+        return tuple(view for view in (self.view, self.before) if view is not None)
+
+    def correctable_from(self, terms: WindowTerms) -> int | None:
+        """The begin of the earliest window that is corrected; None if any is."""
+        if terms.corrections_for_ms is None or self.next_ms is None:
+            return self.first_ms
+        earliest_ms = terms.calendar.begin_of(self.next_ms - terms.corrections_for_ms)
+        return earliest_ms if self.first_ms is None else max(self.first_ms, earliest_ms)
+
+    def seen(
+        self,
+        view: ConsumerView,
+        closed_ms: int,
+        changed: Collection[int],
+        before: ConsumerView | None,
+        terms: WindowTerms,
+    ) -> "Progress":
+        """Step 2. `changed` are the begins of the done windows that the newer view shows otherwise than `before`."""
+        begins = tuple(sorted(changed))
+        ledger, since_ms = self.ledger, self.correctable_from(terms)
+        if terms.late is LatePolicy.LEDGER:
+            ledger += tuple(LedgerEntry(at, terms.calendar.end_of(at), view.instant) for at in begins)
+            begins = ()
+        return replace(
+            self,
+            number=self.number + 1,
+            view=view,
+            before=before if begins else None,
+            closed_ms=closed_ms,
+            due=begins,
+            ledger=tuple(entry for entry in ledger if since_ms is None or entry.begin_ms >= since_ms),
+        )
+
+    def begun_at(self, begin_ms: int) -> "Progress":
+        """The first window."""
+        return replace(self, number=self.number + 1, next_ms=begin_ms, begun_ms=begin_ms)
+
+    def due_window(self, calendar: WindowCalendar) -> tuple[int, int] | None:
+        """Begin and end of the window to be delivered next, by steps 2 and 3; None if none is due."""
+        begin_ms = self.due[0] if self.due else self.next_ms
+        if begin_ms is None:
+            return None
+        end_ms = calendar.end_of(begin_ms)
+        is_closed = bool(self.due) or (self.closed_ms is not None and end_ms <= self.closed_ms)
+        return (begin_ms, end_ms) if is_closed else None
+
+    def opened(self, window: tuple[int, int], runner: str, lease_until_ms: int) -> "Progress":
+        """The same with the window open, again or for the first time."""
+        number = self.number + 1
+        held = OpenWindow(*window, bool(self.due), number, runner, lease_until_ms)
+        return replace(self, number=number, open=held)
+
+    def renewed(self, lease_until_ms: int) -> "Progress":
+        assert self.open is not None, "only an open window has a lease"
+        return replace(self, number=self.number + 1, open=replace(self.open, lease_until_ms=lease_until_ms))
+
+    def done(self) -> "Progress":
+        """The same with the open window done."""
+        assert self.open is not None, "only an open window can be done"
+        number = self.number + 1
+        if not self.open.is_correction:
+            return replace(self, number=number, open=None, next_ms=self.open.end_ms)
+        left = self.due[1:]
+        return replace(self, number=number, open=None, due=left, before=self.before if left else None)
