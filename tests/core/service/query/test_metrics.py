@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from eventide import Table, metrics
+from eventide import Table
+from eventide.integrations import metrics
 from eventide_adapters.metrics.prometheus_textfile import PrometheusTextfile
 from eventide_core.action.compaction.backlog import Backlog
 from eventide_core.service.facts.compaction_history import KeptBytes
