@@ -8,11 +8,12 @@ import pickle
 import random
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Final
 
-from eventide_core.errors import MissingFileError, StorageError, UnsafePathError
-from eventide_core.ports import Capability, FileInfo, Storage, VersionedFiles
+from eventide_core.errors import EventideError, MissingFileError, RefusedError, StorageError, UnsafePathError
+from eventide_core.ports import Capability, FileInfo, OutputFile, Storage, VersionedFiles
 
 LARGE_BYTES: Final = (8 << 20) + 1
 """More than one part of an upload in parts."""
@@ -37,12 +38,16 @@ class Guarantee:
     def broken_by(self, storage: Storage, directory: str) -> str | None:
         """What the storage does instead, in an empty directory; None if the guarantee holds.
 
-        Raises what a storage raises if it cannot be reached.
+        Raises StorageError if the storage cannot be reached.
         """
         try:
             self.check(storage, directory)
-        except BrokenGuaranteeError as broken:
+        except (BrokenGuaranteeError, MissingFileError, RefusedError, UnsafePathError) as broken:
             return str(broken)
+        except EventideError:
+            raise
+        except Exception as failure:  # whatever a storage of others raises
+            return f"it raised {type(failure).__name__} ({failure}) instead of a StorageError"
         return None
 
 
@@ -57,6 +62,13 @@ def _found(storage: Storage, path: str) -> FileInfo | None:
     return next((info for info in storage.list(directory) if info.path == path), None)
 
 
+def _opened(storage: Storage, path: str, opened: ExitStack) -> OutputFile:
+    """A file to write, which is aborted at the end unless it was committed."""
+    output = storage.open_output(path)
+    opened.callback(output.abort)
+    return output
+
+
 def _exclusive(storage: Storage, directory: str) -> None:
     path = f"{directory}/file"
     _require(storage.put_if_absent(path, b"first"), "a create of a new name reported that the name is taken")
@@ -65,12 +77,14 @@ def _exclusive(storage: Storage, directory: str) -> None:
 
 
 def _exclusive_large(storage: Storage, directory: str) -> None:
-    path, outputs = f"{directory}/file", [storage.open_output(f"{directory}/file") for _ in range(2)]
+    path = f"{directory}/file"
     data = [random.Random(seed).randbytes(LARGE_BYTES) for seed in range(2)]
-    for output, content in zip(outputs, data, strict=True):
-        output.write(content)
-    _require(outputs[0].commit(), "a create of a new name reported that the name is taken")
-    _require(not outputs[1].commit(), "a second create of a large file succeeded")
+    with ExitStack() as opened:
+        outputs = [_opened(storage, path, opened) for _ in data]
+        for output, content in zip(outputs, data, strict=True):
+            output.write(content)
+        _require(outputs[0].commit(), "a create of a new name reported that the name is taken")
+        _require(not outputs[1].commit(), "a second create of a large file succeeded")
     _require(storage.read(path) == data[0], "a large file is not read back as it was written")
 
 
@@ -141,10 +155,9 @@ def _missing(storage: Storage, directory: str) -> None:
 
 def _whole_or_not(storage: Storage, directory: str) -> None:
     path = f"{directory}/file"
-    output = storage.open_output(path)
-    output.write(b"half")
-    _require(storage.stat(path) is None and _found(storage, path) is None, "a file is visible while it is written")
-    output.abort()
+    with ExitStack() as opened:
+        _opened(storage, path, opened).write(b"half")
+        _require(storage.stat(path) is None and _found(storage, path) is None, "a file is visible while it is written")
     _require(storage.stat(path) is None and storage.list(directory) == (), "an aborted file left something behind")
 
 

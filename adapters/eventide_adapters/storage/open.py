@@ -81,7 +81,8 @@ def _of_package(adapter: Adapter, uri: str, options: Options) -> Storage:
     except Exception as failure:  # whatever the code of others raises
         shown = without_secrets(f"{type(failure).__name__}: {failure}", secrets)
         raise ConfigError(f"the package {adapter.package} cannot open {without_secrets(uri, ())!r}: {shown}") from None
-    if not all(hasattr(type(storage), name) for name, method in vars(Storage).items() if callable(method)):
+    methods = [name for name, method in vars(Storage).items() if callable(method) and not name.startswith("_")]
+    if not all(hasattr(type(storage), name) for name in methods):
         raise ConfigError(
             f"the package {adapter.package} declares {adapter.name}:// as {adapter.factory}, which returned a "
             f"{type(storage).__name__} instead of a storage with the methods of eventide_core.ports.Storage"

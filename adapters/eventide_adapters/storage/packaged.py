@@ -85,7 +85,7 @@ class PackagedStorage:
         directory = f"{_TRIALS}/trial-{uuid.uuid4().hex}"
         try:
             for number, guarantee in enumerate(FIRST_TRIAL):
-                broken = self._broken(guarantee.broken_by, f"{directory}/{number}")
+                broken = guarantee.broken_by(self._inner, f"{directory}/{number}")
                 if broken is not None:
                     raise RefusedError(
                         f"the storage of {self.root}, from the package {self._package}, fails the check {guarantee.name!r}: "
@@ -94,14 +94,6 @@ class PackagedStorage:
         finally:
             with suppress(EventideError):
                 remove_tree(self._inner, directory)
-
-    def _broken(self, broken_by: Callable[[Storage, str], str | None], directory: str) -> str | None:
-        try:
-            return broken_by(self._inner, directory)
-        except EventideError:
-            raise
-        except Exception as failure:  # whatever the code of others raises
-            return f"it raised {type(failure).__name__} ({failure}) instead of a StorageError"
 
 
 class _Keyed(PackagedStorage):
@@ -132,6 +124,11 @@ def packaged(inner: Storage, package: str, is_tried: bool = False) -> PackagedSt
             return _Versioned(inner, package, is_tried)
         case _:
             return PackagedStorage(inner, package, is_tried)
+
+
+def untried(storage: Storage) -> Storage:
+    """The storage itself, if it is one of a package."""
+    return storage._inner if isinstance(storage, PackagedStorage) else storage
 
 
 def _unpickled(inner: bytes, package: str, is_tried: bool) -> PackagedStorage:

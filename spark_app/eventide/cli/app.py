@@ -29,6 +29,7 @@ VERBS: Final[dict[str, tuple[str, str]]] = {
     "repair": ("repair", "Repair what `verify` finds."),
     "serve": ("serve", "Serve a table or a fleet, round after round."),
     "status": ("status", "Show the lag of tables against their targets."),
+    "storage": ("storage", "Check what a store guarantees and costs."),
 }
 
 
