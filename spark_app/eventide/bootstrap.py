@@ -8,7 +8,7 @@ from __future__ import annotations
 import socket
 import time
 from collections.abc import Callable, Mapping
-from functools import cached_property
+from functools import cached_property, partial
 from os import getpid
 from typing import TYPE_CHECKING
 from uuid import uuid4
@@ -278,16 +278,14 @@ class Application:
 
     @cached_property
     def sync(self) -> Sync:
-        from eventide.catalog import catalogs_of, open_catalog, open_datahub
+        from eventide.catalog import catalogs_of, open_catalog
         from eventide_core.service.maintenance.dataset_sync import DatasetSync
         from eventide_core.service.maintenance.sync import CatalogSync, SyncOfEach
 
         def of(catalog: str) -> Sync:
-            if catalog == "datahub":
-                return DatasetSync(self.files, self.freshness, lambda: open_datahub(self.options), self.options)
-            return CatalogSync(
-                self.files, self.freshness, lambda: open_catalog(catalog, self.options, self.engine), self.options
-            )
+            kind = DatasetSync if catalog == "datahub" else CatalogSync
+            opened = partial(open_catalog, catalog, self.options, self.engine)
+            return kind(self.files, self.freshness, opened, self.options)
 
         syncs = tuple(map(of, catalogs_of(self.options)))
         return syncs[0] if len(syncs) == 1 else SyncOfEach(syncs)

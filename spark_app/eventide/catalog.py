@@ -11,47 +11,78 @@ from eventide_adapters.catalog.datahub import DataHubCatalog
 from eventide_adapters.catalog.glue import GlueCatalog
 from eventide_adapters.catalog.hive_metastore import HiveMetastore
 from eventide_adapters.catalog.metastore_address import URIS_DEFAULT, metastore_addresses
+from eventide_adapters.entry_points import Adapters
 from eventide_core.action.sync.catalog_tables import is_hudi_table
 from eventide_core.config import METASTORE_URIS, SYNC_TOOLS, Options
 from eventide_core.errors import ConfigError, DatabaseNotFoundError, UnsupportedEngineError
 from eventide_core.ports import Catalog, DatasetCatalog, Engine
 from eventide_core.table.catalog.catalog_table import CatalogTable
 
-CATALOGS: Final = {
+CATALOGS: Final = Adapters(
+    "eventide.catalogs",
+    {
+        "hive": "eventide.catalog:open_hive",
+        "glue": "eventide.catalog:open_glue",
+        "datahub": "eventide.catalog:open_datahub",
+    },
+)
+"""The catalogs by name. A factory gets the options and the engine, and returns a ports.Catalog (DataHub: DatasetCatalog)."""
+
+_HOW_TO_ADD: Final = f'or install a package with an entry point of "{CATALOGS.group}"'
+_TOOLS: Final = {
     "hive": "org.apache.hudi.hive.HiveSyncTool",
     "glue": "org.apache.hudi.aws.sync.AwsGlueCatalogSyncTool",
     "datahub": "org.apache.hudi.sync.datahub.DataHubSyncTool",
 }
-"""The catalogs, with the class of Hudi that syncs each."""
+
+
+def tool_of(catalog: str) -> str:
+    """The class of Hudi that syncs the catalog, or the name of a package's. Raises ConfigError for an unknown name."""
+    if CATALOGS.find(catalog) is None:
+        raise ConfigError(f"catalog {catalog!r} is not supported: use {', '.join(CATALOGS.names())}, {_HOW_TO_ADD}")
+    return _TOOLS.get(catalog, catalog)
 
 
 def catalogs_of(options: Options) -> tuple[str, ...]:
-    """The names of the catalogs in the options. Raises ConfigError for one that eventide doesn't know."""
-    names = {_short_name(tool): name for name, tool in CATALOGS.items()}
-    tools = options.get(SYNC_TOOLS) or (CATALOGS["hive"],)
+    """The names of the catalogs in the options. Raises ConfigError for one that neither eventide nor a package has."""
+    names = {_short_name(tool): name for name, tool in _TOOLS.items()}
+    found: list[str] = []
+    tools = options.get(SYNC_TOOLS) or (_TOOLS["hive"],)
     for tool in tools:
-        if _short_name(tool) not in names:
+        name = names.get(_short_name(tool), tool)
+        if CATALOGS.find(name) is None:
+            of_packages = [name for name in CATALOGS.names() if name not in _TOOLS]
             raise ConfigError(
-                f"option {SYNC_TOOLS}={','.join(tools)}: eventide has no sync by {tool}: use {', '.join(CATALOGS.values())}"
+                f"option {SYNC_TOOLS}={','.join(tools)}: eventide has no sync by {tool}: use "
+                f"{', '.join([*_TOOLS.values(), *of_packages])}, {_HOW_TO_ADD}"
             )
-    return tuple(dict.fromkeys(names[_short_name(tool)] for tool in tools))
+        found.append(name)
+    return tuple(dict.fromkeys(found))
 
 
-def open_datahub(options: Options) -> DatasetCatalog:
-    """Connects to DataHub. Raises CatalogError and ConfigError."""
+def open_catalog(name: str, options: Options, engine: Engine) -> Any:
+    """Connects to a catalog: a ports.Catalog, or a ports.DatasetCatalog for DataHub. Raises CatalogError and ConfigError."""
+    adapter = CATALOGS.find(name)
+    assert adapter is not None, "catalogs_of returns only catalogs that are there"
+    return adapter.load()(options, engine)
+
+
+def open_datahub(options: Options, engine: Engine) -> DatasetCatalog:  # noqa: ARG001  # as every factory
     return DataHubCatalog(options)
 
 
-def open_catalog(name: str, options: Options, engine: Engine) -> Catalog:
-    """Connects to Glue or Hive.
+def open_glue(options: Options, engine: Engine) -> Catalog:  # noqa: ARG001  # as every factory
+    return GlueCatalog(options)
 
-    A Hive Metastore is reached through the engine's SparkSession, with its identity, if that has Hive support. The address
-    is the one in the options, otherwise the session's, otherwise Hudi's default. Raises CatalogError and ConfigError. Raises
+
+def open_hive(options: Options, engine: Engine) -> Catalog:
+    """Connects to a Hive Metastore.
+
+    It is reached through the engine's SparkSession, with its identity, if that has Hive support. The address is the one in
+    the options, otherwise the session's, otherwise Hudi's default. Raises CatalogError and ConfigError. Raises
     UnsupportedEngineError for a session of Spark Connect with Hive support if the options contain no address: the session's
     address is on the server only.
     """
-    if name == "glue":
-        return GlueCatalog(options)
     uris = options.get(METASTORE_URIS)
     addresses = metastore_addresses(uris or URIS_DEFAULT, METASTORE_URIS)
     session: Any = getattr(engine, "session", None)

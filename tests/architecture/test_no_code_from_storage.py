@@ -49,7 +49,15 @@ KEPT = {
         "adapters/eventide_adapters/format/merge/record_mergers.py",
         "importlib.import_module",
     ): "the user's own option names a merger; the table only has its strategy ID",
-    ("adapters/eventide_adapters/lock/open.py", "importlib.import_module"): "the user's own option names a lock",
+    (
+        "adapters/eventide_adapters/entry_points.py",
+        "importlib.import_module",
+    ): "an installed package's entry point, or the user's own option, names an adapter",
+    ("adapters/eventide_adapters/storage/guarantees.py", "pickle"): "a check copies a storage that it was handed",
+    (
+        "adapters/eventide_adapters/storage/packaged.py",
+        "pickle",
+    ): "a storage on its way from the driver to its executors",
     ("spark_app/eventide/__init__.py", "importlib.import_module"): "modules of a list in the same file",
     ("spark_app/eventide/cli/app.py", "importlib.import_module"): "the same",
     ("spark_app/eventide/spark/engine.py", "pickle"): "tasks and answers between the driver and its own executors",

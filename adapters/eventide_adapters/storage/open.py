@@ -1,34 +1,45 @@
-"""Opens the storage for a table's URI. This is the only module that knows all storages.
+"""Opens the storage for a table's URI, by its scheme.
 
-The packages of a storage are imported when a URI needs them, so that local tables need none.
+The module of a storage and its packages are imported when a URI needs them, so that local tables need none.
 """
 
 import re
-from collections.abc import Mapping
+from typing import Final, cast
 
-from eventide_adapters.storage.local import LocalStorage
-from eventide_adapters.storage.objects import FSSPEC, UNSAFE_WRITES
-from eventide_adapters.storage.paths import checked_directory, checked_path
-from eventide_adapters.storage.secret_texts import without_secrets
+from eventide_adapters.entry_points import Adapter, Adapters
+from eventide_adapters.storage.secret_texts import may_be_secret, refuse_user, without_secrets
 from eventide_core.config import Options
-from eventide_core.errors import ConfigError
+from eventide_core.errors import ConfigError, EventideError
 from eventide_core.ports import Storage
 
-# Hadoop writes `file:/lake/trips` as well as `file:///lake/trips`.
-_FILE = re.compile(r"file:(?://(?:localhost)?(?=/)|(?=/[^/]))")
-_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
-_BUCKET = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]+")
-# Hadoop's form, with the container before the account.
-_AZURE = re.compile(r"([a-z0-9-]+)@([a-z0-9]+)\.(?:dfs|blob)\.core\.windows\.net")
-_KNOWN = (
+_SCHEME: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
+_KNOWN: Final = (
     "directories (/lake/trips), file:///lake/trips, s3://bucket/trips (or s3a://), "
     "hdfs://namenode:8020/trips (or webhdfs://, swebhdfs://), gs://bucket/trips, "
     "abfs://container@account.dfs.core.windows.net/trips (or abfss://) and memory://trips"
 )
 
+STORAGES: Final = Adapters(
+    "eventide.storages",
+    {
+        "file": "eventide_adapters.storage.built_in:open_local",
+        "memory": "eventide_adapters.storage.built_in:open_memory",
+        "s3": "eventide_adapters.storage.built_in:open_s3",
+        "s3a": "eventide_adapters.storage.built_in:open_s3",
+        "gs": "eventide_adapters.storage.built_in:open_google",
+        "gcs": "eventide_adapters.storage.built_in:open_google",
+        "abfs": "eventide_adapters.storage.built_in:open_azure",
+        "abfss": "eventide_adapters.storage.built_in:open_azure",
+        "hdfs": "eventide_adapters.storage.built_in:open_hdfs",
+        "webhdfs": "eventide_adapters.storage.built_in:open_hdfs",
+        "swebhdfs": "eventide_adapters.storage.built_in:open_hdfs",
+    },
+)
+"""The storages by scheme. A factory gets the URI and the options. A built-in one returns None for a URI without a bucket."""
+
 
 def open_storage(uri: str, options: Options, *, what: str = "table") -> Storage:
-    """The storage of a table: a path or `file:` URI, or a URI of one of the schemes below, unescaped. Sends no request.
+    """The storage of a table: a path or `file:` URI, or a URI of one of the schemes above, unescaped. Sends no request.
 
     `what` it is in messages, if it is not a table.
 
@@ -36,75 +47,46 @@ def open_storage(uri: str, options: Options, *, what: str = "table") -> Storage:
     """
     if not uri.strip():
         raise ConfigError(f"the {what} has no path: use a directory such as /lake/trips")
-    if scheme := _SCHEME.match(uri):
-        name = uri[scheme.end() :].rstrip("/")
-        authority, _, path = name.partition("/")
-        if scheme[1].lower() in ("abfs", "abfss") and (azure := _AZURE.fullmatch(authority)):
-            return _open_fsspec("abfs", "adlfs", uri, azure[1], path, options, {"account_name": azure[2]})
-        if "@" in authority:
-            raise ConfigError(
-                f"the {what}'s URI contains a user or a secret before `@`: set it as an option, or in the environment"
-            )
-        match scheme[1].lower():
-            case "memory" if name:
-                from eventide_adapters.storage.memory import MemoryStorage
-
-                return MemoryStorage(name)
-            case "s3" | "s3a" if _BUCKET.fullmatch(authority):
-                return _open_s3(uri, authority, path, options)
-            case "gs" | "gcs" if _BUCKET.fullmatch(authority):
-                return _open_fsspec("gs", "gcsfs", uri, authority, path, options, {})
-            case "abfs" | "abfss" if _BUCKET.fullmatch(authority):
-                return _open_fsspec("abfs", "adlfs", uri, authority, path, options, {})
-            case "hdfs" | "webhdfs" | "swebhdfs" as kind if authority:
-                return _open_hdfs(kind, authority, path, options)
-            case "file" if _FILE.match(uri):
-                pass
-            case _:
-                shown = without_secrets(uri, ())
-                raise ConfigError(f"the {what} {shown!r} has an unknown scheme: eventide opens {_KNOWN}")
-    return LocalStorage(_FILE.sub("", uri, count=1))
+    scheme = _SCHEME.match(uri)
+    name = "file" if scheme is None else scheme[1].lower()
+    # An Azure URI has the container before the account.
+    if scheme is not None and name not in ("abfs", "abfss"):
+        refuse_user(uri[scheme.end() :].partition("/")[0], what)
+    adapter = STORAGES.find(name)
+    if adapter is not None and adapter.package is not None:
+        return _of_package(adapter, uri, options)
+    found = None if adapter is None else adapter.load()(uri, options)
+    if found is None:
+        raise ConfigError(f"the {what} {without_secrets(uri, ())!r} has {_unknown(name)}")
+    return cast(Storage, found)
 
 
-def _open_s3(uri: str, bucket: str, path: str, options: Options) -> Storage:
+def _unknown(scheme: str) -> str:
+    packages = [f"{name}://" for name in STORAGES.names() if name not in STORAGES.built_in]
+    of_packages = f", and with the installed packages {', '.join(packages)}" if packages else ""
+    return (
+        f"an unknown scheme: eventide opens {_KNOWN}{of_packages}; to add {scheme}://, install a package that declares it "
+        f'as an entry point of "{STORAGES.group}" (docs/storage.md)'
+    )
+
+
+def _of_package(adapter: Adapter, uri: str, options: Options) -> Storage:
+    from eventide_adapters.storage.packaged import packaged
+
+    assert adapter.package is not None
+    factory = adapter.load()
+    secrets = [text for key, text in options.values.items() if may_be_secret(key)]
     try:
-        from eventide_adapters.storage.object_storage import VersionedObjectStorage
-        from eventide_adapters.storage.s3_config import S3Config
-        from eventide_adapters.storage.s3_objects import S3Objects
-    except ModuleNotFoundError as missing:
+        storage = factory(uri, options)
+    except EventideError:
+        raise
+    except Exception as failure:  # whatever the code of others raises
+        shown = without_secrets(f"{type(failure).__name__}: {failure}", secrets)
+        raise ConfigError(f"the package {adapter.package} cannot open {without_secrets(uri, ())!r}: {shown}") from None
+    methods = [name for name, method in vars(Storage).items() if callable(method) and not name.startswith("_")]
+    if not all(hasattr(type(storage), name) for name in methods):
         raise ConfigError(
-            f"a table on S3 needs the package {missing.name}: run `pip install 'eventide[s3]'`"
-        ) from missing
-    return VersionedObjectStorage(*_below(uri, path), S3Objects(bucket, S3Config.of(options)))
-
-
-def _open_fsspec(
-    protocol: str, package: str, uri: str, bucket: str, path: str, options: Options, settings: Mapping[str, str]
-) -> Storage:
-    """`fsspec.` options are passed to the package as keywords. They precede `settings`, which come from the URI."""
-    import fsspec
-
-    from eventide_adapters.storage.fsspec_objects import FsspecObjects
-    from eventide_adapters.storage.object_storage import ObjectStorage
-
-    try:
-        fsspec.get_filesystem_class(protocol)
-    except ImportError as missing:
-        raise ConfigError(
-            f"a table on {protocol}:// needs the package {package}: run `pip install 'eventide[{protocol}]'`"
-        ) from missing
-    given = {key.removeprefix("fsspec."): text for key, text in options.below(FSSPEC).items()}
-    keywords = tuple(sorted({**settings, **given}.items()))
-    return ObjectStorage(*_below(uri, path), FsspecObjects(protocol, bucket, keywords, options.get(UNSAFE_WRITES)))
-
-
-def _below(uri: str, path: str) -> tuple[str, str]:
-    """The table's URI as shown to users, and the prefix of its keys."""
-    return uri.rstrip("/"), f"{checked_path(path)}/" if path else ""
-
-
-def _open_hdfs(scheme: str, authority: str, path: str, options: Options) -> Storage:
-    from eventide_adapters.storage.hdfs import HdfsStorage
-    from eventide_adapters.storage.hdfs_config import HdfsConfig
-
-    return HdfsStorage(scheme, authority, checked_directory(path), HdfsConfig.of(scheme, authority, options))
+            f"the package {adapter.package} declares {adapter.name}:// as {adapter.factory}, which returned a "
+            f"{type(storage).__name__} instead of a storage with the methods of eventide_core.ports.Storage"
+        )
+    return packaged(storage, adapter.package)

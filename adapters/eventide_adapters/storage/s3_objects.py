@@ -23,6 +23,7 @@ from s3fs.core import S3_RETRYABLE_ERRORS
 
 from eventide_adapters.storage.objects import PART_BYTES, StoredObject
 from eventide_adapters.storage.refusals import storage_error
+from eventide_adapters.storage.request_count import count_request
 from eventide_adapters.storage.s3_config import S3Config
 from eventide_adapters.storage.s3_upload import MultipartUpload, aborted_on_failure, send_all
 from eventide_adapters.storage.secret_texts import harmless, without_secrets
@@ -203,6 +204,7 @@ class S3Objects:
 
     def _call(self, operation: str, **arguments: Any) -> dict[str, Any]:
         client = _client(self.config, os.getpid())
+        count_request()
         return cast(dict[str, Any], client.call_s3(operation, Bucket=self.bucket, **arguments))
 
     @contextmanager

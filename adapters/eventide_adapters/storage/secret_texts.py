@@ -34,6 +34,14 @@ def may_be_secret(key: str) -> bool:
     return _SECRET_KEY.search(key) is not None and _HARMLESS_KEY.search(key) is None
 
 
+def refuse_user(authority: str, what: str = "table") -> None:
+    """Raises ConfigError if this part of the URI of a table, or of `what` it is, contains a user or a secret."""
+    if "@" in authority:
+        raise ConfigError(
+            f"the {what}'s URI contains a user or a secret before `@`: set it as an option, or in the environment"
+        )
+
+
 def refuse_user_info(address: str | None, option: str) -> None:
     """Raises ConfigError for an address that contains a user or a secret, because addresses are in messages."""
     if address is not None and "@" in address:

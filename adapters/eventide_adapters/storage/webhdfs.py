@@ -14,6 +14,7 @@ from typing import Any, BinaryIO, Final
 from urllib.parse import quote, urlencode, urlsplit
 
 from eventide_adapters.storage.hdfs_config import DELEGATION_TOKEN, HdfsConfig
+from eventide_adapters.storage.request_count import count_request
 
 _ROUNDS: Final = 5
 _PAUSE_SECONDS: Final = 0.2
@@ -143,6 +144,7 @@ class WebHdfs:
         """One request, on a separate connection, because a NameNode closes it after each response anyway."""
         parts = urlsplit(url)
         kind = HTTPSConnection if parts.scheme == "https" else HTTPConnection
+        count_request()
         connection = kind(parts.netloc, timeout=self.config.timeout_seconds, blocksize=_SEND_BYTES)
         try:
             headers = {"Content-Type": "application/octet-stream", "Content-Length": str(size)}

@@ -30,6 +30,7 @@ VERBS: Final[dict[str, tuple[str, str]]] = {
     "serve": ("serve", "Serve a table or a fleet, round after round."),
     "windows": ("windows", "Deliver closed windows of event time."),
     "status": ("status", "Show the lag of tables against their targets."),
+    "storage": ("storage", "Check what a store guarantees and costs."),
 }
 
 

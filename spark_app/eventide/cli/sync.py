@@ -4,7 +4,7 @@ from typing import Any
 
 import click
 
-from eventide.catalog import CATALOGS, catalogs_of
+from eventide.catalog import catalogs_of
 from eventide.cli.console import table_of
 from eventide.cli.settings import Settings, common_options, event_time_option, option_help
 from eventide_core.config import EVENT_TIME_FIELD, SYNC_DATABASE, SYNC_TABLE, Options
@@ -15,8 +15,8 @@ from eventide_core.service.maintenance.sync import SyncedTable, SyncResult
 @click.argument("table")
 @click.option(
     "--catalog",
-    type=click.Choice(tuple(CATALOGS)),
-    help="A Hive Metastore, AWS Glue, or DataHub.  [default: by the options, else hive]",
+    metavar="NAME",
+    help="hive (a Hive Metastore), glue (AWS), datahub, or the name of a package's.  [default: by the options, else hive]",
 )
 @click.option("--database", metavar="NAME", help=option_help(SYNC_DATABASE))
 @click.option("--name", metavar="NAME", help=option_help(SYNC_TABLE))

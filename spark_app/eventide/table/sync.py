@@ -5,10 +5,10 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from eventide.bootstrap import Application
-from eventide.catalog import CATALOGS
+from eventide.catalog import tool_of
 from eventide_core.action.sync.options import is_sync_enabled
 from eventide_core.config import DATAHUB_DATABASE, DATAHUB_TABLE, SYNC_DATABASE, SYNC_TABLE, SYNC_TOOLS
-from eventide_core.errors import ConfigError, EventideError
+from eventide_core.errors import EventideError
 from eventide_core.service.compaction.result import CompactionResult
 
 _LOG = logging.getLogger(__name__)
@@ -18,9 +18,7 @@ def sync_options(
     options: Mapping[str, str], catalog: str | None, database: str | None, name: str | None
 ) -> dict[str, str]:
     """The options, overridden by the other arguments. Raises ConfigError for an unknown catalog."""
-    if catalog is not None and catalog not in CATALOGS:
-        raise ConfigError(f"catalog {catalog!r} is not supported: use {', '.join(CATALOGS)}")
-    tool = None if catalog is None else CATALOGS[catalog]
+    tool = None if catalog is None else tool_of(catalog)
     said: dict[str, str | None] = {
         SYNC_TOOLS: tool,
         SYNC_DATABASE: database,

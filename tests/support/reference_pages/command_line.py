@@ -27,7 +27,7 @@ def command_line_page() -> str:
     common = [parameter for parameter in verbs[0].params if parameter.name in _COMMON]
     assert [parameter.name for parameter in common] == list(_COMMON)
     parts = [_HEAD + _words(eventide), "## Options of every verb", _table(common), _COMPLETION]
-    return "\n\n".join([*parts, *(_section(verb) for verb in verbs)]) + "\n"
+    return "\n\n".join([*parts, *(_section(*found) for verb in verbs for found in _commands(verb))]) + "\n"
 
 
 def _verb(name: str) -> click.Command:
@@ -36,10 +36,17 @@ def _verb(name: str) -> click.Command:
     return verb
 
 
-def _section(verb: click.Command) -> str:
+def _commands(verb: click.Command) -> list[tuple[str, click.Command]]:
+    """The verb by its name; of a group, its commands."""
+    if isinstance(verb, click.Group):
+        return [(f"{verb.name} {name}", command) for name, command in verb.commands.items()]
+    return [(str(verb.name), verb)]
+
+
+def _section(name: str, verb: click.Command) -> str:
     own = [found for found in verb.params if isinstance(found, click.Option) and found.name not in _COMMON]
     arguments = "".join(f" {found.make_metavar(click.Context(verb))}" for found in verb.params if _is_argument(found))
-    parts = [f"## {verb.name}", f"`eventide {verb.name}{arguments}`", _words(verb), _table(own)]
+    parts = [f"## {name}", f"`eventide {name}{arguments}`", _words(verb), _table(own)]
     return "\n\n".join(part for part in parts if part)
 
 

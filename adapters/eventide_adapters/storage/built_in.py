@@ -1,0 +1,114 @@
+"""The factories of the built-in storages, as open.py and pyproject.toml declare them.
+
+The only module that knows all storages. Each returns None for a URI without the bucket, host or name that it needs.
+"""
+
+import re
+from collections.abc import Mapping
+from typing import Final
+
+from eventide_adapters.storage.objects import FSSPEC, UNSAFE_WRITES
+from eventide_adapters.storage.paths import checked_directory, checked_path
+from eventide_adapters.storage.secret_texts import refuse_user
+from eventide_core.config import Options
+from eventide_core.errors import ConfigError
+from eventide_core.ports import Storage
+
+# Hadoop writes `file:/lake/trips` as well as `file:///lake/trips`.
+_FILE: Final = re.compile(r"file:(?://(?:localhost)?(?=/)|(?=/[^/]))")
+_BUCKET: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]+")
+# Hadoop's form, with the container before the account.
+_AZURE: Final = re.compile(r"([a-z0-9-]+)@([a-z0-9]+)\.(?:dfs|blob)\.core\.windows\.net")
+
+
+def open_local(uri: str, options: Options) -> Storage | None:  # noqa: ARG001  # as every factory
+    """Also of a path, which has no scheme."""
+    from eventide_adapters.storage.local import LocalStorage
+
+    return None if "://" in uri and not _FILE.match(uri) else LocalStorage(_FILE.sub("", uri, count=1))
+
+
+def open_memory(uri: str, options: Options) -> Storage | None:  # noqa: ARG001  # as every factory
+    from eventide_adapters.storage.memory import MemoryStorage
+
+    _, name = _split(uri)
+    return MemoryStorage(name) if name else None
+
+
+def open_s3(uri: str, options: Options) -> Storage | None:
+    bucket, path = _located(uri)
+    if not _BUCKET.fullmatch(bucket):
+        return None
+    try:
+        from eventide_adapters.storage.object_storage import VersionedObjectStorage
+        from eventide_adapters.storage.s3_config import S3Config
+        from eventide_adapters.storage.s3_objects import S3Objects
+    except ModuleNotFoundError as missing:
+        raise ConfigError(
+            f"a table on S3 needs the package {missing.name}: run `pip install 'eventide[s3]'`"
+        ) from missing
+    return VersionedObjectStorage(*_below(uri, path), S3Objects(bucket, S3Config.of(options)))
+
+
+def open_google(uri: str, options: Options) -> Storage | None:
+    bucket, path = _located(uri)
+    return _open_fsspec("gs", "gcsfs", uri, bucket, path, options, {}) if _BUCKET.fullmatch(bucket) else None
+
+
+def open_azure(uri: str, options: Options) -> Storage | None:
+    container, path = _located(uri)
+    settings = {}
+    if azure := _AZURE.fullmatch(container):
+        container, settings = azure[1], {"account_name": azure[2]}
+    refuse_user(container)
+    if not _BUCKET.fullmatch(container):
+        return None
+    return _open_fsspec("abfs", "adlfs", uri, container, path, options, settings)
+
+
+def open_hdfs(uri: str, options: Options) -> Storage | None:
+    from eventide_adapters.storage.hdfs import HdfsStorage
+    from eventide_adapters.storage.hdfs_config import HdfsConfig
+
+    scheme, _ = _split(uri)
+    authority, path = _located(uri)
+    if not authority:
+        return None
+    return HdfsStorage(scheme, authority, checked_directory(path), HdfsConfig.of(scheme, authority, options))
+
+
+def _open_fsspec(
+    protocol: str, package: str, uri: str, bucket: str, path: str, options: Options, settings: Mapping[str, str]
+) -> Storage:
+    """`fsspec.` options are passed to the package as keywords. They precede `settings`, which come from the URI."""
+    import fsspec
+
+    from eventide_adapters.storage.fsspec_objects import FsspecObjects
+    from eventide_adapters.storage.object_storage import ObjectStorage
+
+    try:
+        fsspec.get_filesystem_class(protocol)
+    except ImportError as missing:
+        raise ConfigError(
+            f"a table on {protocol}:// needs the package {package}: run `pip install 'eventide[{protocol}]'`"
+        ) from missing
+    given = {key.removeprefix("fsspec."): text for key, text in options.below(FSSPEC).items()}
+    keywords = tuple(sorted({**settings, **given}.items()))
+    return ObjectStorage(*_below(uri, path), FsspecObjects(protocol, bucket, keywords, options.get(UNSAFE_WRITES)))
+
+
+def _split(uri: str) -> tuple[str, str]:
+    """The scheme in lower case, and what follows it."""
+    scheme, _, name = uri.partition("://")
+    return scheme.lower(), name.rstrip("/")
+
+
+def _located(uri: str) -> tuple[str, str]:
+    """The bucket or host, and the path below it."""
+    authority, _, path = _split(uri)[1].partition("/")
+    return authority, path
+
+
+def _below(uri: str, path: str) -> tuple[str, str]:
+    """The table's URI as shown to users, and the prefix of its keys."""
+    return uri.rstrip("/"), f"{checked_path(path)}/" if path else ""

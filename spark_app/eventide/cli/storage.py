@@ -1,0 +1,69 @@
+"""`eventide storage`: what a store guarantees and costs."""
+
+from typing import Any
+
+import click
+
+from eventide.cli.console import table_of
+from eventide.cli.settings import Settings, common_options
+from eventide.storage_check import CLOCK_OFFSET_MAX_MS, StorageCheck, check_storage
+
+FAILED = 1
+
+
+@click.group()
+def storage() -> None:
+    """Check what a store guarantees and costs."""
+
+
+@storage.command()
+@click.argument("uri")
+@common_options
+@click.pass_context
+def check(ctx: click.Context, settings: Settings, uri: str) -> None:
+    """Run the core of the storage contract against URI.
+
+    Works in a new directory .eventide_storage_check below URI, which it removes, and touches no other file. Shows which
+    guarantees the store keeps, what it supports, the requests and the time of each operation, and its clock. Run it first on
+    a store that is new to you. Exits with 1 if a guarantee is broken.
+    """
+    with settings.console.progress() as progress:
+        found = check_storage(uri, settings.options, progress)
+    checks = [(one.name, one.status, one.broken or one.text) for one in found.checks]
+    costs = [(one.operation, one.milliseconds, one.requests) for one in found.costs]
+    settings.console.result(
+        _json(found),
+        table_of("", ("check", "status", "what it says"), checks),
+        table_of("", ("operation", "ms", "requests"), costs),
+        f"supports {', '.join(name.replace('_', ' ') for name in found.capabilities) or 'nothing beyond reads'}",
+        f"modification times in steps of {found.modified_step_ms:,} ms, {_clock(found)}",
+    )
+    if not found.ok:
+        ctx.exit(FAILED)
+
+
+def _json(found: StorageCheck) -> dict[str, Any]:
+    return {
+        "ok": found.ok,
+        "uri": found.uri,
+        "checks": [
+            {"name": one.name, "status": one.status, "guarantee": one.text, "broken": one.broken}
+            for one in found.checks
+        ],
+        "capabilities": list(found.capabilities),
+        "modified_step_ms": found.modified_step_ms,
+        "clock_offset_ms": found.clock_offset_ms,
+        "operations": [
+            {"operation": one.operation, "milliseconds": one.milliseconds, "requests": one.requests}
+            for one in found.costs
+        ],
+    }
+
+
+def _clock(found: StorageCheck) -> str:
+    if found.clock_offset_ms is None:
+        return "which are no clock's"
+    way = "ahead of" if found.clock_offset_ms > 0 else "behind"
+    text = f"the store's clock is {abs(found.clock_offset_ms):,} ms {way} this machine's"
+    far = abs(found.clock_offset_ms) > CLOCK_OFFSET_MAX_MS
+    return text + ("; set the clocks by NTP, because locks and leases expire by them" if far else "")
