@@ -10,13 +10,13 @@ The lock does not protect against a holder that pauses for longer than its sessi
 In that case, put-if-absent still protects the table. The connection to ZooKeeper has no authentication.
 """
 
-import threading
 from collections.abc import Callable
 from contextlib import suppress
 from importlib.util import find_spec
 from types import TracebackType
 from typing import Any, ClassVar, Final, Self
 
+from eventide_adapters.lock.renewal import Renewal
 from eventide_core.config import (
     LOCK_WAIT_MS,
     ZOOKEEPER_CONNECTION_TIMEOUT_MS,
@@ -75,10 +75,13 @@ class ZookeeperBasedLock:
     def _taken(self, client: Any) -> Any:
         """Acquires the lock and returns it. Raises LockError if it isn't free in time."""
         lock = _curator_lock()(client, self.path, self._owner)
+
+        def cancel() -> bool:
+            lock.cancel()
+            return False
+
         # Kazoo restarts its timeout for each contender that leaves.
-        deadline = threading.Timer(self._wait_seconds, lock.cancel)
-        deadline.daemon = True
-        deadline.start()
+        deadline = Renewal(cancel, self._wait_seconds)
         kazoo = _kazoo()
         try:
             # A free lock is acquired even if the wait time is short.
@@ -86,7 +89,7 @@ class ZookeeperBasedLock:
         except (kazoo.exceptions.LockTimeout, kazoo.exceptions.CancelledError):
             is_taken = False
         finally:
-            deadline.cancel()
+            deadline.stop()
         if is_taken:
             return lock
         holders = [one for one in lock.contenders() if one != self._owner]

@@ -18,7 +18,6 @@ interrupted compaction is continued.
 from __future__ import annotations
 
 import logging
-import threading
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -35,6 +34,7 @@ from eventide_core.action.write.pending_write import WriteResult
 from eventide_core.config import DATA_LATENCY, THRESHOLD, Options
 from eventide_core.errors import BusyError, ConfigError, UnsupportedEngineError, format_timestamp
 from eventide_core.ports import NoProgress
+from eventide_core.ports.threads import Handed, Threads
 from eventide_core.table.settings.stream_batch import StreamBatch
 from eventide_core.table.settings.write_shape import WriteOperation
 
@@ -104,7 +104,7 @@ class StreamSink:
     operation: WriteOperation
     compaction: StreamCompaction
     session: SparkSession | None = None
-    _thread: threading.Thread | None = field(default=None, repr=False)
+    _beside: Handed[None] | None = field(default=None, repr=False)
 
     def __call__(self, frame: DataFrame, number: int) -> None:
         self.write(frame, number)
@@ -132,11 +132,13 @@ class StreamSink:
 
     def wait(self) -> None:
         """Waits for a compaction that runs beside the stream."""
-        if self._thread is not None:
-            self._thread.join()
+        if self._beside is not None:
+            self._beside.join()
 
     def _compact(self, spark: SparkSession, query: str | None) -> None:
-        is_running = self._thread is not None and self._thread.is_alive()
+        if self._beside is not None:
+            self._beside.run()  # if its thread died before it began, for want of memory
+        is_running = self._beside is not None and not self._beside.done()
         if self.compaction is StreamCompaction.NONE or is_running:
             return
         options = dict(self.options)
@@ -148,10 +150,13 @@ class StreamSink:
         service = Table.open(self.uri, options, engine=spark).service()
         compact_after_batch(service, self.compaction)
         if self.compaction is StreamCompaction.ASYNC:
-            self._thread = threading.Thread(
-                target=lambda: _log(service.resume(NoProgress())), name="eventide compaction", daemon=True
-            )
-            self._thread.start()
+            threads = Threads(1)
+            try:
+                self._beside = threads.submit(_resume, service)
+            except RuntimeError as error:
+                _LOG.warning("the compaction waits for the next batch: %s", error)
+            finally:
+                threads.shutdown(wait=False)
 
 
 def write_batch(
@@ -183,6 +188,14 @@ def compact_after_batch(service: TableService, compaction: StreamCompaction) -> 
             _log(service.schedule())
         case _:
             assert_never(compaction)
+
+
+def _resume(service: TableService) -> None:
+    """Runs on a thread, whose errors nobody waits for."""
+    try:
+        _log(service.resume(NoProgress()))
+    except Exception:
+        _LOG.exception("the compaction beside the stream failed")
 
 
 def _log(done: Round) -> None:

@@ -10,9 +10,10 @@
 
 import threading
 from collections.abc import Callable, Iterator, Mapping
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from functools import partial
+from queue import Empty, SimpleQueue
 from typing import Any, Final
 
 from eventide.bootstrap import SystemClock
@@ -27,6 +28,7 @@ from eventide_core.action.fleet.scheduler import FleetScheduler, Forecast, Measu
 from eventide_core.action.freshness.freshness import Freshness
 from eventide_core.errors import ConfigError, EventideError
 from eventide_core.ports import Clock, Engine, NoProgress
+from eventide_core.ports.threads import Handed, Threads
 
 _LOOK_SECONDS: Final = 0.5
 """The poll interval for shutdown of an idle service."""
@@ -99,24 +101,32 @@ class FleetService:
 
     def run(self, ending: threading.Event, *, rounds: int | None = None) -> Iterator[FleetRound]:
         """Each round as it completes, until `ending` is set, or after that many rounds of all tables together."""
-        started, running = 0, set[Future[_Ended]]()
-        # Not the executor's own block: that waits for the rounds even if this one is interrupted for the second time.
-        pool = ThreadPoolExecutor(self.settings.workers, "fleet")
+        started, running, reports = 0, dict[int, Handed[_Ended]](), SimpleQueue[int]()
+        # Not the threads' own block: that waits for the rounds even if this one is interrupted for the second time.
+        threads = Threads(self.settings.workers)
+
+        def is_choosing() -> bool:
+            return not ending.is_set() and len(running) < self.settings.workers and started != rounds
+
         try:
             while running or not (ending.is_set() or started == rounds):
-                while not ending.is_set() and len(running) < self.settings.workers and started != rounds:
+                while is_choosing():
                     name = self.scheduler.start(self.clock.now_ms())
                     if name is None:
                         break
                     started += 1
-                    running.add(pool.submit(self._round, self._tables[name], ending.is_set))
-                done, running = wait(running, self._patience(), FIRST_COMPLETED) if running else (set(), running)
-                for future in done:
-                    yield self._taken(future.result())
-                if not running and not done:
+                    table, report = self._tables[name], partial(reports.put, started)
+                    try:
+                        running[started] = threads.submit(self._reported, table, ending.is_set, report)
+                    except RuntimeError:  # no thread can start, as where memory is short
+                        yield self._taken(self._round(table, ending.is_set))
+                if not running:
                     ending.wait(self._patience())
+                    continue
+                for number in _ended(running, reports, self._patience() if is_choosing() else _LOOK_SECONDS):
+                    yield self._taken(running.pop(number).result())
         finally:
-            pool.shutdown(wait=False, cancel_futures=True)
+            threads.shutdown(wait=False, cancel_futures=True)
 
     def _patience(self) -> float:
         """Seconds until a table can be chosen, but no more than until the service looks whether it is to end."""
@@ -140,6 +150,12 @@ class FleetService:
             with suppress(ConfigError):  # it only saves measuring again
                 write_memory(self.settings.state, self._remembered)
         return found
+
+    def _reported(self, table: FleetTable, is_leaving: Callable[[], bool], report: Callable[[], None]) -> "_Ended":
+        ended = self._round(table, is_leaving)
+        with suppress(MemoryError):
+            report()
+        return ended
 
     def _round(self, table: FleetTable, is_leaving: Callable[[], bool]) -> "_Ended":
         """Runs on a thread. Takes every error: none of them is the next table's."""
@@ -175,6 +191,17 @@ class _Ended:
     round: FleetRound
     before: Measured | None = None
     after: Measured | None = None
+
+
+def _ended(running: Mapping[int, Handed[_Ended]], reports: SimpleQueue[int], patience: float) -> list[int]:
+    """The rounds that have ended. Waits for one that long."""
+    with suppress(Empty):
+        number = reports.get(timeout=patience)
+        return [number] if number in running else []
+    if patience == _LOOK_SECONDS:
+        for work in running.values():  # a thread that died before its round, for want of memory, has left it
+            work.run()
+    return [number for number, work in running.items() if work.done()]  # also one that had no memory for its report
 
 
 def lag_of(found: Freshness, now_ms: int) -> int | None:

@@ -15,7 +15,7 @@ import threading
 import uuid
 import zipfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
@@ -25,6 +25,7 @@ import pyarrow as pa
 
 from eventide.spark.java_home import find_java_home
 from eventide_core.errors import EngineError, EventideError, UnsupportedEngineError
+from eventide_core.ports.threads import Threads
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -158,15 +159,16 @@ def _classic_progress(spark: SparkSession, tell: Callable[[int], None], is_watch
 
     before = {key: context.getLocalProperty(key) for key in _JOB}
     context.setJobGroup(group, "eventide", interruptOnCancel=True)
-    thread = threading.Thread(target=watch, daemon=True)
-    if is_watched:
-        thread.start()
     try:
-        yield
+        with Threads(1) as threads:
+            with suppress(RuntimeError):  # no thread can start, so nothing is told meanwhile
+                if is_watched:
+                    threads.submit(watch)
+            try:
+                yield
+            finally:
+                ended.set()
     finally:
-        ended.set()
-        if is_watched:
-            thread.join()
         for key, value in before.items():
             context.setLocalProperty(key, value)
 

@@ -36,9 +36,13 @@ JAVA_CLIENTS = {
         ("1.0.2", "1.0.1", "cc411b4b29789e79179889b0699213b89108a03475909c5e76b2bbb500121a7e"),
         ("1.1.1", "1.1.1", "7f9c51225cb4432c2ea7d737bd31f7762c746d1560aadb843772bf549fea582b"),
         ("1.2.0", "1.2.0", "5416eb8f57d179a9ac6e6d2b424420b5dad67f32368521d1499d02df69a1a69a"),
+        ("1.2.1", "1.2.1", "c7d44e8d3fd52fded026da6b66f5f135052178e97367223e7b2bb6b2eb5cf008"),
     )
 }
-"""Hudi's Java client, by the version of the bundle that it runs on."""
+"""Hudi's Java client, by the version of the bundle that it runs on, or its own if `CLIENT_RUNS_ON` names that bundle."""
+
+CLIENT_RUNS_ON = {"1.2.1": "1.2.0"}
+"""The bundle of a Java client whose own could not be had."""
 
 AWS_LOCK = MavenJar(
     "org.apache.hudi:hudi-aws:0.15.0",

@@ -70,8 +70,8 @@ def compact_beside(
             calls.idle += 1
         calls.behind.append(_behind(known, threshold_ms, told["watermark_ms"]))
         table = Table.open(str(path))
-        _check_covered(_rows(table.read_optimized().to_arrow()), known, told["watermark_ms"])
-        _check_between(_rows(table.snapshot().to_arrow()), known)
+        check_covered(rows_of(table.read_optimized().to_arrow()), known, told["watermark_ms"])
+        _check_between(rows_of(table.snapshot().to_arrow()), known)
     return calls
 
 
@@ -111,9 +111,9 @@ def check_all_readers(
             hudi_rs.read(path, "read_optimized", options=by_rust),
         )
         for reader, (snapshot, read_optimized) in found.items():
-            assert _rows(snapshot) == expected, f"{reader}'s snapshot"
-            _check_covered(_rows(read_optimized), set(truth), watermark_ms, reader)
-            assert not is_compacted or _rows(read_optimized) == expected, f"{reader}'s read-optimized query"
+            assert rows_of(snapshot) == expected, f"{reader}'s snapshot"
+            check_covered(rows_of(read_optimized), set(truth), watermark_ms, reader)
+            assert not is_compacted or rows_of(read_optimized) == expected, f"{reader}'s read-optimized query"
             name = reader if reader[0].isalpha() else f"Hudi {reader}"
             reached(f"{words}: rows of {name} compared with the truth", snapshot.num_rows + read_optimized.num_rows)
     answer = run("verify", path, "--deep")
@@ -162,9 +162,7 @@ def _behind(known: set[Batch], threshold_ms: int, watermark_ms: int | None) -> i
     )
 
 
-def _check_covered(
-    found: dict[str, Row], known: set[Batch], watermark_ms: int | None, reader: str = "eventide"
-) -> None:
+def check_covered(found: dict[str, Row], known: set[Batch], watermark_ms: int | None, reader: str = "eventide") -> None:
     """Checks that the read-optimized view has everything before the watermark that was committed, or a later version."""
     if watermark_ms is None:
         return
@@ -188,7 +186,7 @@ def _check_between(found: dict[str, Row], known: set[Batch]) -> None:
     assert set(found.values()) <= written
 
 
-def _rows(found: pa.Table) -> dict[str, Row]:
+def rows_of(found: pa.Table) -> dict[str, Row]:
     rows = [Row(*row.values()) for row in found.select(list(Row._fields)).to_pylist()]
     assert len({row.id for row in rows}) == len(rows), "a key is there twice"
     return {row.id: row for row in rows}

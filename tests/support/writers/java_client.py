@@ -7,7 +7,8 @@ Usage: `python java_client.py CONFIG`, a JSON file with
     version           the tables' version
     options           write options, on top of those below
     batches           a file with the rows of each batch, a JSON line each
-    truth             the file that gets a JSON line for each batch that Hudi acknowledged
+    truth             the file that gets a JSON line for each batch that began, and one when Hudi acknowledged it
+    hudi              the version of the client
     first             the number of the first batch
     whole             how many batches a table with `steps` gets before
     is_flink_state    whether file ids are UUIDs alone, as of Flink's state index, and not those of buckets
@@ -34,6 +35,7 @@ import os
 import re
 import sys
 import threading
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -72,7 +74,14 @@ class Writer:
     """A client of one table."""
 
     def __init__(
-        self, gateway: JavaGateway, path: Path, version: int, given: dict[str, str], *, is_flink_state: bool = False
+        self,
+        gateway: JavaGateway,
+        path: Path,
+        version: int,
+        given: dict[str, str],
+        hudi: tuple[int, ...],
+        *,
+        is_flink_state: bool = False,
     ) -> None:
         self._is_flink_state = is_flink_state
         self._jvm: Any = gateway.jvm
@@ -82,7 +91,7 @@ class Writer:
         self._payload: Any = getattr(self._hudi.common.model, PAYLOAD)
         payload_class = f"org.apache.hudi.common.model.{PAYLOAD}"
         if not (path / ".hoodie").exists():
-            self._make_table(version, payload_class)
+            self._make_table(version, hudi, payload_class)
         options = self._jvm.java.util.Properties()
         chosen = {
             "hoodie.write.table.version": str(version),
@@ -101,9 +110,12 @@ class Writer:
         is_changelog = given.get("hoodie.allow.operation.metadata.field") == "true"
         self._operation = [self._hudi.common.model.HoodieOperation.UPDATE_AFTER] if is_changelog else []
 
-    def write(self, rows: list[list[Any]], hold: threading.Event, seconds: float) -> str:
-        """One batch: an instant, its logs, a while, its commit. The instant."""
+    def write(
+        self, rows: list[list[Any]], hold: threading.Event, seconds: float, begins: Callable[[str], object] = str
+    ) -> str:
+        """One batch: an instant, its logs, a while, its commit. The instant, which `begins` gets first."""
         instant = self._client.startCommit()
+        begins(instant)
         self._client.transitionInflight(instant)
         statuses = self._client.upsertPreppedRecords(self._records(rows), instant)
         hold.wait(seconds)
@@ -154,9 +166,9 @@ class Writer:
         made.seal()
         return made
 
-    def _make_table(self, version: int, payload_class: str) -> None:
+    def _make_table(self, version: int, hudi: tuple[int, ...], payload_class: str) -> None:
         client = self._hudi.common.table.HoodieTableMetaClient
-        builder = client.withPropertyBuilder() if version == 6 else client.newTableBuilder().setTableVersion(version)
+        builder = client.withPropertyBuilder() if hudi < (1,) else client.newTableBuilder().setTableVersion(version)
         builder = (
             builder.setTableType("MERGE_ON_READ")
             .setTableName("beside")
@@ -167,7 +179,7 @@ class Writer:
             .setHiveStylePartitioningEnable(True)
             .setTableCreateSchema(SCHEMA)
         )
-        set_ordering = builder.setOrderingFields if version == 9 else builder.setPreCombineField
+        set_ordering = builder.setOrderingFields if hudi >= (1, 1) else builder.setPreCombineField
         set_ordering("event_ts").initTable(self._conf, str(self._path))
 
     def _file_groups(self) -> dict[tuple[str, int], str]:
@@ -200,6 +212,7 @@ def main() -> None:
     gateway = JavaGateway(gateway_parameters=GatewayParameters(port=port, auth_token=token))
     batches = [json.loads(line) for line in Path(config["batches"]).read_text().splitlines()]
     batch = config["first"]
+    hudi = tuple(map(int, config["hudi"].split(".")))
     tables = [
         (
             Writer(
@@ -207,6 +220,7 @@ def main() -> None:
                 Path(table["path"]),
                 config["version"],
                 config["options"],
+                hudi,
                 is_flink_state=config["is_flink_state"],
             ),
             table.get("steps"),
@@ -222,11 +236,14 @@ def main() -> None:
     sys.stdout.flush()
     written = [writer for writer, steps in tables if steps is None]
     with Path(config["truth"]).open("a") as truth:
+
+        def tell(instant: str, *, is_acknowledged: bool = False) -> None:
+            truth.write(json.dumps({"batch": batch, "instant": instant, "is_acknowledged": is_acknowledged}) + "\n")
+            truth.flush()
+
         while written and not is_over.is_set():
             for writer in written:
-                instant = writer.write(batches[batch], is_over, config["hold"])
-                truth.write(json.dumps({"batch": batch, "instant": instant}) + "\n")
-                truth.flush()
+                tell(writer.write(batches[batch], is_over, config["hold"], tell), is_acknowledged=True)
             batch += 1
             is_over.wait(config["gap"])
     is_over.wait()

@@ -10,10 +10,10 @@ import signal
 import subprocess
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Literal, Self
+from typing import Any, Literal, Self
 
 from support.judge.hudi_judge import judge_environment, judge_python
-from support.judge.jars import BUNDLES, JAVA_CLIENTS
+from support.judge.jars import BUNDLES, CLIENT_RUNS_ON, JAVA_CLIENTS
 from support.maven import maven_jar
 from support.writers.batches import Batch, put_json_lines
 
@@ -46,7 +46,8 @@ class JavaWriter:
         is_flink_state: bool = False,
     ) -> None:
         python, environment = judge_python(), judge_environment()
-        jars = [maven_jar(jar, python=python, environment=environment) for jar in (JAVA_CLIENTS[hudi], BUNDLES[hudi])]
+        wanted = JAVA_CLIENTS[hudi], BUNDLES[CLIENT_RUNS_ON.get(hudi, hudi)]
+        jars = [maven_jar(jar, python=python, environment=environment) for jar in wanted]
         spark = next(python.parent.parent.glob("lib/python3*/site-packages/pyspark/jars"))
         scratch.mkdir(parents=True, exist_ok=True)
         self._truth, self._log = scratch / "truth", scratch / "log"
@@ -59,6 +60,7 @@ class JavaWriter:
                 *({"path": str(path), "steps": steps} for path, steps in (dying or {}).items()),
                 *({"path": str(path)} for path in tables),
             ],
+            "hudi": hudi,
             "version": version,
             "options": dict(options),
             "batches": str(scratch / "batches"),
@@ -113,9 +115,16 @@ class JavaWriter:
             if pipe is not None:
                 pipe.close()
 
+    def begun(self) -> dict[str, Batch]:
+        """The batch of each instant that it has requested, also after it was killed."""
+        return {line["instant"]: Batch(line["batch"]) for line in self._lines()}
+
     def _acknowledged(self) -> list[Batch]:
-        lines = self._truth.read_text().splitlines() if self._truth.exists() else []
-        return sorted({Batch(json.loads(line)["batch"]) for line in lines})
+        return sorted({Batch(line["batch"]) for line in self._lines() if line["is_acknowledged"]})
+
+    def _lines(self) -> list[dict[str, Any]]:
+        lines = self._truth.read_text().splitlines(keepends=True) if self._truth.exists() else []
+        return [json.loads(line) for line in lines if line.endswith("\n")]
 
     def _told(self) -> str:
         return self._log.read_text(errors="replace")[-6000:]
