@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from eventide.bootstrap import Application, assemble
 from eventide.engine_local import LocalEngine
 from eventide.formatting import sanitize
+from eventide.table.changes import TableChanges
 from eventide.table.maintenance import TableMaintenance, task_engine
 from eventide.table.queries import TableQueries
 from eventide.table.tags import TableTags
@@ -41,7 +42,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Table(TableQueries, TableTags, TableMaintenance):
+class Table(TableQueries, TableChanges, TableTags, TableMaintenance):
     """A Hudi table. Every method reads the table's state again."""
 
     uri: str
