@@ -15,12 +15,11 @@ from eventide.rows.value_expression import evaluated, parse_value
 from eventide_adapters.format.avro.field_path import column_at, top_level
 from eventide_adapters.format.log_file.ordering_values import common_ranks, orderings_of
 from eventide_core.action.write.basis import ReadBasis
-from eventide_core.action.write.index import choose_index
 from eventide_core.errors import ConfigError, InvalidRecordError, UnsupportedTableError
-from eventide_core.service.write.settings import write_shape
 from eventide_core.table.records.record_order import MergeRule
 from eventide_core.table.records.schema import META_FIELDS
 from eventide_core.table.settings.key_format import KeyFormat
+from eventide_core.table.settings.write_shape import SchemaRules
 
 Values = Mapping[str, Any]
 """New values by column: a text is an expression as in SQL; anything else is the value itself."""
@@ -37,6 +36,7 @@ class ChangedTable:
     keys: KeyFormat
     ordering: tuple[str, ...]
     has_global_keys: bool
+    rules: SchemaRules
     basis: ReadBasis
 
     @classmethod
@@ -51,14 +51,14 @@ class ChangedTable:
             )
         if not config.record_key_fields:
             raise ConfigError(f"{root}: the table has no record key fields, which identify the rows to change")
-        shape = write_shape(state, state.schema, application.options, root)
+        shape, rules = application.append.current_shape(state)
         is_by_commit = shape.records.merge_rule is MergeRule.COMMIT_TIME_ORDERING
-        index = choose_index(config, application.options, (group[1] for group in state.view.slices))
         return cls(
             root,
             shape.keys,
             () if is_by_commit else tuple(shape.records.ordering_fields),
-            index.is_global,
+            shape.has_global_keys,
+            rules,
             ReadBasis.of(state.timeline),
         )
 

@@ -1,9 +1,10 @@
-"""The changes of rows in place: update."""
+"""The changes of rows in place: update, merge, and upserts of some columns."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from eventide.bootstrap import Application
 from eventide_core.ports import NoProgress, Progress
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from eventide.rows.changed_rows import ChangedTable, Values
+    from eventide.rows.merge import Clause, Clauses
     from eventide.rows.reader import Rows
     from eventide.rows.row_filter import Filter
     from eventide_core.action.write.pending_write import WriteResult
@@ -49,6 +51,73 @@ class TableChanges:
         rows = own_columns(self.snapshot().to_arrow(None, where))
         new = updated_rows(rows, set, table)
         return self._write_changes(table, new, None, updated=len(new), progress=progress)
+
+    def merge(
+        self,
+        source: Any,
+        on: str | Sequence[str] | None = None,
+        *,
+        when_matched_update: Clause = None,
+        when_matched_delete: Clause = None,
+        when_not_matched_insert: Clause = None,
+        progress: Progress | None = None,
+    ) -> WriteResult:
+        """Updates and deletes the rows that source rows match, and inserts source rows that match nothing, in one commit.
+
+        `source` is as in `upsert`, but not a DataFrame of Spark: pass `frame.toArrow()`. Its rows match those of the same
+        record key and partition, or of equal values in the columns `on`. A source row may match one row at most, and a row
+        one source row at most.
+
+        A clause is true (or "*": all columns of the source), a condition as in SQL, new values by column as in `update`,
+        or a pair of condition and values. Its columns are `source.x` and, of rows that match, `target.x`. A delete takes no
+        values, and comes before the update. A column that an insert's values leave out is null.
+
+        An update whose ordering value is less than the row's own leaves the row as it is, as in each write; without one,
+        the row keeps its own. The result counts the rows that were inserted, updated and deleted.
+
+        Raises InvalidRecordError for ambiguous matches and values that do not fit; ConfigError for a clause that cannot be,
+        and values of key or partition columns; InvalidFilterError for an invalid expression; and WriteConflictError if
+        another writer changed the same file groups since the rows were read: nothing is committed then.
+        """
+        from eventide.rows.merge import Clauses
+
+        clauses = Clauses(when_matched_update, when_matched_delete, when_not_matched_insert)
+        columns = None if on is None else (on,) if isinstance(on, str) else tuple(on)
+        return self._merge(source, columns, clauses, progress)
+
+    def _upsert_some_columns(self, records: Any, progress: Progress | None) -> WriteResult:
+        """Updates the columns that the records have; in new rows, the others are null."""
+        import pyarrow.compute as pc
+
+        from eventide.rows.changed_rows import own_columns
+        from eventide.rows.merge import Clauses
+        from eventide.rows.writer import sanitized_table
+
+        rows = own_columns(sanitized_table(self._application, records))
+        given = {name: pc.field("source", name) for name in rows.column_names}
+        return self._merge(rows, None, Clauses(True, None, given), progress)
+
+    def _merge(
+        self, source: Any, on: tuple[str, ...] | None, clauses: Clauses, progress: Progress | None
+    ) -> WriteResult:
+        from eventide.rows.changed_rows import ChangedTable, own_columns
+        from eventide.rows.merge import Merge
+        from eventide.rows.writer import sanitized_table
+
+        rows = own_columns(sanitized_table(self._application, source))
+        table = ChangedTable.load(self._application)
+        snapshot = self.snapshot()
+        schema = own_columns(snapshot.schema.empty_table()).schema
+        merge = Merge(table, schema, snapshot.plan.shape.schema, table.rules, clauses, on)
+        changes = merge.changes(rows, snapshot.to_arrow)
+        return self._write_changes(
+            table,
+            changes.upserts,
+            changes.deletes,
+            inserted=changes.inserted,
+            updated=changes.updated,
+            progress=progress,
+        )
 
     def _write_changes(
         self,

@@ -116,7 +116,14 @@ class Table(TableQueries, TableChanges, TableTags, TableMaintenance):
         )
         return cls.open(uri, texts, engine=engine)
 
-    def upsert(self, records: Any, *, schema_mode: str | None = None, progress: Progress | None = None) -> WriteResult:
+    def upsert(
+        self,
+        records: Any,
+        *,
+        columns: str | None = None,
+        schema_mode: str | None = None,
+        progress: Progress | None = None,
+    ) -> WriteResult:
         """Updates the records whose keys exist, and inserts the others.
 
         `records` is a DataFrame of Spark, pandas (whose index is not written) or Polars, an Arrow table, record batch or
@@ -126,7 +133,14 @@ class Table(TableQueries, TableChanges, TableTags, TableMaintenance):
         A column that the table does not have is refused, unless `schema_mode` is "merge", which adds it. A column that the
         records lack is refused, unless `hoodie.write.set.null.for.missing.columns` is true. Raises InvalidRecordError, which
         names row and column, and InvalidColumnNameError, before anything is written.
+
+        With `columns="partial"`, such a column keeps its value, and is null in new rows: the rows are read and written
+        whole, as `merge` does, with its errors and its check for other writers.
         """
+        if columns is not None:
+            if columns != "partial" or schema_mode is not None:
+                raise ConfigError(f"columns={columns!r}: only 'partial' is known, and it adds no columns")
+            return self._upsert_some_columns(records, progress)
         return self._write(WriteOperation.UPSERT, records, progress, schema_mode)
 
     def insert(self, records: Any, *, schema_mode: str | None = None, progress: Progress | None = None) -> WriteResult:

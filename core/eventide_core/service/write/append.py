@@ -54,7 +54,7 @@ from eventide_core.table.files.file_name import path_in
 from eventide_core.table.files.slice_read import SliceRead
 from eventide_core.table.records.schema import SchemaChanges, schema_changes
 from eventide_core.table.settings.table_config import TableConfig
-from eventide_core.table.settings.write_shape import WriteOperation
+from eventide_core.table.settings.write_shape import SchemaRules, WriteOperation, WriteShape
 from eventide_core.table.timeline.checksums import with_checksums
 from eventide_core.table.timeline.commit_metadata import (
     ADDED_COLUMNS_KEY,
@@ -86,6 +86,12 @@ class Append:
     def having(self, option: Option[Any], text: str) -> "Append":
         """The same with another value of an option."""
         return replace(self, options=Options({**self.options.values, option: text}))
+
+    def current_shape(self, state: TableState) -> tuple[WriteShape, SchemaRules]:
+        """How rows of the table's own columns are written, and what they may leave out."""
+        index = choose_index(state.config, self.options, (group[1] for group in state.view.slices))
+        shape = write_shape(state, state.schema, self.options, self.files.storage.root)
+        return replace(shape, has_global_keys=index.is_global), schema_rules(state.config, self.options)
 
     def write(
         self,
