@@ -101,7 +101,7 @@ class InvalidThresholdError(EventideError, ValueError):
 
 
 class InvalidFilterError(EventideError, ValueError):
-    """A filter expression or a column list does not fit the table.
+    """A filter, the expression of a new value, or a column list does not fit the table.
 
     Correct the expression or the name; the message lists the columns.
     """
@@ -308,7 +308,7 @@ class BusyError(EventideError, BlockingIOError):
 class WriteConflictError(BusyError):
     """Another writer changed the same file groups in the meantime; nothing was committed.
 
-    Write again.
+    Write again. An update or a merge reads its rows again then.
     """
 
 

@@ -44,6 +44,7 @@ _COMPARISONS: dict[Node, Comparison] = {
     sql.GTE: ge,
 }
 
+_KINDS = {"filter": "condition; write one such as amount > 10", "value": "expression; write one such as amount * 2"}
 _KNOWN_ARGUMENTS = {"this", "expression", "expressions", "low", "high", "negate", "table", "db", "catalog"}
 _SWAPPED: dict[Comparison, Comparison] = {eq: eq, ne: ne, lt: gt, le: ge, gt: lt, ge: le}
 
@@ -54,19 +55,25 @@ def parse_filter(text: str, schema: pa.Schema) -> pc.Expression:
     Raises InvalidFilterError, which names the invalid part.
     """
     try:
-        statements = sqlglot.parse(text, dialect=_DIALECT)
-        if len(statements) != 1 or statements[0] is None:
-            raise InvalidFilterError(f"filter {text!r} is not one condition; write one such as amount > 10")
-        return _Translation(schema).condition(statements[0])
-    except SqlglotError as error:
-        raise InvalidFilterError(f"filter {text!r} cannot be read{_place(error)}") from None
+        return Translation(schema).condition(parsed(text, "filter"))
     except RecursionError:
         raise InvalidFilterError("the filter is nested too deeply; use `in (...)` for long lists") from None
 
 
+def parsed(text: str, what: str) -> Node:
+    """The parse tree of one expression. Raises InvalidFilterError."""
+    try:
+        statements = sqlglot.parse(text, dialect=_DIALECT)
+    except SqlglotError as error:
+        raise InvalidFilterError(f"{what} {text!r} cannot be read{_place(error)}") from None
+    if len(statements) != 1 or statements[0] is None:
+        raise InvalidFilterError(f"{what} {text!r} is not one {_KINDS[what]}")
+    return statements[0]
+
+
 def _unsupported(node: Node) -> InvalidFilterError:
     return InvalidFilterError(
-        f"{_text(node)!r} is not supported in a filter; supported are comparisons, in, between, like, is "
+        f"{text_of(node)!r} is not supported in a filter; supported are comparisons, in, between, like, is "
         "null, and, or, not"
     )
 
@@ -77,7 +84,7 @@ def _place(error: SqlglotError) -> str:
     return f": {str(error).splitlines()[0]}"
 
 
-class _Translation:
+class Translation:
     """Translates the parts of one filter into Arrow expressions, with the types of one schema."""
 
     def __init__(self, schema: pa.Schema) -> None:
@@ -113,7 +120,7 @@ class _Translation:
             case sql.Column() | sql.Dot():
                 column, kind = self._column(node)
                 if not pa.types.is_boolean(kind):
-                    raise InvalidFilterError(f"{_text(node)!r} is not a condition: the column is of type {kind}")
+                    raise InvalidFilterError(f"{text_of(node)!r} is not a condition: the column is of type {kind}")
                 return column
             case _ if type(node) in _COMPARISONS:
                 return self._compare(_COMPARISONS[type(node)], node.this, node.expression, node)
@@ -122,7 +129,7 @@ class _Translation:
 
     def _any_of(self, node: sql.In) -> pc.Expression:
         column, kind = self._column(node.this)
-        values = [_literal(item, kind, _text(node.this)) for item in node.expressions]
+        values = [literal(item, kind, text_of(node.this)) for item in node.expressions]
         # In SQL, null in a set is null; Arrow's set lookup returns false.
         found: pc.Expression = pc.if_else(column.is_valid(), _is_in(column, values), pa.scalar(None, pa.bool_()))
         return found
@@ -130,36 +137,36 @@ class _Translation:
     def _like(self, node: sql.Like) -> pc.Expression:
         column, kind = self._column(node.this)
         if not pa.types.is_string(kind):
-            raise InvalidFilterError(f"{_text(node)!r}: like is for text, and the column is of type {kind}")
+            raise InvalidFilterError(f"{text_of(node)!r}: like is for text, and the column is of type {kind}")
         return pc.match_like(column, node.expression.this)
 
     def _compare(self, operator: Comparison, left: Node, right: Node, whole: Node) -> pc.Expression:
-        if _is_column(left) and _is_column(right):
+        if is_column(left) and is_column(right):
             (one, one_kind), (other, other_kind) = self._column(left), self._column(right)
             if one_kind != other_kind and not (_is_number(one_kind) and _is_number(other_kind)):
                 raise InvalidFilterError(
-                    f"{_text(whole)!r} compares a column of type {one_kind} with one of {other_kind}"
+                    f"{text_of(whole)!r} compares a column of type {one_kind} with one of {other_kind}"
                 )
             return operator(one, other)
-        if _is_column(left):
+        if is_column(left):
             column, kind = self._column(left)
-            return operator(column, _literal(right, kind, _text(left)))
-        if _is_column(right):
+            return operator(column, literal(right, kind, text_of(left)))
+        if is_column(right):
             column, kind = self._column(right)
-            return _SWAPPED[operator](column, _literal(left, kind, _text(right)))
-        raise InvalidFilterError(f"{_text(whole)!r} compares no column")
+            return _SWAPPED[operator](column, literal(left, kind, text_of(right)))
+        raise InvalidFilterError(f"{text_of(whole)!r} compares no column")
 
     def _column(self, node: Node) -> tuple[pc.Expression, ArrowType]:
         """A column, or a field inside one, and its type."""
         names = _names(node)
         if names is None:
-            raise InvalidFilterError(f"{_text(node)!r} is used in place of a column")
+            raise InvalidFilterError(f"{text_of(node)!r} is used in place of a column")
         fields, kind = list(self._schema), None
         for name in names:
             found = next((field for field in fields if field.name == name), None)
             if found is None:
                 known = ", ".join(field.name for field in fields) or f"nothing: it is of type {kind}"
-                raise InvalidFilterError(f"{_text(node)!r}: there is no column {name!r}; there is {known}")
+                raise InvalidFilterError(f"{text_of(node)!r}: there is no column {name!r}; there is {known}")
             kind = found.type
             fields = [kind.field(i) for i in range(kind.num_fields)] if pa.types.is_struct(kind) else []
         return pc.field(*names), kind
@@ -173,10 +180,10 @@ def _is_in(column: pc.Expression, values: Sequence[pa.Scalar[Any]]) -> pc.Expres
 
 
 def _names(node: Node) -> list[str] | None:
-    return [part.name for part in node.parts] if _is_column(node) else None
+    return [part.name for part in node.parts] if is_column(node) else None
 
 
-def _is_column(node: Node) -> bool:
+def is_column(node: Node) -> bool:
     return isinstance(node, sql.Column | sql.Dot)
 
 
@@ -184,13 +191,13 @@ def _is_number(kind: ArrowType) -> bool:
     return pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)
 
 
-def _literal(node: Node, kind: ArrowType, column: str) -> pa.Scalar[Any]:
+def literal(node: Node, kind: ArrowType, column: str) -> pa.Scalar[Any]:
     """The literal as a value of the column's type."""
     match node:
         case sql.Paren():
-            return _literal(node.this, kind, column)
+            return literal(node.this, kind, column)
         case sql.Cast() | sql.TsOrDsToDate() if isinstance(node.this, sql.Literal):
-            return _literal(node.this, kind, column)  # date '...' and timestamp '...': the column's type decides
+            return literal(node.this, kind, column)  # date '...' and timestamp '...': the column's type decides
         case sql.Null():
             raise InvalidFilterError(f"null equals nothing: use {column} is null, or is not null")
         case sql.Boolean() if pa.types.is_boolean(kind):
@@ -202,7 +209,7 @@ def _literal(node: Node, kind: ArrowType, column: str) -> pa.Scalar[Any]:
         case sql.Literal() if node.is_string:
             return _of_text(node.name, kind, column)
         case _:
-            raise InvalidFilterError(f"{_text(node)!r} cannot be compared with {column}, which is of type {kind}")
+            raise InvalidFilterError(f"{text_of(node)!r} cannot be compared with {column}, which is of type {kind}")
 
 
 def _number(text: str, kind: ArrowType, column: str) -> pa.Scalar[Any]:
@@ -239,5 +246,5 @@ def _moment(text: str, kind: ArrowType) -> pa.Scalar[Any]:
     return value
 
 
-def _text(node: Node) -> str:
+def text_of(node: Node) -> str:
     return str(node.sql(dialect=_DIALECT))

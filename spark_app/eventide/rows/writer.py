@@ -135,10 +135,16 @@ def incoming_records(application: Application, operation: WriteOperation, record
 
         rows = records.toDF(*sanitized_names(records.columns).values()) if sanitizes else records
         return SparkRecords(rows, RowWriter(application.storage), is_delete)
-    table = _arrow_table(records)
-    if sanitizes:
-        table = table.rename_columns(list(sanitized_names(table.column_names).values()))
+    table = sanitized_table(application, records)
     return arrow_records(application, None if is_delete else table, table if is_delete else None)
+
+
+def sanitized_table(application: Application, records: Any) -> pa.Table:
+    """The records as an Arrow table, with names that Avro accepts if the options say so. Raises InvalidRecordError."""
+    table = arrow_table(records)
+    if application.options.get(SANITIZE_NAMES):
+        table = table.rename_columns(list(sanitized_names(table.column_names).values()))
+    return table
 
 
 def _writer_options(options: Options, event_time: str | None) -> dict[str, str]:
@@ -216,7 +222,7 @@ def _kinds(partition: Sequence[str]) -> dict[str, str]:
     return {name: kind.upper() for name, colon, kind in pairs if colon}
 
 
-def _arrow_table(records: Any) -> pa.Table:
+def arrow_table(records: Any) -> pa.Table:
     """The records as an Arrow table. Raises InvalidRecordError for a type that has none."""
     if isinstance(records, pa.RecordBatch):
         return pa.Table.from_batches([records])

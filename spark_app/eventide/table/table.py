@@ -10,17 +10,17 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from eventide.bootstrap import Application, assemble
-from eventide.engine_local import LocalEngine
 from eventide.formatting import sanitize
 from eventide.table.arguments import options_of, progress_of, uri_of
+from eventide.table.changes import TableChanges
 from eventide.table.maintenance import TableMaintenance, task_engine
 from eventide.table.queries import TableQueries
 from eventide.table.tags import TableTags
 from eventide.table.windows import TableWindows
-from eventide_core.config import SANITIZE_NAMES, SCHEMA_MODE
+from eventide.table.writes import TableWrites
+from eventide_core.config import SANITIZE_NAMES
 from eventide_core.errors import ConfigError, EventideError, NothingToDoError
 from eventide_core.ports import Engine, Progress
-from eventide_core.table.settings.write_shape import WriteOperation
 from eventide_core.table.timeline.plans import CutMode
 
 # A method imports what only it needs.
@@ -32,11 +32,9 @@ if TYPE_CHECKING:
     from eventide.results.history import HistoryEntry
     from eventide.results.plan import Plan
     from eventide.results.show import TableDescription
-    from eventide.rows.row_filter import Filter
     from eventide.table.table_service import TableService
     from eventide_core.action.compaction.request import CompactionRequest
     from eventide_core.action.freshness.freshness import Freshness
-    from eventide_core.action.write.pending_write import WriteResult
     from eventide_core.ports import UnreadableEventTime
     from eventide_core.service.compaction.result import CompactionResult, Ended
     from eventide_core.service.state.table import TableState
@@ -44,7 +42,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Table(TableQueries, TableTags, TableWindows, TableMaintenance):
+class Table(TableQueries, TableWrites, TableChanges, TableTags, TableWindows, TableMaintenance):
     """A Hudi table. Every method reads the table's state again."""
 
     uri: str
@@ -117,66 +115,6 @@ class Table(TableQueries, TableTags, TableWindows, TableMaintenance):
             version=version,
         )
         return cls.open(uri, texts, engine=engine)
-
-    def upsert(self, records: Any, *, schema_mode: str | None = None, progress: Progress | None = None) -> WriteResult:
-        """Updates the records whose keys exist, and inserts the others.
-
-        `records` is a DataFrame of Spark, pandas (whose index is not written) or Polars, an Arrow table, record batch or
-        reader, or anything else with Arrow's C stream (`__arrow_c_stream__`). Of several records of a key, only the
-        latest is written.
-
-        A column that the table does not have is refused, unless `schema_mode` is "merge", which adds it. A column that the
-        records lack is refused, unless `hoodie.write.set.null.for.missing.columns` is true. Raises InvalidRecordError, which
-        names row and column, and InvalidColumnNameError, before anything is written.
-        """
-        return self._write(WriteOperation.UPSERT, records, progress, schema_mode)
-
-    def insert(self, records: Any, *, schema_mode: str | None = None, progress: Progress | None = None) -> WriteResult:
-        """Inserts records without looking up their keys. Only the bucket index still assigns keys to file groups."""
-        return self._write(WriteOperation.INSERT, records, progress, schema_mode)
-
-    def bulk_insert(
-        self, records: Any, *, schema_mode: str | None = None, progress: Progress | None = None
-    ) -> WriteResult:
-        """Inserts many records, as in an initial load, into new file groups if the index allows it."""
-        return self._write(WriteOperation.BULK_INSERT, records, progress, schema_mode)
-
-    def insert_overwrite(
-        self, records: Any, *, schema_mode: str | None = None, progress: Progress | None = None
-    ) -> WriteResult:
-        """Replaces all rows of the partitions that `records` has rows of, as Hudi's `INSERT OVERWRITE` does.
-
-        Other partitions stay as they are. Readers see the old rows or the new ones, never a mixture. The old files stay for
-        time travel until `clean` removes them. Keys are not looked up, as in an insert.
-
-        Raises InvalidRecordError if there are no records; BusyError while a plan, or a write of another engine, is pending,
-        because what such a write adds to a replaced file would be lost; WriteConflictError if another writer of eventide
-        wrote to one of the partitions in the meantime.
-        """
-        return self._write(WriteOperation.INSERT_OVERWRITE, records, progress, schema_mode)
-
-    def insert_overwrite_table(
-        self, records: Any, *, schema_mode: str | None = None, progress: Progress | None = None
-    ) -> WriteResult:
-        """Replaces all rows of the table; otherwise as `insert_overwrite`. Without records, it leaves an empty table."""
-        return self._write(WriteOperation.INSERT_OVERWRITE_TABLE, records, progress, schema_mode)
-
-    def delete(
-        self, records: Any = None, *, where: Filter | None = None, progress: Progress | None = None
-    ) -> WriteResult:
-        """Deletes keys: those of `records`, which has the key and partition columns, or of the rows that `where` keeps.
-
-        With the ordering column, a delete is ordered among the versions of its key. Without it, it deletes every version.
-        `where` is a filter as in `Rows`. Its deletes carry the ordering value of the row that was read, so a later version
-        that another writer adds in the meantime survives, if the table has an ordering column.
-
-        Raises ConfigError unless it gets one of the two, and InvalidFilterError for an invalid condition.
-        """
-        if (records is None) == (where is None):
-            raise ConfigError("pass either records or a condition (`where`)")
-        if where is not None:
-            records = self._keys(where)
-        return self._write(WriteOperation.DELETE, records, progress)
 
     def plan_compaction(
         self,
@@ -389,30 +327,6 @@ class Table(TableQueries, TableTags, TableWindows, TableMaintenance):
         from eventide.report import coverage
 
         return coverage(self._application, merged=frozenset() if plan is None else plan.merged_log_files)
-
-    def _keys(self, where: Filter) -> Any:
-        """The key, partition and ordering columns of the rows that a condition keeps, read where the table's tasks run."""
-        config = self._application.files.config()
-        if not config.record_key_fields:
-            raise ConfigError(f"{self.uri}: the table has no record key fields: pass its rows instead of a condition")
-        fields = (*config.record_key_fields, *config.partition_fields, *config.ordering_fields)
-        columns = list(dict.fromkeys(field.partition(".")[0] for field in fields))
-        session = getattr(self._application.engine, "session", None)
-        rows = self.snapshot()
-        return rows.to_arrow(columns, where) if session is None else rows.to_spark(session, columns, where)
-
-    def _write(
-        self, operation: WriteOperation, records: Any, progress: Progress | None, schema_mode: str | None = None
-    ) -> WriteResult:
-        from eventide.rows.writer import incoming_records
-
-        application = self._application
-        session = getattr(records, "sparkSession", None)
-        if session is not None and isinstance(application.engine, LocalEngine):
-            application = self._on(session)  # what the indexes need is read where the rows are, not by the driver
-        incoming = incoming_records(application, operation, records)
-        append = application.append if schema_mode is None else application.append.having(SCHEMA_MODE, schema_mode)
-        return append.write(operation, incoming, progress_of(progress))
 
 
 def _schedule(application: Application, request: CompactionRequest, *, is_for_later: bool) -> Plan:

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from eventide_core.action.write.basis import ReadBasis
 from eventide_core.action.write.conflict import WrittenGroups
 from eventide_core.table.records.schema import SchemaChanges
 from eventide_core.table.timeline.commit_metadata import CommitMetadata
@@ -14,7 +15,8 @@ class WriteResult:
 
     `dropped_indexes` are those of the metadata table that could not follow the write. `completion_time` is what an
     incremental query counts from: on version 6, which records no completion, it is the instant.
-    `added_columns` and `widened_columns` are what the write changed of the table's schema.
+    `added_columns` and `widened_columns` are what the write changed of the table's schema. `rows_inserted`,
+    `rows_updated` and `rows_deleted` count rows of the snapshot, for a write that has read them; otherwise, they are None.
     """
 
     instant: str
@@ -27,13 +29,16 @@ class WriteResult:
     completion_time: str | None = None
     added_columns: tuple[str, ...] = ()
     widened_columns: tuple[str, ...] = ()
+    rows_inserted: int | None = None
+    rows_updated: int | None = None
+    rows_deleted: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class PendingWrite:
     """A write whose files exist, but which has not completed: no reader sees it yet.
 
-    `seen` is the state that it builds on.
+    `seen` is the state that it builds on. `basis`, if it was computed from rows that were read before it began.
     """
 
     instant: str
@@ -42,3 +47,4 @@ class PendingWrite:
     written: WrittenGroups
     seen: frozenset[str]
     schema_changes: SchemaChanges
+    basis: ReadBasis | None = None

@@ -25,6 +25,7 @@ from typing import Any
 
 from eventide_core import config as keys
 from eventide_core.action.compaction.log_version import LogNames
+from eventide_core.action.write.basis import ReadBasis
 from eventide_core.action.write.conflict import Overwrite, WrittenGroups, overwrite_of
 from eventide_core.action.write.index import Index, IndexType, choose_index
 from eventide_core.action.write.pending_write import PendingWrite, WriteResult
@@ -53,7 +54,7 @@ from eventide_core.table.files.file_name import path_in
 from eventide_core.table.files.slice_read import SliceRead
 from eventide_core.table.records.schema import SchemaChanges, schema_changes
 from eventide_core.table.settings.table_config import TableConfig
-from eventide_core.table.settings.write_shape import WriteOperation
+from eventide_core.table.settings.write_shape import SchemaRules, WriteOperation, WriteShape
 from eventide_core.table.timeline.checksums import with_checksums
 from eventide_core.table.timeline.commit_metadata import (
     ADDED_COLUMNS_KEY,
@@ -86,20 +87,29 @@ class Append:
         """The same with another value of an option."""
         return replace(self, options=Options({**self.options.values, option: text}))
 
+    def current_shape(self, state: TableState) -> tuple[WriteShape, SchemaRules]:
+        """How rows of the table's own columns are written, and what they may leave out."""
+        index = choose_index(state.config, self.options, (group[1] for group in state.view.slices))
+        shape = write_shape(state, state.schema, self.options, self.files.storage.root)
+        return replace(shape, has_global_keys=index.is_global), schema_rules(state.config, self.options)
+
     def write(
         self,
         operation: WriteOperation,
         records: IncomingRecords,
         progress: Progress,
         extra_metadata: Mapping[str, str] | None = None,
+        basis: ReadBasis | None = None,
     ) -> WriteResult:
         """Writes records and completes the write. `extra_metadata` goes into the commit beside the schema.
+
+        `basis`: the records were computed from rows of the table, which must not have changed since.
 
         Raises InvalidRecordError, ConfigError, UnsupportedTableError and RefusedError before anything is written;
         BusyError where something pending excludes a write; WriteConflictError if another writer was faster;
         StorageError and EngineError with what is known about the commit.
         """
-        return self.complete(self.begin(operation, records, progress, extra_metadata))
+        return self.complete(self.begin(operation, records, progress, extra_metadata, basis))
 
     def begin(
         self,
@@ -107,6 +117,7 @@ class Append:
         records: IncomingRecords,
         progress: Progress,
         extra_metadata: Mapping[str, str] | None = None,
+        basis: ReadBasis | None = None,
     ) -> PendingWrite:
         """Steps 1 to 4. Leaves the write pending, with a heartbeat."""
         before = TableState.load(self.files)
@@ -137,6 +148,8 @@ class Append:
             if placements is None:
                 placements = self._look_up(state, index, records)
                 placements = self._without_duplicates(placements, operation)
+            if basis is not None:
+                basis.check_placed(instant, placements)
             overwrite = self._overwrite(state, operation, placements)
             groups = plan_write(placements, self._facts(state, operation, index, instant), self.new_uuid)
             self._mark_partitions(state, groups, instant)
@@ -166,8 +179,9 @@ class Append:
                 frozenset(p.partition for p in placements if looks_up and p.place == "" and p.upserts),
                 overwrite,
             ),
-            _seen(state.timeline, operation),
+            _seen(state.timeline, operation, basis),
             prepared.changes,
+            basis,
         )
 
     def _refuse_moving_merged_records(self, config: TableConfig, index: Index) -> None:
@@ -384,11 +398,13 @@ def _by_partition(
     return {partition: tuple(of_partition) for partition, of_partition in found.items()}
 
 
-def _seen(timeline: Timeline, operation: WriteOperation) -> frozenset[str]:
+def _seen(timeline: Timeline, operation: WriteOperation, basis: ReadBasis | None) -> frozenset[str]:
     """What the write has seen: the completed instants, and the pending plans.
 
-    An overwrite begins without a plan, so each plan came later. A pending overwrite has replaced nothing yet.
+    An overwrite begins without a plan, so each plan came later. A pending overwrite has replaced nothing yet. What
+    completed after rows were read is not in what was computed from them.
     """
     plans = () if operation.is_overwrite else timeline.pending_plans
     planned = (plan.requested_time for plan in plans if plan.action is not Action.REPLACE_COMMIT)
-    return frozenset((*(i.requested_time for i in timeline.completed), *planned))
+    completed = frozenset(i.requested_time for i in timeline.completed)
+    return (completed if basis is None else completed & basis.completed).union(planned)

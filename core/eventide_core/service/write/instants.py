@@ -252,6 +252,8 @@ class WriteInstants:
         return FileChanges(RowChange.WRITTEN, added_files(pending.metadata))
 
     def _check_conflicts(self, pending: PendingWrite, config: TableConfig, timeline: Timeline) -> None:
+        if pending.basis is not None:
+            pending.basis.check_kept(pending.instant, timeline)
         # A stream's own batch may have been written before this one looked: by a driver that was considered dead.
         check_batch(pending.instant, pending.metadata, [self.files.commit(config, i) for i in timeline.writes])
         for other in timeline.writes:

@@ -1,0 +1,321 @@
+"""What a merge of source rows into a table changes: which rows match, and what becomes of them, in whole columns.
+
+1. Matching: by the identity of a record, its key and partition path as the table's key generator makes them (under a global
+   index the key alone), or by columns that the user names. A row without a value there matches nothing, as in SQL.
+2. A source row that matches several rows of the table, or several source rows that match the same one, are an error, as
+   is a row to insert whose identity the table or another such row has.
+3. Of a matched row, `delete` comes first, then `update`. An update whose ordering value is less than the row's own is
+   left out: the greater one wins, as in each write.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from eventide.rows.changed_rows import ChangedTable, parsed_values, with_values
+from eventide.rows.filter_expression import parse_filter
+from eventide.rows.value_expression import evaluated, is_true
+from eventide_adapters.format.avro.field_path import top_level
+from eventide_adapters.format.write.incoming_schema import evolved_schema
+from eventide_adapters.format.write.record_keys import partition_paths, record_keys
+from eventide_core.errors import ConfigError, InvalidRecordError
+from eventide_core.table.settings.write_shape import SchemaRules
+
+Clause: TypeAlias = bool | str | Mapping[str, Any] | tuple[str, Mapping[str, Any]] | None
+"""What becomes of a row: see `Table.merge`."""
+Reader: TypeAlias = Callable[[Sequence[str] | None, pc.Expression | None], pa.Table]
+"""Reads columns of the table's rows that a filter keeps."""
+
+RECORD_KEY: Final = "_hoodie_record_key"
+PARTITION_PATH: Final = "_hoodie_partition_path"
+_NO_DIRECTORY: Final = frozenset([None, "", "default", "__HIVE_DEFAULT_PARTITION__"])
+_ROW: Final = "_eventide_row"
+_OTHER_ROW: Final = "_eventide_other_row"
+
+
+@dataclass(frozen=True, slots=True)
+class Clauses:
+    """What becomes of rows that match, and of source rows that match nothing. Raises ConfigError if that says nothing."""
+
+    matched_update: Clause
+    matched_delete: Clause
+    not_matched_insert: Clause
+
+    def __post_init__(self) -> None:
+        said = {
+            "when_matched_update": self.matched_update,
+            "when_matched_delete": self.matched_delete,
+            "when_not_matched_insert": self.not_matched_insert,
+        }
+        if all(clause is None or clause is False for clause in said.values()):
+            raise ConfigError(f"a merge needs one of {', '.join(said)}")
+        for name, clause in said.items():
+            if clause is None or isinstance(clause, bool | str):
+                continue
+            kinds = "true or a condition"
+            if name != "when_matched_delete":
+                if isinstance(_values_of(clause), Mapping) and (
+                    isinstance(clause, Mapping) or isinstance(clause[0], str)
+                ):
+                    continue
+                kinds = "true, a condition, values by column, or a pair of both"
+            raise ConfigError(f"{name}={clause!r} is not {kinds}")
+
+
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """The rows to write, `inserted` of which are new, and the keys to delete."""
+
+    upserts: pa.Table
+    deletes: pa.Table
+    inserted: int
+
+    @property
+    def updated(self) -> int:
+        return len(self.upserts) - self.inserted
+
+
+@dataclass(frozen=True, slots=True)
+class Merge:
+    """`schema` are the table's own columns, `avro` the same as Avro. `on`: None for the identity."""
+
+    table: ChangedTable
+    schema: pa.Schema
+    avro: str
+    rules: SchemaRules
+    clauses: Clauses
+    on: tuple[str, ...] | None
+
+    def changes(self, source: pa.Table, read: Reader) -> Changes:
+        """Raises ConfigError, InvalidFilterError and InvalidRecordError. Reads only rows that may match."""
+        source = self._conformed(source).combine_chunks()
+        found = self._matchable(source, read)
+        target_rows, source_rows = self._pairs(found, source)
+        own = found.select(self.schema.names)
+        matched = _sides(source=source.take(source_rows), target=own.take(target_rows))
+        is_deleted = self._chosen(matched, self.clauses.matched_delete, "when_matched_delete")
+        is_updated = self._chosen(matched, self.clauses.matched_update, "when_matched_update") & ~is_deleted
+        updated = self._updated(matched.filter(pa.array(is_updated)), found.take(target_rows[is_updated]))
+        others = np.setdiff1d(np.arange(len(source)), source_rows)
+        inserted = self._inserted(source.take(others), read)
+        deleted = own.take(target_rows[is_deleted])
+        columns = list(dict.fromkeys((*self.table.key_columns, *top_level(self.table.ordering))))
+        return Changes(pa.concat_tables([updated, inserted]), deleted.select(columns), len(inserted))
+
+    def _conformed(self, source: pa.Table) -> pa.Table:
+        """The source with the table's types in the columns that the table has too."""
+        for place, name in enumerate(source.column_names):
+            if name not in self.schema.names or source.schema.field(place).type == self.schema.field(name).type:
+                continue
+            kind = self.schema.field(name).type
+            try:
+                column: Any = source.column(place).cast(kind)
+            except (pa.ArrowException, ValueError) as error:
+                own = source.schema.field(place).type
+                raise InvalidRecordError(
+                    f"source column {name!r} of type {own} does not fit the table's {kind}: {error}"
+                ) from None
+            source = source.set_column(place, name, column)
+        return source
+
+    def _matchable(self, source: pa.Table, read: Reader) -> pa.Table:
+        """The rows of the table, with meta columns, that may match a source row."""
+        columns = [RECORD_KEY, PARTITION_PATH, *self.schema.names]
+        if self.on is None:
+            return read(columns, self._may_have(source, self._identities(source, "source rows")[0]))
+        for what, names in (("table", self.schema.names), ("source", source.column_names)):
+            missing = [name for name in self.on if name not in names]
+            if missing:
+                raise ConfigError(f"on: the {what} has no column {missing[0]!r}")
+        first = _is_in(self.on[0], source.column(self.on[0]))
+        for name in self.on[1:]:
+            first &= _is_in(name, source.column(name))
+        return read(columns, first)
+
+    def _may_have(self, rows: pa.Table, keys: Any) -> pc.Expression:
+        """A filter that keeps the rows of the table with the same identity as one of the rows, and few partitions."""
+        found = _is_in(RECORD_KEY, keys)
+        if self.table.has_global_keys or self.table.keys.slashes is not None:
+            return found
+        for name in self.table.keys.partition_fields:
+            if name in self.table.keys.time_fields or name not in rows.column_names:
+                continue
+            # Different values have different directories, except for those that stand for none.
+            values = pc.unique(rows.column(name))
+            is_plain = pa.types.is_integer(values.type) or pa.types.is_string(values.type)
+            if is_plain and not _NO_DIRECTORY.intersection(values.to_pylist()):
+                found &= _is_in(name, values)
+        return found
+
+    def _pairs(self, found: pa.Table, source: pa.Table) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+        """The positions of the rows of the table and of the source that match, by the source's order."""
+        if self.on is None:
+            one, other = (
+                self._identity(found.column(RECORD_KEY), found.column(PARTITION_PATH)),
+                self._identity(*self._identities(source, "source rows")),
+            )
+        else:
+            one, other = found.select(self.on), source.select(self.on)
+        target_rows, source_rows = _matches(one, other)
+        for rows, what in ((source_rows, "source row {} matches several rows of the table"), (target_rows, "")):
+            row = _repeated(rows)
+            if row is None:
+                continue
+            if not what:
+                matching = source_rows[target_rows == row]
+                what = f"source rows {matching[0]} and {matching[1]} match the same row of the table"
+            raise InvalidRecordError(f"{what.format(row)}; make `on`, or the source's rows, unambiguous")
+        return target_rows, source_rows
+
+    def _chosen(self, rows: pa.Table, clause: Clause, what: str) -> np.ndarray[Any, Any]:
+        """For each row, if the clause applies to it."""
+        if clause is None or clause is False:
+            return np.zeros(len(rows), np.bool_)
+        condition = clause[0] if isinstance(clause, tuple) else clause
+        if not isinstance(condition, str) or condition == "*":
+            return np.ones(len(rows), np.bool_)
+        try:
+            return is_true(rows, parse_filter(condition, rows.schema)).to_numpy(zero_copy_only=False)
+        except pa.ArrowException as error:
+            raise ConfigError(f"{what}: the condition {condition!r} does not fit the rows: {error}") from None
+
+    def _updated(self, matched: pa.Table, found: pa.Table) -> pa.Table:
+        """The new rows of the table's rows `found`, with their source rows in `matched`."""
+        what, clause = "when_matched_update", self.clauses.matched_update
+        old = _nullable(found.select(self.schema.names))
+        given = _values_of(clause)
+        if clause is None or clause is False:
+            return old
+        if given is None:
+            names = [field.name for field in matched.schema.field("source").type]
+            self._refuse_unknown(names)
+            given = {name: pc.field("source", name) for name in names if name not in (self.on or ())}
+        else:
+            self.table.refuse_keys(list(given), what)
+        new = with_values(old, evaluated(matched, parsed_values(given, self.schema, matched.schema, what), self.schema))
+        if any(name in self.table.key_columns for name in given):
+            self._refuse_moved(new, found)
+        return new.filter(pa.array(~self.table.is_older(new, old)))
+
+    def _refuse_moved(self, new: pa.Table, found: pa.Table) -> None:
+        """Raises InvalidRecordError for an update with a source row of another key or partition."""
+        for column, own in zip(self._identities(new, "source rows"), (RECORD_KEY, PARTITION_PATH), strict=True):
+            moved = np.flatnonzero(
+                pc.not_equal(column, found.column(own).combine_chunks()).to_numpy(zero_copy_only=False)
+            )
+            if len(moved):
+                row = int(moved[0])
+                raise InvalidRecordError(
+                    f"when_matched_update: the row of key {found.column(RECORD_KEY)[row].as_py()!r} would change its key or "
+                    f"partition ({found.column(own)[row].as_py()!r} to {column[row].as_py()!r}); name the columns to "
+                    "update, or delete the row and insert it"
+                )
+
+    def _inserted(self, source: pa.Table, read: Reader) -> pa.Table:
+        """The new rows, of source rows that match nothing."""
+        what, clause = "when_not_matched_insert", self.clauses.not_matched_insert
+        sides = _sides(source=source)
+        sides = sides.filter(pa.array(self._chosen(sides, clause, what)))
+        given = _values_of(clause)
+        if clause is None or clause is False:
+            return _nullable(self.schema.empty_table())
+        if given is None:
+            # What an upsert with the same columns would refuse.
+            evolved_schema(
+                self.avro, pa.schema([source.schema.field(name) for name in source.column_names]), "", self.rules
+            )
+            given = {name: pc.field("source", name) for name in source.column_names if name in self.schema.names}
+        values = evaluated(sides, parsed_values(given, self.schema, sides.schema, what), self.schema)
+        columns = [
+            values.column(field.name) if field.name in values.column_names else pa.nulls(len(sides), field.type)
+            for field in self.schema
+        ]
+        rows = _nullable(pa.table(columns, names=self.schema.names))
+        if len(rows):
+            self._refuse_known(rows, read)
+        return rows
+
+    def _refuse_known(self, rows: pa.Table, read: Reader) -> None:
+        """Raises InvalidRecordError for rows to insert whose identity is not new."""
+        keys, paths = self._identities(rows, "rows to insert")
+        identity = self._identity(keys, paths)
+        first, second = _matches(identity, identity)
+        twice = np.flatnonzero(first != second)
+        if len(twice):
+            key = keys[int(first[twice[0]])].as_py()
+            raise InvalidRecordError(
+                f"two source rows that match nothing would be inserted with the record key {key!r}"
+            )
+        if self.on is None:
+            return  # nothing matched them
+        known = read([RECORD_KEY, PARTITION_PATH], self._may_have(rows, keys))
+        _, place = _matches(self._identity(known.column(RECORD_KEY), known.column(PARTITION_PATH)), identity)
+        if len(place):
+            raise InvalidRecordError(
+                f"a source row that matches nothing by {', '.join(self.on or ())} would be inserted with the record key "
+                f"{keys[int(place[0])].as_py()!r}, which another row of the table has"
+            )
+
+    def _identities(self, rows: pa.Table, what: str) -> tuple[pa.Array[Any], pa.Array[Any]]:
+        """The record keys and partition paths of rows. Raises InvalidRecordError for a missing column or value."""
+        missing = [name for name in self.table.key_columns if name not in rows.column_names]
+        if missing:
+            raise InvalidRecordError(
+                f"{what} without the column {missing[0]!r}: {', '.join(self.table.key_columns)} identify the record and "
+                "where it belongs; add it, or name the columns to match by (`on`)"
+            )
+        key, _ = record_keys(rows, self.table.keys)
+        return key, partition_paths(rows, self.table.keys)
+
+    def _identity(self, keys: Any, paths: Any) -> pa.Table:
+        return pa.table({RECORD_KEY: keys} if self.table.has_global_keys else {RECORD_KEY: keys, PARTITION_PATH: paths})
+
+    def _refuse_unknown(self, names: Sequence[str]) -> None:
+        unknown = [name for name in names if name not in self.schema.names]
+        if unknown:
+            raise InvalidRecordError(
+                f"the table has no column {unknown[0]!r} of the source; it has {', '.join(self.schema.names)}. Name the "
+                "columns to write, or add it by an upsert with schema_mode='merge' first"
+            )
+
+
+def _values_of(clause: Clause) -> Mapping[str, Any] | None:
+    """The values that a clause names; None for all columns of the source."""
+    named = clause[1] if isinstance(clause, tuple) and len(clause) == 2 else clause
+    return named if isinstance(named, Mapping) else None
+
+
+def _sides(**tables: pa.Table) -> pa.Table:
+    """A table with each of the tables as one column, a struct: its columns are `source.x` and `target.x`."""
+    return pa.table({name: rows.to_struct_array() for name, rows in tables.items()})
+
+
+def _nullable(rows: pa.Table) -> pa.Table:
+    """The rows with columns that may be null, so that those of several sources make one table."""
+    return pa.table(rows.columns, schema=pa.schema([field.with_nullable(True) for field in rows.schema]))
+
+
+def _is_in(name: str, values: Any) -> pc.Expression:
+    found: pc.Expression = pc.field(name).isin(pc.unique(values))
+    return found
+
+
+def _matches(one: pa.Table, other: pa.Table) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+    """The positions in both of the rows with the same values. Null equals nothing."""
+    left = one.append_column(_ROW, pa.array(np.arange(len(one))))
+    right = other.append_column(_OTHER_ROW, pa.array(np.arange(len(other))))
+    joined = left.join(right, one.column_names, join_type="inner").combine_chunks()
+    first, second = (joined.column(name).to_numpy() for name in (_ROW, _OTHER_ROW))
+    order = np.argsort(second, kind="stable")
+    return first[order], second[order]
+
+
+def _repeated(rows: np.ndarray[Any, Any]) -> int | None:
+    values, counts = np.unique(rows, return_counts=True)
+    return int(values[counts.argmax()]) if len(counts) and counts.max() > 1 else None

@@ -1,0 +1,166 @@
+"""Turns the new value of a column, as in SQL's SET, into an Arrow expression.
+
+    value := column | literal | null | condition | (value) | -value | value (+ | - | * | /) value | text || text
+           | concat(text, ...) | upper(text) | lower(text) | coalesce(value, ...) | nullif(value, value)
+           | case when condition then value ... [else value] end | if(condition, value, value)
+
+Columns, literals and conditions are those of a filter. A literal takes the type of the column that it is assigned to, or
+computed with. Whole numbers that overflow and a division by zero are errors; `/` of whole numbers gives a fraction.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import reduce
+from typing import Any, TypeAlias
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyarrow import acero
+from sqlglot import expressions as sql
+
+from eventide.rows.filter_expression import ArrowType, Node, Translation, is_column, literal, parsed, text_of
+from eventide_core.errors import InvalidFilterError, InvalidRecordError
+
+_pc: Any = pc
+"""The stubs know most functions only with arrays as arguments, not with expressions."""
+Expression: TypeAlias = Any
+"""A pc.Expression."""
+_ARITHMETIC: dict[Node, Callable[[Any, Any], Any]] = {
+    sql.Add: lambda one, other: one + other,
+    sql.Sub: lambda one, other: one - other,
+    sql.Mul: lambda one, other: one * other,
+    sql.Div: lambda one, other: one / other,
+}
+_CONDITIONS = (
+    sql.And, sql.Or, sql.Not, sql.Is, sql.In, sql.Like, sql.Between, sql.EQ, sql.NEQ, sql.LT, sql.LTE, sql.GT, sql.GTE,
+)  # fmt: skip
+
+
+def parse_value(value: Any, field: pa.Field[Any], schema: pa.Schema) -> Expression:
+    """The new value of a column, over columns of the schema: a text is an expression, anything else the value itself.
+
+    Raises InvalidFilterError, which names the invalid part, or the value that does not fit the column.
+    """
+    if isinstance(value, pc.Expression):
+        return value
+    if isinstance(value, str):
+        try:
+            return _Values(schema, field.name).value(parsed(value, "value"), field.type)
+        except RecursionError:
+            raise InvalidFilterError(f"the value of column {field.name!r} is nested too deeply") from None
+    try:
+        constant: Any = value.cast(field.type) if isinstance(value, pa.Scalar) else pa.scalar(value, field.type)
+    except (pa.ArrowException, ValueError, TypeError, OverflowError) as error:
+        raise InvalidFilterError(
+            f"{value!r} is not a value of column {field.name!r}, which is of type {field.type}: {error}"
+        ) from None
+    return _pc.scalar(constant)
+
+
+def evaluated(rows: pa.Table, values: Mapping[str, pc.Expression], schema: pa.Schema) -> pa.Table:
+    """The values of the expressions for each row, cast to the columns of the schema. Raises InvalidRecordError."""
+    names, columns = list(values), list[Any]()
+    for name in names:
+        field = schema.field(name)
+        try:
+            column: Any = _projected(rows, values[name])
+            columns.append(column if column.type == field.type else column.cast(field.type))
+        except (pa.ArrowException, ValueError, TypeError) as error:
+            raise InvalidRecordError(
+                f"the new value of column {name!r}, which is of type {field.type}, cannot be computed: {error}"
+            ) from None
+    return pa.table(columns, schema=pa.schema([schema.field(name).with_nullable(True) for name in names]))
+
+
+def is_true(rows: pa.Table, condition: pc.Expression) -> pa.Array[Any]:
+    """For each row, if the condition is true: null is not."""
+    found: pa.Array[Any] = _pc.fill_null(_projected(rows, condition), False).combine_chunks()
+    return found
+
+
+def _projected(rows: pa.Table, expression: pc.Expression) -> pa.ChunkedArray[Any]:
+    source = acero.Declaration("table_source", acero.TableSourceNodeOptions(rows))
+    project = acero.Declaration("project", acero.ProjectNodeOptions([expression], ["value"]))
+    # On one thread, the rows keep their order.
+    return acero.Declaration.from_sequence([source, project]).to_table(use_threads=False).column(0)
+
+
+class _Values(Translation):
+    """Translates the parts of one value of a column."""
+
+    def __init__(self, schema: pa.Schema, column: str) -> None:
+        super().__init__(schema)
+        self._target = column
+
+    def value(self, node: Node, wanted: ArrowType) -> Expression:
+        """The value of a part for a row. A literal gets the type `wanted`."""
+        match node:
+            case sql.Paren():
+                return self.value(node.this, wanted)
+            case sql.Null():
+                return _pc.scalar(pa.scalar(None, wanted))
+            case sql.Column() | sql.Dot():
+                return self._column(node)[0]
+            case sql.Neg() if not isinstance(node.this, sql.Literal):
+                return _pc.scalar(0) - self.value(node.this, wanted)
+            case sql.DPipe() | sql.Concat():
+                parts = [node.left, node.right] if isinstance(node, sql.DPipe) else node.expressions
+                texts = [self.value(part, pa.string()) for part in parts]
+                return _pc.binary_join_element_wise(*texts, "")
+            case sql.Upper():
+                return _pc.utf8_upper(self.value(node.this, pa.string()))
+            case sql.Lower():
+                return _pc.utf8_lower(self.value(node.this, pa.string()))
+            case sql.Coalesce():
+                return _pc.coalesce(*(self.value(part, wanted) for part in (node.this, *node.expressions)))
+            case sql.Nullif():
+                one = self.value(node.this, wanted)
+                is_equal = _pc.coalesce(one == self.value(node.expression, wanted), _pc.scalar(False))
+                return _pc.if_else(is_equal, _pc.scalar(None), one)
+            case sql.Case() if node.this is None:
+                return self._first_of(node.args["ifs"], node.args.get("default"), wanted)
+            case sql.If():
+                return self._first_of([node], node.args.get("false"), wanted)
+            case _ if type(node) in _ARITHMETIC:
+                return self._computed(node, wanted)
+            case _ if isinstance(node, _CONDITIONS):
+                return self.condition(node)
+            case _:
+                return self._constant(node, wanted)
+
+    def _first_of(self, cases: Any, default: Node, wanted: ArrowType) -> Expression:
+        last = _pc.scalar(pa.scalar(None, wanted)) if default is None else self.value(default, wanted)
+
+        def otherwise(rest: Any, case: Node) -> Any:
+            is_met = _pc.coalesce(self.condition(case.this), _pc.scalar(False))
+            return _pc.if_else(is_met, self.value(case.args["true"], wanted), rest)
+
+        found: Expression = reduce(otherwise, reversed(cases), last)
+        return found
+
+    def _computed(self, node: Node, wanted: ArrowType) -> Expression:
+        """Arithmetic. A literal in it is exact beside a decimal, a fraction beside a fraction, and else what it is."""
+        kinds = [self._column(part)[1] for part in node.find_all(sql.Column) if is_column(part)]
+        exact = next((kind for kind in kinds if pa.types.is_decimal(kind)), None)
+        one, other = (self._operand(part, exact, wanted) for part in (node.this, node.expression))
+        if isinstance(node, sql.Div) and exact is None:
+            one = one.cast(pa.float64(), safe=False)  # a fraction of whole numbers that a double holds nearly
+        found: Expression = _ARITHMETIC[type(node)](one, other)
+        return found
+
+    def _operand(self, node: Node, exact: ArrowType | None, wanted: ArrowType) -> Expression:
+        number = node.this if isinstance(node, sql.Neg) else node
+        if not isinstance(number, sql.Literal) or number.is_string:
+            return self.value(node, wanted)
+        is_whole = number.name.isdecimal()
+        return self._constant(node, exact or (pa.int64() if is_whole else pa.float64()))
+
+    def _constant(self, node: Node, wanted: ArrowType) -> Expression:
+        try:
+            return _pc.scalar(literal(node, wanted, self._target))
+        except InvalidFilterError:
+            raise InvalidFilterError(
+                f"{text_of(node)!r} is no value of the column {self._target!r}, which is of type {wanted}; a value is a "
+                "column, a literal, arithmetic, text || text, case when, coalesce, nullif, upper or lower"
+            ) from None

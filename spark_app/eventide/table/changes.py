@@ -1,0 +1,139 @@
+"""The changes of rows in place: update, merge, and upserts of some columns."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from eventide.bootstrap import Application
+from eventide_core.ports import NoProgress, Progress
+from eventide_core.table.settings.write_shape import WriteOperation
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from eventide.rows.changed_rows import ChangedTable, Values
+    from eventide.rows.merge import Clause, Clauses
+    from eventide.rows.reader import Rows
+    from eventide.rows.row_filter import Filter
+    from eventide_core.action.write.pending_write import WriteResult
+
+
+class TableChanges:
+    """The changes of rows of `eventide.Table`. They read rows, and write what these become, under one check of conflicts."""
+
+    __slots__ = ()
+
+    _application: Application
+
+    if TYPE_CHECKING:
+
+        def snapshot(self, *, tag: str | None = None) -> Rows: ...
+
+    def update(self, set: Values, where: Filter | None = None, *, progress: Progress | None = None) -> WriteResult:
+        """Gives the rows that `where` keeps new values, in one commit; without `where`, all rows.
+
+        `set` has the new values by column. A text is an expression as in SQL, over the row's columns as they were: `amount *
+        2`, `'a text'`, `null`, `coalesce(a, b)`, `case when a > 1 then b else c end`. Any other value is the value itself.
+        Each has to fit the type of its column. `where` is a filter as in `Rows`.
+
+        A row keeps its ordering value, unless `set` has the ordering column. Of equal values, the later write wins, so
+        the update does. A value less than the row's own is refused, because the update would have no effect.
+
+        Raises ConfigError for a column of key or partition, or an unknown one; InvalidFilterError for an invalid expression;
+        InvalidRecordError for a value that does not fit; and WriteConflictError if another writer changed the same file
+        groups since the rows were read: nothing is committed then.
+        """
+        from eventide.rows.changed_rows import ChangedTable, own_columns, updated_rows
+
+        table = ChangedTable.load(self._application)
+        rows = own_columns(self.snapshot().to_arrow(None, where))
+        new = updated_rows(rows, set, table)
+        return self._write_changes(table, new, None, updated=len(new), progress=progress)
+
+    def merge(
+        self,
+        source: Any,
+        on: str | Sequence[str] | None = None,
+        *,
+        when_matched_update: Clause = None,
+        when_matched_delete: Clause = None,
+        when_not_matched_insert: Clause = None,
+        progress: Progress | None = None,
+    ) -> WriteResult:
+        """Updates and deletes the rows that source rows match, and inserts source rows that match nothing, in one commit.
+
+        `source` is as in `upsert`, but not a DataFrame of Spark: pass `frame.toArrow()`. Its rows match those of the same
+        record key and partition, or of equal values in the columns `on`. A source row may match one row at most, and a row
+        one source row at most.
+
+        A clause is true (or "*": all columns of the source), a condition as in SQL, new values by column as in `update`,
+        or a pair of condition and values. Its columns are `source.x` and, of rows that match, `target.x`. A delete takes no
+        values, and comes before the update. A column that an insert's values leave out is null.
+
+        An update whose ordering value is less than the row's own leaves the row as it is, as in each write; without one,
+        the row keeps its own. The result counts the rows that were inserted, updated and deleted.
+
+        Raises InvalidRecordError for ambiguous matches and values that do not fit; ConfigError for a clause that cannot be,
+        and values of key or partition columns; InvalidFilterError for an invalid expression; and WriteConflictError if
+        another writer changed the same file groups since the rows were read: nothing is committed then.
+        """
+        from eventide.rows.merge import Clauses
+
+        clauses = Clauses(when_matched_update, when_matched_delete, when_not_matched_insert)
+        columns = None if on is None else (on,) if isinstance(on, str) else tuple(on)
+        return self._merge(source, columns, clauses, progress)
+
+    def _upsert_some_columns(self, records: Any, progress: Progress | None) -> WriteResult:
+        """Updates the columns that the records have; in new rows, the others are null."""
+        import pyarrow.compute as pc
+
+        from eventide.rows.changed_rows import own_columns
+        from eventide.rows.merge import Clauses
+        from eventide.rows.writer import sanitized_table
+
+        rows = own_columns(sanitized_table(self._application, records))
+        given = {name: pc.field("source", name) for name in rows.column_names}
+        return self._merge(rows, None, Clauses(True, None, given), progress)
+
+    def _merge(
+        self, source: Any, on: tuple[str, ...] | None, clauses: Clauses, progress: Progress | None
+    ) -> WriteResult:
+        from eventide.rows.changed_rows import ChangedTable, own_columns
+        from eventide.rows.merge import Merge
+        from eventide.rows.writer import sanitized_table
+
+        rows = own_columns(sanitized_table(self._application, source))
+        table = ChangedTable.load(self._application)
+        snapshot = self.snapshot()
+        schema = own_columns(snapshot.schema.empty_table()).schema
+        merge = Merge(table, schema, snapshot.plan.shape.schema, table.rules, clauses, on)
+        changes = merge.changes(rows, snapshot.to_arrow)
+        return self._write_changes(
+            table,
+            changes.upserts,
+            changes.deletes,
+            inserted=changes.inserted,
+            updated=changes.updated,
+            progress=progress,
+        )
+
+    def _write_changes(
+        self,
+        table: ChangedTable,
+        upserts: pa.Table,
+        deletes: pa.Table | None,
+        *,
+        progress: Progress | None,
+        inserted: int = 0,
+        updated: int = 0,
+    ) -> WriteResult:
+        """Writes upserts and deletes in one commit, unless the table's rows have changed since `table` was loaded."""
+        from eventide.rows.writer import arrow_records
+
+        records = arrow_records(self._application, upserts, deletes)
+        basis = replace(table.basis, new_keys=inserted)
+        result = self._application.append.write(WriteOperation.UPSERT, records, progress or NoProgress(), basis=basis)
+        deleted = 0 if deletes is None else len(deletes)
+        return replace(result, rows_inserted=inserted, rows_updated=updated, rows_deleted=deleted)
