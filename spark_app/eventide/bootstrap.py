@@ -17,7 +17,7 @@ from eventide.engine_local import LocalEngine, RequestEngine
 from eventide.options.compaction_request import tag_schedule
 from eventide.options.queries import DELETE_FIELD, DELETE_MARKER
 from eventide.options.sections import warn_of_unknown_options
-from eventide_adapters.format.base_file.time_texts import event_time_texts
+from eventide_adapters.format.base_file.time_patterns import event_time_texts
 from eventide_adapters.format.merge.record_mergers import check_merger, mergers_of
 from eventide_adapters.lock.heartbeats import FileHeartbeats
 from eventide_adapters.lock.open import open_lock

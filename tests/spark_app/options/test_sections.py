@@ -32,7 +32,7 @@ from support.command_line import run
 ROOT = Path(__file__).parents[3]
 PACKAGES = (eventide_core, eventide_adapters, eventide)
 OPTIONS = tuple(all_options())
-MISSPELLED = "eventide.table.table.exlusive"
+MISSPELLED = "eventide.table.exlusive"
 
 
 def test_every_option_is_declared_once_and_listed() -> None:
@@ -159,7 +159,7 @@ def test_an_unknown_option_is_named_where_a_table_is_opened(tmp_path: Path) -> N
     assert [Path(found.filename).name for found in told] == [Path(__file__).name]
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        Table.open(str(table), {"eventide.table.table.exclusive": "true", "hoodie.tabel.name": "x"})
+        Table.open(str(table), {"eventide.table.exclusive": "true", "hoodie.tabel.name": "x"})
 
 
 @pytest.mark.slow

@@ -46,6 +46,10 @@ class SpanSliceReader(ArrowSliceReader):
             if len(chosen):
                 yield chosen if wanted is None else chosen.select([n for n in chosen.schema.names if n in wanted])
 
+    def base_row_count(self, slice_read: SliceRead) -> int | None:  # noqa: ARG002 - no footer counts the rows of a span
+        """None: the rows of the span have to be read."""
+        return None
+
     def _is_inside(self, batch: pa.RecordBatch, shape: RecordShape) -> Any:
         """Which rows are in the span. Null for those without an event time, which a filter leaves out."""
         times = event_times_ms(column_at(batch, self.span.field), shape.event_time_texts)

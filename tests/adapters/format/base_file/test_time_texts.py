@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eventide_adapters.format.base_file.event_time_column import event_times_ms
-from eventide_adapters.format.base_file.time_texts import event_time_texts
+from eventide_adapters.format.base_file.time_patterns import event_time_texts
 from eventide_core.config import Options
 from eventide_core.errors import ConfigError
 from eventide_core.table.records.event_time_texts import FORMAT_KEY, ZONE_KEY, EventTimeTexts
