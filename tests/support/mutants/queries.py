@@ -9,22 +9,20 @@ from typing import Any
 import pytest
 
 from eventide.testing.histories import put
+from eventide_core.service.query import read
 from eventide_core.service.query.read import QueryService
-from eventide_core.service.state.table import TableState
 from eventide_core.table.files.file_name import LogFileName
+from eventide_core.table.files.file_slice import FileSlice
 from eventide_core.table.files.slice_read import QueryPlan, SliceRead
+from eventide_core.table.timeline.file_system_view import FileSystemView
 from support.mutants.mutant import PLAIN, Mutant, cleans, history, living, writes
 
 
 def _copies_twice_in_increments(patch: pytest.MonkeyPatch) -> None:
-    real = TableState.view_of
+    def every_slice(view: FileSystemView) -> tuple[FileSlice, ...]:
+        return tuple(found for slices in view.slices.values() for found in slices)
 
-    def of_every_slice(*arguments: Any) -> Any:
-        view = real(*arguments)
-        every = tuple(found for slices in view.slices.values() for found in slices)
-        return type("View", (), {"latest_slices": staticmethod(lambda: every)})
-
-    patch.setattr(TableState, "view_of", of_every_slice)
+    patch.setattr(read, "slices_of_span", every_slice)
 
 
 def _without_left_overs(part: SliceRead) -> SliceRead:
