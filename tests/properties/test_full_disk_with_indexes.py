@@ -114,13 +114,16 @@ def cells() -> list[object]:
     """All actions on all versions. Those that the metadata table cannot follow begin with an option that drops it."""
     kept = (undo_failed, undo_compaction, clean, archive, write, complete_compaction)
     by_default = {(6, undo_failed), (9, undo_completed), (9, archive)}
+    broad = {(8, restore), (9, write), (9, complete_compaction), (6, undo_compaction)}
     return [
         pytest.param(
             version,
             action,
             {} if action in kept else DROP,
             id=f"v{version}-{action.__name__}",
-            marks=[] if (version, action) in by_default else [pytest.mark.broad],
+            marks=[]
+            if (version, action) in by_default
+            else [pytest.mark.broad if (version, action) in broad else pytest.mark.proof],
         )
         for version in (6, 8, 9)
         for action in (*kept, undo_completed, restore)

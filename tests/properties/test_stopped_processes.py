@@ -53,8 +53,8 @@ def others_go_on(path: Path) -> pa.Table:
     [
         (9, ".deltacommit"),
         pytest.param(6, ".deltacommit", marks=pytest.mark.broad),
-        pytest.param(9, ".deltacommit.inflight", marks=pytest.mark.broad),
-        pytest.param(6, ".deltacommit.requested", marks=pytest.mark.broad),
+        pytest.param(9, ".deltacommit.inflight", marks=pytest.mark.proof),
+        pytest.param(6, ".deltacommit.requested", marks=pytest.mark.proof),
     ],
 )
 def test_an_ingest_that_was_stopped_fails_and_leaves_nothing(version: int, suffix: str, tmp_path: Path) -> None:
@@ -73,8 +73,8 @@ def test_an_ingest_that_was_stopped_fails_and_leaves_nothing(version: int, suffi
     ("version", "suffix"),
     [
         pytest.param(9, ".commit", marks=pytest.mark.broad),
-        pytest.param(6, ".compaction.inflight", marks=pytest.mark.broad),
-        pytest.param(9, ".compaction.requested", marks=pytest.mark.broad),
+        pytest.param(6, ".compaction.inflight", marks=pytest.mark.proof),
+        pytest.param(9, ".compaction.requested", marks=pytest.mark.proof),
     ],
 )
 def test_a_compaction_that_was_stopped_changes_no_row(version: int, suffix: str, tmp_path: Path) -> None:
