@@ -49,7 +49,8 @@ def test_every_storage_keeps_what_it_guarantees(name: str, tmp_path: Path, reque
     if name == "moto":
         assert (requests["create 4 KiB"], requests["read 4 KiB"], requests["copy 4 KiB"]) == (1, 1, 3)
     assert files_of(there.storage) == {"theirs/file": None}
-    assert [info.path for info in there.storage.list("") if not info.path.startswith(".hoodie")] == ["theirs"]
+    if name != "seaweedfs":  # which shows a prefix without objects as a directory
+        assert [info.path for info in there.storage.list("") if not info.path.startswith(".hoodie")] == ["theirs"]
 
 
 def test_the_text_shows_checks_costs_and_clock(tmp_path: Path) -> None:
