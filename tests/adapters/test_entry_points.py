@@ -136,6 +136,7 @@ def test_pyproject_declares_each_built_in_adapter_as_the_code_does() -> None:
 def test_each_built_in_adapter_can_be_loaded(kind: Adapters) -> None:
     for name, factory in kind.built_in.items():
         adapter = kind.find(name)
+        assert adapter is not None
         assert adapter == Adapter(name, factory)
         assert callable(adapter.load())
 

@@ -119,6 +119,7 @@ def test_a_random_merge_leaves_the_rows_of_duckdb(number: int, tmp_path: Path) -
     start = pa.table(table.snapshot().to_arrow().select(_SCHEMA.names))
     database.register("start", start)
     database.execute("create table t as select * from start")
+    expected = _rows(start)
     for step in range(_PER_TABLE):
         # Later than all rows so far, so that no update comes too late: DuckDB's tables have no order of versions.
         source, words = _random_rows(chance, chance.randrange(1, 12), 100 * (step + 1)), _random_words(chance)

@@ -321,7 +321,7 @@ def test_a_runner_that_slept_while_others_went_on_gets_nothing(world: World) -> 
 
     for number, _ in enumerate(writes_of(world.bench, start, one)):
         world.bench.load(start)
-        storage = _Interrupted(world, number)
+        storage: Any = _Interrupted(world, number)
         window = next(iter(Table("", {}, world.bench.process(storage)).windows("1s", "billing")), None)
         assert window is None or window.begin_ms not in storage.done
         names = [

@@ -293,7 +293,7 @@ def _values_of(clause: Clause) -> Mapping[str, Any] | None:
 
 def _sides(**tables: pa.Table) -> pa.Table:
     """A table with each of the tables as one column, a struct: its columns are `source.x` and `target.x`."""
-    return pa.table({name: rows.to_struct_array() for name, rows in tables.items()})
+    return pa.Table.from_arrays([rows.to_struct_array() for rows in tables.values()], names=list(tables))
 
 
 def _nullable(rows: pa.Table) -> pa.Table:

@@ -139,7 +139,10 @@ class Layout:
             record_key_fields=("key",),
             partition_fields=("part",),
             ordering_field="ms" if self.has_ordering_field else None,
-            writer_options={INDEX_TYPE: self.index} | ({BUCKETS: str(self.buckets)} if self.index == "BUCKET" else {}),
+            writer_options={
+                str(INDEX_TYPE): self.index,
+                **({str(BUCKETS): str(self.buckets)} if self.index == "BUCKET" else {}),
+            },
         )
 
     def create(self, storage: Storage) -> None:

@@ -101,7 +101,7 @@ def _first_three(texts: Any) -> Any:
 
 
 def _is(texts: Any, regex: str) -> npt.NDArray[np.bool_]:
-    matches: Any = pc.fill_null(pc.match_substring_regex(texts, regex), False)
+    matches: Any = pc.fill_null(pc.match_substring_regex(texts, regex), pa.scalar(False))
     return np.asarray(matches.to_numpy(zero_copy_only=False), np.bool_)
 
 

@@ -95,8 +95,8 @@ def _equal(old: Any, new: Any) -> npt.NDArray[np.bool_]:
     if pa.types.is_nested(old.type):
         pairs = zip(old.to_pylist(), new.to_pylist(), strict=True)
         return np.fromiter((one == other for one, other in pairs), np.bool_, len(old))
-    same: Any = pc.or_(pc.fill_null(pc.equal(old, new), False), pc.and_(pc.is_null(old), pc.is_null(new)))
+    same: Any = pc.or_(pc.fill_null(pc.equal(old, new), pa.scalar(False)), pc.and_(pc.is_null(old), pc.is_null(new)))
     if pa.types.is_floating(old.type):
         both: Any = pc.and_(pc.is_nan(old), pc.is_nan(new))
-        same = pc.or_(same, pc.fill_null(both, False))
+        same = pc.or_(same, pc.fill_null(both, pa.scalar(False)))
     return np.asarray(same.to_numpy(), np.bool_)
