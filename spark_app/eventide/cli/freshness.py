@@ -108,12 +108,11 @@ def _answer(found: Freshness, moment: str, *, is_met: bool) -> str:
 
 def _awaited(table: Table, require: str | None, wait_seconds: int, *, nulls_count: bool) -> Freshness:
     deadline = time.monotonic() + wait_seconds
-    while True:
-        found = table.freshness(is_exact=False)
-        left = deadline - time.monotonic()
-        if require is None or found.has_reached(require, nulls_count=nulls_count) or left <= 0:
-            return table.freshness()
+    while require is not None and (left := deadline - time.monotonic()) > 0:
+        if table.freshness(is_exact=False).has_reached(require, nulls_count=nulls_count):
+            break
         time.sleep(min(_POLL_SECONDS, left))
+    return table.freshness()
 
 
 def _json(found: Freshness) -> dict[str, Any]:

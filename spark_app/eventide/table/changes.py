@@ -7,7 +7,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from eventide.bootstrap import Application
-from eventide_core.ports import NoProgress, Progress
+from eventide.table.arguments import progress_of
+from eventide_core.ports import Progress
 from eventide_core.table.settings.write_shape import WriteOperation
 
 if TYPE_CHECKING:
@@ -134,6 +135,6 @@ class TableChanges:
 
         records = arrow_records(self._application, upserts, deletes)
         basis = replace(table.basis, new_keys=inserted)
-        result = self._application.append.write(WriteOperation.UPSERT, records, progress or NoProgress(), basis=basis)
+        result = self._application.append.write(WriteOperation.UPSERT, records, progress_of(progress), basis=basis)
         deleted = 0 if deletes is None else len(deletes)
         return replace(result, rows_inserted=inserted, rows_updated=updated, rows_deleted=deleted)

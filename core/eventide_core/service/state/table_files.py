@@ -14,7 +14,6 @@ from eventide_core.errors import (
     EmptyPlanError,
     InstantNotFoundError,
     MissingFileError,
-    NotAHudiTableError,
     RecordDecodeError,
     ResourceLimitError,
     StorageError,
@@ -38,7 +37,7 @@ from eventide_core.table.records.internal_schema import (
     parse_versions,
 )
 from eventide_core.table.records.record_shape import DeleteMarker
-from eventide_core.table.settings.properties import PROPERTIES_PATH, settings_text
+from eventide_core.table.settings.properties import PROPERTIES_PATH, known_settings, settings_text
 from eventide_core.table.settings.table_config import TableConfig
 from eventide_core.table.timeline.clean_metadata import CleanMetadata, CleanPlan
 from eventide_core.table.timeline.commit_metadata import CommitMetadata
@@ -103,12 +102,9 @@ class TableFiles:
         return TableConfig.parse(self._settings_text(root), root, self.mergers, self.event_time_texts)
 
     def _settings_text(self, root: str) -> str:
-        try:
+        if self.first_settings is None:
             return settings_text(self.storage.read_range, root)
-        except NotAHudiTableError:
-            if self.first_settings is None:
-                raise
-            return self.first_settings
+        return known_settings(self.storage.read_range, root) or self.first_settings
 
     def put_commit(self, path: str, data: bytes) -> bool:
         """Puts the completed file of a write, under the lock; False if the name is taken.

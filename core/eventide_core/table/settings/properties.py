@@ -41,6 +41,23 @@ def settings_text(read_range: ReadRange, root: str) -> str:
 
     Raises NotAHudiTableError if there are no complete settings, and ResourceLimitError if the file is far too large.
     """
+    found = known_settings(read_range, root)
+    if found is not None:
+        return found
+    for path, kind in _SIGNS:
+        if _exists(read_range, path):
+            raise NotAHudiTableError(f"{root} is not a Hudi table: {kind}")
+    raise NotAHudiTableError(
+        f"{root} is not a Hudi table: it has no {PROPERTIES_PATH}; check the path; if the file of a table is lost, "
+        "`eventide repair` makes it anew"
+    )
+
+
+def known_settings(read_range: ReadRange, root: str) -> str | None:
+    """The text of the current settings; None if there are none, as before the first commit of a new table.
+
+    Raises NotAHudiTableError if they are not complete, and ResourceLimitError.
+    """
     wrong = ""
     # A change that ends between the first two reads removes the backup and leaves the file.
     for path in (PROPERTIES_PATH, BACKUP_PATH, PROPERTIES_PATH):
@@ -57,13 +74,7 @@ def settings_text(read_range: ReadRange, root: str) -> str:
         wrong = wrong or _wrong_checksum(path, properties)
     if wrong:
         raise NotAHudiTableError(f"{root}: {wrong}")
-    for path, kind in _SIGNS:
-        if _exists(read_range, path):
-            raise NotAHudiTableError(f"{root} is not a Hudi table: {kind}")
-    raise NotAHudiTableError(
-        f"{root} is not a Hudi table: it has no {PROPERTIES_PATH}; check the path; if the file of a table is lost, "
-        "`eventide repair` makes it anew"
-    )
+    return None
 
 
 def _exists(read_range: ReadRange, path: str) -> bool:
