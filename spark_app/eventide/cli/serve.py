@@ -122,14 +122,7 @@ def _shared_engine(settings: Settings, running: ExitStack) -> Callable[[], Engin
     def engine() -> Engine | None:
         with lock:
             if not started:
-                spark = running.enter_context(settings.session(by_default=True))
-                if spark is None:
-                    started.append(None)
-                else:
-                    # Imported here: the local engine works without PySpark.
-                    from eventide.spark.engine import SparkEngine
-
-                    started.append(SparkEngine(spark))
+                started.append(settings.spark_engine(running))
             return started[0]
 
     return engine

@@ -115,6 +115,16 @@ class Settings:
         with self.session() as spark:
             yield table if spark is None else Table.open(uri, self.options, engine=spark)
 
+    def spark_engine(self, running: ExitStack) -> Engine | None:
+        """Starts Spark's engine, until `running` ends; None on the local engine, or if no engine is set without PySpark."""
+        spark = running.enter_context(self.session(by_default=True))
+        if spark is None:
+            return None
+        # Imported here: the local engine works without PySpark.
+        from eventide.spark.engine import SparkEngine
+
+        return SparkEngine(spark)
+
     @contextmanager
     def engine_by_size(self) -> Iterator[EngineBySize]:
         """The engine of compactions: Spark for large ones, if it is installed and no other engine is set.
@@ -126,12 +136,9 @@ class Settings:
         with ExitStack() as running:
 
             def start() -> Engine:
-                spark = running.enter_context(self.session(by_default=True))
-                assert spark is not None
-                # Imported here: the local engine works without PySpark.
-                from eventide.spark.engine import SparkEngine
-
-                return SparkEngine(spark)
+                engine = self.spark_engine(running)
+                assert engine is not None
+                return engine
 
             yield EngineBySize(start if has_spark else None, self.console.say, is_fixed=self.wants_spark)
 
