@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import re
 import shutil
 from collections.abc import Iterator
@@ -64,6 +65,8 @@ def test_the_code_of_a_page_runs(
     text = page.read_text(encoding="utf-8")
     names: dict[str, Any] = {"__name__": page.stem, "rows": trips(("t8", "Oslo", "2026-03-03T09:00"))}
     (tmp_path / "var" / "lib" / "node_exporter").mkdir(parents=True)
+    if page.name != STORY:
+        lay_files(tmp_path)
     addresses = {S3: request.getfixturevalue("moto").endpoint} if S3 in text else {}
     commands, airflow = Commands(tmp_path, monkeypatch), Airflow()
     airflow.install(monkeypatch)
@@ -109,6 +112,15 @@ def lay_trips(path: Path) -> None:
     table.upsert(trips(("t1", "Oslo", "2026-03-02T08:05"), ("t2", "Lima", "2026-03-02T09:10")))
     table.upsert(trips(("t3", "Oslo", "2026-03-02T17:20"), ("t4", "Lima", "2026-03-02T23:50")))
     table.upsert(trips(("t5", "Oslo", "2026-03-03T00:20"), ("t2", "Lima", "2026-03-03T07:35")))
+
+
+def lay_files(directory: Path) -> None:
+    """The files that the pages ingest; the quick start makes its own."""
+    line = '{"trip": "t9", "city": "Lima", "fare": 8.0, "ended_at": "2026-03-03T11:00:00Z"}'
+    (directory / "tuesday.jsonl.gz").write_bytes(gzip.compress(line.encode()))
+    times = ("2026-03-02T08:05:00Z", "2026-03-02T09:10:00Z", "2026-03-02T17:20:00Z")
+    rows = [f"t{number},Oslo,10.5,{time}" for number, time in enumerate(times, 10)]
+    (directory / "monday.csv").write_text("\n".join(("trip,city,fare,ended_at", *rows, "")), encoding="utf-8")
 
 
 def streamed(spark: SparkSession, rows: pa.Table, directory: Path) -> Any:
