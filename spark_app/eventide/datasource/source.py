@@ -42,6 +42,7 @@ from eventide.options.streams import STREAM_START
 from eventide.rows.reader import Rows
 from eventide.spark.datasource_schema import chosen_columns
 from eventide.spark.engine import ship_packages
+from eventide.spark.list_columns import batches_with_lists, with_lists
 from eventide.spark.pushed_filters import pushed_filter
 from eventide.table.table import Table
 from eventide_core.config import Options
@@ -71,7 +72,7 @@ class EventideSource(DataSource):
         return NAME
 
     def schema(self) -> StructType:
-        return from_arrow_schema(self._rows().schema)
+        return from_arrow_schema(with_lists(self._rows().schema))
 
     def reader(self, schema: StructType) -> DataSourceReader:
         return _Reader(self._rows(), schema)
@@ -157,7 +158,7 @@ class _Reader(DataSourceReader):
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         # If there are no partitions, Spark calls this once with None.
         if isinstance(partition, _Slice):
-            yield from self._reading(partition.slice_read)
+            yield from batches_with_lists(self._reading(partition.slice_read))
 
 
 def _check_append(overwrite: bool) -> None:

@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 
 from eventide.rows.row_filter import Filter, filter_expression, pruned
 from eventide.spark.engine import ship_packages, task_count
+from eventide.spark.list_columns import batches_with_lists, with_lists
 from eventide.spark.parquet import divided, parquet_frame
 from eventide_adapters.format.merge.slice_reader import ArrowSliceReader
 from eventide_core.config import COMMITS_RETAINED
@@ -222,7 +223,7 @@ class Rows:
 
         ship_packages(spark)
         read = self._reader(columns, filter)
-        schema, root = from_arrow_schema(read.schema), self.reader.storage.root
+        schema, root = from_arrow_schema(with_lists(read.schema)), self.reader.storage.root
         by_spark, slices = (
             divided(self.plan.slices, root, read.schema) if filter is None else ((), self._slices(read.row_filter))
         )
@@ -234,7 +235,7 @@ class Rows:
             def read_slices(batches: Iterable[pa.RecordBatch]) -> Iterable[pa.RecordBatch]:
                 for batch in batches:
                     for position in batch.column(0).to_numpy():
-                        yield from read(slices[int(position)])
+                        yield from batches_with_lists(read(slices[int(position)]))
 
             positions = spark.range(0, len(slices), 1, task_count(spark, len(slices)))
             frames.append(positions.mapInArrow(read_slices, schema))

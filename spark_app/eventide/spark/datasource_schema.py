@@ -6,6 +6,7 @@ import pyarrow as pa
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
+from eventide.spark.list_columns import with_lists
 from eventide_core.errors import ConfigError
 
 
@@ -15,7 +16,7 @@ def chosen_columns(table: pa.Schema, asked: StructType) -> tuple[str, ...]:
     Spark passes the whole schema to a Python source, whichever columns the query selects. If the user passes a schema with
     only some of the columns (`.schema("id string, fare double")`), only those are read.
     """
-    found = {field.name: field.dataType for field in from_arrow_schema(table)}
+    found = {field.name: field.dataType for field in from_arrow_schema(with_lists(table))}
     for field in asked:
         if field.name not in found:
             raise ConfigError(f"column {field.name!r} is not one of the table's: {', '.join(found)}")

@@ -2,7 +2,7 @@
 
 These are the slices whose rows are exactly those of the base file, if Spark reaches the files by the table's own URI, and if
 both readers interpret the column types alike. Timestamps without a zone and times of day don't qualify: how Spark reads them
-depends on the program that wrote them, and on its settings.
+depends on the program that wrote them, and on its settings. Nor do vectors, which are bytes in the file.
 """
 
 from __future__ import annotations
@@ -45,6 +45,8 @@ def parquet_frame(spark: SparkSession, slices: Sequence[SliceRead], root: str, s
 
 def _is_alike(kind: Any) -> bool:
     types = pa.types
+    if types.is_fixed_size_list(kind):  # a vector: Spark would read its bytes
+        return False
     if types.is_nested(kind):
         return all(_is_alike(kind.field(place).type) for place in range(kind.num_fields))
     if types.is_timestamp(kind):

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from typing import Any, Final
 
 import pyarrow as pa
 
 from eventide_adapters.format.avro.schema import ArrowType
+from eventide_adapters.format.avro.vector_type import LOGICAL_TYPE, VectorType
 from eventide_core.errors import UnsupportedTableError
 from eventide_core.table.records.avro_names import sanitized
 
@@ -34,13 +36,43 @@ def avro_schema_of(table_name: str, columns: pa.Schema) -> str:
     name = sanitized(table_name)
     namespace = f"hoodie.{name}"
     fields = [avro_field_of(column, f"{namespace}.{name}_record") for column in columns]
-    record = {"type": "record", "name": f"{name}_record", "namespace": namespace, "fields": fields}
+    record = {
+        "type": "record",
+        "name": f"{name}_record",
+        "namespace": namespace,
+        "fields": with_vectors_defined_once(fields),
+    }
     return json.dumps(record, separators=(",", ":"))
 
 
 def avro_field_of(column: pa.Field[Any], record: str) -> dict[str, Any]:
     """The field of a column in the record of that full name."""
-    avro = _avro_type(column.type, f"{record}.{column.name}")
+    vector = VectorType.of_arrow(column.type)
+    return _nullable_field(
+        column, _avro_type(column.type, f"{record}.{column.name}") if vector is None else vector.avro
+    )
+
+
+def with_vectors_defined_once(fields: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The fields of a record, in which each vector type but the first of its name is only its name, as Avro requires."""
+    defined: set[str] = set()
+
+    def once(avro: Any) -> Any:
+        if not isinstance(avro, dict) or avro.get("logicalType") != LOGICAL_TYPE:
+            return avro
+        if avro["name"] in defined:
+            return avro["name"]
+        defined.add(avro["name"])
+        return avro
+
+    kinds = ((field, field["type"]) for field in fields)
+    return [
+        {**field, "type": [once(branch) for branch in kind] if isinstance(kind, list) else once(kind)}
+        for field, kind in kinds
+    ]
+
+
+def _nullable_field(column: pa.Field[Any], avro: Any) -> dict[str, Any]:
     if not column.nullable:
         return {"name": column.name, "type": avro}
     return {"name": column.name, "type": ["null", avro], "default": None}
@@ -72,12 +104,12 @@ def _avro_type(kind: ArrowType, place: str) -> Any:
             "type": "record",
             "name": name,
             "namespace": namespace,
-            "fields": [avro_field_of(f, place) for f in kind],
+            "fields": [_nullable_field(f, _avro_type(f.type, f"{place}.{f.name}")) for f in kind],
         }
     if types.is_map(kind) and kind.key_type in (pa.string(), pa.large_string()):
         value = _avro_type(kind.item_type, place)
         return {"type": "map", "values": ["null", value] if kind.item_field.nullable else value}
     raise UnsupportedTableError(
-        f"column {place} of type {kind}: supported are strings, numbers, times, decimals, lists, structs, and maps with "
-        "strings as keys"
+        f"column {place} of type {kind}: supported are strings, numbers, times, decimals, lists, structs, maps with "
+        "strings as keys, and, as columns of the table, vectors (fixed-size lists of float, double or int8)"
     )

@@ -9,6 +9,7 @@ The types are those that Avro's Parquet writer stores, so a base file keeps its 
     local-timestamp-*           timestamp(ms | us)           array, map, record       list, map, struct
     union of null and one type  that type, nullable          int|long, float|double   int64, float64
     any other union             struct<member0, member1, ...>; the member that is set identifies the branch
+    vector on fixed(n)          fixed_size_binary(n), with the vector's type in the field's metadata (vector_type.py)
 
 An unknown logical type is ignored, as Avro specifies: the underlying type applies. A schema is refused if its types are
 nested too deeply or define too many values. Types that refer to others twice would define 2**n values with n types.
@@ -25,6 +26,7 @@ from typing import Any, Final
 import pyarrow as pa
 
 from eventide_adapters.format.avro.event_time_properties import without_event_times
+from eventide_adapters.format.avro.vector_type import VectorType, shown_schema
 from eventide_core.errors import ResourceLimitError, UnsupportedTableError
 from eventide_core.table.records.record_shape import RecordShape
 from eventide_core.table.records.schema import META_FIELDS
@@ -70,7 +72,7 @@ class AvroType:
 
     `kind` is Avro's name of the type. `fields` are a record's fields, the item of an array or map, or the branches of a
     union except null. `size` is the size of a fixed; `symbols` are those of an enum. `depth` is the nesting depth of
-    types, `values` their total number.
+    types, `values` their total number. `vector` is set for a fixed that contains a vector.
     """
 
     kind: str
@@ -80,6 +82,7 @@ class AvroType:
     fields: tuple[AvroField, ...] = ()
     depth: int = 1
     values: int = 1
+    vector: VectorType | None = None
 
     @classmethod
     def of_fields(cls, kind: str, fields: tuple[AvroField, ...], arrow: Callable[[], ArrowType]) -> AvroType:
@@ -127,7 +130,8 @@ class AvroField:
 
     def __post_init__(self) -> None:
         # Cached, because every batch of every file uses it.
-        object.__setattr__(self, "arrow", pa.field(self.name, self.type.arrow, nullable=self.is_nullable))
+        metadata = None if self.type.vector is None else self.type.vector.metadata
+        object.__setattr__(self, "arrow", pa.field(self.name, self.type.arrow, self.is_nullable, metadata))
 
     @property
     def is_nullable(self) -> bool:
@@ -155,8 +159,8 @@ def table_fields(schema: str, names: Collection[str] | None = None) -> tuple[Avr
 
 
 def query_schema(shape: RecordShape) -> pa.Schema:
-    """The Arrow schema of a query's rows. Hudi's meta fields come first if the table has them."""
-    return arrow_schema(shape.schema if shape.key_fields else with_meta_fields(shape.schema))
+    """The Arrow schema of a query's rows. Hudi's meta fields come first if the table has them; vectors are lists."""
+    return shown_schema(arrow_schema(shape.schema if shape.key_fields else with_meta_fields(shape.schema)))
 
 
 @lru_cache(maxsize=64)
@@ -222,7 +226,7 @@ class _Resolver:
         return AvroField(name, self.resolve(schema, namespace), None, default)
 
     def _named(self, name: str, namespace: str) -> AvroType:
-        known = self.names.get(_full_name(name, namespace), self.names.get(name, False))
+        known = self.names.get(full_name(name, namespace), self.names.get(name, False))
         if known is None:
             raise UnsupportedTableError(f"Avro type {name} contains itself, which no column type supports")
         if isinstance(known, bool):
@@ -254,7 +258,7 @@ class _Resolver:
         )
 
     def _definition(self, kind: str, schema: Mapping[str, Any], namespace: str) -> AvroType:
-        name = _full_name(schema["name"], schema.get("namespace", namespace))
+        name = full_name(schema["name"], schema.get("namespace", namespace))
         inner = name.rpartition(".")[0]
         self.names[name] = None
         if kind == "enum":
@@ -267,7 +271,8 @@ class _Resolver:
                 raise UnsupportedTableError(
                     f"Avro decimal {name} of {size} bytes; at most {_DECIMAL_BYTES_MAX} are supported"
                 )
-            defined = AvroType("fixed", _with_logical_type(kind, schema, pa.binary(size)), size)
+            arrow = _with_logical_type(kind, schema, pa.binary(size))
+            defined = AvroType("fixed", arrow, size, vector=VectorType.of_avro(schema))
         else:
             fields = tuple(self.field(f["name"], f["type"], inner, default=f.get("default")) for f in schema["fields"])
             if not fields:
@@ -297,7 +302,8 @@ def _takes_no_bytes(field: AvroField) -> bool:
     return kind == "null" or (kind == "record" and all(_takes_no_bytes(inner) for inner in field.type.fields))
 
 
-def _full_name(name: str, namespace: str) -> str:
+def full_name(name: str, namespace: str) -> str:
+    """The name of a type, in the namespace that encloses it."""
     return name if "." in name or not namespace else f"{namespace}.{name}"
 
 

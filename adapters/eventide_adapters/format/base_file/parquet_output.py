@@ -23,6 +23,7 @@ import pyarrow.parquet as pq
 
 from eventide_adapters.format.avro.arrow_numpy import empty_array, to_arrow
 from eventide_adapters.format.avro.schema import arrow_schema, with_meta_fields
+from eventide_adapters.format.avro.vector_type import vectors_footer
 from eventide_adapters.format.base_file.gzip_pages import GzipPages
 from eventide_adapters.format.base_file.legacy_calendar import SPARK_VERSION_FOOTER
 from eventide_adapters.format.base_file.threads import threads_at_most
@@ -148,11 +149,12 @@ def _is_repetitive(sample: Any, scale: float) -> bool:
 
 
 def avro_footer(schema: str) -> dict[str, str]:
-    """The pairs in a footer that state the Avro schema and the calendar."""
+    """The pairs in a footer that state the Avro schema, the vectors, and the calendar."""
     return {
         "parquet.avro.schema": with_meta_fields(schema),
         "writer.model.name": "avro",
         SPARK_VERSION_FOOTER: _SPARK_VERSION,
+        **vectors_footer(arrow_schema(schema)),
     }
 
 

@@ -25,6 +25,7 @@ import pyarrow as pa
 
 from eventide_adapters.format.avro.encode import Piece, can_encode, laid_out, pieces_of
 from eventide_adapters.format.avro.schema import RECORD_KEY, AvroField, arrow_schema, record_fields
+from eventide_adapters.format.avro.writer_schema import writer_schema
 from eventide_core.errors import UnsupportedTableError
 from eventide_core.table.files.log_block import BlockType, HeaderKey, encode_block
 from eventide_core.table.records.change_log import SupplementalLogging
@@ -155,7 +156,7 @@ def _by_record(names: Sequence[str], texts: Mapping[str, Any], images: Mapping[s
             continue
         rows = iter(images[name].rows.to_pylist(maps_as_pydicts="strict"))
         columns.append(iter([next(rows) if is_there else None for is_there in images[name].is_there]))
-    parsed: Any = fastavro.parse_schema(json.loads(written))
+    parsed = writer_schema(written)
     body = io.BytesIO()
     for values in zip(*columns, strict=True):
         encoded = io.BytesIO()

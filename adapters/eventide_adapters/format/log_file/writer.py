@@ -10,10 +10,7 @@ records' event times.
 from __future__ import annotations
 
 import io
-import json
 import struct
-from functools import lru_cache
-from typing import Any
 
 import fastavro
 import pyarrow as pa
@@ -21,6 +18,7 @@ import pyarrow as pa
 from eventide_adapters.format.avro.encode import can_encode, encode_records
 from eventide_adapters.format.avro.event_time_properties import schema_with_event_times
 from eventide_adapters.format.avro.schema import arrow_schema, record_fields, with_meta_fields
+from eventide_adapters.format.avro.writer_schema import writer_schema
 from eventide_adapters.format.base_file.parquet_output import ParquetOutput, avro_footer
 from eventide_core.errors import UnsupportedTableError
 from eventide_core.table.files.log_block import BlockType, HeaderKey, encode_block
@@ -73,7 +71,7 @@ def _avro_content(full_schema: str, records: pa.Table) -> bytes:
 
 
 def _by_record(full_schema: str, records: pa.Table) -> bytes:
-    parsed = _parsed(full_schema)
+    parsed = writer_schema(full_schema)
     body = io.BytesIO()
     body.write(struct.pack(">ii", _CONTENT_VERSION, len(records)))
     for record in records.to_pylist(maps_as_pydicts="strict"):
@@ -85,8 +83,3 @@ def _by_record(full_schema: str, records: pa.Table) -> bytes:
         body.write(struct.pack(">i", encoded.tell()))
         body.write(encoded.getvalue())
     return body.getvalue()
-
-
-@lru_cache(maxsize=16)
-def _parsed(schema: str) -> Any:
-    return fastavro.parse_schema(json.loads(schema))

@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from eventide_adapters.format.avro.schema import AvroField, query_schema, table_fields
+from eventide_adapters.format.avro.vector_type import shown
 from eventide_adapters.format.base_file.dictionary_columns import dictionary_fields, in_columns
 from eventide_adapters.format.base_file.keyed import read_keyed_base
 from eventide_adapters.format.base_file.parquet import BaseFooter
@@ -60,7 +61,7 @@ class ArrowSliceReader:
         for batch in self.records(slice_read, shape, fields):
             chosen = _of_commits(batch, slice_read.commit_times).select(selected)
             if len(chosen):
-                yield _with_nulls(chosen, slice_read.null_fields)
+                yield shown(_with_nulls(chosen, slice_read.null_fields))
 
     def base_row_count(self, slice_read: SliceRead) -> int | None:
         """The number of rows of a slice that is only a base file, by its footer; None for any other slice.
