@@ -17,17 +17,16 @@ pytestmark = pytest.mark.broad
 
 FOOTER = "v:VECTOR(3),w:VECTOR(2, DOUBLE),b:VECTOR(4, INT8),same:VECTOR(3)"
 COLUMNS = ["id", "ms", "v", "w", "b", "same"]
-WITH_VECTORS = pa.schema(
-    [
-        pa.field("id", pa.string(), nullable=False),
-        pa.field("ms", pa.int64(), nullable=False),
-        pa.field("v", pa.list_(pa.float32(), 3)),
-        pa.field("w", pa.list_(pa.float64(), 2)),
-        pa.field("b", pa.list_(pa.int8(), 4)),
-        pa.field("same", pa.list_(pa.float32(), 3)),
-        pa.field("part", pa.string(), nullable=False),
-    ]
-)
+FIELDS: list[pa.Field[Any]] = [
+    pa.field("id", pa.string(), nullable=False),
+    pa.field("ms", pa.int64(), nullable=False),
+    pa.field("v", pa.list_(pa.float32(), 3)),
+    pa.field("w", pa.list_(pa.float64(), 2)),
+    pa.field("b", pa.list_(pa.int8(), 4)),
+    pa.field("same", pa.list_(pa.float32(), 3)),
+    pa.field("part", pa.string(), nullable=False),
+]
+WITH_VECTORS = pa.schema(FIELDS)
 
 
 def row(key: str, ms: int, number: float | None) -> dict[str, Any]:

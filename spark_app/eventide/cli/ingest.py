@@ -16,7 +16,6 @@ from eventide.cli.ingest_preview import PREVIEW_ROWS, preview
 from eventide.cli.ingest_target import (
     check_new_table,
     declared_types,
-    existing_table,
     refuse_contradictions,
     table_to_create,
 )
@@ -27,6 +26,7 @@ from eventide.sources.rows import SourceRows, read_rows
 from eventide.sources.schema_file import StatedSchema, read_schema
 from eventide.sources.source import Dialect, Format, Source
 from eventide.sources.streams import known_encoding
+from eventide.table.creation import existing_table
 from eventide_core.action.write.pending_write import WriteResult
 from eventide_core.config import EVENT_TIME_FIELD, SANITIZE_NAMES, SCHEMA_MODE, Options, SchemaMode
 from eventide_core.errors import InvalidRecordError, counted

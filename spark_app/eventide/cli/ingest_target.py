@@ -8,15 +8,13 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 
 from eventide import Table
-from eventide.bootstrap import assemble
 from eventide.options import new_tables as keys
 from eventide.rows.writer import new_table
+from eventide.table.creation import created_by_first_commit
 from eventide.table.maintenance import task_engine
-from eventide_adapters.storage.open import open_storage
 from eventide_core.config import BUCKET_HASH_FIELDS, BUCKETS, INDEX_TYPE, Option, Options
-from eventide_core.errors import ConfigError, NotAHudiTableError, RefusedError
+from eventide_core.errors import ConfigError
 from eventide_core.table.settings.key_format import KeyGenerator
-from eventide_core.table.settings.properties import PROPERTIES_PATH
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -26,32 +24,12 @@ if TYPE_CHECKING:
 _WIDER: Final = {(pa.int32(), pa.int64()), (pa.int32(), pa.float64()), (pa.float32(), pa.float64())}
 
 
-def existing_table(uri: str, options: Mapping[str, str], *, may_be_absent: bool) -> Table | None:
-    """The table; None if there is none and that is allowed. Raises NotAHudiTableError, also for damaged settings."""
-    try:
-        return Table.open(uri, options)
-    except NotAHudiTableError:
-        if not may_be_absent or open_storage(uri, Options(dict(options))).stat(PROPERTIES_PATH) is not None:
-            raise
-    return None
-
-
 def table_to_create(
     uri: str, schema: pa.Schema | str, options: Mapping[str, str], words: Mapping[str, Any], spark: SparkSession | None
 ) -> Table:
-    """A table that its first commit creates: a write that fails leaves none. `words` are the arguments of the fields.
-
-    Raises ConfigError and what else `Table.create` raises; RefusedError if the path has commits of a table whose settings
-    are lost, which would come back.
-    """
-    made = new_table(uri, schema, options, version=None, **words)
-    application = assemble(uri, options, engine=None if spark is None else task_engine(spark))
-    application.files.first_settings = made.properties()
-    if application.state().timeline.writes:
-        raise RefusedError(
-            f"{uri} has commits, but its {PROPERTIES_PATH} is lost: `eventide repair` makes it anew; or choose another path"
-        )
-    return Table(uri, options, application)
+    """A table that its first commit creates. Raises the errors of `created_by_first_commit`."""
+    engine = None if spark is None else task_engine(spark)
+    return Table(uri, options, created_by_first_commit(uri, schema, options, words, engine))
 
 
 def check_new_table(uri: str, schema: pa.Schema | str, options: Mapping[str, str], words: Mapping[str, Any]) -> None:

@@ -35,10 +35,10 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
 from eventide.datasource.change_stream import ChangeStream
-from eventide.datasource.writers import StreamWriter, Writer
+from eventide.datasource.writers import StreamWriter, Writer, overwriting
 from eventide.options import queries as keys
 from eventide.options.queries import QueryType
-from eventide.options.streams import STREAM_START
+from eventide.options.streams import STREAM_START, WRITE_OPERATION
 from eventide.rows.reader import Rows
 from eventide.spark.datasource_schema import chosen_columns
 from eventide.spark.engine import ship_packages
@@ -89,17 +89,21 @@ class EventideSource(DataSource):
         return ChangeStream(self._path(), dict(self.options), schema)
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceArrowWriter:  # noqa: ARG002
-        _check_append(overwrite)
-        return Writer(self._path(), dict(self.options))
+        options = overwriting(self.options) if overwrite else dict(self.options)
+        return Writer(self._path(), options)
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamArrowWriter:  # noqa: ARG002, N802
-        _check_append(overwrite)
+        if overwrite:
+            raise ConfigError(f'output mode "complete" is not possible; use "append", with {WRITE_OPERATION}')
         return StreamWriter(self._path(), dict(self.options))
 
     def _path(self) -> str:
         path = self.options.get("path")
         if not path:
-            raise ConfigError("no table: pass its path to load, save or start")
+            raise ConfigError(
+                "no table: pass its path to load, save or start. Spark does not pass the LOCATION of a table in its catalog "
+                "to a source in Python: instead of it, CREATE TEMPORARY VIEW name USING eventide OPTIONS (path '...')"
+            )
         return path
 
     def _rows(self) -> Rows:
@@ -159,8 +163,3 @@ class _Reader(DataSourceReader):
         # If there are no partitions, Spark calls this once with None.
         if isinstance(partition, _Slice):
             yield from batches_with_lists(self._reading(partition.slice_read))
-
-
-def _check_append(overwrite: bool) -> None:
-    if overwrite:
-        raise ConfigError('mode "overwrite" is not possible; use mode("append"), which upserts')

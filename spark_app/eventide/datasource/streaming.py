@@ -24,10 +24,14 @@ from datetime import datetime
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, assert_never
 
-from eventide.bootstrap import Application, assemble
+from eventide.bootstrap import Application
 from eventide.options import streams as keys
+from eventide.options.new_tables import RECORD_KEY
 from eventide.rows.writer import incoming_records
 from eventide.spark.engine import SparkEngine, is_connect
+from eventide.spark.types import arrow_schema_of
+from eventide.table.arguments import options_of
+from eventide.table.creation import existing_table, written_by_spark
 from eventide.table.table import Table
 from eventide.table.table_service import Round, TableService
 from eventide_core.action.write.pending_write import WriteResult
@@ -55,10 +59,12 @@ class StreamCompaction(StrEnum):
 def stream_sink(table: str, options: Mapping[str, Any] | None = None) -> StreamSink:
     """The function for `foreachBatch`. It writes each batch of a stream to the table exactly once.
 
-    Raises ConfigError, NotAHudiTableError.
+    If the options name the record key, the first batch creates a table that does not exist. Raises ConfigError,
+    NotAHudiTableError.
     """
-    opened = Table.open(table, options)
-    typed = Options(opened.options)
+    settings = options_of(options)
+    typed = Options(settings)
+    existing_table(table, settings, may_be_absent=typed.get(RECORD_KEY) is not None)
     session = None
     if typed.get(keys.STREAM_WATERMARK_AS_THRESHOLD):
         # Imported here: streams exist only with PySpark.
@@ -75,7 +81,7 @@ def stream_sink(table: str, options: Mapping[str, Any] | None = None) -> StreamS
                 f"option {keys.STREAM_WATERMARK_AS_THRESHOLD}=true needs a classic SparkSession: over Spark "
                 f"Connect, set T by {DATA_LATENCY}"
             )
-    return StreamSink(table, opened.options, stream_operation(typed), stream_compaction(typed), session)
+    return StreamSink(table, settings, stream_operation(typed), stream_compaction(typed), session)
 
 
 def stream_operation(options: Options) -> WriteOperation:
@@ -125,7 +131,8 @@ class StreamSink:
             sink = sink or query
         if sink is None:
             raise ConfigError(f"this is not a batch of a streaming query: set {keys.STREAM_IDENTIFIER}")
-        application = assemble(self.uri, self.options, engine=SparkEngine(spark))
+        schema = arrow_schema_of(frame.schema)
+        application = written_by_spark(self.uri, schema, self.options, engine=SparkEngine(spark))
         result = write_batch(application, StreamBatch(sink, number), self.operation, frame)
         self._compact(spark, query)
         return result

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowWriter, WriterCommitMessage
 
-from eventide.bootstrap import assemble
 from eventide.datasource.streaming import (
     StreamCompaction,
     compact_after_batch,
@@ -21,13 +20,15 @@ from eventide.datasource.streaming import (
     write_batch,
 )
 from eventide.formatting import format_size
-from eventide.options import new_tables, streams
+from eventide.options import streams
 from eventide.rows.writer import incoming_records
+from eventide.table.creation import written_by_spark
 from eventide.table.table import Table
-from eventide_core.config import EVENT_TIME_FIELD, Options
-from eventide_core.errors import ConfigError, InvalidRecordError, NotAHudiTableError, RefusedError
+from eventide_core.config import Options
+from eventide_core.errors import ConfigError, InvalidRecordError, RefusedError
 from eventide_core.ports import NoProgress
 from eventide_core.table.settings.stream_batch import StreamBatch
+from eventide_core.table.settings.write_shape import WriteOperation
 
 
 @dataclass
@@ -82,6 +83,20 @@ def _unpacked(messages: Sequence[WriterCommitMessage | None], limit: _Limit) -> 
     return pa.concat_tables([pa.ipc.open_stream(content).read_all() for content in contents])
 
 
+def overwriting(options: Mapping[str, str]) -> dict[str, str]:
+    """The options of a write with mode("overwrite"). Raises ConfigError for an operation that replaces nothing."""
+    typed = Options(options)
+    if typed.text(streams.WRITE_OPERATION) is not None:
+        if not stream_operation(typed).is_overwrite:
+            raise ConfigError(
+                f'mode("overwrite") with {streams.WRITE_OPERATION}={stream_operation(typed)}: use mode("append") for it'
+            )
+        return dict(options)
+    is_dynamic = typed.get(streams.PARTITION_OVERWRITE_MODE) == "dynamic"
+    chosen = WriteOperation.INSERT_OVERWRITE if is_dynamic else WriteOperation.INSERT_OVERWRITE_TABLE
+    return {**options, str(streams.WRITE_OPERATION): chosen.value}
+
+
 class Writer(DataSourceArrowWriter):
     def __init__(self, path: str, options: Mapping[str, str]) -> None:
         self._path, self._options = path, options
@@ -99,8 +114,7 @@ class Writer(DataSourceArrowWriter):
                     f"Table.open({self._path!r}).insert_overwrite_table(frame)"
                 )
             return
-        _create_if_missing(self._path, self._options, rows.schema)
-        application = assemble(self._path, self._options)
+        application = written_by_spark(self._path, rows.schema, self._options)
         operation = stream_operation(application.options)
         application.append.write(operation, incoming_records(application, operation, rows), NoProgress())
 
@@ -133,29 +147,9 @@ class StreamWriter(DataSourceStreamArrowWriter):
         rows = _unpacked(messages, self._limit)
         if rows is None:
             return
-        application = assemble(self._path, self._options)
+        application = written_by_spark(self._path, rows.schema, self._options)
         write_batch(application, StreamBatch(self._sink, batchId), stream_operation(application.options), rows)
         compact_after_batch(Table.open(self._path, self._options).service(), self._compaction)
 
     def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
         """Nothing has been written."""
-
-
-def _create_if_missing(path: str, options: Mapping[str, str], schema: pa.Schema) -> None:
-    """Creates the table if the path has none and the options name its record key."""
-    typed = Options(options)
-    record_key = typed.get(new_tables.RECORD_KEY)
-    try:
-        Table.open(path, options)
-    except NotAHudiTableError:
-        if record_key is None:
-            raise
-        Table.create(
-            path,
-            schema=schema,
-            record_key=record_key,
-            partition=typed.get(new_tables.PARTITION_PATH),
-            ordering=typed.get(new_tables.ORDERING),
-            event_time=typed.get(EVENT_TIME_FIELD),
-            options=options,
-        )

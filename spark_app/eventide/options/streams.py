@@ -1,6 +1,6 @@
 """The options of streams, and of writes with format("eventide")."""
 
-from eventide_core.config.option import BYTES, FLAG, TEXT, WHOLE_NUMBER, Option, choice
+from eventide_core.config.option import BYTES, FLAG, TEXT, WHOLE_NUMBER, Option, choice, one_of
 from eventide_core.table.settings.write_shape import WriteOperation
 
 WRITE_OPERATION = Option(
@@ -8,6 +8,13 @@ WRITE_OPERATION = Option(
     choice(WriteOperation),
     WriteOperation.UPSERT,
     'What a stream or a write by format("eventide") does with its rows.',
+)
+PARTITION_OVERWRITE_MODE = Option(
+    "partitionOverwriteMode",
+    one_of("static", "dynamic"),
+    "static",
+    'What a write by format("eventide") with mode("overwrite") replaces: static, the whole table; dynamic, the partitions '
+    "of its rows. Spark does not pass its session's setting on.",
 )
 COMPACT_INLINE = Option(
     "hoodie.compact.inline",

@@ -20,8 +20,10 @@ def chosen_columns(table: pa.Schema, asked: StructType) -> tuple[str, ...]:
     for field in asked:
         if field.name not in found:
             raise ConfigError(f"column {field.name!r} is not one of the table's: {', '.join(found)}")
-        if field.dataType != found[field.name]:
-            kinds = f"{found[field.name].simpleString()}, not {field.dataType.simpleString()}"
+        # The names of types: they leave out what may be null, which a schema in SQL cannot state.
+        asked_type, own_type = field.dataType.simpleString(), found[field.name].simpleString()
+        if asked_type != own_type:
+            kinds = f"{own_type}, not {asked_type}"
             raise ConfigError(
                 f"column {field.name!r} of the table is {kinds}: cast the column after the read; restart a "
                 "stream that began before the column changed"

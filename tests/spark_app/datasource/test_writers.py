@@ -4,17 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
 
 from eventide import Table
 from eventide.options.streams import STREAM_IDENTIFIER, WRITE_BYTES_MAX, WRITE_OPERATION
-from eventide_core.errors import InvalidRecordError, RefusedError
+from eventide_core.errors import ConfigError, InvalidRecordError, RefusedError
 from support.append_tables import make, rows, seen
 
 pytest.importorskip("pyspark.sql.datasource")
 
+from pyspark.sql.types import StructType
+
+from eventide.datasource.source import EventideSource
 from eventide.datasource.writers import StreamWriter, Writer
 
 BATCH = rows(("a", "p", 1, "x"), ("b", "p", 2, "y")).to_batches()[0]
@@ -65,3 +69,59 @@ def test_an_overwrite_without_rows_is_refused_and_one_with_rows_replaces_its_par
         writer.commit([writer.write(batches(0))])
     writer.commit([writer.write(batches(1))])
     assert seen(table) == [("a", "p", 1, "x"), ("b", "p", 2, "y"), ("d", "q", 1, "old")]
+
+
+@pytest.mark.parametrize(
+    ("options", "left"),
+    [
+        ({}, [("c", "p", 3, "z")]),
+        ({"partitionOverwriteMode": "static"}, [("c", "p", 3, "z")]),
+        ({"partitionOverwriteMode": "Dynamic"}, [("b", "q", 2, "y"), ("c", "p", 3, "z")]),
+        ({str(WRITE_OPERATION): "insert_overwrite"}, [("b", "q", 2, "y"), ("c", "p", 3, "z")]),
+    ],
+)
+def test_mode_overwrite_replaces_the_table_or_the_partitions_of_its_rows(
+    options: dict[str, str], left: list[tuple[str, str, int, str]], tmp_path: Path
+) -> None:
+    table = make(tmp_path / "t")
+    table.upsert(rows(("a", "p", 1, "x"), ("b", "q", 2, "y")))
+    source = EventideSource({**table.options, **options, "path": table.uri})
+    writer: Any = source.writer(StructType(), overwrite=True)
+    writer.commit([writer.write(iter(rows(("c", "p", 3, "z")).to_batches()))])
+    assert sorted(seen(table)) == left
+
+
+def test_mode_overwrite_of_an_operation_that_replaces_nothing_is_refused(tmp_path: Path) -> None:
+    source = EventideSource({"path": str(tmp_path), str(WRITE_OPERATION): "upsert"})
+    with pytest.raises(ConfigError, match=r'mode\("overwrite"\) with hoodie.datasource.write.operation=upsert'):
+        source.writer(StructType(), overwrite=True)
+    with pytest.raises(ConfigError, match='output mode "complete" is not possible'):
+        source.streamWriter(StructType(), overwrite=True)
+
+
+def test_a_table_of_sparks_catalog_names_the_view_to_create() -> None:
+    with pytest.raises(ConfigError, match="CREATE TEMPORARY VIEW name USING eventide OPTIONS"):
+        EventideSource({}).schema()
+
+
+def test_the_first_batch_of_a_stream_creates_its_table_or_leaves_none(tmp_path: Path) -> None:
+    path = tmp_path / "new"
+    create = {
+        "hoodie.datasource.write.recordkey.field": "id",
+        "hoodie.datasource.write.partitionpath.field": "part",
+        "hoodie.datasource.write.precombine.field": "ms",
+        str(STREAM_IDENTIFIER): "s",
+    }
+    nulls = pa.table([pa.nulls(1, field.type) for field in BATCH.schema], names=BATCH.schema.names)
+    broken = StreamWriter(str(path), create)
+    with pytest.raises(InvalidRecordError, match="null"):
+        broken.commit([broken.write(iter(nulls.to_batches()))], 0)
+    assert not (path / ".hoodie" / "hoodie.properties").exists()
+
+    writer = StreamWriter(str(path), create)
+    messages: list[Any] = [writer.write(batches(1))]
+    writer.commit(messages, 0)
+    writer.commit(messages, 0)
+    table = Table.open(str(path))
+    assert seen(table) == [("a", "p", 1, "x"), ("b", "p", 2, "y")]
+    assert len(table.state().timeline.writes) == 1

@@ -106,8 +106,8 @@ class VectorType:
 
     def stored(self, lists: Any, column: str) -> Any:
         """The bytes of a column of lists. Raises InvalidRecordError for a list of another length, or with a null in it."""
-        chunks = [self._stored(chunk, column) for chunk in lists.chunks]
-        return pa.chunked_array(chunks, pa.binary(self.size))
+        kind: Any = pa.binary(self.size)
+        return pa.chunked_array([self._stored(chunk, column) for chunk in lists.chunks], kind)
 
     def _stored(self, lists: Any, column: str) -> Any:
         try:

@@ -20,14 +20,13 @@ from eventide_adapters.format.write.incoming_schema import conform, evolved_sche
 from eventide_core.errors import InvalidRecordError, UnsupportedTableError
 from eventide_core.table.settings.write_shape import SchemaRules
 
-COLUMNS = pa.schema(
-    [
-        pa.field("v", pa.list_(pa.float32(), 2)),
-        pa.field("same", pa.list_(pa.float32(), 2), nullable=False),
-        pa.field("w", pa.list_(pa.float64(), 2)),
-        pa.field("b", pa.list_(pa.int8(), 3)),
-    ]
-)
+FIELDS: list[pa.Field[Any]] = [
+    pa.field("v", pa.list_(pa.float32(), 2)),
+    pa.field("same", pa.list_(pa.float32(), 2), nullable=False),
+    pa.field("w", pa.list_(pa.float64(), 2)),
+    pa.field("b", pa.list_(pa.int8(), 3)),
+]
+COLUMNS = pa.schema(FIELDS)
 SCHEMA = avro_schema_of("t", COLUMNS)
 NAMES = ["VECTOR(2)", "VECTOR(2)", "VECTOR(2, DOUBLE)", "VECTOR(3, INT8)"]
 
@@ -37,7 +36,9 @@ def test_a_table_of_fixed_size_lists_has_vectors() -> None:
     found = [VectorType.of_field(field) for field in stored]
     assert [one and one.name for one in found] == NAMES
     assert [field.type for field in stored] == [pa.binary(8), pa.binary(8), pa.binary(16), pa.binary(3)]
-    assert vectors_footer(stored) == {"hoodie.vector.columns": ",".join(map(":".join, zip(stored.names, NAMES)))}
+    assert vectors_footer(stored) == {
+        "hoodie.vector.columns": ",".join(map(":".join, zip(stored.names, NAMES, strict=True)))
+    }
     assert [field.type.value_type for field in shown_schema(stored)] == [field.type.value_type for field in COLUMNS]
     # Avro has each name once; the second column refers to it, as Hudi's own schemas do.
     assert json.loads(SCHEMA)["fields"][1]["type"] == "vector_float_2"
