@@ -61,7 +61,7 @@ def test_a_process_that_dies_leaves_no_table_and_the_next_one_creates_it(
     counted = FaultyStorage(LocalStorage(tmp_path / "counted"), FaultPlan())
     storage: list[FaultyStorage] = [counted]
     monkeypatch.setattr(
-        "eventide.cli.ingest_target.assemble", lambda *a, **k: assemble(*a, **{**k, "storage": storage[0]})
+        "eventide.table.creation.assemble", lambda *a, **k: assemble(*a, **{**k, "storage": storage[0]})
     )
     assert run("ingest", tmp_path / "counted", *words).exit_code == 0
     created = next(number for number, operation in enumerate(counted.writes) if operation.path == PROPERTIES_PATH)
