@@ -1,0 +1,57 @@
+"""What Hudi writes into the footers of base files is also in those of a compaction by eventide, over all golden tables."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+
+from eventide import Table
+from support import golden
+
+pytestmark = pytest.mark.broad
+
+# Spark's own types, which only Spark's row writer notes, in bulk inserts: a compaction of Hudi leaves it out, too.
+LEFT_OUT = {"org.apache.spark.sql.parquet.row.metadata"}
+OURS = {"eventide.merge_result", "writer.model.name", "parquet.avro.schema", "org.apache.spark.version"}
+# What tells about the rows of the file, and about the program that wrote it.
+OF_THE_FILE = {
+    "hoodie_min_record_key",
+    "hoodie_max_record_key",
+    "org.apache.hudi.bloomfilter",
+    "org.apache.spark.version",
+}
+# A pending action excludes a plan; copy-on-write tables have nothing to compact.
+UNPLANNED = {"v6_clustering_planned", "v9_clustering_planned", "v6_inflight", "v6_copy_on_write", "v9_copy_on_write"}
+
+
+def footers_of(path: Path) -> dict[str, dict[str, str]]:
+    """Of each base file by its name, the pairs of its footer."""
+    found = {}
+    for file in path.rglob("*.parquet"):
+        if ".hoodie" not in file.parts:
+            pairs = pq.read_metadata(file).metadata or {}
+            found[file.name] = {key.decode(): value.decode(errors="replace") for key, value in pairs.items()}
+    return found
+
+
+@pytest.mark.parametrize("name", [name for name in golden.names() if name not in UNPLANNED])
+def test_a_compaction_keeps_each_pair_of_hudis_footers(name: str, tmp_path: Path) -> None:
+    path = golden.unpack(name, tmp_path)
+    theirs = footers_of(path)
+    Table.open(str(path)).compact(before="2026-11-27T00:00Z")
+    ours = {file: pairs for file, pairs in footers_of(path).items() if file not in theirs}
+    for pairs in ours.values():
+        for other in theirs.values():
+            assert other.keys() - pairs.keys() <= LEFT_OUT
+            assert pairs.keys() - other.keys() <= OURS
+            for key in other.keys() & pairs.keys() - OF_THE_FILE:
+                assert _value(pairs[key]) == _value(other[key]), key
+
+
+def _value(text: str) -> Any:
+    """JSON as such: Hudi's versions order its properties in several ways."""
+    return json.loads(text) if text.startswith("{") else text
