@@ -132,10 +132,8 @@ def _repair_unreadable(facts: TableFacts, check: str, finding: Finding, instant:
         plan = Instant(instant.requested_time, Action.ROLLBACK, State.REQUESTED).file_name
         if plan not in facts.timeline_names or f"{facts.timeline_path}/{plan}" in facts.unreadable:
             return None
-        changes = (RollbackRebuilding(finding.path),)
-        return Repair(
-            check, finding.path, finding.problem, "writes the completed rollback again, from its plan", changes
-        )
+        action = "writes the completed rollback again, from its plan"
+        return Repair(check, finding.path, finding.problem, action, (RollbackRebuilding(finding.path),))
     is_compaction = facts.plans.get(instant.requested_time) is not None
     if instant.action is not Action.DELTA_COMMIT or is_compaction:
         return None

@@ -14,10 +14,12 @@ from eventide_core.action.repair.planner import plan_repairs
 from eventide_core.action.repair.repairs import (
     BACKUP_DIRECTORY,
     Change,
+    Copying,
     HistoryRebuilding,
     PlannedChange,
     Rebuilding,
     Remerging,
+    Removal,
     Repair,
     RepairPlan,
     Replacement,
@@ -298,7 +300,7 @@ def _changes(repairs: Sequence[Repair]) -> list[Change]:
     changes: dict[str, Change] = {}
     for repair in repairs:
         for change in repair.changes:
-            assert not isinstance(change, (HistoryRebuilding, Rebuilding, Remerging, Truncation, SettingsChange))
+            assert isinstance(change, (Removal, Replacement, Copying))
             changes.setdefault(change.path, change)
     return list(changes.values())
 
