@@ -1,16 +1,14 @@
 """Random lives of tables whose other writers leave event times that cannot be read, in every type that can hold them.
 
-The oracle is a list of what was written, with the event time of each value stated by hand: a time, none, or unreadable.
+The oracle is a list of what was written, with the event time of each value (`support/event_time_values.py`).
 Whatever a watermark or a gate promises, no record that is before it, or may be, is missing from the read-optimized table.
 """
 
 from __future__ import annotations
 
-import datetime as dt
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from decimal import Decimal
 from pathlib import Path
 from random import Random
 from typing import Any, Final
@@ -22,80 +20,14 @@ from eventide import NothingToDoError, Table
 from eventide_core.config import BUCKETS, EVENT_TIME_FIELD
 from eventide_core.errors import InvalidThresholdError, RefusedError
 from eventide_core.service.write.settings import write_shape
+from support.event_time_values import LAST_MS, UNREADABLE, VALUES, Value
 from support.reach import reached
 
-UNREADABLE: Final = "unreadable"
-Value = tuple[Any, int | str | None]
-_LAST_MS: Final = 253_402_300_799_000  # of year 9999, to the second
-_NOVEMBER_20_MS: Final = 1_795_143_600_000
-
-_TEXTS: list[Value] = [
-    (None, None),
-    ("", UNREADABLE),
-    ("soon", UNREADABLE),
-    ("2026-11-20 03:00:00", UNREADABLE),
-    ("11/20/2026 03:00", UNREADABLE),
-    ("9" * 25, UNREADABLE),
-    ("2026-11-20T03:00Z", _NOVEMBER_20_MS),
-    ("1795143600", _NOVEMBER_20_MS),
-    ("1969-12-31T23:59:59Z", -1000),
-    ("9999-12-31T23:59:59Z", _LAST_MS),
-]
-_VALUES: dict[str, tuple[Any, list[Value]]] = {
-    "text": (pa.string(), _TEXTS),
-    "nested": (
-        pa.struct([pa.field("at", pa.string())]),
-        [*(({"at": text}, means) for text, means in _TEXTS), (None, None)],
-    ),
-    "double": (
-        pa.float64(),
-        [
-            (None, None),
-            (float("nan"), UNREADABLE),
-            (float("inf"), UNREADABLE),
-            (float("-inf"), UNREADABLE),
-            (1e300, UNREADABLE),
-            (1_795_143_600.0, _NOVEMBER_20_MS),
-            (-0.5, -1),
-            (float(_LAST_MS), _LAST_MS),
-        ],
-    ),
-    "long": (
-        pa.int64(),
-        [
-            (None, None),
-            (_NOVEMBER_20_MS, _NOVEMBER_20_MS),
-            (0, 0),
-            (-1000, -1000),
-            ((1 << 63) - 1, 9_223_372_036_854),
-            (-(1 << 63), -9_223_372_036_855),
-        ],
-    ),
-    "int": (pa.int32(), [(None, None), (0, 0), (-1, -1), ((1 << 31) - 1, 2_147_483_647_000)]),
-    "decimal": (
-        pa.decimal128(38, 2),
-        [(None, None), (Decimal("9" * 30), UNREADABLE), (Decimal("1795143600.00"), _NOVEMBER_20_MS), (Decimal(-1), -1)],
-    ),
-    "timestamp": (
-        pa.timestamp("us", "UTC"),
-        [
-            (None, None),
-            (pa.scalar((1 << 63) - 1, pa.int64()).cast(pa.timestamp("us", "UTC")), 9_223_372_036_854_775),
-            (pa.scalar(-(1 << 63) + 1, pa.int64()).cast(pa.timestamp("us", "UTC")), -9_223_372_036_854_776),
-            (dt.datetime.fromisoformat("2026-11-20T03:00+00:00"), _NOVEMBER_20_MS),
-            (dt.datetime.fromisoformat("9999-12-31T23:59:59+00:00"), _LAST_MS),
-        ],
-    ),
-    "date": (
-        pa.date32(),
-        [(None, None), (dt.date(1969, 12, 31), -86_400_000), (dt.date(2026, 11, 20), 1_795_132_800_000)],
-    ),
-}
 _THRESHOLDS: Final = {
     "1969-12-31T23:59:59.500Z": -500,
     "1970-01-01T00:00:01Z": 1000,
     "2026-11-20T04:00Z": 1_795_147_200_000,
-    "9999-12-31T23:59:59.999Z": _LAST_MS + 999,
+    "9999-12-31T23:59:59.999Z": LAST_MS + 999,
 }
 
 
@@ -175,13 +107,13 @@ def _is_before(means: int | str | None, before_ms: int) -> bool:
 
 
 @pytest.mark.parametrize("version", [6, 9])
-@pytest.mark.parametrize("kind", [*_VALUES])
+@pytest.mark.parametrize("kind", [*VALUES])
 @pytest.mark.parametrize(
     "seed",
     [1, *(pytest.param(seed, marks=pytest.mark.broad if seed < 4 else pytest.mark.proof) for seed in range(2, 12))],
 )
 def test_no_promise_is_more_than_the_view_holds(kind: str, version: int, seed: int, tmp_path: Path) -> None:
-    of_column, values = _VALUES[kind]
+    of_column, values = VALUES[kind]
     columns: list[pa.Field[Any]] = [pa.field("id", pa.string()), pa.field("at", of_column), pa.field("seq", pa.int64())]
     uri, random = str(tmp_path / "t"), Random(f"{kind} {version} {seed}")
     Table.create(

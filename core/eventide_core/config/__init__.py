@@ -12,8 +12,10 @@ from eventide_core.config.lock import *
 from eventide_core.config.option import Option as Option
 from eventide_core.config.option import Options as Options
 from eventide_core.config.option import OptionType as OptionType
-from eventide_core.config.option import duration_seconds as duration_seconds
 from eventide_core.config.strategies import *
 from eventide_core.config.sync import *
 from eventide_core.config.tags import *
+from eventide_core.config.times import duration_of as duration_of
+from eventide_core.config.times import duration_seconds as duration_seconds
+from eventide_core.config.times import zone_of as zone_of
 from eventide_core.config.writes import *

@@ -5,18 +5,16 @@ LOCK_WAIT_MS = Option("hoodie.write.lock.wait_time_ms", WHOLE_NUMBER, 60_000, "H
 options.get(LOCK_WAIT_MS)  # 60000, what the user says, or a ConfigError
 """
 
-import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from enum import StrEnum
 from typing import Any, Final, Generic, NoReturn, TypeVar
 
+from eventide_core.config.times import A_DURATION, duration_seconds
 from eventide_core.errors import ConfigError
 
 FIRST_VERSION: Final = "0.1.0"
-_DURATION = re.compile(r"(\d{1,9}[smhd])+", re.ASCII)
-_SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
 # Other keys belong to Hudi, Spark or Hadoop, which have more of them than eventide reads.
 _OWN_KEYS = ("eventide.", "s3.")
 _NEARNESS = 0.8  # of difflib: one or two typing errors in a key
@@ -24,15 +22,6 @@ _NEARNESS = 0.8  # of difflib: one or two typing errors in a key
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
 E = TypeVar("E", bound=StrEnum)
-
-
-def duration_seconds(text: str) -> int | None:
-    """What 90s, 30m, 2h, 1d, 1d12h or 0 is in seconds; None for what is no duration."""
-    if text == "0":
-        return 0
-    if not _DURATION.fullmatch(text):
-        return None
-    return sum(int(count) * _SECONDS[unit] for count, unit in re.findall(r"(\d+)([smhd])", text))
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +103,7 @@ TEXT: OptionType[str] = OptionType("text", "a text", str)
 WHOLE_NUMBER = whole_number()
 BYTES: OptionType[int] = OptionType("bytes", "a whole number of bytes", WHOLE_NUMBER.read)
 FLAG: OptionType[bool] = OptionType("true, false", "true or false", _flag, ("true", "false"))
-DURATION: OptionType[int] = OptionType("duration", "a duration such as 90s, 30m, 2h or 1d", _duration)
+DURATION: OptionType[int] = OptionType("duration", A_DURATION, _duration)
 FRACTION: OptionType[float] = OptionType("between 0 and 1", "a number between 0 and 1", _fraction)
 NAMES: OptionType[tuple[str, ...]] = OptionType("list", "a list of names with commas between", _names)
 

@@ -20,7 +20,7 @@ from eventide.options.sections import UnknownOptionWarning, unknown_options
 from eventide.options.toml_options import flat_options, toml_document
 from eventide.results.detail import Detail
 from eventide.spark.session import quiet_session
-from eventide_core.config import EVENT_TIME_FIELD, Option, duration_seconds
+from eventide_core.config import EVENT_TIME_FIELD, Option, duration_of
 from eventide_core.errors import ConfigError
 from eventide_core.ports import Engine
 
@@ -247,7 +247,7 @@ class Duration(_WholeNumber):
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
         if isinstance(value, int):
             return value
-        seconds = duration_seconds(value)
-        if seconds is None:
-            self.fail(f"{value!r} is not a duration; use one such as 90s, 30m, 2h or 1d", param, ctx)
-        return seconds
+        try:
+            return duration_of(value, "")
+        except ConfigError as error:
+            self.fail(str(error), param, ctx)

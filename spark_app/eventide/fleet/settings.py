@@ -23,15 +23,13 @@ options = { "hoodie.compaction.target.io" = 10240 }
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from datetime import UTC
 from pathlib import Path
 from typing import Any, Final
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from eventide.options.toml_options import flat_options, toml_document
 from eventide_core.action.fleet.scheduler import Target
 from eventide_core.action.fleet.window import Window
-from eventide_core.config import DATA_LATENCY, THRESHOLD, Options, duration_seconds
+from eventide_core.config import DATA_LATENCY, THRESHOLD, Options, duration_of, zone_of
 from eventide_core.errors import ConfigError, InvalidThresholdError
 from eventide_core.table.records.event_time import parse_threshold
 
@@ -144,11 +142,7 @@ def _check_threshold(options: Mapping[str, str], where: str) -> None:
 def _window(given: Mapping[str, Any], where: str) -> Window | None:
     if "window" not in given:
         return None
-    zone = _text(given.get("time_zone", "UTC"), "time_zone", where)
-    try:
-        found = UTC if zone == "UTC" else ZoneInfo(zone)
-    except (ZoneInfoNotFoundError, ValueError, OSError):
-        raise ConfigError(f"{where}: time_zone {zone!r} is unknown; use a name such as Europe/Berlin") from None
+    found = zone_of(_text(given.get("time_zone", "UTC"), "time_zone", where), f"{where}: time_zone ")
     try:
         return Window.parse(_text(given["window"], "window", where), found)
     except ConfigError as error:
@@ -189,9 +183,9 @@ def _text(value: object, key: str, where: str) -> str:
 
 
 def _seconds(value: object, key: str, where: str) -> int:
-    seconds = duration_seconds(value) if isinstance(value, str) else None
+    seconds = duration_of(value, f"{where}: {key} ")
     if not seconds:
-        raise ConfigError(f"{where}: {key} {value!r} is not a duration; use one such as 90s, 30m, 2h or 1d")
+        raise ConfigError(f"{where}: {key} {value!r} is not a duration above 0: use one such as 30m")
     return seconds
 
 

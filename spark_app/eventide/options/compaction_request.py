@@ -2,15 +2,14 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import UTC, tzinfo
-from typing import Any, Final
-from zoneinfo import ZoneInfo
+from datetime import UTC
+from typing import Final
 
 from eventide_core import config as keys
 from eventide_core.action.compaction.request import CompactionRequest
 from eventide_core.action.compaction.threshold_alignment import Alignment
 from eventide_core.action.freshness.watermark_tags import TagSchedule
-from eventide_core.config import Options
+from eventide_core.config import Options, zone_of
 from eventide_core.errors import ConfigError
 from eventide_core.table.records.event_time import Moment, parse_threshold
 from eventide_core.table.timeline.plans import CutMode
@@ -71,7 +70,7 @@ def _alignment(options: Options) -> Alignment | None:
                 f"option {keys.ALIGN_ZONE}={zone!r} is the time zone of {keys.ALIGN}: set that, too, such as 1d"
             )
         return None
-    return Alignment(seconds, UTC if zone is None else _zone(keys.ALIGN_ZONE, zone))
+    return Alignment(seconds, UTC if zone is None else zone_of(zone, f"option {keys.ALIGN_ZONE}="))
 
 
 def tag_schedule(options: Options) -> TagSchedule | None:
@@ -81,20 +80,10 @@ def tag_schedule(options: Options) -> TagSchedule | None:
         return None
     pattern = options.get(keys.TAG_NAME) or ("%Y-%m-%d" if every == _DAY else "%Y-%m-%dT%H:%M%z")
     try:
-        alignment = Alignment(every, _zone(keys.TAG_ZONE, options.get(keys.TAG_ZONE)))
+        alignment = Alignment(every, zone_of(options.get(keys.TAG_ZONE), f"option {keys.TAG_ZONE}="))
     except ConfigError as error:
         # The error of an alignment names the option of compactions.
         raise ConfigError(str(error).replace(str(keys.ALIGN) + ":", f"{keys.TAG_EVERY}:")) from None
     schedule = TagSchedule(alignment, pattern, options.get(keys.TAG_RETAINED))
     comments_with_tag(schedule.name_of(0), "")  # reports an invalid name before a tag is due
     return schedule
-
-
-def _zone(option: keys.Option[Any], name: str) -> tzinfo:
-    try:
-        return ZoneInfo(name)
-    except (KeyError, OSError, ValueError):  # no such zone, or no name of one
-        raise ConfigError(
-            f"option {option}={name!r} is not a known time zone: use a name such as Europe/Berlin; "
-            "if the machine has no time zones, run `pip install tzdata`"
-        ) from None

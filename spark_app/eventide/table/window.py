@@ -6,13 +6,12 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from functools import partial
-from typing import TYPE_CHECKING, Any
-from zoneinfo import ZoneInfo
+from typing import TYPE_CHECKING
 
 from eventide.bootstrap import Application
 from eventide_core.action.windows.calendar import WindowCalendar
 from eventide_core.action.windows.progress import LatePolicy, WindowTerms
-from eventide_core.config import duration_seconds
+from eventide_core.config import duration_of, zone_of
 from eventide_core.errors import ConfigError, RefusedError, format_timestamp
 from eventide_core.table.records.event_time import Moment, parse_threshold
 
@@ -170,35 +169,16 @@ def window_terms(
     every: str, *, time_zone: str, since: Moment | None, late: str, corrections_for: str | None, lease: str, keep: str
 ) -> WindowTerms:
     """The terms of these arguments of `Table.windows`. Raises ConfigError, InvalidThresholdError."""
-    zone = _zone(time_zone)
-    retention = None if corrections_for is None else _milliseconds("corrections_for", corrections_for)
+    zone = zone_of(time_zone, "time_zone=")
+    retention = None if corrections_for is None else duration_of(corrections_for, "corrections_for=") * 1000
     if late not in list(LatePolicy):
         raise ConfigError(f"late={late!r} is none of {', '.join(LatePolicy)}")
     return WindowTerms(
-        WindowCalendar(_milliseconds("every", every) // 1000, zone),
+        WindowCalendar(duration_of(every, "every="), zone),
         time_zone,
         None if since is None else parse_threshold(since),
         LatePolicy(late),
         retention,
-        _milliseconds("lease", lease),
-        _milliseconds("keep", keep),
+        duration_of(lease, "lease=") * 1000,
+        duration_of(keep, "keep=") * 1000,
     )
-
-
-def _milliseconds(name: str, text: str) -> int:
-    seconds = duration_seconds(text)
-    if seconds is None:
-        raise ConfigError(f"{name}={text!r} is not a duration; use one such as 15m, 1h or 1d")
-    return seconds * 1000
-
-
-def _zone(name: str) -> Any:
-    if name == "UTC":
-        return UTC
-    try:
-        return ZoneInfo(name)
-    except (KeyError, OSError, ValueError):
-        raise ConfigError(
-            f"time_zone={name!r} is not a known time zone: use a name such as Europe/Berlin; if the machine has no time "
-            "zones, run `pip install tzdata`"
-        ) from None

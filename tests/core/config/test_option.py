@@ -18,7 +18,6 @@ from eventide_core.config.option import (
     Options,
     OptionType,
     choice,
-    duration_seconds,
     one_of,
     unknown_keys,
     whole_number,
@@ -120,11 +119,6 @@ def test_an_option_does_not_change() -> None:
 
 def test_no_value_is_shown() -> None:
     assert "secret" not in repr(Options({"s3.secret-access-key": "secret"}))
-
-
-@pytest.mark.parametrize(("text", "seconds"), [("0", 0), ("90s", 90), ("1d12h", 129_600), ("1", None), ("", None)])
-def test_a_duration_has_units_unless_it_is_nothing(text: str, seconds: int | None) -> None:
-    assert duration_seconds(text) == seconds
 
 
 def test_an_unknown_key_is_named_with_the_nearest_one() -> None:

@@ -115,6 +115,29 @@ def test_options_that_no_round_could_mend_end_the_service(tmp_path: Path) -> Non
     assert "cut 20" in told.stdout
 
 
+@pytest.mark.parametrize(
+    ("threshold", "says"),
+    [
+        (
+            "1795143600",
+            "T 1795143600 is no epoch milliseconds from 100000000000 (1973) on: epoch seconds? write 2026-11-20",
+        ),
+        ("-5", "T -5 is no epoch milliseconds"),
+        ("2026-11-20 03:00", "give ISO-8601 with a zone"),
+        ("9999-01-01T00:00Z", "9999-01-01"),
+    ],
+)
+def test_a_t_that_cannot_be_meant_is_refused(threshold: str, says: str, tmp_path: Path) -> None:
+    table = make(tmp_path / "t", 9)
+    table.upsert(rows(("k0", -9, "base")))
+    table.upsert(rows(("k0", -3, "due")))
+    said = f"hoodie.compaction.event.time.threshold={threshold}"
+    told = run("serve", tmp_path / "t", "--rounds", 1, "--every", "1s", "--engine", "local", "--option", said)
+    assert told.exit_code == 2, told
+    assert says in told.stderr + told.stdout
+    assert table.freshness().cut_ms is None
+
+
 def test_where_t_stands_still_no_empty_commits_are_made(tmp_path: Path) -> None:
     table = make(tmp_path / "t", 9)
     table.upsert(rows(("k0", -9, "base")))

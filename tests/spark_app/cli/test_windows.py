@@ -91,6 +91,7 @@ def test_a_correction_comes_first_and_a_ledger_is_listed(table: str) -> None:
         (("--every", "soon", "--consumer", "c"), "every='soon' is not a duration"),
         (("--every", "1h", "--consumer", "../c"), "consumer '../c': use up to 100 letters"),
         (("--every", "1h", "--consumer", "c", "--time-zone", "Mars/Base"), "time_zone='Mars/Base' is not a known"),
+        (("--every", "1h", "--consumer", "c", "--time-zone", "GMT+8:00"), "or Etc/GMT-8, whose sign is the other"),
         (("--every", "1h", "--consumer", "c", "--to", "x.csv"), "--to goes with --next"),
         (("--every", "1h", "--consumer", "c", "--token", "3"), "--token goes with --done"),
     ],

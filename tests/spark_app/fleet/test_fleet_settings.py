@@ -78,7 +78,11 @@ def test_a_table_has_its_own_settings_before_those_of_the_file_and_the_command_l
         ("[[table]]\nuri = '/a'\ntarget_lag = '0'", "target_lag '0' is not a duration"),
         ("[[table]]\nuri = '/a'\ntarget_lag = '5m'\ndata_latency = '5m'", "has to be longer than data_latency"),
         ("[[table]]\nuri = '/a'\nwindow = '22-06'", "table 1: window '22-06'"),
-        ("[[table]]\nuri = '/a'\nwindow = '22:00-06:00'\ntime_zone = 'Mars'", "time_zone 'Mars' is unknown"),
+        (
+            "[[table]]\nuri = '/a'\nwindow = '22:00-06:00'\ntime_zone = 'Mars'",
+            "table 1: time_zone 'Mars' is not a known time zone: use",
+        ),
+        ("[[table]]\nuri = '/a'\nwindow = '22:00-06:00'\ntime_zone = 'GMT+8:00'", "is an offset; use a name such as"),
         ("[[table]]\nuri = '/a/t'\n[[table]]\nuri = '/b/t'", "/a/t and /b/t are both named 't'"),
         ("[[table]]\nuri = '/a'\nname = 'x/y'", "name 'x/y' cannot be used"),
         ("[fleet]\nworkers = 0\n[[table]]\nuri = '/a'", "workers 0 is not"),

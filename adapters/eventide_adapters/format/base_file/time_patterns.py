@@ -7,12 +7,11 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from datetime import UTC, tzinfo
+from datetime import tzinfo
 from functools import lru_cache
 from typing import Final
-from zoneinfo import ZoneInfo
 
-from eventide_core.config import EVENT_TIME_FORMAT, EVENT_TIME_ZONE, Options
+from eventide_core.config import EVENT_TIME_FORMAT, EVENT_TIME_ZONE, Options, zone_of
 from eventide_core.errors import ConfigError
 from eventide_core.table.records.event_time_texts import FORMAT_KEY, ZONE_KEY, EventTimeTexts
 
@@ -44,7 +43,7 @@ class Reading:
 @lru_cache(maxsize=16)
 def reading_of(texts: EventTimeTexts) -> Reading:
     """Raises ConfigError for a zone or pattern that cannot be used."""
-    zone = None if texts.zone is None else _zone(texts.zone)
+    zone = None if texts.zone is None else zone_of(texts.zone, f"{ZONE_KEY}=")
     if texts.pattern is None:
         return Reading(None if zone is None else _LOCAL_ISO, zone, takes_numbers=True)
     regex = _regex(texts.pattern)
@@ -60,16 +59,6 @@ def event_time_texts(options: Options) -> EventTimeTexts:
     texts = EventTimeTexts(options.text(EVENT_TIME_ZONE), options.text(EVENT_TIME_FORMAT))
     reading_of(texts)
     return texts
-
-
-def _zone(name: str) -> tzinfo:
-    try:
-        return UTC if name == "UTC" else ZoneInfo(name)
-    except (KeyError, OSError, ValueError):  # no such zone, or no name of one
-        raise ConfigError(
-            f"{ZONE_KEY}={name!r} is not a known time zone: use a name such as Europe/Berlin; if the machine has no time "
-            "zones, run `pip install tzdata`"
-        ) from None
 
 
 def _regex(pattern: str) -> str:

@@ -19,6 +19,7 @@ from eventide_adapters.format.avro.field_path import column_at, top_level
 from eventide_adapters.format.avro.schema import RECORD_KEY, AvroField, table_fields
 from eventide_adapters.format.base_file.bloom_filter import FOOTER_KEY, SIMPLE, TYPE_FOOTER_KEY, BloomFilter
 from eventide_adapters.format.base_file.event_time_column import event_times_ms
+from eventide_adapters.format.base_file.event_times import ParquetBaseContent
 from eventide_adapters.format.base_file.keyed import read_keyed_base
 from eventide_adapters.format.base_file.parquet import (
     MAX_KEY_FOOTER,
@@ -82,11 +83,12 @@ class ArrowContentAudit:
         self, slice_read: SliceRead, shape: RecordShape, watermark_ms: int | None, keys: KeyFormat | None
     ) -> SliceAudit:
         unreadable: dict[str, str] = {}
-        base, hidden, wrong, late = _NO_VERSIONS.empty_table(), None, None, None
+        base, hidden, untold, wrong, late = _NO_VERSIONS.empty_table(), None, None, None, None
         if slice_read.base_path is not None:
             try:
                 base, wrong = self._base(slice_read.base_path, shape, keys)
                 hidden = self._hidden_keys(slice_read.base_path, base.column(RECORD_KEY))
+                untold = self._untold_times(slice_read.base_path, base, shape)
             except EventideError as error:
                 unreadable[slice_read.base_path] = _damage(error)
         least, records, no_times = self._logs(slice_read, shape, unreadable)
@@ -99,6 +101,7 @@ class ArrowContentAudit:
             unreadable=unreadable,
             commit_times=_counts(base.column(_COMMIT_TIME)),
             hidden_keys=hidden,
+            untold_times=untold,
             wrong_keys=wrong,
             late_rows=late,
             least_event_time_ms=least,
@@ -149,6 +152,18 @@ class ArrowContentAudit:
                 ends = least_and_greatest(texts)
                 hidden += [key for key in ends if not java_order(low) <= java_order(key) <= java_order(high)]
         return StrayKeys(len(set(hidden)), str(min(hidden))) if hidden else None
+
+    def _untold_times(self, path: str, base: pa.Table, shape: RecordShape) -> StrayKeys | None:
+        """The rows whose event times are outside the range that the footer states, as of a false footer."""
+        field = shape.event_time_field
+        told = None if field is None else ParquetBaseContent(self.storage).event_times(path, field)
+        if told is None:
+            return None
+        times, least, greatest = base.column(_EVENT_TIME), told.min_ms, told.max_ms
+        if least is None or greatest is None:
+            return _stray(base.filter(pc.is_valid(times)).column(RECORD_KEY))
+        outside = pc.or_(pc.less(times, pa.scalar(least)), pc.greater(times, pa.scalar(greatest)))
+        return _stray(base.filter(outside).column(RECORD_KEY))  # a null is not outside
 
     def _logs(
         self, slice_read: SliceRead, shape: RecordShape, unreadable: dict[str, str]

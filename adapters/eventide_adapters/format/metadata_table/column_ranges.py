@@ -1,8 +1,10 @@
 """The least and greatest value of the columns of a file, as Hudi's column statistics store them.
 
 A field in a struct is a separate column, `place.name`. Types without an order (structs, lists, maps) have only counts.
-NaN is the greatest float, as in Spark, which filters by these ranges. Hudi stores a value in a wrapper that names its type.
-The wrapper depends on Hudi's version, so it is taken from a record that Hudi wrote for the same column.
+NaN is the greatest float, as in Spark, which filters by these ranges. But no range that is stored ends with NaN: Spark loses
+the records of all files beside one that does, when it keeps them in memory. So a range with NaN is stored as that of all
+numbers. Hudi stores a value in a wrapper that names its type. The wrapper depends on Hudi's version, so it is taken from a
+record that Hudi wrote for the same column.
 """
 
 from __future__ import annotations
@@ -46,7 +48,12 @@ class ColumnRange:
 
     def wrapped(self, wrapper: str, column: str) -> tuple[Any, Any]:
         """`least` and `greatest` in `wrapper`, a name without namespace. Raises UnsupportedTableError."""
-        return _wrapped(self.least, self.arrow, wrapper, column), _wrapped(self.greatest, self.arrow, wrapper, column)
+        least, greatest = (-math.inf, math.inf) if self.has_nan else (self.least, self.greatest)
+        return _wrapped(least, self.arrow, wrapper, column), _wrapped(greatest, self.arrow, wrapper, column)
+
+    @property
+    def has_nan(self) -> bool:
+        return isinstance(self.greatest, float) and math.isnan(self.greatest)
 
 
 def base_columns(storage: Storage, path: str) -> tuple[str, ...]:

@@ -103,7 +103,7 @@ def can_merge(partition: str) -> bool:
 def merged_statistics(versions: Iterable[Value | None]) -> Value | None:
     """The statistics of a column: the span of several versions, one for each append. None if they were deleted."""
     merged: Value | None = None
-    for version in versions:
+    for version in map(_without_nan, versions):
         if version is None or version["isDeleted"]:
             merged = None
         elif merged is None or version.get("isTightBound"):
@@ -195,6 +195,14 @@ def _order(wrapped: tuple[str, Value], *, is_number: bool) -> Any:
     value = record["value"]
     if isinstance(value, bytes) and (is_number or name.endswith(_SIGNED_BYTES)):
         return int.from_bytes(value, "big", signed=True)
-    if isinstance(value, (int, float)):
-        return (math.isnan(value), 0 if math.isnan(value) else value)  # as in Java, NaN is the greatest value
     return value
+
+
+def _without_nan(version: Value | None) -> Value | None:
+    """The version, whose range is that of all numbers if it ended with NaN (`column_ranges`)."""
+    if version is None or version["maxValue"] is None:
+        return version
+    wrapper, record = version["maxValue"]
+    if not isinstance(record["value"], float) or not math.isnan(record["value"]):
+        return version
+    return version | {"minValue": (wrapper, {"value": -math.inf}), "maxValue": (wrapper, {"value": math.inf})}

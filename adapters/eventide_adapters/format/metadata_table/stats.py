@@ -27,6 +27,8 @@ from eventide_adapters.format.metadata_table.records import (
     column_stats_key,
     column_stats_value,
     file_group_number,
+    partition_stats_key,
+    partition_stats_value,
 )
 from eventide_adapters.format.metadata_table.value_forms import ValueForm
 from eventide_core.errors import UnsupportedTableError
@@ -49,15 +51,16 @@ class SourceFile:
 
 @dataclass(slots=True)
 class ColumnStatistics:
-    """The records to add to `column_stats` for `added`."""
+    """The records to add for `added`. `partition_stats` is empty until `records` has been requested."""
 
     reader: MetadataTableReader
     added: Sequence[AddedFile]
     contents: FileContents
     _known: dict[str, dict[str, Value]] = field(default_factory=dict[str, dict[str, Value]])
+    _with_nan: dict[tuple[str, str], ColumnRange] = field(default_factory=dict[tuple[str, str], ColumnRange])
 
     def records(self) -> Iterator[tuple[str, Value]]:
-        """Keys and values. Raises UnsupportedTableError if a column has statistics of an unknown form."""
+        """Those of `column_stats`. Raises UnsupportedTableError if a column has statistics of an unknown form."""
         wanted = self._questions()
         models = column_models(self._known)
         self.contents.ask(wanted.values())
@@ -65,11 +68,19 @@ class ColumnStatistics:
             if file in wanted:
                 ranges: Mapping[str, ColumnRange] = self.contents[wanted[file]]
                 found = {name: range_record(file.name, name, r, models[name]) for name, r in ranges.items()}
+                self._with_nan.update({(file.partition, name): r for name, r in ranges.items() if r.has_nan})
             else:
                 found = self._known[file.sources[0]] if file.sources else {}
             for column, stats in found.items():
                 key = column_stats_key(column, file.partition, file.name)
                 yield key, column_stats_value(stats | {"fileName": file.name})
+
+    def partition_stats(self) -> Iterator[tuple[str, Value]]:
+        """Those of `partition_stats`: other ranges contain every row that is left."""
+        models = column_models(self._known)
+        for (partition, column), found in self._with_nan.items():
+            record = range_record(partition, column, found, models[column]) | any_value(found)
+            yield partition_stats_key(column, partition), partition_stats_value(record)
 
     def questions(self) -> list[Question]:
         """The questions about the new base files, after the first one, which is about their columns, has been asked."""
@@ -177,6 +188,15 @@ def range_record(file_name: str, column: str, found: ColumnRange, model: Value) 
         "totalSize": 0,
         "totalUncompressedSize": 0,
     }
+
+
+def any_value(found: ColumnRange) -> Value:
+    """What makes the record of a range with NaN one that contains every value and null, in the place of the earlier ones.
+
+    A merge would keep an earlier end that is NaN, which is greater than infinity.
+    """
+    nulls = max(found.null_count, 1)
+    return {"isTightBound": True, "nullCount": nulls, "valueCount": max(found.value_count, nulls + 1)}
 
 
 def in_form_of(found: ColumnRange, column: str, model: Value) -> Value:

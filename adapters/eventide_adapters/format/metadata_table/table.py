@@ -6,7 +6,7 @@ Each of its partitions needs, for an action of the table at the instant C:
     bloom_filters                the filter in the footer of each new base file; an index that finds none fails. A removal
                                  for each base file that is removed
     column_stats                 `stats`
-    partition_stats              nothing if rows stay or are removed: its ranges contain every row that is left
+    partition_stats              nothing if rows stay or are removed: its ranges contain every row that is left, except NaN
     record_index                 nothing if all rows stay: no key moves to another file group
     secondary_index_*            the same: no key has another value
     expr_index_*                 `expression_index`

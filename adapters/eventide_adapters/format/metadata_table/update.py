@@ -131,15 +131,15 @@ class HudiMetadataUpdate:
         records: dict[str, Records] = {FILES: _files_records(changes)}
         if COLUMN_STATS in reader.partitions:
             if changes.written is None:
-                records[COLUMN_STATS] = [
-                    *ColumnStatistics(reader, changes.added, contents).records(),
-                    *removals(reader, changes.removed),
-                ]
+                moved = ColumnStatistics(reader, changes.added, contents)
+                records[COLUMN_STATS] = [*moved.records(), *removals(reader, changes.removed)]
+                of_partitions = moved.partition_stats()
             else:
                 statistics = WrittenStatistics(reader, changes, changes.written, contents)
                 records[COLUMN_STATS] = list(statistics.column_stats())
-                if PARTITION_STATS in reader.partitions:
-                    records[PARTITION_STATS] = list(statistics.partition_stats())
+                of_partitions = statistics.partition_stats()
+            if PARTITION_STATS in reader.partitions:
+                records[PARTITION_STATS] = list(of_partitions)
         if BLOOM_FILTERS in reader.partitions:
             records[BLOOM_FILTERS] = _bloom_filters(instant, changes, contents)
         by_value = {partition: _by_value(reader, partition, changes) for partition in reader.partitions}

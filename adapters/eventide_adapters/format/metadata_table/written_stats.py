@@ -7,7 +7,8 @@ them, even a log file, Hudi's next write would silently lose rows.
    last writes have statistics: each writer covers all columns.
 2. A value's wrapper is that of known statistics of the column. If no file had a value yet, or the column was widened
    since, it is the wrapper of the type.
-3. A partition's range becomes wider: a record that is not tight is merged with the earlier ones.
+3. A partition's range becomes wider: a record that is not tight is merged with the earlier ones. With NaN, it
+   becomes that of all numbers.
 """
 
 from __future__ import annotations
@@ -37,6 +38,7 @@ from eventide_adapters.format.metadata_table.records import (
 )
 from eventide_adapters.format.metadata_table.stats import (
     SourceFile,
+    any_value,
     column_models,
     empty_statistics,
     known_statistics,
@@ -80,7 +82,8 @@ class WrittenStatistics:
 
     def partition_stats(self) -> Iterator[tuple[str, Value]]:
         for (partition, column), found in self._ranges.items():
-            record = self._record(partition, column, found) | {"isTightBound": False}
+            record = self._record(partition, column, found)
+            record |= any_value(found) if found.has_nan else {"isTightBound": False}
             yield partition_stats_key(column, partition), partition_stats_value(record)
 
     def _record(self, name: str, column: str, found: ColumnRange) -> Value:

@@ -24,6 +24,7 @@ from eventide_core.action.repair.repairs import (
     Repair,
     RepairPlan,
     Replacement,
+    RollbackRebuilding,
     SettingsChange,
     Truncation,
     Unrepaired,
@@ -127,6 +128,12 @@ def _repair_unreadable(facts: TableFacts, check: str, finding: Finding, instant:
         changes = tuple(Removal(f"{facts.timeline_path}/{n}") for n in sorted(set(names)))
         action = f"moves the clean at {instant.requested_time} to the backup: the next clean finds what it found"
         return Repair(check, finding.path, finding.problem, action, changes)
+    if instant.action is Action.ROLLBACK:
+        plan = Instant(instant.requested_time, Action.ROLLBACK, State.REQUESTED).file_name
+        if plan not in facts.timeline_names or f"{facts.timeline_path}/{plan}" in facts.unreadable:
+            return None
+        action = "writes the completed rollback again, from its plan"
+        return Repair(check, finding.path, finding.problem, action, (RollbackRebuilding(finding.path),))
     is_compaction = facts.plans.get(instant.requested_time) is not None
     if instant.action is not Action.DELTA_COMMIT or is_compaction:
         return None

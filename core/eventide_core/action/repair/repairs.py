@@ -43,6 +43,13 @@ class Rebuilding:
 
 
 @dataclass(frozen=True, slots=True)
+class RollbackRebuilding:
+    """The completed file of a rollback states again what the rollback's plan does."""
+
+    path: str
+
+
+@dataclass(frozen=True, slots=True)
 class Truncation:
     """The file is cut to `size` bytes, if it repeats behind them what is before them."""
 
@@ -81,7 +88,7 @@ class SettingsChange:
 
 
 Change = Removal | Replacement | Copying
-PlannedChange = Change | HistoryRebuilding | Rebuilding | Remerging | Truncation | SettingsChange
+PlannedChange = Change | HistoryRebuilding | Rebuilding | Remerging | RollbackRebuilding | Truncation | SettingsChange
 """A change, or one whose bytes are made when the repair is."""
 
 

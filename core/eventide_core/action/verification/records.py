@@ -10,6 +10,7 @@ from eventide_core.action.verification.result import Check, Finding, Observation
 from eventide_core.errors import counted, format_timestamp
 from eventide_core.table.files.content_audit import RepeatedKey, StrayKeys
 from eventide_core.table.files.file_name import path_in
+from eventide_core.table.settings.metadata_table import REBUILD_CURE, RECORD_INDEX
 from eventide_core.table.timeline.commit_metadata import LOG_COMPACT
 
 _INSERTS = frozenset({"INSERT", "BULK_INSERT", "INSERT_OVERWRITE", "INSERT_OVERWRITE_TABLE"})
@@ -77,6 +78,8 @@ def check_versions(facts: TableFacts) -> Iterator[Observation]:
         else:
             what = "in the same version" if one.is_same_version else f"as of {', '.join(one.commit_times)}"
             cure = "delete the key, and write it again: its other versions go"
+            if RECORD_INDEX in facts.metadata_partitions:
+                cure += f"; the record index leads to one place: between deletes, {REBUILD_CURE}"
             yield Finding(place, f"{keys} {verb} more than once, {what}", cure)
     lost = lost_completions(facts)
     for audit in found.audits:
@@ -130,11 +133,18 @@ _UNTRUSTED: Final = "omit hoodie.payload.event.time.field: then eventide reads l
 
 
 def check_event_times(facts: TableFacts) -> Iterator[Observation]:
-    """No log file holds a record earlier than its write stat, or its headers, tell the planner, or an unreadable one.
+    """No log file holds a record earlier than its write stat, or its headers, tell the planner, or an unreadable one. No
+    base file holds one outside the range in its footer, which tells whether a view is exact, and which files have a window.
 
     An unreadable event time that the planner knows of breaks nothing: there is no watermark until it is merged.
     """
     for audit in _records(facts).audits:
+        if audit.untold_times is not None:
+            place = path_in(audit.partition, audit.file_id)
+            problem = (
+                f"its base file's footer states a range of event times without those of {_keys(audit.untold_times)}"
+            )
+            yield Finding(place, problem, "compact the slice again, which writes the footer again and loses nothing")
         for path, found in sorted(audit.unreadable_event_times.items()):
             claimed = facts.event_times.get(path)
             named = (
@@ -254,7 +264,7 @@ READ_OPTIMIZED = Check(
 EVENT_TIMES = Check(
     "event-times",
     "I2",
-    "no log file has a record earlier than the range that the table states",
+    "no record has an event time outside the range that the table states of its file",
     "write stats omit nulls and some texts: a log file with a record before T is left over",
     check_event_times,
     is_deep=True,

@@ -14,7 +14,9 @@ from eventide_core.table.timeline.instant import COMPLETED_ACTION, Action, Insta
 from eventide_core.table.timeline.plans import CompactionPlan, ForeignPlan
 
 _RESTORE = "restore the file from a copy, which loses nothing; it states what an instant did"
-_REMOVE_REQUEST = "if nobody has begun it and its engine has died, roll it back with --force, which loses nothing"
+_REMOVE_REQUEST = (
+    "if its engine has died, roll it back with --force, which loses nothing; run a restore that has begun again instead"
+)
 _UNBEGUN = re.compile(r"\.(?:rollback|restore)\.requested\Z")
 _LIKE_AN_INSTANT = re.compile(r"\d{14}", re.ASCII)
 _LIKE_AN_ACTION = re.compile(r"\.(?:" + "|".join(Action) + r")(?:\.(?:requested|inflight))?\Z")

@@ -14,13 +14,16 @@ from eventide_core.action.repair.planner import plan_repairs
 from eventide_core.action.repair.repairs import (
     BACKUP_DIRECTORY,
     Change,
+    Copying,
     HistoryRebuilding,
     PlannedChange,
     Rebuilding,
     Remerging,
+    Removal,
     Repair,
     RepairPlan,
     Replacement,
+    RollbackRebuilding,
     SettingsChange,
     Truncation,
     Unrepaired,
@@ -52,6 +55,7 @@ from eventide_core.table.files.log_block import BlockType, read_blocks
 from eventide_core.table.settings.properties import settings_text, with_settings
 from eventide_core.table.timeline.commit_metadata import CommitMetadata, WriteStat
 from eventide_core.table.timeline.instant import Action, Instant, State
+from eventide_core.table.timeline.rollback_metadata import RollbackMetadata
 
 _PASSES_MAX: Final = 4
 _COUNT_OFFSET: Final = 4  # an Avro block's content begins with its version, then the number of records
@@ -216,7 +220,9 @@ class Repairer:
         else:
             yield self._with_its_bytes(change)
 
-    def _with_its_bytes(self, change: Change | HistoryRebuilding | Rebuilding | Truncation | SettingsChange) -> Change:
+    def _with_its_bytes(
+        self, change: Change | HistoryRebuilding | Rebuilding | RollbackRebuilding | Truncation | SettingsChange
+    ) -> Change:
         if isinstance(change, HistoryRebuilding):
             actions = [self._archived(time, metadata) for time, metadata in sorted(change.commits.items())]
             return Replacement(change.path, self.files.archive(self.files.config()).encode(actions))
@@ -231,9 +237,12 @@ class Repairer:
                     "other records; a person has to compare them"
                 )
             return Replacement(change.path, data[: change.size])
-        if not isinstance(change, Rebuilding):
+        if not isinstance(change, (Rebuilding, RollbackRebuilding)):
             return change
         time = change.path.rpartition("/")[2].partition(".")[0].partition("_")[0]
+        if isinstance(change, RollbackRebuilding):
+            done = RollbackMetadata.of_plan(self.files.rollback_plan(self.files.config(), time))
+            return Replacement(change.path, self.files.codec.encode_rollback(done, self.files.storage.root))
         return Replacement(change.path, self._encoded(change.metadata, time))
 
     def _archived(self, time: str, metadata: CommitMetadata) -> ArchivedAction:
@@ -291,7 +300,7 @@ def _changes(repairs: Sequence[Repair]) -> list[Change]:
     changes: dict[str, Change] = {}
     for repair in repairs:
         for change in repair.changes:
-            assert not isinstance(change, (HistoryRebuilding, Rebuilding, Remerging, Truncation, SettingsChange))
+            assert isinstance(change, (Removal, Replacement, Copying))
             changes.setdefault(change.path, change)
     return list(changes.values())
 

@@ -7,7 +7,7 @@ A write that is alive (`Liveness`) is never undone. One of which nothing shows w
 the user names it (`undo`), and never by `undo_failed_writes`.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from eventide_core.action.compaction.trigger import check_undoing
 from eventide_core.action.rollback.planner import UndoneWrite, built_on, check_nothing_is_lost
@@ -118,7 +118,7 @@ class Rollback:
             if self._is_unplanned(config, failed):
                 self._remove_request(config, failed, lease)
             elif failed.action is Action.ROLLBACK:
-                undone.append(self._runner.pending_plan(state.config, failed).target.instant)
+                undone.append(self.files.rollback_plan(state.config, failed.requested_time).target.instant)
                 self._end(state, failed, lease)
             else:
                 undone.append(failed.requested_time)
@@ -151,7 +151,7 @@ class Rollback:
             if self._is_unplanned(config, pending):
                 self._remove_request(config, pending, lease)
             else:
-                self._runner.end(config, self._runner.pending_plan(config, pending), lease)
+                self._runner.end(config, self.files.rollback_plan(config, pending.requested_time), lease)
         return bool(begun)
 
     def _next_failed(self, config: TableConfig, timeline: Timeline) -> Instant | None:
@@ -168,7 +168,7 @@ class Rollback:
         """The write that a pending rollback undoes; empty if it has no plan, and has undone nothing."""
         if self._is_unplanned(config, pending):
             return ""
-        return self._runner.pending_plan(config, pending).target.instant
+        return self.files.rollback_plan(config, pending.requested_time).target.instant
 
     @property
     def _runner(self) -> RollbackRunner:
@@ -179,20 +179,30 @@ class Rollback:
         return Liveness(self.files.storage, self.heartbeats, self.clock, self.options)
 
     def _unplanned(self, state: TableState, instant: str) -> Instant | None:
-        """The rollback or restore requested at the instant, if its file is empty and nobody has begun it."""
+        """The rollback or restore requested at the instant, if its plan was never written, or is lost."""
         undoing = (i for i in state.timeline.pending if i.action in (Action.ROLLBACK, Action.RESTORE))
         return next((i for i in undoing if i.requested_time == instant and self._is_unplanned(state.config, i)), None)
 
     def _is_unplanned(self, config: TableConfig, pending: Instant) -> bool:
-        """Whether a rollback or restore was requested and its plan never written. Hudi removes such a request, too."""
-        is_request = pending.action in (Action.ROLLBACK, Action.RESTORE) and pending.state is State.REQUESTED
-        return is_request and not self.files.storage.read(f"{config.timeline_path}/{pending.file_name}")
+        """Whether a rollback or restore was requested and its plan never written. Hudi removes such a request, too.
+
+        The same for a rollback that began and whose plan is lost, such as by a power failure: what it undoes is pending
+        until all of its files are gone, and is undone by the next rollback.
+        """
+        if pending.action is not Action.ROLLBACK and (pending.action, pending.state) != (
+            Action.RESTORE,
+            State.REQUESTED,
+        ):
+            return False
+        return not self.files.storage.read(f"{config.timeline_path}/{_requested(pending).file_name}")
 
     def _remove_request(self, config: TableConfig, pending: Instant, lease: Lease) -> tuple[str, ...]:
-        path = f"{config.timeline_path}/{pending.file_name}"
-        lease.check()
-        self.files.storage.delete(path)
-        return (path,)
+        removed: list[str] = []
+        for instant in dict.fromkeys((pending, _requested(pending))):
+            lease.check()
+            removed.append(f"{config.timeline_path}/{instant.file_name}")
+            self.files.storage.delete(removed[-1])
+        return tuple(removed)
 
     def _check_restoring(self, timeline: Timeline) -> None:
         for pending in timeline.pending:
@@ -209,7 +219,7 @@ class Rollback:
         return None
 
     def _end(self, state: TableState, begun: Instant, lease: Lease) -> tuple[str, ...]:
-        return self._runner.end(state.config, self._runner.pending_plan(state.config, begun), lease)
+        return self._runner.end(state.config, self.files.rollback_plan(state.config, begun.requested_time), lease)
 
     def _undo(self, state: TableState, found: Instant, lease: Lease) -> tuple[str, ...]:
         time = found.requested_time
@@ -281,6 +291,10 @@ class Rollback:
         if found is None or found.is_completed or found.action is not Action.COMPACTION:
             return False
         return isinstance(self.files.plan(state.config, found.requested_time), CompactionPlan)
+
+
+def _requested(pending: Instant) -> Instant:
+    return replace(pending, state=State.REQUESTED)
 
 
 def _check_not_built_on(state: TableState, found: Instant) -> None:

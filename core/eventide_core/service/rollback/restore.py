@@ -75,11 +75,13 @@ class Restorer:
         """The plan of a restore to that savepoint that was interrupted."""
         for pending in state.timeline.pending:
             if pending.action is Action.RESTORE:
-                path = f"{state.config.timeline_path}/{pending.file_name}"
-                if pending.state is State.REQUESTED and not self.files.storage.read(path):
+                requested = replace(pending, state=State.REQUESTED)
+                paths = [f"{state.config.timeline_path}/{i.file_name}" for i in dict.fromkeys((pending, requested))]
+                if not self.files.storage.read(paths[-1]):  # never written, or lost: a new plan undoes what is left
                     alive = Liveness(self.files.storage, self.heartbeats, self.clock, self.options)
                     alive.check_abandoned(pending, state.config.timeline_path)
-                    self.files.storage.delete(path)  # its plan was never written, so it has undone nothing
+                    for path in paths:
+                        self.files.storage.delete(path)
                     continue
                 plan = self.files.restore_plan(state.config, pending.requested_time)
                 if plan.savepoint != savepoint:

@@ -78,11 +78,6 @@ class RollbackRunner:
             raise
         return plan
 
-    def pending_plan(self, config: TableConfig, pending: Instant) -> RollbackPlan:
-        """The plan of a rollback that was begun. Raises CorruptTimelineError."""
-        path = f"{config.timeline_path}/{pending.requested_time}.rollback.requested"
-        return self.files.codec.decode_rollback_plan(self.files.storage.read(path), path, pending.requested_time)
-
     def end(self, config: TableConfig, plan: RollbackPlan, lease: Lease, *, is_new: bool = False) -> tuple[str, ...]:
         """Steps 2 to 8; the paths of the data and timeline files that were removed. `is_new`: this process began it."""
         self.heartbeats.start(plan.instant)

@@ -45,7 +45,7 @@ from eventide_core.table.timeline.file_system_view import DataFile
 from eventide_core.table.timeline.instant import Action, Instant, State
 from eventide_core.table.timeline.observed_offset import observed_offset
 from eventide_core.table.timeline.plans import CompactionPlan, ForeignPlan
-from eventide_core.table.timeline.rollback_metadata import RestorePlan
+from eventide_core.table.timeline.rollback_metadata import RestorePlan, RollbackPlan
 from eventide_core.table.timeline.savepoint_metadata import SavepointMetadata
 from eventide_core.table.timeline.timeline import Timeline
 
@@ -289,8 +289,18 @@ class TableFiles:
                 return frozenset(target.instant for target in plan.targets)
             return frozenset()
         path = f"{config.timeline_path}/{instant.file_name}"
-        found = self._decoded(path, self.storage.read(path), self.codec.decode_rollback)
+        try:
+            found = self._decoded(path, self.storage.read(path), self.codec.decode_rollback)
+        except CorruptTimelineError:
+            with suppress(MissingFileError, CorruptTimelineError):  # its plan is enough, too
+                return frozenset((self.rollback_plan(config, instant.requested_time).target.instant,))
+            raise
         return frozenset(target.instant for target in found.targets)
+
+    def rollback_plan(self, config: TableConfig, instant: str) -> RollbackPlan:
+        """The plan of a rollback that was begun. Raises CorruptTimelineError."""
+        path = f"{config.timeline_path}/{Instant(instant, Action.ROLLBACK, State.REQUESTED).file_name}"
+        return self.codec.decode_rollback_plan(self.storage.read(path), path, instant)
 
     def savepoint(self, config: TableConfig, instant: Instant) -> SavepointMetadata:
         """What a completed savepoint keeps."""

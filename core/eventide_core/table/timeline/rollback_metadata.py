@@ -69,6 +69,17 @@ class RollbackMetadata:
     targets: tuple[RollbackTarget, ...]
     partitions: Mapping[str, RolledBackPartition]
 
+    @classmethod
+    def of_plan(cls, plan: RollbackPlan) -> "RollbackMetadata":
+        """What a rollback did that completed, as its plan says; but not in which log files its command blocks are."""
+        found: dict[str, RolledBackPartition] = {}
+        for request in plan.requests:
+            known = found.get(request.partition, RolledBackPartition())
+            found[request.partition] = RolledBackPartition(
+                known.deleted + request.deleted, {}, {**known.failed_logs, **request.log_blocks}
+            )
+        return cls(plan.instant, (plan.target,), found)
+
 
 @dataclass(frozen=True, slots=True)
 class RestorePlan:

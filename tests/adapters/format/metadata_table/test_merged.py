@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import pytest
@@ -103,6 +104,10 @@ def number(value: Any) -> tuple[str, dict[str, Any]]:
     return "org.LongWrapper", {"value": value}
 
 
+def double(value: float) -> tuple[str, dict[str, Any]]:
+    return "org.DoubleWrapper", {"value": value}
+
+
 def test_ranges_are_widened_unless_the_later_one_is_tight() -> None:
     first, second = stats(number(3), number(5)), stats(number(4), number(9))
     merged = merged_statistics([first, second])
@@ -113,6 +118,16 @@ def test_ranges_are_widened_unless_the_later_one_is_tight() -> None:
     merged = merged_statistics([tight, loose])
     assert merged is not None
     assert (merged["minValue"], merged["maxValue"], merged["isTightBound"]) == (number(4), number(9), False)
+
+
+@pytest.mark.parametrize("other", [None, 5.0, math.nan])
+def test_a_range_with_nan_becomes_that_of_all_numbers(other: float | None) -> None:
+    first = stats(double(0.0), double(math.nan))
+    second = stats(*(None if other is None else double(other),) * 2)
+    for versions in ([first, second], [second, first], [first]):
+        merged = merged_statistics(versions)
+        assert merged is not None
+        assert (merged["minValue"], merged["maxValue"]) == (double(-math.inf), double(math.inf))
 
 
 def test_statistics_that_were_deleted_are_forgotten() -> None:

@@ -82,6 +82,14 @@ def test_no_number_is_greater_than_nan() -> None:
     assert math.isnan(found.greatest)
 
 
+@pytest.mark.parametrize("values", [[math.nan, -0.0, 0.0], [math.nan, math.nan], [None, math.nan, math.inf]])
+@pytest.mark.parametrize("kind", [pa.float32(), pa.float64()], ids=str)
+def test_a_range_with_nan_is_stored_as_that_of_all_numbers(values: list[float | None], kind: pa.DataType) -> None:
+    found = ranges_of(pa.table({"c": pa.array(values, kind)}))["c"]
+    ends = found.wrapped("DoubleWrapper" if kind == pa.float64() else "FloatWrapper", "c")
+    assert [end[1]["value"] for end in ends] == [-math.inf, math.inf]
+
+
 def test_fields_of_a_struct_are_columns_and_what_has_no_order_has_counts_alone() -> None:
     places = [{"name": "x", "lat": 2.0}, None, {"name": "a", "lat": None}]
     table = pa.table({"place": places, "tags": [["t"], None, []], "id": ["1", "2", "3"]})
