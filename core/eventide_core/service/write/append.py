@@ -149,7 +149,6 @@ class Append:
             if placements is None:
                 placements = self._look_up(state, index, records)
                 placements = self._without_duplicates(placements, operation)
-            refuse_revived(state, prepared.changes.added)
             internal = internal_schema_after(state, prepared.schema, instant)
             if basis is not None:
                 basis.check_placed(instant, placements)
@@ -266,6 +265,7 @@ class Append:
         records.prepare(shape, combines=combines(operation, self.options))
         duplicates = insert_duplicates(operation, self.options)
         changes = schema_changes(schema, shape.records.schema)
+        refuse_revived(state, changes.added)
         if index.type is IndexType.BUCKET:
             if duplicates is not InsertDuplicates.NONE:
                 raise ConfigError(
