@@ -286,6 +286,13 @@ class NoExactCutError(RefusedError):
     """
 
 
+class SchemaChangeError(RefusedError):
+    """The table's schema can't change so: the table lacks the column, or some reader would lose values.
+
+    Do what the last words of the message say.
+    """
+
+
 class NothingToDoError(EventideError):
     """The configured trigger is not due, or the strategy finds nothing to compact; nothing was written.
 

@@ -53,6 +53,7 @@ if TYPE_CHECKING:
         RecordMergerError,
         RefusedError,
         ResourceLimitError,
+        SchemaChangeError,
         StorageAccessError,
         StorageError,
         StorageFullError,
@@ -65,10 +66,12 @@ if TYPE_CHECKING:
         WindowTakenError,
         WriteConflictError,
     )
+    from eventide_core.service.write.alter import AlterResult
 
     __version__: str
 
 __all__ = [
+    "AlterResult",
     "BusyError",
     "CatalogError",
     "CleanedHistoryError",
@@ -104,6 +107,7 @@ __all__ = [
     "RefusedError",
     "ResourceLimitError",
     "Rows",
+    "SchemaChangeError",
     "StorageAccessError",
     "StorageError",
     "StorageFullError",
@@ -126,6 +130,7 @@ __all__ = [
 ]
 
 _HOMES = {
+    "AlterResult": "eventide_core.service.write.alter",
     "Detail": "eventide.results.detail",
     "HistoryEntry": "eventide.results.history",
     "UnknownOptionWarning": "eventide.options.sections",

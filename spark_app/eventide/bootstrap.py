@@ -63,6 +63,7 @@ if TYPE_CHECKING:
     from eventide_core.service.state.metadata_table import MetadataTableUpkeep
     from eventide_core.service.verification.verify import Verifier
     from eventide_core.service.windows.windows import WindowService
+    from eventide_core.service.write.alter import Alter
     from eventide_core.service.write.append import Append
     from eventide_core.service.write.batch import BatchWriter
 
@@ -209,6 +210,12 @@ class Application:
             self.options,
             self._new_uuid,
         )
+
+    @cached_property
+    def alter(self) -> Alter:
+        from eventide_core.service.write.alter import Alter
+
+        return Alter(self.append)
 
     @cached_property
     def batches(self) -> BatchWriter:

@@ -14,6 +14,7 @@ VERBS: Final[dict[str, tuple[str, str]]] = {
     "read": ("read", "Read the rows of a query."),
     "ingest": ("ingest", "Write rows into a table."),
     "update": ("update", "Change rows in place."),
+    "alter": ("alter", "Change the schema."),
     "plan": ("plan", "Explain what a compaction would do."),
     "compact": ("compact", "Compact everything before T."),
     "clean": ("clean", "Delete files that nothing needs."),

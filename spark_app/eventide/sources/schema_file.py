@@ -43,7 +43,7 @@ _TYPES: Final[dict[str, Any]] = {
 }
 _DECIMAL: Final = re.compile(r"decimal\((\d+),(\d+)\)")
 _LINE: Final = re.compile(r"(\S+)\s+(.+?)(\s+not\s+null)?", re.IGNORECASE)
-_WORDS: Final = "string, int, long, float, double, boolean, binary, date, timestamp, timestamp_ntz, decimal(P,S)"
+TYPE_WORDS: Final = "string, int, long, float, double, boolean, binary, date, timestamp, timestamp_ntz, decimal(P,S)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,10 +100,10 @@ def _lines(text: str, path: Path) -> StatedSchema:
         if not stated or stated.startswith("#"):
             continue
         found = _LINE.fullmatch(stated.removesuffix(","))
-        kind = None if found is None else _type(found[2])
+        kind = None if found is None else type_of(found[2])
         if found is None or kind is None:
             raise ConfigError(
-                f"--schema {str(path)!r}, line {number}: {stated!r} is not `name type` with a type of {_WORDS}; use "
+                f"--schema {str(path)!r}, line {number}: {stated!r} is not `name type` with a type of {TYPE_WORDS}; use "
                 "Avro for any other"
             )
         if any(field.name == found[1] for field in fields):
@@ -114,7 +114,8 @@ def _lines(text: str, path: Path) -> StatedSchema:
     return StatedSchema(pa.schema(fields))
 
 
-def _type(text: str) -> Any:
+def type_of(text: str) -> Any:
+    """The Arrow type that a word such as `long` or `decimal(10,2)` names; None if it names none."""
     word = re.sub(r"\s", "", text.lower())
     decimal = _DECIMAL.fullmatch(word)
     if decimal is None:

@@ -15,6 +15,7 @@ from eventide.table.arguments import options_of, progress_of, uri_of
 from eventide.table.changes import TableChanges
 from eventide.table.maintenance import TableMaintenance, task_engine
 from eventide.table.queries import TableQueries
+from eventide.table.schema import TableSchema
 from eventide.table.tags import TableTags
 from eventide.table.windows import TableWindows
 from eventide.table.writes import TableWrites
@@ -42,7 +43,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Table(TableQueries, TableWrites, TableChanges, TableTags, TableWindows, TableMaintenance):
+class Table(TableQueries, TableWrites, TableChanges, TableSchema, TableTags, TableWindows, TableMaintenance):
     """A Hudi table. Every method reads the table's state again."""
 
     uri: str

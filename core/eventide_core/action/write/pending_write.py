@@ -38,7 +38,8 @@ class WriteResult:
 class PendingWrite:
     """A write whose files exist, but which has not completed: no reader sees it yet.
 
-    `seen` is the state that it builds on. `basis`, if it was computed from rows that were read before it began.
+    `seen` is the state that it builds on, with `schema_before`, the table's schema. `basis`, if it was computed from rows
+    that were read before it began.
     """
 
     instant: str
@@ -48,3 +49,4 @@ class PendingWrite:
     seen: frozenset[str]
     schema_changes: SchemaChanges
     basis: ReadBasis | None = None
+    schema_before: str | None = None

@@ -1,6 +1,6 @@
 """The metadata files of one table, read through the storage port: settings, timeline, commits, plans, listings."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -35,6 +35,7 @@ from eventide_core.table.records.internal_schema import (
     SchemaVersion,
     parse_version,
     parse_versions,
+    schema_commit_instant,
 )
 from eventide_core.table.records.record_shape import DeleteMarker
 from eventide_core.table.settings.properties import PROPERTIES_PATH, known_settings, settings_text
@@ -315,10 +316,22 @@ class TableFiles:
         if not said:
             return ()
         versions = [parse_version(text, f"{LATEST_SCHEMA_KEY} of a commit") for text in sorted(said)]
-        history = [e.path for e in self.storage.list(SCHEMA_DIRECTORY) if e.path.endswith(SCHEMA_COMMIT_SUFFIX)]
-        if history:
-            versions += parse_versions(self.storage.read(max(history)).decode(errors="replace"), max(history))
+        found = self.schema_history(commits)
+        if found is not None:
+            versions += parse_versions(found[1], found[0])
         return tuple(versions)
+
+    def schema_history(self, commits: Container[str]) -> tuple[str, str] | None:
+        """The path and text of the last history file of Hudi's internal schemas; None if there is none.
+
+        That of a write that has not completed does not count, if others are there.
+        """
+        paths = [e.path for e in self.storage.list(SCHEMA_DIRECTORY) if e.path.endswith(SCHEMA_COMMIT_SUFFIX)]
+        completed = [path for path in paths if schema_commit_instant(path) in commits]
+        if not paths:
+            return None
+        last = max(completed or paths)
+        return last, self.storage.read(last).decode(errors="replace")
 
     def committed_files(self, config: TableConfig, timeline: Timeline) -> tuple[DataFile, ...] | None:
         """The base and log files that the metadata table lists, for callers that need no file of a pending action.

@@ -48,6 +48,7 @@ from eventide_core.service.write.settings import (
     schema_rules,
     write_shape,
 )
+from eventide_core.service.write.table_schema import internal_schema_after, refuse_revived
 from eventide_core.table.files.bucket import BUCKET_INDEX_DIRECTORY
 from eventide_core.table.files.file_group_write import FileGroupWrite, Placement
 from eventide_core.table.files.file_name import path_in
@@ -138,7 +139,7 @@ class Append:
         self._refuse_growing_buckets(before.config)
         prepared = self._prepare(before, operation, index, records)
         self._overwrite(before, operation, prepared.placements or ())  # refuses one that replaces nothing
-        instant = self._instants.request(operation.action)
+        instant = self.instants.request(operation.action)
         groups: Sequence[FileGroupWrite] = ()
         try:
             state = TableState.load(self.files)
@@ -148,6 +149,7 @@ class Append:
             if placements is None:
                 placements = self._look_up(state, index, records)
                 placements = self._without_duplicates(placements, operation)
+            internal = internal_schema_after(state, prepared.schema, instant)
             if basis is not None:
                 basis.check_placed(instant, placements)
             overwrite = self._overwrite(state, operation, placements)
@@ -156,7 +158,7 @@ class Append:
             progress.start("writing", len(groups))
             stats = records.write(groups, on_done=progress.advance)
         except BaseException as failure:
-            self._instants.abort(instant, failure, partial(made_files, self.files.storage, groups))
+            self.instants.abort(instant, failure, partial(made_files, self.files.storage, groups))
             raise
         looks_up = operation is WriteOperation.UPSERT or prepared.placements is None
         return PendingWrite(
@@ -165,7 +167,7 @@ class Append:
             CommitMetadata(
                 _by_partition(groups, stats),
                 with_checksums(
-                    {**(extra_metadata or {}), **prepared.extra_metadata},
+                    {**(extra_metadata or {}), **prepared.extra_metadata, **internal},
                     itertools.chain(*stats),
                     state.config.identity_settings,
                 ),
@@ -182,6 +184,7 @@ class Append:
             _seen(state.timeline, operation, basis),
             prepared.changes,
             basis,
+            state.known_schema,
         )
 
     def _refuse_moving_merged_records(self, config: TableConfig, index: Index) -> None:
@@ -216,17 +219,17 @@ class Append:
             return [stat.path for stat in pending.metadata.stats]
 
         try:
-            completion, dropped = self._instants.complete(pending)
+            completion, dropped = self.instants.complete(pending)
         except StorageError as failure:
             self.heartbeats.stop(pending.instant)
             try:
                 found = self.files.resolve_failed_commit("write", pending.instant, failure, "write again")
                 completion = found.completion_time or pending.instant
             except StorageError:
-                self._instants.abort(pending.instant, failure, made)
+                self.instants.abort(pending.instant, failure, made)
                 raise
         except BaseException as failure:
-            self._instants.abort(pending.instant, failure, made)
+            self.instants.abort(pending.instant, failure, made)
             raise
         self.heartbeats.stop(pending.instant)
         # The write has completed. What happens to its markers does not matter: no process reads them now.
@@ -262,6 +265,7 @@ class Append:
         records.prepare(shape, combines=combines(operation, self.options))
         duplicates = insert_duplicates(operation, self.options)
         changes = schema_changes(schema, shape.records.schema)
+        refuse_revived(state, changes.added)
         if index.type is IndexType.BUCKET:
             if duplicates is not InsertDuplicates.NONE:
                 raise ConfigError(
@@ -296,7 +300,7 @@ class Append:
 
     def _planned(self, state: TableState) -> Mapping[FileGroup, str]:
         """The file groups of the pending plans. Raises BusyError for one that may use any."""
-        others = (plan for plan in state.timeline.pending_plans if not self._instants.liveness.is_own_overwrite(plan))
+        others = (plan for plan in state.timeline.pending_plans if not self.instants.liveness.is_own_overwrite(plan))
         return planned_groups(self.files, state.config, others)
 
     def _overwrite(
@@ -334,7 +338,7 @@ class Append:
         return records.place_by_key(slices, by_bloom=index.is_by_bloom)
 
     @property
-    def _instants(self) -> WriteInstants:
+    def instants(self) -> WriteInstants:
         return WriteInstants(
             self.files, self.metadata, self.rollback, self.lock, self.heartbeats, self.clock, self.options
         )

@@ -33,6 +33,7 @@ from eventide_core.service.state.metadata_table import MetadataTableUpkeep
 from eventide_core.service.state.outcome import instants_with_outcome
 from eventide_core.service.state.table import TableState
 from eventide_core.service.state.table_files import TableFiles
+from eventide_core.service.write.table_schema import following_schema, put_history
 from eventide_core.service.write.written_rows import added_files, written_changes
 from eventide_core.table.settings.table_config import TableConfig
 from eventide_core.table.timeline.instant import Action, Instant, State
@@ -148,12 +149,14 @@ class WriteInstants:
             if pending.written.overwrite is not None:
                 self._check_no_unaware_writer(timeline)
             self._check_conflicts(pending, config, timeline)
+            pending = following_schema(self.files, config, timeline, pending)
             update = self.metadata.prepare(config, lease, pending.instant, self._changes(pending, config), known)
             completion = self._unused(config, timeline)
             recorded = completion if config.slices_by_completion_time else None
             completed = Instant(pending.instant, pending.action, State.COMPLETED, recorded)
             data = self.files.codec.encode_commit(update.recorded_in(pending.metadata), config.version)
             update.write(lease, completion)
+            put_history(self.files, config, timeline, pending, completion)
             lease.check()
             path = f"{config.timeline_path}/{completed.file_name}"
             if self.files.put_commit(path, data):

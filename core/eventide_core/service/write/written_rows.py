@@ -32,7 +32,7 @@ def written_changes(state: TableState, instant: str, metadata: CommitMetadata) -
     names = dict.fromkeys((partition, path.rpartition("/")[2]) for partition, path in known)
     replaced, replaced_bytes = _replaced(state, metadata)
     return FileChanges(
-        RowChange.WRITTEN if schema == state.known_schema else RowChange.WIDENED,
+        RowChange.WRITTEN if schema == state.known_schema or not metadata.stats else RowChange.WIDENED,
         added_files(metadata),
         written=WrittenRows(state.shape_of(schema, None), slices, tuple(names), replaced, replaced_bytes),
     )

@@ -1,7 +1,8 @@
 """Hudi's internal schemas, for tables with schema evolution on read: a field keeps its number when its name changes.
 
     extraMetadata latest_schema of a commit      {"version_id": i64, "type": "record", "fields": [{"id", "name", "type"}...]}
-    .hoodie/.schema/<instant>.schemacommit       {"schemas": [all versions, each as above]}
+    .hoodie/.schema/<instant>.schemacommit       {"schemas": [all versions, each as above]}; from table version 8 on,
+                                                 named <instant>_<completion time>.schemacommit
 
 A type is a name, or {"type": "record", "fields"}, {"type": "array", "element"}, {"type": "map", "value"}. A version's
 number is the instant that created it. A file of an instant is read with the greatest version up to that instant.
@@ -10,12 +11,14 @@ eventide reads files by field names. That is correct as long as no version that 
 field's number, or another number for its name. `require_stable_names` checks this.
 """
 
+import itertools
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from eventide_core.errors import CorruptTimelineError, UnsupportedTableError
+from eventide_core.table.records.schema import META_FIELDS
 
 LATEST_SCHEMA_KEY = "latest_schema"
 SCHEMA_DIRECTORY = ".hoodie/.schema"
@@ -28,6 +31,17 @@ class SchemaVersion:
 
     version: int
     names: Mapping[int, str]
+
+
+def schema_commit_path(instant: str, completion_time: str | None) -> str:
+    """The path of the history file of a write."""
+    name = instant if completion_time is None else f"{instant}_{completion_time}"
+    return f"{SCHEMA_DIRECTORY}/{name}{SCHEMA_COMMIT_SUFFIX}"
+
+
+def schema_commit_instant(path: str) -> str:
+    """The instant of the write whose history file that is."""
+    return path.rpartition("/")[2].removesuffix(SCHEMA_COMMIT_SUFFIX).partition("_")[0]
 
 
 def parse_version(text: str, place: str) -> SchemaVersion:
@@ -86,6 +100,114 @@ def require_stable_names(versions: Sequence[SchemaVersion], instants: Iterable[s
                 raise UnsupportedTableError(
                     f"an earlier column {name} was dropped before the present one got the name; {_CURE}"
                 )
+
+
+def evolved(internal: str, before: str, after: str, version: str) -> str:
+    """The internal schema when the table's Avro schema changes from `before` to `after` at the instant `version`.
+
+    A name keeps its number, a new name gets a number that none ever had. Types that stay are repeated as they are.
+
+    Raises UnsupportedTableError for a new type that not every Hudi with schema evolution on read knows.
+    """
+    root = json.loads(internal)
+    greatest = max((number for number, _ in _names(root, "")), default=-1)
+    numbers = itertools.count(max(greatest, int(root.get("max_column_id", -1))) + 1)
+    fields = _evolved_fields(root["fields"], json.loads(before)["fields"], json.loads(after)["fields"], numbers)
+    if fields == root["fields"]:
+        return internal
+    root |= {"fields": fields, "version_id": int(version), "max_column_id": next(numbers) - 1}
+    return json.dumps(root, separators=(",", ":"))
+
+
+def extended_history(history: str | None, latest: str) -> str:
+    """The text of a history file that has `latest` too, newest first as Hudi writes it."""
+    if history is None:
+        return f'{{"schemas":[{latest}]}}'
+    version = json.loads(latest)["version_id"]
+    schemas = json.loads(history)["schemas"]
+    if any(schema["version_id"] == version for schema in schemas):
+        return history
+    return json.dumps({"schemas": [json.loads(latest), *schemas]}, separators=(",", ":"))
+
+
+_Numbers = Iterator[int]
+
+
+def _evolved_fields(known: Any, before: Any, after: Any, numbers: _Numbers) -> list[Any]:
+    numbered = {field["name"]: field for field in known}
+    old = {field["name"]: field for field in before}
+    found = [field for field in known if field["name"] in META_FIELDS]
+    for field in after:
+        name = field["name"]
+        if name in numbered and name in old:
+            kind = _evolved_type(numbered[name]["type"], old[name]["type"], field["type"], numbers)
+            found.append({**numbered[name], "optional": _is_optional(field["type"]), "type": kind})
+        else:
+            number = next(numbers)
+            found.append(
+                {"id": number, "name": name, "optional": _is_optional(field["type"])}
+                | {"type": _internal_type(field["type"], name, numbers)}
+            )
+    return found
+
+
+def _evolved_type(known: Any, before: Any, after: Any, numbers: _Numbers) -> Any:
+    was, now = _without_null(before), _without_null(after)
+    if was == now:
+        return known
+    if isinstance(known, dict) and isinstance(was, dict) and isinstance(now, dict) and was["type"] == now["type"]:
+        match now["type"]:
+            case "record":
+                return {**known, "fields": _evolved_fields(known["fields"], was["fields"], now["fields"], numbers)}
+            case "array":
+                return {**known, "element": _evolved_type(known["element"], was["items"], now["items"], numbers)}
+            case "map":
+                return {**known, "value": _evolved_type(known["value"], was["values"], now["values"], numbers)}
+            case _:
+                pass
+    return _internal_type(now, "", numbers)
+
+
+_PRIMITIVES: Final = {
+    "boolean": "boolean",
+    "int": "int",
+    "long": "long",
+    "float": "float",
+    "double": "double",
+    "string": "string",
+    "bytes": "binary",
+}
+_LOGICAL: Final = {("int", "date"): "date", ("long", "timestamp-micros"): "timestamp"}
+
+
+def _internal_type(avro: Any, name: str, numbers: _Numbers) -> Any:
+    kind = _without_null(avro)
+    if isinstance(kind, str) and kind in _PRIMITIVES:
+        return _PRIMITIVES[kind]
+    if isinstance(kind, dict):
+        logical: str | None = kind.get("logicalType")
+        if kind["type"] == "record":
+            return {"type": "record", "fields": _evolved_fields([], [], kind["fields"], numbers)}
+        if logical == "decimal":
+            return f"decimal({kind['precision']}, {kind.get('scale', 0)})"
+        if logical is None and kind["type"] in _PRIMITIVES:
+            return _PRIMITIVES[kind["type"]]
+        if logical is not None and (kind["type"], logical) in _LOGICAL:
+            return _LOGICAL[kind["type"], logical]
+    raise UnsupportedTableError(
+        f"the type {json.dumps(kind)} of the column {name}: the table's schema evolves on read, and not every version of "
+        "Hudi knows such a type there; use another type, or add the column with Hudi"
+    )
+
+
+def _is_optional(avro: Any) -> bool:
+    return isinstance(avro, list) and "null" in avro
+
+
+def _without_null(avro: Any) -> Any:
+    """The type in a union with null; any other union or type unchanged."""
+    others = [branch for branch in avro if branch != "null"] if isinstance(avro, list) else [avro]
+    return others[0] if len(others) == 1 else avro
 
 
 _CURE = (

@@ -19,6 +19,19 @@ META_FIELDS = (
 FILE_NAME = "_hoodie_file_name"
 
 
+@lru_cache(maxsize=64)
+def without_meta_fields(schema: str) -> str:
+    """The schema of a table's own columns: an ALTER TABLE of Hudi states its meta fields, too."""
+    if f'"{META_FIELDS[0]}"' not in schema:
+        return schema
+    try:
+        parsed = json.loads(schema)
+        own = [field for field in parsed["fields"] if field["name"] not in META_FIELDS]
+        return json.dumps({**parsed, "fields": own}, separators=(",", ":"))
+    except (ValueError, TypeError, KeyError, RecursionError):
+        return schema  # who reads it says what is wrong with it
+
+
 def field_names(schema: str) -> tuple[str, ...]:
     """The names of the top-level fields, in order. Raises UnsupportedTableError if this is not a record schema."""
     return tuple(str(field["name"]) for field in _fields(schema))
@@ -54,10 +67,13 @@ def refuse_defaults(schema: str, table: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class SchemaChanges:
-    """The names of the top-level columns that a write adds to a table's schema, and of those whose types it widens."""
+    """The names of the top-level columns that a write adds to a table's schema, of those whose types it widens, and of
+    those that it drops.
+    """
 
     added: tuple[str, ...] = ()
     widened: tuple[str, ...] = ()
+    dropped: tuple[str, ...] = ()
 
 
 def schema_changes(before: str | None, after: str) -> SchemaChanges:
@@ -66,9 +82,11 @@ def schema_changes(before: str | None, after: str) -> SchemaChanges:
         return SchemaChanges()
     types = {str(field["name"]): field["type"] for field in _fields(before)}
     fields = [(str(field["name"]), field["type"]) for field in _fields(after)]
+    names = frozenset(name for name, _ in fields)
     return SchemaChanges(
         added=tuple(name for name, _ in fields if name not in types),
         widened=tuple(name for name, kind in fields if name in types and types[name] != kind),
+        dropped=tuple(name for name in types if name not in names),
     )
 
 

@@ -6,6 +6,7 @@ from itertools import chain
 from typing import NamedTuple
 
 from eventide_core.table.records.event_time import EventTimeRange
+from eventide_core.table.records.schema import without_meta_fields
 
 LOG_COMPACT = "LOG_COMPACT"
 """The operation type of a log compaction's delta commit."""
@@ -19,7 +20,12 @@ WRITER = "1"
 
 ADDED_COLUMNS_KEY = "eventide.columns.added"
 WIDENED_COLUMNS_KEY = "eventide.columns.widened"
-"""Extra metadata of a write by eventide: the columns that it added to the table, and those whose types it widened."""
+DROPPED_COLUMNS_KEY = "eventide.columns.dropped"
+"""Extra metadata of a write by eventide: the columns that it added to the table, those whose types it widened, and those
+that it dropped."""
+
+ALTER_SCHEMA = "ALTER_SCHEMA"
+"""The operation type of a commit without files that changes the table's schema."""
 
 EVENT_TIMES_KEY = "eventide.event.times"
 """Extra metadata of a commit by eventide: the field whose event times its write stats state, with how its texts are read
@@ -103,4 +109,5 @@ class CommitMetadata:
     @property
     def schema(self) -> str | None:
         """The table's Avro schema after this write, without Hudi's meta fields; None if the commit has none."""
-        return self.extra_metadata.get("schema") or None
+        found = self.extra_metadata.get("schema")
+        return without_meta_fields(found) if found else None

@@ -8,6 +8,8 @@ import pytest
 from eventide_core.errors import CorruptTimelineError, UnsupportedTableError
 from eventide_core.table.records.internal_schema import (
     SchemaVersion,
+    evolved,
+    extended_history,
     parse_version,
     parse_versions,
     require_stable_names,
@@ -87,3 +89,53 @@ def test_a_new_column_under_the_name_of_a_dropped_one_is_refused() -> None:
     with pytest.raises(UnsupportedTableError, match="an earlier column a was dropped"):
         require_stable_names(versions, _instants(10))
     require_stable_names(versions, _instants(20))
+
+
+def _avro(*fields: tuple[str, Any]) -> str:
+    return json.dumps({"type": "record", "name": "r", "fields": [{"name": n, "type": ["null", k]} for n, k in fields]})
+
+
+def test_names_keep_their_numbers_and_new_names_get_numbers_that_no_field_had() -> None:
+    place = {"type": "record", "name": "p", "fields": [{"name": "x", "type": "int"}]}
+    wider = {"type": "record", "name": "p", "fields": [{"name": "x", "type": "long"}, {"name": "y", "type": "string"}]}
+    known = _schema(
+        0,
+        _field(0, "_hoodie_commit_time"),
+        _field(1, "a", "int"),
+        _field(3, "p", {"type": "record", "fields": [_field(4, "x", "int")]}),
+        _field(5, "gone"),
+    )
+    before = _avro(("a", "int"), ("p", place), ("gone", "string"))
+    after = _avro(("p", wider), ("a", "double"), ("new", {"type": "bytes", "logicalType": "decimal", "precision": 5}))
+    found = json.loads(evolved(json.dumps(known), before, after, "20260101000000000"))
+    assert found["version_id"] == 20260101000000000
+    assert found["max_column_id"] == 11
+    assert [(f["id"], f["name"], f["type"]) for f in found["fields"] if f["name"] != "p"] == [
+        (0, "_hoodie_commit_time", "string"),
+        (1, "a", "double"),
+        (11, "new", "decimal(5, 0)"),
+    ]
+    (nested,) = (f["type"]["fields"] for f in found["fields"] if f["name"] == "p")
+    assert [(f["id"], f["name"], f["type"], f["optional"]) for f in nested] == [
+        (4, "x", "long", False),
+        (10, "y", "string", False),
+    ]
+
+
+def test_a_schema_that_stays_keeps_the_text_of_its_internal_schema() -> None:
+    text = json.dumps(_schema(7, _field(0, "_hoodie_commit_time"), _field(1, "a")), indent=1)
+    assert evolved(text, _avro(("a", "string")), _avro(("a", "string")), "9") == text
+
+
+def test_a_type_that_an_old_hudi_does_not_know_is_refused() -> None:
+    text, local = json.dumps(_schema(0, _field(0, "a"))), {"type": "long", "logicalType": "local-timestamp-micros"}
+    with pytest.raises(UnsupportedTableError, match=r"local-timestamp-micros.*column t: .*evolves on read"):
+        evolved(text, _avro(("a", "string")), _avro(("a", "string"), ("t", local)), "9")
+
+
+def test_a_history_has_each_version_once_the_newest_first() -> None:
+    old, new = json.dumps(_schema(0, _field(0, "a"))), json.dumps(_schema(5, _field(0, "b")))
+    first = extended_history(None, old)
+    both = extended_history(first, new)
+    assert [version.version for version in parse_versions(both, "history")] == [5, 0]
+    assert extended_history(both, new) == both

@@ -1,0 +1,197 @@
+"""Alters a table's schema as every reader follows it: without schema evolution on read, by names alone.
+
+add      a column that may be null, at a place; older rows have null
+widen    int to long or double, long or float to double
+move     to another place; readers resolve columns by names
+drop     a column that may be null; its values stay in older files, and no reader shows them
+
+What a reader would not follow is refused, by measurement (docs/guide/schema_changes.md): a rename, which reads as a new
+column without the option hoodie.schema.on.read.enable and in hudi-rs; and every change within a nested column.
+"""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from itertools import chain
+from typing import Any, Final
+
+from eventide_core.errors import InvalidColumnNameError, SchemaChangeError, UnsupportedTableError
+from eventide_core.table.records.avro_names import refuse_invalid_names
+from eventide_core.table.records.schema import META_FIELDS
+
+FIRST: Final = "first"
+AFTER: Final = "after "
+
+_WIDER: Final = {("int", "long"), ("int", "double"), ("long", "double"), ("float", "double")}
+_PRIMITIVES: Final = frozenset({"null", "boolean", "int", "long", "float", "double", "bytes", "string"})
+
+
+@dataclass(frozen=True, slots=True)
+class SchemaAlteration:
+    """What to change, made in this order: drop, widen, add, move.
+
+    `add` and `widen` have Avro types without null by column. `move` has the places of columns, added ones too: `first`, or
+    `after COLUMN`.
+    """
+
+    add: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    widen: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    move: Mapping[str, str] = field(default_factory=dict[str, str])
+    drop: Sequence[str] = ()
+
+
+def altered_schema(schema: str, alteration: SchemaAlteration, fixed_columns: Mapping[str, str]) -> str:
+    """The Avro schema after the alteration; the same text if it changes nothing.
+
+    `fixed_columns` states what a column is for, such as the record key: such a column keeps its type and stays.
+
+    Raises SchemaChangeError for a change that the table or its readers don't allow, InvalidColumnNameError for a new name
+    that Avro does not allow, or that differs from another only in case.
+    """
+    root = json.loads(schema)
+    fields: list[dict[str, Any]] = root["fields"]
+    for name in alteration.drop:
+        place = _place_of(fields, name)
+        _refuse_fixed(name, fixed_columns, "dropped")
+        if not _is_nullable(fields[place]["type"]):
+            raise SchemaChangeError(
+                f"column {name!r} cannot be dropped: it is never null in the table, and writers that do not know of the "
+                "change, and older readers, need its values"
+            )
+        del fields[place]
+    for name, kind in alteration.widen.items():
+        place = _place_of(fields, name)
+        _refuse_fixed(name, fixed_columns, "widened")
+        fields[place] = {**fields[place], "type": _widened(name, fields[place]["type"], kind)}
+    for name, kind in alteration.add.items():
+        _refuse_new_name(name, fields)
+        fields.append({"name": name, "type": ["null", kind], "default": None})
+    for name, destination in alteration.move.items():
+        _move(fields, name, destination)
+    if not fields:
+        raise SchemaChangeError("a table needs at least one column: keep one of them")
+    _refuse_lost_definitions(root)
+    return schema if root == json.loads(schema) else json.dumps(root, separators=(",", ":"))
+
+
+def rename_refused(old: str, new: str) -> SchemaChangeError:
+    """Why no column is renamed, and what to do instead."""
+    return SchemaChangeError(
+        f"column {old!r} cannot be renamed to {new!r}: older files keep the name {old!r}, and Hudi without "
+        "hoodie.schema.on.read.enable, and hudi-rs, would show null for their values; add the column "
+        f"{new!r}, update it with the values of {old!r}, then drop {old!r}"
+    )
+
+
+def _place_of(fields: Sequence[Mapping[str, Any]], name: str) -> int:
+    names = [str(known["name"]) for known in fields]
+    if name in names:
+        return names.index(name)
+    top, dot, _ = name.partition(".")
+    if dot and top in names:
+        raise SchemaChangeError(
+            f"{name!r} is a field of the column {top!r}, and not every reader follows a change within a nested column: "
+            "hudi-rs reads no older log file whose record differs, and Spark 3.5 no older base file with a narrower field; "
+            "add a new column, update it, then drop the old one"
+        )
+    near = get_close_matches(name, names, n=1)
+    hint = f"did you mean {near[0]!r}?" if near else f"its columns are {', '.join(names)}."
+    raise SchemaChangeError(f"the table has no column {name!r}; {hint}")
+
+
+def _refuse_fixed(name: str, fixed_columns: Mapping[str, str], change: str) -> None:
+    if name in fixed_columns:
+        raise SchemaChangeError(
+            f"column {name!r} cannot be {change}: it is {fixed_columns[name]} of the table, by which its records are found "
+            "and merged; create a new table instead"
+        )
+
+
+def _refuse_new_name(name: str, fields: Sequence[Mapping[str, Any]]) -> None:
+    if "." in name:
+        _place_of(fields, name)  # says why
+    refuse_invalid_names([name])
+    for other in (*META_FIELDS, *(str(known["name"]) for known in fields)):
+        if other == name:
+            raise SchemaChangeError(f"the table already has a column {name!r}: choose another name")
+        if other.lower() == name.lower():
+            raise InvalidColumnNameError(
+                f"column {name!r} differs from the table's column {other!r} only in case, and Spark reads them as one; "
+                "choose another name"
+            )
+
+
+def _widened(name: str, kind: Any, wider: Any) -> Any:
+    branches = list(kind) if isinstance(kind, list) else [kind]
+    known = [branch for branch in branches if branch != "null"]
+    if known == [wider]:
+        return kind
+    if len(known) != 1 or not _is_wider(known[0], wider):
+        allowed = sorted({w for k, w in _WIDER if known == [k]})
+        can = f"it can become {' or '.join(allowed)}" if allowed else "columns of this type keep it"
+        raise SchemaChangeError(
+            f"column {name!r} of type {_text(known)} cannot become {_text([wider])}: every reader follows int to long or "
+            f"double, long or float to double, and no other change; {can}"
+        )
+    return [wider if branch == known[0] else branch for branch in branches] if isinstance(kind, list) else wider
+
+
+def _is_wider(known: Any, wider: Any) -> bool:
+    return isinstance(known, str) and isinstance(wider, str) and (known, wider) in _WIDER
+
+
+def _text(kinds: Sequence[Any]) -> str:
+    return " or ".join(kind if isinstance(kind, str) else json.dumps(kind) for kind in kinds)
+
+
+def _move(fields: list[dict[str, Any]], name: str, place: str) -> None:
+    moved = fields.pop(_place_of(fields, name))
+    if place == FIRST:
+        fields.insert(0, moved)
+        return
+    if not place.startswith(AFTER):
+        raise SchemaChangeError(f"the place {place!r} of column {name!r} is neither 'first' nor 'after COLUMN'")
+    before = place.removeprefix(AFTER).strip()
+    if before == name:
+        raise SchemaChangeError(f"column {name!r} cannot come after itself: name another column")
+    fields.insert(_place_of(fields, before) + 1, moved)
+
+
+def _is_nullable(kind: Any) -> bool:
+    return isinstance(kind, list) and "null" in kind
+
+
+def _refuse_lost_definitions(root: Mapping[str, Any]) -> None:
+    """Raises UnsupportedTableError if a column has the name of a type that no column before it defines any more."""
+    defined: set[str] = set()
+    for kind in chain.from_iterable(_types(column["type"]) for column in root["fields"]):
+        if not isinstance(kind, str):
+            defined.add(str(kind["name"]).rpartition(".")[2])
+        elif kind not in _PRIMITIVES and kind.rpartition(".")[2] not in defined:
+            raise UnsupportedTableError(
+                f"the schema's type {kind} is defined by a column that would be dropped or come later, and used by another "
+                "one: leave both in their order"
+            )
+
+
+def _types(kind: Any) -> Iterator[Any]:
+    """Names of types, and definitions of named types, in the order in which Avro reads them."""
+    if isinstance(kind, list):
+        yield from chain.from_iterable(map(_types, kind))
+        return
+    if isinstance(kind, str):
+        yield kind
+        return
+    match kind["type"]:
+        case "record" | "error":
+            yield kind
+            yield from chain.from_iterable(_types(inner["type"]) for inner in kind["fields"])
+        case "enum" | "fixed":
+            yield kind
+        case "array":
+            yield from _types(kind["items"])
+        case "map":
+            yield from _types(kind["values"])
+        case other:
+            yield from _types(other)

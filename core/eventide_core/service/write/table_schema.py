@@ -1,0 +1,95 @@
+"""The table's schema in a write's commit: what others have made of it since the write began, and Hudi's internal schema.
+
+A commit states the whole schema, so a write that began before another one changed the schema would change it back:
+columns would disappear, with their values, or types become narrow again. So the later commit follows:
+
+- A write that changes nothing of the schema repeats the one that the table has by now. Files are read by names, and
+  their types are promoted, so what it wrote before remains readable.
+- If both change the schema, the later one conflicts.
+
+A table whose schema evolves on read (table/records/internal_schema.py) has the internal schema of its last write. So each
+write repeats it or evolves it, and puts a history file before its commit, as Hudi does: Hudi uses a history only if its
+commit is on the active timeline, and without one reads renamed columns as null.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import chain
+from typing import Final
+
+from eventide_core.action.write.pending_write import PendingWrite
+from eventide_core.errors import SchemaChangeError, WriteConflictError
+from eventide_core.service.state.table import TableState
+from eventide_core.service.state.table_files import TableFiles
+from eventide_core.table.records.internal_schema import (
+    LATEST_SCHEMA_KEY,
+    evolved,
+    extended_history,
+    schema_commit_path,
+)
+from eventide_core.table.records.schema import field_names
+from eventide_core.table.settings.table_config import TableConfig
+from eventide_core.table.timeline.checksums import CHECKSUMS_KEY, with_checksums
+from eventide_core.table.timeline.timeline import Timeline
+
+_STATED: Final = ("schema", LATEST_SCHEMA_KEY)
+
+
+def internal_schema_after(state: TableState, schema: str, instant: str) -> dict[str, str]:
+    """The extra metadata with the internal schema of a write that leaves the table with `schema`; empty without one."""
+    internal, before = state.internal_schema, state.known_schema
+    if internal is None or before is None:
+        return {}
+    return {LATEST_SCHEMA_KEY: evolved(internal, before, schema, instant)}
+
+
+def refuse_revived(state: TableState, added: Sequence[str]) -> None:
+    """Raises SchemaChangeError for a new column with the name of one that was dropped.
+
+    Files are read by names, so the values of the dropped column would come back. Instants in the names of files do not
+    tell whether one still has them: a left-over of a compaction has a new name.
+    """
+    if not added:
+        return
+    for write in chain(reversed(state.timeline.writes), state.archived_writes()):
+        known = state.commit(write).schema
+        revived = [] if known is None else [name for name in added if name in field_names(known)]
+        if revived:
+            raise SchemaChangeError(
+                f"a column {revived[0]!r} was dropped after {write.requested_time}, and its values in older files would "
+                "come back; choose another name"
+            )
+
+
+def following_schema(files: TableFiles, config: TableConfig, timeline: Timeline, pending: PendingWrite) -> PendingWrite:
+    """The write with the schema that the table has by now. Raises WriteConflictError if both have changed it."""
+    newest = next((i for i in reversed(timeline.writes) if files.commit(config, i).schema is not None), None)
+    if newest is None or newest.requested_time in pending.seen:
+        return pending
+    current = files.commit(config, newest)
+    own = pending.metadata.schema
+    if current.schema in (pending.schema_before, own):
+        return pending
+    if own != pending.schema_before:
+        raise WriteConflictError(
+            f"the write at {pending.instant} was not committed: it changes the table's schema, which "
+            f"{newest.requested_time} has changed in the meantime; write again"
+        )
+    stated = {key: current.extra_metadata[key] for key in _STATED if key in current.extra_metadata}
+    own_keys = pending.metadata.extra_metadata.keys() - {*_STATED, CHECKSUMS_KEY}
+    extra = {key: pending.metadata.extra_metadata[key] for key in own_keys} | stated
+    checked = with_checksums(extra, pending.metadata.stats, config.identity_settings)
+    return replace(pending, metadata=replace(pending.metadata, extra_metadata=checked))
+
+
+def put_history(
+    files: TableFiles, config: TableConfig, timeline: Timeline, pending: PendingWrite, completion: str
+) -> None:
+    """Puts the history of the table's internal schemas beside a commit that is about to be put, if it states one."""
+    latest = pending.metadata.extra_metadata.get(LATEST_SCHEMA_KEY)
+    if latest is None:
+        return
+    found = files.schema_history({i.requested_time for i in timeline.writes})
+    text = extended_history(None if found is None else found[1], latest)
+    completed = completion if config.slices_by_completion_time else None
+    files.storage.put_if_absent(schema_commit_path(pending.instant, completed), text.encode())

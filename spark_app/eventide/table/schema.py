@@ -1,0 +1,88 @@
+"""Changes of a table's schema."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+from eventide.bootstrap import Application
+from eventide_core.errors import ConfigError
+
+if TYPE_CHECKING:
+    from eventide_core.service.write.alter import AlterResult
+
+_PLACED: Final = re.compile(r"(?P<kind>.+?)(?:\s+(?P<place>first|after\s+\S+))?", re.IGNORECASE)
+
+
+class TableSchema:
+    """The schema changes of `eventide.Table`."""
+
+    __slots__ = ()
+
+    _application: Application
+
+    def alter(
+        self,
+        *,
+        add: Mapping[str, Any] | None = None,
+        widen: Mapping[str, Any] | None = None,
+        move: Mapping[str, str] | None = None,
+        drop: Sequence[str] = (),
+        rename: Mapping[str, str] | None = None,
+        dry_run: bool = False,
+    ) -> AlterResult:
+        """Changes the table's schema by one commit without files, in the order drop, widen, add, move.
+
+        `add` and `widen` state types by column: Arrow types, or words such as `double` and `decimal(10,2)`. An added column
+        is null in the rows that exist, and comes last, unless its word says `first` or `after COLUMN`:
+        `add={"fare": "double after ms"}`. `move` states such places for columns. A dropped column is in no query any more,
+        and its name can't be used again. `dry_run` writes nothing.
+
+        Raises SchemaChangeError for a change that not every reader of Hudi tables follows, such as any `rename`, and says
+        what to do instead; InvalidColumnNameError; ConfigError for an unknown type; WriteConflictError if another writer
+        changes the schema meanwhile.
+        """
+        from eventide_core.action.write.schema_alteration import SchemaAlteration, rename_refused
+
+        for old, new in (rename or {}).items():
+            raise rename_refused(old, new)
+        if isinstance(drop, str):
+            raise ConfigError(f"drop={drop!r}: pass a sequence of columns, such as [{drop!r}]")
+        placed = {name: _placed(kind) for name, kind in (add or {}).items()}
+        places = {name: place for name, (_, place) in placed.items() if place is not None}
+        alteration = SchemaAlteration(
+            add={name: self._avro(name, kind) for name, (kind, _) in placed.items()},
+            widen={name: self._avro(name, kind) for name, kind in (widen or {}).items()},
+            move=places | {name: _place(place) for name, place in (move or {}).items()},
+            drop=drop,
+        )
+        return self._application.alter.alter(alteration, is_dry_run=dry_run)
+
+    def _avro(self, name: str, kind: Any) -> Any:
+        import pyarrow as pa
+
+        from eventide.sources.schema_file import TYPE_WORDS, type_of
+        from eventide_adapters.format.avro.from_arrow import avro_schema_of
+
+        found = type_of(kind) if isinstance(kind, str) else kind
+        if not isinstance(found, pa.DataType):
+            raise ConfigError(f"column {name!r}: {kind!r} is no type; use an Arrow type, or one of {TYPE_WORDS}")
+        (column,) = json.loads(avro_schema_of(self._application.files.config().name, pa.schema([(name, found)])))[
+            "fields"
+        ]
+        return column["type"][1]
+
+
+def _placed(kind: Any) -> tuple[Any, str | None]:
+    """The type and the place of a new column."""
+    found = _PLACED.fullmatch(kind.strip()) if isinstance(kind, str) else None
+    if found is None:
+        return kind, None
+    return found["kind"], None if found["place"] is None else _place(found["place"])
+
+
+def _place(text: str) -> str:
+    word, _, column = text.strip().partition(" ")
+    return " ".join(filter(None, (word.lower(), column.strip())))

@@ -1,0 +1,167 @@
+"""Changes of a table's schema, through the public face."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from eventide import Table
+from eventide.bootstrap import assemble
+from eventide.rows.writer import incoming_records
+from eventide_core.errors import (
+    ConfigError,
+    EventideError,
+    InvalidColumnNameError,
+    SchemaChangeError,
+    UnsupportedTableError,
+    WriteConflictError,
+)
+from eventide_core.ports import NoProgress
+from eventide_core.table.settings.write_shape import WriteOperation
+from support.append_tables import SCHEMA, START_MS, make, rows
+
+
+def _values(table: Table, *columns: str, as_of: str | None = None) -> dict[str, tuple[Any, ...]]:
+    found = table.snapshot() if as_of is None else table.as_of(as_of)
+    return {row["id"]: tuple(row[column] for column in columns) for row in found.to_arrow().to_pylist()}
+
+
+@pytest.mark.parametrize("version", [6, 8, 9])
+def test_a_table_is_altered_read_written_and_compacted(version: int, tmp_path: Path) -> None:
+    path = tmp_path / "t"
+    table = make(path, version, "SIMPLE")
+    written = table.upsert(rows(("k1", "a", 1, "one"), ("k2", "a", 2, "two")))
+    table.upsert(rows(("k1", "a", 3, "late")))
+    result = table.alter(add={"fare": "double after ms", "n": pa.int32()}, move={"word": "first"})
+    assert result.columns == ("word", "id", "part", "ms", "fare", "n")
+    assert result.changes.added == ("fare", "n")
+    table.upsert(pa.table({"word": ["w"], "id": ["k2"], "part": ["a"], "ms": [START_MS + 9], "fare": [1.5], "n": [7]}))
+    assert table.alter(widen={"n": "long"}, drop=["word"]).columns == ("id", "part", "ms", "fare", "n")
+    expected = {"k1": (None, None), "k2": (1.5, 7)}
+    assert _values(table, "fare", "n") == expected
+    table.compact(before=START_MS + 5)
+    table.upsert(pa.table({"id": ["k3"], "part": ["a"], "ms": [START_MS + 9], "fare": [0.5], "n": [2**40]}))
+    table.compact(before=START_MS + 20)
+    assert _values(table, "fare", "n") == expected | {"k3": (0.5, 2**40)}
+    assert _values(table, "word", as_of=written.completion_time or written.instant) == {"k1": ("one",), "k2": ("two",)}
+    assert table.verify(deep=True).ok
+
+
+def test_nothing_is_written_by_a_dry_run_or_if_nothing_changes(tmp_path: Path) -> None:
+    path = tmp_path / "t"
+    table = make(path)
+    table.upsert(rows(("k1", "a", 1, "one")))
+    files = sorted(path.rglob("*"))
+    assert table.alter(add={"fare": "double"}, dry_run=True).instant is None
+    assert table.alter(move={"part": "after id"}).instant is None
+    assert sorted(path.rglob("*")) == files
+
+
+REFUSED: list[tuple[dict[str, Any], type[EventideError], str]] = [
+    ({"drop": ["id"]}, SchemaChangeError, "'id' cannot be dropped: it is a record key field"),
+    ({"drop": ["part"]}, SchemaChangeError, "it is a partition field"),
+    ({"widen": {"ms": "double"}}, SchemaChangeError, "'ms' cannot be widened: it is an ordering field"),
+    ({"drop": ["wrd"]}, SchemaChangeError, "no column 'wrd'; did you mean 'word'"),
+    ({"widen": {"word": "long"}}, SchemaChangeError, "of type string cannot become long"),
+    ({"rename": {"word": "title"}}, SchemaChangeError, "hudi-rs, would show null.*add the column 'title'"),
+    ({"add": {"word": "int"}}, SchemaChangeError, "already has a column 'word'"),
+    ({"add": {"Word": "int"}}, InvalidColumnNameError, "only in case"),
+    ({"add": {"trip id": "int"}}, InvalidColumnNameError, "trip id"),
+    ({"add": {"word.x": "int"}}, SchemaChangeError, "change within a nested column"),
+    ({"add": {"x": "strin"}}, ConfigError, "'strin' is no type"),
+    ({"move": {"word": "last"}}, SchemaChangeError, "neither 'first' nor 'after COLUMN'"),
+    ({"move": {"word": "after word"}}, SchemaChangeError, "cannot come after itself"),
+    ({"drop": "word"}, ConfigError, "pass a sequence"),
+]
+
+
+@pytest.mark.parametrize(("change", "error", "message"), REFUSED, ids=[str(change) for change, _, _ in REFUSED])
+def test_a_change_that_would_lose_something_is_refused_before_anything_is_written(
+    change: dict[str, Any], error: type[EventideError], message: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "t"
+    table = make(path)
+    table.upsert(rows(("k1", "a", 1, "one")))
+    files = sorted(path.rglob("*"))
+    with pytest.raises(error, match=message):
+        table.alter(**change)
+    assert sorted(path.rglob("*")) == files
+
+
+def test_the_name_of_a_dropped_column_is_not_used_again(tmp_path: Path) -> None:
+    table = make(tmp_path / "t")
+    table.upsert(rows(("k1", "a", 1, "one")))
+    table.alter(drop=["word"])
+    with pytest.raises(SchemaChangeError, match=r"'word' was dropped after .* would come back; choose another name"):
+        table.alter(add={"word": "string"})
+    with pytest.raises(SchemaChangeError, match="'word' was dropped after"):
+        table.upsert(rows(("k1", "a", 2, "again")), schema_mode="merge")
+    table.upsert(rows(("k1", "a", 3, "kept")).drop_columns(["word"]))
+    assert table.verify(deep=True).ok
+
+
+def test_a_column_that_is_never_null_stays(tmp_path: Path) -> None:
+    avro = {
+        "type": "record",
+        "name": "r",
+        "fields": [{"name": "id", "type": "string"}, {"name": "n", "type": "int"}],
+    }
+    table = Table.create(str(tmp_path / "t"), schema=json.dumps(avro), record_key="id")
+    with pytest.raises(SchemaChangeError, match="it is never null"):
+        table.alter(drop=["n"])
+    assert table.alter(widen={"n": "double"}).changes.widened == ("n",)
+
+
+def test_a_type_that_another_column_uses_by_its_name_stays_before_it(tmp_path: Path) -> None:
+    place = {"type": "record", "name": "p", "fields": [{"name": "x", "type": "int"}]}
+    fields = [("id", "string"), ("start", place), ("stop", "p")]
+    avro = {"type": "record", "name": "r", "fields": [{"name": n, "type": ["null", k]} for n, k in fields]}
+    table = Table.create(str(tmp_path / "t"), schema=json.dumps(avro), record_key="id")
+    for change in ({"drop": ["start"]}, {"move": {"stop": "first"}}):
+        with pytest.raises(UnsupportedTableError, match="the schema's type p is defined by a column"):
+            table.alter(**change)
+    assert table.alter(drop=["stop"]).columns == ("id", "start")
+
+
+def test_a_pending_write_takes_over_the_altered_schema(tmp_path: Path) -> None:
+    path = tmp_path / "t"
+    table = make(path)
+    table.upsert(rows(("k1", "a", 1, "one")))
+    append = assemble(str(path), {}).append
+    incoming = incoming_records(assemble(str(path), {}), WriteOperation.UPSERT, rows(("k2", "a", 2, "two")))
+    begun = append.begin(WriteOperation.UPSERT, incoming, NoProgress())
+    table.alter(add={"fare": "double"}, drop=["word"])
+    append.complete(begun)
+    assert _values(table, "fare") == {"k1": (None,), "k2": (None,)}
+    assert "word" not in table.snapshot().to_arrow().column_names
+    assert table.verify(deep=True).ok
+
+
+def test_another_change_of_the_schema_meanwhile_is_a_conflict(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "t"
+    table = make(path)
+    table.upsert(rows(("k1", "a", 1, "one")))
+    altering = assemble(str(path), {}).alter
+    wide = rows(("k1", "a", 2, "two")).append_column("tip", pa.array([1.0]))
+    complete = type(altering.append).complete
+
+    def slow(self: Any, pending: Any) -> Any:
+        monkeypatch.undo()
+        table.upsert(wide, schema_mode="merge")
+        return complete(self, pending)
+
+    monkeypatch.setattr(type(altering.append), "complete", slow)
+    with pytest.raises(WriteConflictError, match="has changed in the meantime"):
+        Table.open(str(path)).alter(add={"fare": "double"})
+    assert table.snapshot().to_arrow().column_names[-2:] == ["word", "tip"]
+    assert table.verify(deep=True).ok
+
+
+def test_columns_of_the_public_result(tmp_path: Path) -> None:
+    result = make(tmp_path / "t").alter(add={"fare": "decimal(10,2) first"})
+    assert result.columns == ("fare", *SCHEMA.names)
+    assert result.instant is not None
