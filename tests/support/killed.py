@@ -8,6 +8,7 @@ import multiprocessing
 import os
 import signal
 import sys
+from collections.abc import Callable
 from multiprocessing import forkserver
 from multiprocessing.connection import Connection
 from typing import Any
@@ -24,9 +25,19 @@ def run_until_killed(at: int, *words: object) -> int | None:
 
     Returns None, or the number of changes if the process completed before. Raises AssertionError if it failed.
     """
+    return call_until_killed(at, _eventide, *map(str, words))
+
+
+def _eventide(*words: str) -> tuple[int, str]:
+    answer = run(*words)
+    return answer.exit_code, answer.stderr
+
+
+def call_until_killed(at: int, function: Callable[..., tuple[int, str]], *arguments: object) -> int | None:
+    """The same of a function of a module, which returns an exit code, and what it says of a failure."""
     _start_server()
     answers, say = _PROCESSES.Pipe(duplex=False)
-    process = _PROCESSES.Process(target=_run, args=(at, [str(word) for word in words], say))
+    process = _PROCESSES.Process(target=_run, args=(at, function, arguments, say))
     process.start()
     say.close()
     process.join()
@@ -57,7 +68,7 @@ def _start_server() -> None:
             os.environ["PYTHONPATH"] = before
 
 
-def _run(at: int, words: list[str], say: Connection) -> None:
+def _run(at: int, function: Callable[..., tuple[int, str]], arguments: tuple[object, ...], say: Connection) -> None:
     changes = itertools.count(1)
     last = 0
 
@@ -70,5 +81,5 @@ def _run(at: int, words: list[str], say: Connection) -> None:
 
     sys.dont_write_bytecode = True
     sys.addaudithook(count)
-    answer = run(*words)
-    say.send((answer.exit_code, answer.stderr, last))
+    exit_code, said = function(*arguments)
+    say.send((exit_code, said, last))

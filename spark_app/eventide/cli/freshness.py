@@ -75,6 +75,7 @@ def freshness(
         ),
         *(() if found.is_exact is None else (_about_exactness(found),)),
         *_about_unreadable(found, unreadable),
+        *(f"made of {note.table} up to {format_timestamp(note.watermark_ms)}" for note in found.sources),
         *(() if is_met is None else (_answer(found, format_moment(required_ms), is_met=is_met),)),
         *((f"T {format_moment(required_ms)} is more than a day later than the clock",) if ahead else ()),
     )
@@ -125,6 +126,7 @@ def _json(found: Freshness) -> dict[str, Any]:
         "unknown_event_time_records": found.unknown_event_time_records,
         "unreadable_event_time_records": found.unreadable_event_time_records,
         "earliest_log_event_time_ms": found.earliest_log_event_time_ms,
+        "sources": [asdict(note) for note in found.sources],
     }
 
 

@@ -1,5 +1,6 @@
 """`eventide status`: the tables of a fleet, each with its lag against its target."""
 
+from itertools import chain
 from pathlib import Path
 
 import click
@@ -7,6 +8,7 @@ import click
 from eventide.cli.console import table_of
 from eventide.cli.fleet import fleet_of, fleet_options
 from eventide.cli.settings import Settings, common_options
+from eventide.fleet.chain import Link
 from eventide.fleet.settings import FleetSettings, fleet_of_locations
 from eventide.fleet.status import COLUMNS, cells_of, fleet_status, write_fleet_page
 from eventide.results.detail import more
@@ -52,9 +54,14 @@ def status(
         {"tables": [one.to_json() for one in found], "file": None if path is None else str(path)},
         table_of("", COLUMNS, map(cells_of, shown)),
         *more(len(found) - len(shown)),
+        *chain.from_iterable(_chain_lines(one.chain) for one in shown if one.chain is not None),
         f"{sum(one.is_met for one in found):,} of {counted(len(found), 'table')} within the target",
         *(() if path is None else (f"page  {path}",)),
     )
+
+
+def _chain_lines(end: Link) -> list[str]:
+    return [*end.lines(), f"held back by {end.holder}"]
 
 
 def _tables(

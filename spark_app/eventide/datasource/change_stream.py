@@ -65,7 +65,7 @@ class ChangeStream(DataSourceStreamReader):
         if begin == LATEST or begin >= until:
             return []
         rows = Table.open(self._path, self._options).incremental(begin, until)
-        reading = rows.reading(chosen_columns(rows.schema, self._schema))
+        reading = rows.reading(chosen_columns(rows.schema, self._schema)).of_slices()
         return [_ChangedSlice(found, reading) for found in rows.plan.slices]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:

@@ -1,8 +1,8 @@
 """`format("eventide")` on Spark 4.1: a Python data source that reads tables, streams their changes, and writes them.
 
     reading     Each file slice is a partition, read by an executor. The driver plans the query once. Simple conditions are
-                applied while a slice is read. Spark doesn't pass the columns that a query selects to a Python source: to
-                read only some columns, the user passes a schema that names them.
+                applied while a slice is read, and a slice that they exclude is no partition. Spark doesn't pass the columns
+                that a query selects to a Python source: to read only some columns, the user passes a schema that names them.
     streaming   `change_stream` reads changes from a table, and `datasource_writers` writes batches to one.
     writing     The rows reach the driver as the tasks' commit messages, compressed, and the driver writes them: Spark
                 gives a Python source no way to group rows by key. A write of more rows than
@@ -144,12 +144,16 @@ class _Reader(DataSourceReader):
         self._slices = rows.plan.slices
         self._rows: Rows | None = rows
         self._columns = chosen_columns(rows.schema, schema)
-        self._reading = rows.reading(self._columns)
+        self._reading = rows.reading(self._columns).of_slices()
 
     def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:  # noqa: N802
-        """Applies the filters that Arrow can express, to pass fewer rows to Spark. Spark still applies all of them."""
+        """Applies the filters that Arrow can express: slices without such rows get no task, and the others pass fewer rows.
+
+        Spark still applies all of them.
+        """
         if self._rows is not None:
-            self._reading = self._rows.reading(self._columns, pushed_filter(filters, self._rows.schema))
+            reading = self._rows.reading(self._columns, pushed_filter(filters, self._rows.schema))
+            self._slices, self._reading = self._rows.unskipped(reading), reading.of_slices()
         return filters
 
     def __getstate__(self) -> dict[str, object]:

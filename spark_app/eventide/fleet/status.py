@@ -7,6 +7,7 @@ from typing import Any, Final
 from urllib.parse import quote
 
 from eventide.bootstrap import assemble
+from eventide.fleet.chain import Link, chain_of
 from eventide.fleet.memory import Remembered, read_memory
 from eventide.fleet.service import lag_of
 from eventide.fleet.settings import FleetSettings, FleetTable
@@ -18,6 +19,7 @@ from eventide.report.words import shown
 from eventide_core.action.compaction.backlog import Backlog
 from eventide_core.errors import ConfigError, counted, format_timestamp
 from eventide_core.ports.threads import Threads
+from eventide_core.service.facts.sources import source_notes
 
 _TABLES_AT_ONCE: Final = 8
 COLUMNS: Final = ("table", "state", "lag", "target", "watermark", "log files", "held back by", "last error")
@@ -28,6 +30,7 @@ class TableStatus:
     """A table at a moment. `problem` states why it can't be measured; then the lag and the backlog are unknown.
 
     `last_error` is that of the service, if it remembers one. `held_by` states in words what keeps the watermark back.
+    `chain` is that of a derived table.
     """
 
     table: FleetTable
@@ -37,6 +40,7 @@ class TableStatus:
     held_by: str | None
     problem: str | None
     remembered: Remembered
+    chain: Link | None = None
 
     @property
     def is_met(self) -> bool:
@@ -70,6 +74,7 @@ class TableStatus:
             "problem": self.problem,
             "last_error": self.last_error,
             "last_error_ms": self.remembered.last_error_ms,
+            "chain": None if self.chain is None else self.chain.to_json(),
         }
 
 
@@ -123,15 +128,20 @@ def cells_of(one: TableStatus) -> tuple[str, ...]:
 def _status(table: FleetTable, remembered: Remembered, reports: Path | None) -> TableStatus:
     """Runs on a thread. An error of a table is its status; that of a page ends the run."""
     try:
-        report = gather(assemble(table.uri, table.options))
+        application = assemble(table.uri, table.options)
+        report = gather(application)
+        chain = chain_of(table.uri, table.options) if source_notes(application.files, report.table.state) else None
     except Exception as error:  # also one of a library
         return TableStatus(table, None, None, None, None, sanitize(error), remembered)
     if reports is not None:
         write_page(reports / f"{table.name}.html", render(report))
-    fresh = report.freshness
+    fresh = report.freshness if chain is None else chain.fresh
     lag_ms = None if fresh is None else lag_of(fresh, report.now_ms)
     watermark_ms = None if fresh is None else fresh.watermark_ms
-    return TableStatus(table, lag_ms, watermark_ms, report.backlog, _held_by(report), None, remembered)
+    held_by = _held_by(report)
+    if chain is not None and chain.holder != chain.uri:
+        held_by = f"its source {chain.holder}"
+    return TableStatus(table, lag_ms, watermark_ms, report.backlog, held_by, None, remembered, chain)
 
 
 def _held_by(report: Report) -> str | None:

@@ -14,11 +14,12 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from eventide.rows.row_filter import Filter, filter_expression, pruned
+from eventide.rows.row_filter import Filter, filter_expression, selected
 from eventide.spark.engine import ship_packages, task_count
 from eventide.spark.list_columns import batches_with_lists, with_lists
 from eventide.spark.parquet import divided, parquet_frame
 from eventide_adapters.format.merge.slice_reader import ArrowSliceReader
+from eventide_adapters.format.merge.sought import Sought
 from eventide_core.config import COMMITS_RETAINED
 from eventide_core.errors import (
     CleanedWhileReadingError,
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
 Found = TypeVar("Found")
 
 _HTML_ROWS = 20
+_LOOKED_AT_MAX = 1000  # slices whose footers are read before tasks are made
 PLANS_AT_MOST = 5  # of one query: each new plan follows because files of the last one were cleaned
 
 
@@ -50,7 +52,8 @@ class Rows:
     """The rows of one query, read on request. Hudi's five meta columns come first, if the table has them.
 
     `filter` is a condition as in SQL's WHERE ("amount > 10 and part = 'a'"), an Arrow expression, or a list of
-    `(column, operator, value)`, all of which must hold. Partitions in which it keeps no row are not read.
+    `(column, operator, value)`, all of which must hold. What cannot hold a row that it keeps is not read: partitions,
+    buckets, base files and their row groups (rows/row_filter.py).
 
     Any library that accepts Arrow's C stream accepts the rows: `polars.DataFrame(rows)`, `pyarrow.table(rows)`.
 
@@ -143,7 +146,7 @@ class Rows:
         while True:
             read = rows._reader(columns, filter)
             try:
-                for slice_read in rows._slices(read.row_filter):
+                for slice_read in read.slices:
                     for batch in read(slice_read):
                         is_begun = True
                         yield batch
@@ -171,7 +174,7 @@ class Rows:
         while True:
             read = rows._reader(columns, filter)
             try:
-                return self.engine.map(task(read), rows._slices(read.row_filter))
+                return self.engine.map(task(read.of_slices()), read.slices)
             except MissingFileError as missing:
                 rows = rows._after(missing, may_go_on=plans < PLANS_AT_MOST)
                 plans += 1
@@ -222,10 +225,11 @@ class Rows:
         from pyspark.sql.pandas.types import from_arrow_schema
 
         ship_packages(spark)
-        read = self._reader(columns, filter)
+        chosen = self._reader(columns, filter)
+        read = chosen.of_slices()
         schema, root = from_arrow_schema(with_lists(read.schema)), self.reader.storage.root
         by_spark, slices = (
-            divided(self.plan.slices, root, read.schema) if filter is None else ((), self._slices(read.row_filter))
+            divided(self.plan.slices, root, read.schema) if filter is None else ((), self.unskipped(chosen))
         )
         frames = [parquet_frame(spark, by_spark, root, schema)] if by_spark else []
         if not slices and not frames:
@@ -258,15 +262,25 @@ class Rows:
             ) from missing
         return replace(self, plan=newer)
 
-    def _slices(self, row_filter: pc.Expression | None) -> tuple[SliceRead, ...]:
-        """The slices to read for a filter."""
-        if row_filter is None or self.config is None:
-            return self.plan.slices
-        return pruned(self.plan, row_filter, self.schema, self.config()).slices
+    def unskipped(self, read: "SliceReading") -> tuple[SliceRead, ...]:
+        """The reading's slices without those that footers and block headers exclude: a task for them would read no row.
+
+        Looks at no file if there are too many to look at one after another.
+        """
+        if read.reader.sought is None or len(read.slices) > _LOOKED_AT_MAX:
+            return read.slices
+        is_outside = self.engine.map(read.of_slices().is_outside, read.slices)
+        return tuple(one for one, skipped in zip(read.slices, is_outside, strict=True) if not skipped)
 
     def _reader(self, columns: Sequence[str] | None, filter: Filter | None) -> "SliceReading":
         kept, row_filter = self.schema_of(columns), filter_expression(filter, self.schema)
-        return SliceReading(self.reader, self.plan.shape, kept, row_filter, self._read_names(kept.names, row_filter))
+        names = self._read_names(kept.names, row_filter)
+        if row_filter is None or self.config is None:
+            return SliceReading(self.reader, self.plan.shape, kept, row_filter, names, self.plan.slices)
+        found = selected(self.plan, row_filter, self.schema, self.config())
+        sought = Sought(row_filter, self.schema, self._read_names((), row_filter), found.keys)
+        reader = replace(self.reader, sought=sought)
+        return SliceReading(reader, self.plan.shape, kept, row_filter, names, found.slices)
 
     def _read_names(self, columns: Sequence[str], row_filter: pc.Expression | None) -> tuple[str, ...]:
         """The columns to read: those requested, and those that the filter needs."""
@@ -286,13 +300,23 @@ class Rows:
 
 @dataclass(frozen=True, slots=True)
 class SliceReading:
-    """A picklable read of one slice: projected, merged, filtered."""
+    """A picklable read of one slice: projected, merged, filtered. `slices` are those to read."""
 
     reader: ArrowSliceReader
     shape: RecordShape
     schema: pa.Schema
     row_filter: pc.Expression | None
     read_names: tuple[str, ...]
+    slices: tuple[SliceRead, ...] = ()
+
+    def of_slices(self) -> "SliceReading":
+        """The same without its slices, for tasks that get theirs."""
+        return replace(self, slices=())
+
+    def is_outside(self, slice_read: SliceRead) -> bool:
+        """If the filter keeps no row of the slice, as its footer and its block headers show."""
+        sought = self.reader.sought
+        return sought is not None and sought.is_outside(self.reader.storage, slice_read, self.shape)
 
     def __call__(self, slice_read: SliceRead) -> Iterator[pa.RecordBatch]:
         for batch in self.reader.read(slice_read, self.shape, self.read_names):

@@ -1,21 +1,27 @@
 """Turns a query's `filter` into an Arrow expression, and selects the slices to read.
 
-A slice is left out if the filter is false or null for every row of its partition. A partition's path states the values of
-the fields that a key generator writes unchanged: texts and whole numbers, but not times, which it formats. The slices of a
-path that does not state a value, such as the path for null, are kept.
+1. A slice is left out if the filter is false or null for every row of its partition. A partition's path states the values
+   of the fields that a key generator writes unchanged: texts and whole numbers, but not times, which it formats. The slices
+   of a path that does not state a value, such as the path for null, are kept.
+2. A slice is left out if the filter names keys, and all of them are of other buckets (action/query/key_buckets.py).
+3. What is left out of the other slices, their files decide when they are read (format/merge/sought.py).
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, TypeAlias
 from urllib.parse import unquote
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from eventide_adapters.format.avro.schema import RECORD_KEY
+from eventide_adapters.format.base_file.filter_proof import excluded, values_of
+from eventide_core.action.query.key_buckets import combinations, kept_groups
 from eventide_core.errors import EventideError, InvalidFilterError
-from eventide_core.table.files.slice_read import ChangeRead, QueryPlan
+from eventide_core.table.files.slice_read import ChangeRead, QueryPlan, SliceRead
 from eventide_core.table.settings.key_format import KeyFormat
 from eventide_core.table.settings.table_config import TableConfig
 
@@ -52,21 +58,61 @@ def filter_expression(row_filter: Filter | None, schema: pa.Schema) -> pc.Expres
     return found
 
 
-def pruned(plan: QueryPlan, row_filter: pc.Expression, schema: pa.Schema, config: TableConfig) -> QueryPlan:
-    """The plan without slices of partitions in which the filter keeps no row."""
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """The slices to read for a filter, and the record keys that it names; None: it keeps rows with others, too."""
+
+    slices: tuple[SliceRead, ...]
+    keys: tuple[str, ...] | None = None
+
+
+def selected(plan: QueryPlan, row_filter: pc.Expression, schema: pa.Schema, config: TableConfig) -> Selection:
+    """The plan's slices without those of partitions and buckets in which the filter keeps no row."""
     if not plan.slices or any(isinstance(one, ChangeRead) for one in plan.slices):
-        return plan
+        return Selection(plan.slices)
     try:
-        # Only partitions matter here, so it makes no difference whether keys name their fields.
+        # Where Hudi's versions differ, a key may be bare or name its field: both are looked for.
         key_format = KeyFormat.of(config, "", has_bare_keys=True)
     except EventideError:
-        return plan  # its key generator is unknown to eventide
-    fields = _plain_fields(key_format, schema)
-    if not any(fields):
-        return plan
-    guarantees = {path: _guarantee(path, fields, key_format) for path in {one.partition for one in plan.slices}}
-    kept = _kept(guarantees, row_filter, schema)
-    return QueryPlan(tuple(one for one in plan.slices if one.partition in kept), plan.shape)
+        return Selection(plan.slices)  # its key generator is unknown to eventide
+    slices, fields = plan.slices, _plain_fields(key_format, schema)
+    if any(fields):
+        paths = sorted({one.partition for one in slices})
+        guarantees = [_guarantee(path, fields, key_format) for path in paths]
+        gone = dict(zip(paths, excluded(guarantees, row_filter, schema), strict=True))
+        slices = tuple(one for one in slices if not gone[one.partition])
+    values = _values_of_fields(key_format, row_filter, schema)
+    keys = values_of(row_filter, RECORD_KEY, schema)
+    if keys is None:
+        keys = _record_keys(values, key_format)
+    elif len(key_format.key_fields) == 1 and not key_format.names_key_fields and not _may_name_field(config):
+        values.setdefault(key_format.key_fields[0], keys)
+    kept = kept_groups(config, {one.file_id for one in plan.slices}, values)
+    return Selection(slices if kept is None else tuple(one for one in slices if one.file_id in kept), keys)
+
+
+def _values_of_fields(
+    key_format: KeyFormat, row_filter: pc.Expression, schema: pa.Schema
+) -> dict[str, tuple[str, ...]]:
+    """The texts of the key fields whose values the filter names."""
+    found = {name: values_of(row_filter, name, schema) for name in key_format.key_fields}
+    return {name: tuple(map(str, values)) for name, values in found.items() if values is not None}
+
+
+def _record_keys(values: Mapping[str, Collection[str]], key_format: KeyFormat) -> tuple[str, ...] | None:
+    """The record keys of these values of the key fields, in each form that they may have."""
+    names = key_format.key_fields
+    if any(name not in values for name in names) or any("" in part for part in values.values()):
+        return None  # Hudi has a word of its own for an empty value
+    chosen = combinations(values[name] for name in names)
+    if chosen is None:
+        return None
+    named = tuple(",".join(f"{name}:{one}" for name, one in zip(names, ones, strict=True)) for ones in chosen)
+    return (*named, *(one for (one,) in chosen)) if len(names) == 1 else named
+
+
+def _may_name_field(config: TableConfig) -> bool:
+    return KeyFormat.of(config, "", has_bare_keys=False).names_key_fields
 
 
 def _plain_fields(key_format: KeyFormat, schema: pa.Schema) -> tuple[pa.Field[Any] | None, ...]:
@@ -95,19 +141,3 @@ def _guarantee(path: str, fields: Sequence[pa.Field[Any] | None], key_format: Ke
         said = pc.field(field.name) == scalar
         found = said if found is None else found & said
     return found
-
-
-def _kept(
-    guarantees: Mapping[str, pc.Expression | None], row_filter: pc.Expression, schema: pa.Schema
-) -> frozenset[str]:
-    """The partitions in which the filter may keep a row, as Arrow's datasets decide. Opens no file."""
-    from pyarrow import dataset, fs
-
-    file_format, nowhere = dataset.ParquetFileFormat(), fs.LocalFileSystem()
-    paths = sorted(guarantees)
-    fragments = [
-        file_format.make_fragment(str(number), nowhere, partition_expression=guarantees[path])
-        for number, path in enumerate(paths)
-    ]
-    found = dataset.FileSystemDataset(fragments, schema, file_format, nowhere).get_fragments(filter=row_filter)
-    return frozenset(paths[int(fragment.path)] for fragment in found)

@@ -50,6 +50,9 @@ class Table(TableQueries, TableWrites, TableChanges, TableSchema, TableTags, Tab
     options: Mapping[str, str] = field(repr=False)  # may contain secrets
     _application: Application = field(repr=False)
 
+    def __hash__(self) -> int:
+        return hash(self.uri)
+
     @classmethod
     def open(
         cls,
@@ -238,17 +241,27 @@ class Table(TableQueries, TableWrites, TableChanges, TableSchema, TableTags, Tab
         )
 
     def freshness(self, *, is_exact: bool = True) -> Freshness:
-        """The current freshness of the read-optimized table.
+        """The current freshness of the read-optimized table. That of a derived table is no later than its sources had.
 
         After an exact cut, it says whether the view is exact there, for which it reads the footer of each base file, unless
         `is_exact` is false.
         """
+        from eventide_core.action.freshness.derived import derived_freshness
+        from eventide_core.service.facts.sources import source_notes
+
         state = self.state()
         found = self._application.freshness.now(state)
-        return self._application.exact_views.told(state, found) if is_exact else found
+        own = self._application.exact_views.told(state, found) if is_exact else found
+        return derived_freshness(own, source_notes(self._application.files, state))
 
     def freshness_by_partition(self) -> Mapping[str, Freshness]:
-        return self._application.freshness.by_partition(self.state())
+        from eventide_core.action.freshness.derived import derived_freshness
+        from eventide_core.service.facts.sources import source_notes
+
+        state = self.state()
+        notes = source_notes(self._application.files, state)
+        found = self._application.freshness.by_partition(state)
+        return {partition: derived_freshness(own, notes) for partition, own in found.items()}
 
     def unreadable_event_times(self) -> tuple[UnreadableEventTime, ...]:
         """A few of the log records whose event time cannot be read, and because of which there is no watermark."""

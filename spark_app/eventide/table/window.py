@@ -71,6 +71,11 @@ class Window:
     def instant(self) -> str:
         return self._delivery.view.instant
 
+    @property
+    def root(self) -> str:
+        """The URI of the table."""
+        return self._application.storage.root
+
     def rows(self) -> Rows:
         """All rows of the window: of a correction, too, and the same ones however often it is delivered.
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from eventide.bootstrap import Application
@@ -17,6 +19,8 @@ if TYPE_CHECKING:
 
     from eventide.rows.reader import Rows
     from eventide.rows.row_filter import Filter
+    from eventide.table.derived import SourceState
+    from eventide.table.table import Table
     from eventide_core.action.write.pending_write import WriteResult
     from eventide_core.service.state.table import TableState
 
@@ -45,6 +49,7 @@ class TableWrites:
         *,
         columns: str | None = None,
         schema_mode: str | None = None,
+        sources: Mapping[Table, SourceState] | None = None,
         progress: Progress | None = None,
     ) -> WriteResult:
         """Updates the records whose keys exist, and inserts the others.
@@ -59,12 +64,17 @@ class TableWrites:
 
         With `columns="partial"`, such a column keeps its value, and is null in new rows: the rows are read and written
         whole, as `merge` does, with its errors and its check for other writers.
+
+        `sources` says what the records were made of: for each table a window of it, the result of its compaction, or its
+        freshness from before it was read. The commit records it, and `freshness` of this table is no later than that.
         """
         if columns is not None:
-            if columns != "partial" or schema_mode is not None:
-                raise ConfigError(f"columns={columns!r}: only 'partial' is known, and it adds no columns")
+            if columns != "partial" or schema_mode is not None or sources is not None:
+                raise ConfigError(
+                    f"columns={columns!r}: only 'partial' is known; it adds no columns, and notes no sources"
+                )
             return self._upsert_some_columns(records, progress)
-        return self._write(WriteOperation.UPSERT, records, progress, schema_mode)
+        return self._write(WriteOperation.UPSERT, records, progress, schema_mode, sources)
 
     def insert(self, records: Any, *, schema_mode: str | None = None, progress: Progress | None = None) -> WriteResult:
         """Inserts records without looking up their keys. Only the bucket index still assigns keys to file groups."""
@@ -125,7 +135,12 @@ class TableWrites:
         return rows.to_arrow(columns, where) if session is None else rows.to_spark(session, columns, where)
 
     def _write(
-        self, operation: WriteOperation, records: Any, progress: Progress | None, schema_mode: str | None = None
+        self,
+        operation: WriteOperation,
+        records: Any,
+        progress: Progress | None,
+        schema_mode: str | None = None,
+        sources: Mapping[Table, SourceState] | None = None,
     ) -> WriteResult:
         from eventide.rows.writer import incoming_records
 
@@ -135,4 +150,8 @@ class TableWrites:
             application = self._on(session)  # what the indexes need is read where the rows are, not by the driver
         incoming = incoming_records(application, operation, records)
         append = application.append if schema_mode is None else application.append.having(SCHEMA_MODE, schema_mode)
+        if sources is not None:
+            from eventide.table.derived import notes_of
+
+            append = replace(append, sources=notes_of(application, sources))
         return append.write(operation, incoming, progress_of(progress))

@@ -17,6 +17,7 @@ import pyarrow as pa
 from eventide_adapters.format.avro.decode import iter_avro_block
 from eventide_adapters.format.avro.schema import AvroField
 from eventide_adapters.format.base_file.keyed import read_keyed_base
+from eventide_adapters.format.base_file.parquet import BaseFile
 from eventide_adapters.format.log_file import blocks as log_blocks
 from eventide_adapters.format.log_file import records as log_records
 from eventide_adapters.format.log_file.blocks import PlacedBlock, read_headers
@@ -98,8 +99,16 @@ class Decoded:
         return self._deletes[key]
 
     def _of_base(
-        self, storage: Storage, path: str, target: _Fields, shape: RecordShape, dictionary_candidates: Collection[str]
-    ) -> _Batches:
+        self,
+        storage: Storage,
+        path: str,
+        target: _Fields,
+        shape: RecordShape,
+        dictionary_candidates: Collection[str],
+        choice: Callable[[BaseFile], Sequence[int]] | None,
+    ) -> Iterable[pa.RecordBatch]:
+        if choice is not None:
+            return read_keyed_base(storage, path, target, shape, dictionary_candidates, choice)
         key = (storage.read(path), shape, tuple(map(id, target)), frozenset(dictionary_candidates))
         if key not in self._bases:
             self._bases[key] = (tuple(read_keyed_base(storage, path, target, shape, dictionary_candidates)), target)

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from eventide import ConfigError, InstantNotFoundError, InvalidFilterError, InvalidThresholdError, Table
 from eventide.notebook import html_facts
-from eventide.rows.row_filter import filter_expression, pruned
+from eventide.rows.row_filter import filter_expression, selected
 from eventide_adapters.format.merge.slice_reader import ArrowSliceReader
 from eventide_core.table.files.slice_read import BlockFilter, QueryPlan, SliceRead
 from eventide_core.table.settings.table_config import TableConfig
@@ -71,7 +71,7 @@ def test_every_form_of_a_filter_keeps_the_same_rows_and_leaves_out_other_partiti
     assert 0 < found.num_rows < everything.num_rows
     assert found.sort_by("id").equals(everything.filter(pc.field("part") == "a").sort_by("id"))
     expression = filter_expression(row_filter, rows.schema)
-    assert {one.partition for one in rows._slices(expression)} == {"part=a"}
+    assert {one.partition for one in rows.reading(None, expression).slices} == {"part=a"}
     assert {one.partition for one in rows.plan.slices} > {"part=a"}
 
 
@@ -117,7 +117,7 @@ def test_no_partition_with_a_row_that_the_filter_keeps_is_left_out(
     day, hour = pc.field("day") == wanted[0], pc.field("hour") >= wanted[1]
     condition = day | hour if is_or else day & hour
     paths = [_path(row, hive=hive, encoded=encoded) for row in rows]
-    kept = {one.partition for one in pruned(_plan(*paths), condition, SCHEMA, config).slices}
+    kept = {one.partition for one in selected(_plan(*paths), condition, SCHEMA, config).slices}
     for row, path in zip(rows, paths, strict=True):
         is_wanted = (
             (row[0] == wanted[0] or row[1] >= wanted[1]) if is_or else (row[0] == wanted[0] and row[1] >= wanted[1])
@@ -140,7 +140,7 @@ def test_partitions_are_left_out_by_each_part_of_a_filter() -> None:
     def kept(condition: str) -> list[str]:
         expression = filter_expression(condition, SCHEMA)
         assert expression is not None
-        return [one.partition for one in pruned(plan, expression, SCHEMA, config).slices]
+        return [one.partition for one in selected(plan, expression, SCHEMA, config).slices]
 
     null_day = "day=__HIVE_DEFAULT_PARTITION__/hour=1"
     assert kept("day = 'a' and x > 3") == ["day=a/hour=1", "day=a/hour=2", null_day]
@@ -154,7 +154,9 @@ def test_no_partition_is_left_out_where_a_path_does_not_say_the_values() -> None
     plan = _plan("2026/11", "a/1")
     condition = pc.field("day") == "z"
     for keygen in ("TimestampBasedKeyGenerator", "UserDefinedKeyGenerator"):
-        assert pruned(plan, condition, SCHEMA, _config(hive=False, encoded=False, keygen=keygen)) == plan
+        assert (
+            selected(plan, condition, SCHEMA, _config(hive=False, encoded=False, keygen=keygen)).slices == plan.slices
+        )
 
 
 def test_a_table_returns_its_schema_version_properties_and_history(table: Table) -> None:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 
 import pyarrow as pa
 
 from eventide_adapters.format.avro.schema import RECORD_KEY, AvroField, table_fields
-from eventide_adapters.format.base_file.parquet import BaseFooter, read_base, read_base_and_footer
+from eventide_adapters.format.base_file.parquet import BaseFile, BaseFooter, read_base, read_base_and_footer
 from eventide_adapters.format.base_file.virtual_key import with_record_keys
 from eventide_core.errors import CorruptBaseFileError
 from eventide_core.ports import Storage
@@ -20,13 +20,15 @@ def read_keyed_base(
     target: Sequence[AvroField],
     shape: RecordShape,
     dictionary_candidates: Collection[str] = (),
+    choice: Callable[[BaseFile], Sequence[int]] | None = None,
 ) -> Iterator[pa.RecordBatch]:
     """A base file's records as in `read_base`, with their record keys if `target` has the key column.
 
     Raises CorruptBaseFileError, too, for a record without key in a table with meta fields: as if the footer names the
     column differently, because no checksum covers a footer.
     """
-    return _keyed(read_base(storage, path, _with_key_fields(target, shape), dictionary_candidates), path, target, shape)
+    batches = read_base(storage, path, _with_key_fields(target, shape), dictionary_candidates, choice)
+    return _keyed(batches, path, target, shape)
 
 
 def read_keyed_base_and_footer(

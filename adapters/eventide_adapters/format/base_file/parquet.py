@@ -18,14 +18,12 @@ look for:
 from __future__ import annotations
 
 import io
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, BinaryIO, Final, Self
 
-import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from eventide_adapters.format.avro.column_resolution import check_columns, resolve_columns
@@ -45,6 +43,12 @@ from eventide_adapters.format.base_file.dictionary_columns import (
 )
 from eventide_adapters.format.base_file.footer_columns import Footer, codec_of, require_columns
 from eventide_adapters.format.base_file.inflated_pages import InflatedPages, is_local
+from eventide_adapters.format.base_file.key_range import (
+    MAX_KEY_FOOTER,
+    MIN_KEY_FOOTER,
+    java_order,
+    least_and_greatest,
+)
 from eventide_adapters.format.base_file.legacy_calendar import LegacyCalendar
 from eventide_adapters.format.base_file.parquet_output import LEVELS, ROW_GROUP_ROWS_MAX, ParquetOutput, avro_footer
 from eventide_adapters.format.base_file.prefetch import prefetch
@@ -53,8 +57,6 @@ from eventide_core.errors import CorruptBaseFileError, EventideError, RecordDeco
 from eventide_core.ports import OutputFile, Storage
 from eventide_core.ports.threads import Handed, Threads
 
-MIN_KEY_FOOTER: Final = "hoodie_min_record_key"
-MAX_KEY_FOOTER: Final = "hoodie_max_record_key"
 _BATCH_ROWS: Final = 1 << 17
 _BATCH_BYTES: Final = 16 * 1024 * 1024  # of a merge that writes: two of them are a row group
 _QUERY_BATCH_BYTES: Final = 28 * 1024 * 1024  # each batch costs milliseconds, and a query keeps its rows anyway
@@ -73,18 +75,25 @@ _ROW_GROUP_BYTES: Final = 24 * 1024 * 1024
 
 
 def read_base(
-    storage: Storage, path: str, target: Sequence[AvroField], dictionary_candidates: Collection[str] = ()
+    storage: Storage,
+    path: str,
+    target: Sequence[AvroField],
+    dictionary_candidates: Collection[str] = (),
+    choice: Callable[[BaseFile], Sequence[int]] | None = None,
 ) -> Iterator[pa.RecordBatch]:
     """The file's records in the columns and types of `target`, in the file's order.
 
     Strings of the columns `dictionary_candidates` come as dictionaries if they have few distinct values
-    (dictionary_columns.py).
+    (dictionary_columns.py). `choice` returns the row groups to read; None: all.
 
     Raises MissingFileError; CorruptBaseFileError if the file is not Parquet or a value doesn't fit its column;
     UnsupportedTableError if a column's type doesn't fit the target's type.
     """
     with open_base(storage, path, dictionary_candidates) as file:
-        yield from _batches_ahead(file, target, dictionary_candidates, f"base file {path}", _QUERY_BATCH_BYTES)
+        groups = None if choice is None else choice(file)
+        if groups is None or len(groups):
+            place = f"base file {path}"
+            yield from _batches_ahead(file, target, dictionary_candidates, place, _QUERY_BATCH_BYTES, groups)
 
 
 def read_base_and_footer(
@@ -106,17 +115,27 @@ def _footer_then_batches(
 
 
 def _batches_ahead(
-    file: BaseFile, target: Sequence[AvroField], dictionary_candidates: Collection[str], place: str, batch_bytes: int
+    file: BaseFile,
+    target: Sequence[AvroField],
+    dictionary_candidates: Collection[str],
+    place: str,
+    batch_bytes: int,
+    groups: Sequence[int] | None = None,
 ) -> Iterator[pa.RecordBatch]:
     """The batches, with one prefetched, unless there is neither a second processor to make it nor a network to wait for."""
-    batches = _batches(file, target, dictionary_candidates, place, batch_bytes)
+    batches = _batches(file, target, dictionary_candidates, place, batch_bytes, groups)
     if processors() == 1 and is_local(file.stream):
         return batches
     return prefetch(batches, file.metadata.num_rows)
 
 
 def _batches(
-    file: BaseFile, target: Sequence[AvroField], dictionary_candidates: Collection[str], place: str, batch_bytes: int
+    file: BaseFile,
+    target: Sequence[AvroField],
+    dictionary_candidates: Collection[str],
+    place: str,
+    batch_bytes: int,
+    groups: Sequence[int] | None,
 ) -> Iterator[pa.RecordBatch]:
     written = {field.name: field.type for field in file.schema_arrow}
     require_columns(file.metadata, [field.name for field in target if field.name not in written], place)
@@ -129,7 +148,7 @@ def _batches(
     # allocators keep what each thread freed for that thread.
     has_many = file.metadata.num_rows > _ROWS_WORTH_A_THREAD and processors() > 1
     size = _batch_rows(file.metadata, len(names), batch_bytes)
-    for batch in file.batches(size, names, use_threads=has_many):
+    for batch in file.batches(size, names, use_threads=has_many, groups=groups):
         check_numbers(batch, few, place)
         columns = dict(zip(batch.schema.names, batch.columns, strict=True))
         try:
@@ -331,22 +350,27 @@ class BaseFile(pq.ParquetFile):
             buffer_size=_PAGE_BUFFER_BYTES,
         )
 
-    def batches(self, size: int, columns: list[str], *, use_threads: bool = True) -> Iterator[pa.RecordBatch]:
-        """The rows, in batches of `size`, with times of Spark's legacy calendar corrected (legacy_calendar.py).
+    def batches(
+        self, size: int, columns: list[str], *, use_threads: bool = True, groups: Sequence[int] | None = None
+    ) -> Iterator[pa.RecordBatch]:
+        """The rows, or those of some row groups, in batches of `size`, with times of Spark's legacy calendar corrected.
 
         Raises Arrow's errors, also at the end if these are not all rows, and UnsupportedTableError.
 
         Arrow skips a page whose header states an unknown type, and no checksum protects a header.
         """
-        missing = self.metadata.num_rows
+        chosen = range(self.metadata.num_row_groups) if groups is None else groups
+        stated = sum(self.metadata.row_group(group).num_rows for group in chosen)
+        if groups is None:
+            stated = self.metadata.num_rows
+        missing = stated
         legacy = LegacyCalendar.of(self.metadata)
         # Reads one row group at a time, because its data stays in memory as long as its iterator exists.
-        for group in range(self.metadata.num_row_groups):
+        for group in chosen:
             for batch in self.iter_batches(size, [group], columns, use_threads=use_threads):
                 missing -= batch.num_rows
                 yield batch if legacy is None else legacy.corrected(batch)
         if missing:
-            stated = self.metadata.num_rows
             raise pa.ArrowInvalid(f"it has {stated - missing} rows, and its footer states {stated}")
 
 
@@ -389,20 +413,3 @@ def open_base(storage: Storage, path: str, dictionary_candidates: Collection[str
             raise CorruptBaseFileError(
                 f"{place} cannot be read: {error}; restore it, or roll back the commit that wrote it"
             ) from error
-
-
-def least_and_greatest(keys: pa.Array[Any]) -> tuple[str, str]:
-    """The lowest and the highest key in Java's order of strings."""
-    data: Any = keys.buffers()[2]
-    # The order of bytes is Java's order of strings, except for characters beyond 16 bits. Their UTF-8 begins with 0xF0
-    # or more.
-    if data is not None and bool((np.frombuffer(data, np.uint8) >= 0xF0).any()):
-        texts: list[Any] = keys.to_pylist()
-        return min(texts, key=java_order), max(texts, key=java_order)
-    ends: Any = pc.min_max(keys).as_py()
-    return ends["min"], ends["max"]
-
-
-def java_order(text: str) -> bytes:
-    """The sort key of Java's string comparison: UTF-16 code units."""
-    return text.encode("utf-16-be", "surrogatepass")

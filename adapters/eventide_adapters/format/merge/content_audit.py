@@ -20,12 +20,14 @@ from eventide_adapters.format.avro.schema import RECORD_KEY, AvroField, table_fi
 from eventide_adapters.format.base_file.bloom_filter import FOOTER_KEY, SIMPLE, TYPE_FOOTER_KEY, BloomFilter
 from eventide_adapters.format.base_file.event_time_column import event_times_ms
 from eventide_adapters.format.base_file.event_times import ParquetBaseContent
-from eventide_adapters.format.base_file.keyed import read_keyed_base
-from eventide_adapters.format.base_file.parquet import (
+from eventide_adapters.format.base_file.key_range import (
     MAX_KEY_FOOTER,
     MIN_KEY_FOOTER,
     java_order,
     least_and_greatest,
+)
+from eventide_adapters.format.base_file.keyed import read_keyed_base
+from eventide_adapters.format.base_file.parquet import (
     open_base,
     read_footer,
 )

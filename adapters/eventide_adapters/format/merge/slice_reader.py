@@ -7,7 +7,7 @@ is streamed and merged with them. Torn log blocks are skipped, as in Hudi's read
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 import pyarrow as pa
@@ -22,6 +22,7 @@ from eventide_adapters.format.base_file.threads import slice_at_work
 from eventide_adapters.format.merge.base_merge import SliceMerge, merge_columns
 from eventide_adapters.format.merge.log_fold import FoldedLogFiles
 from eventide_adapters.format.merge.positions import PositionsInBase
+from eventide_adapters.format.merge.sought import Sought
 from eventide_core.errors import InvalidFilterError
 from eventide_core.ports import Storage
 from eventide_core.table.files.slice_read import ChangeRead, SliceRead
@@ -32,9 +33,13 @@ _COMMIT_TIME: Final = "_hoodie_commit_time"
 
 @dataclass(frozen=True, slots=True)
 class ArrowSliceReader:
-    """ports.SliceReader over a storage."""
+    """ports.SliceReader over a storage.
+
+    With `sought`, it may leave out rows that the filter does not keep, and the files that hold them.
+    """
 
     storage: Storage
+    sought: Sought | None = field(default=None, kw_only=True)
 
     def schema_of(self, shape: RecordShape) -> pa.Schema:
         """All columns of the result, in order."""
@@ -82,23 +87,27 @@ class ArrowSliceReader:
     def _records(
         self, slice_read: SliceRead, shape: RecordShape, fields: tuple[AvroField, ...]
     ) -> Iterator[pa.RecordBatch]:
-        path = slice_read.base_path
-        is_merged_whole = slice_read.log_paths and slice_read.commit_times is None
+        path, logs = slice_read.base_path, slice_read.log_paths
+        sought = self.sought if self.sought is not None and self.sought.applies_to(slice_read, shape) else None
+        has_keys = sought is not None and sought.keys is not None
+        if sought is not None and logs and not has_keys and sought.is_outside(self.storage, slice_read, shape):
+            return
+        # Where log files are merged, a row group may be left out only by its keys.
+        choice = None if sought is None or (logs and not has_keys) else sought.row_groups(slice_read, shape)
+        is_merged_whole = logs and slice_read.commit_times is None
         few = dictionary_fields(fields, shape) if is_merged_whole else ()
         # As in Hudi's incremental readers, versions of other commits don't take part in the merge either.
         base = (
             _of_commits(batch, slice_read.commit_times)
-            for batch in (() if path is None else read_keyed_base(self.storage, path, fields, shape, few))
+            for batch in (() if path is None else read_keyed_base(self.storage, path, fields, shape, few, choice))
         )
-        if not slice_read.log_paths:
+        if not logs:
             yield from base
             return
         schema = pa.schema([field.arrow for field in fields])
         positions = PositionsInBase(path)
-        blocks = positions.records(
-            self.storage, slice_read.log_paths, shape, slice_read.blocks, schema.names, is_strict=False
-        )
-        folded = FoldedLogFiles.of(blocks, schema, shape)
+        blocks = positions.records(self.storage, logs, shape, slice_read.blocks, schema.names, is_strict=False)
+        folded = FoldedLogFiles.of(sought.of_keys(blocks) if sought is not None and has_keys else blocks, schema, shape)
         merge = SliceMerge(folded, shape, meets_all_of_key=positions.are_known)
         for table in merge.batches(base):
             for batch in table.to_batches():

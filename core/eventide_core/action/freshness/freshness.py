@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 from eventide_core.errors import format_timestamp
 from eventide_core.table.records.event_time import EventTimeRange, Moment, parse_threshold
+from eventide_core.table.timeline.source_notes import SourceNote
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +24,8 @@ class Freshness:
 
     `late_records` are before the cut, were committed after its plan, and are not in a base file yet. `is_complete`: all
     records are in base files, and there are no watermark and no cut. `is_exact`: whether no base file holds an event time at
-    or after an exact cut; None for a cut by whole log files, or where nobody looked, or footers don't tell.
+    or after an exact cut; None for a cut by whole log files, or where nobody looked, or footers don't tell. `sources`:
+    what a derived table was made of, which holds its watermark back, too (derived.py).
     """
 
     watermark_ms: int | None
@@ -34,6 +36,7 @@ class Freshness:
     is_complete: bool = False
     unreadable_event_time_records: int = 0
     is_exact: bool | None = None
+    sources: tuple[SourceNote, ...] = ()
 
     def __str__(self) -> str:
         return ", ".join(f"{name}: {value}" for name, value in self._facts())
@@ -50,6 +53,7 @@ class Freshness:
             ("late records", f"{self.late_records:,}"),
             ("records without event time", f"{self.unknown_event_time_records:,}"),
             ("records with an unreadable event time", f"{self.unreadable_event_time_records:,}"),
+            *((f"made of {note.table} up to", _note_text(note)) for note in self.sources),
         )
 
     def has_reached(self, threshold: Moment, *, nulls_count: bool = False) -> bool:
@@ -63,6 +67,10 @@ class Freshness:
             return True
         waits = nulls_count and self.unknown_event_time_records > 0
         return self.watermark_ms is not None and self.watermark_ms >= threshold_ms and not waits
+
+
+def _note_text(note: SourceNote) -> str:
+    return "complete (copy-on-write)" if note.is_complete else format_timestamp(note.watermark_ms)
 
 
 NO_CUT = Freshness(None, None, 0, 0, None)

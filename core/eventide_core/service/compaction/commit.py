@@ -7,21 +7,20 @@ from eventide_core.action.freshness.freshness import Freshness
 from eventide_core.ports import AddedFile, MergeResult
 from eventide_core.table.files.file_name import LogFileName
 from eventide_core.table.records.event_time import EventTimeRange
-from eventide_core.table.records.internal_schema import LATEST_SCHEMA_KEY
 from eventide_core.table.timeline.checksums import with_checksums
 from eventide_core.table.timeline.commit_metadata import EVENT_TIMES_KEY, CommitMetadata, WriteStat
 from eventide_core.table.timeline.compaction_extra_metadata import CompactionExtraMetadata, PublishedThreshold
 from eventide_core.table.timeline.plans import CompactionPlan, LeftOver, PlannedOperation
 
-_NO_CHECKSUMS: Final[Mapping[str, str]] = {}
+_NONE: Final[Mapping[str, str]] = {}
 
 
 def commit_metadata(
     plan: CompactionPlan,
     results: Sequence[MergeResult],
     fresh: Freshness,
-    internal_schema: str | None = None,
-    checksums: Mapping[str, str] = _NO_CHECKSUMS,
+    carried: Mapping[str, str] = _NONE,
+    checksums: Mapping[str, str] = _NONE,
     *,
     settings: Mapping[str, str],
     event_times: str | None,
@@ -31,8 +30,8 @@ def commit_metadata(
     `checksums` are those of existing log files, by path; a link or copy has that of its log file. `settings` are those that
     the commit records (`Checksums`), `event_times` names those of the plan (EVENT_TIMES_KEY).
 
-    Readers build the incremental view from write stats alone, so it would miss a link without one. The
-    `internal_schema` continues from commit to commit: Hudi uses that of the last commit, if any.
+    Readers build the incremental view from write stats alone, so it would miss a link without one. `carried` continues from
+    commit to commit: Hudi uses the internal schema of the last commit, if any.
     """
     by_base = {result.new_base_path: result for result in results}
     stats: dict[str, list[WriteStat]] = {}
@@ -58,18 +57,16 @@ def commit_metadata(
             if left.new_name is not None and left.delete_count
         },
     )
-    extra = {"schema": plan.schema, **published.texts}
+    extra = {"schema": plan.schema, **published.texts, **carried}
     if event_times is not None:
         extra[EVENT_TIMES_KEY] = event_times
-    if internal_schema is not None:
-        extra[LATEST_SCHEMA_KEY] = internal_schema
     return _compaction(stats, extra, settings)
 
 
 def whole_slices_metadata(
-    plan: CompactionPlan, results: Sequence[MergeResult], internal_schema: str | None, settings: Mapping[str, str]
+    plan: CompactionPlan, results: Sequence[MergeResult], carried: Mapping[str, str], settings: Mapping[str, str]
 ) -> CommitMetadata:
-    """The commit of a plan that another engine scheduled, as Hudi writes it, with nothing of eventide's but checksums.
+    """The commit of a plan that another engine scheduled, as Hudi writes it. Of eventide's, checksums and what is carried.
 
     So it publishes no cut, and the published cut stays.
     """
@@ -77,8 +74,7 @@ def whole_slices_metadata(
     stats: dict[str, list[WriteStat]] = {}
     for op in plan.operations:
         stats.setdefault(op.partition, []).append(_base_stat(op, by_base[op.path_of(op.new_base_name)]))
-    extra = {"schema": plan.schema} | ({} if internal_schema is None else {LATEST_SCHEMA_KEY: internal_schema})
-    return _compaction(stats, extra, settings)
+    return _compaction(stats, {"schema": plan.schema, **carried}, settings)
 
 
 def added_files(plan: CompactionPlan, results: Sequence[MergeResult]) -> tuple[AddedFile, ...]:

@@ -362,7 +362,7 @@ class CompactionRunner:
                 plan,
                 results,
                 fresh,
-                state.internal_schema,
+                state.carried_metadata,
                 state.checksums,
                 settings=settings,
                 event_times=field and state.config.event_time_texts.source(field),

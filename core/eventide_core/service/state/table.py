@@ -34,6 +34,7 @@ from eventide_core.table.timeline.compaction_extra_metadata import (
 from eventide_core.table.timeline.file_system_view import DataFile, FileGroup, FileSystemView
 from eventide_core.table.timeline.instant import Instant
 from eventide_core.table.timeline.plans import CompactionPlan, CutMode, ForeignPlan
+from eventide_core.table.timeline.source_notes import SourceNote, latest_notes, notes_in, texts_of
 from eventide_core.table.timeline.timeline import Timeline
 
 _END_OF_TIME = "9" * 20
@@ -229,6 +230,19 @@ class TableState:
         """Hudi's internal schema for the next commit; None if the schema doesn't evolve on read."""
         said = (self.commits[i.requested_time].extra_metadata.get(LATEST_SCHEMA_KEY) for i in self.timeline.writes)
         return next((text for text in reversed(list(said)) if text), None)
+
+    @property
+    def source_notes(self) -> tuple[SourceNote, ...]:
+        """What the active timeline says of the tables that this one was made of, the last note of each."""
+        blocks = self.blocks()  # a write that was rolled back says nothing, even where a later commit repeats it
+        notes = (note for commit in self.commits.values() for note in notes_in(commit.extra_metadata))
+        return latest_notes(note for note in notes if blocks.accepts(note.noted_at))
+
+    @property
+    def carried_metadata(self) -> dict[str, str]:
+        """The extra metadata that continues from commit to commit: Hudi's internal schema, and the notes of sources."""
+        internal = self.internal_schema
+        return texts_of(self.source_notes) | ({} if internal is None else {LATEST_SCHEMA_KEY: internal})
 
     def archived_writes(self, begin: str = "") -> Iterator[Instant]:
         """The completed writes requested at or after `begin` that have left the active timeline, the newest first."""

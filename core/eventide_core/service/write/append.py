@@ -68,12 +68,13 @@ from eventide_core.table.timeline.commit_metadata import (
 )
 from eventide_core.table.timeline.file_system_view import FileGroup
 from eventide_core.table.timeline.instant import Action
+from eventide_core.table.timeline.source_notes import SourceNote, latest_notes, texts_of
 from eventide_core.table.timeline.timeline import Timeline
 
 
 @dataclass(frozen=True, slots=True)
 class Append:
-    """`new_uuid` names new file groups."""
+    """`new_uuid` names new file groups. `sources` are what the records were made of."""
 
     files: TableFiles
     metadata: MetadataTableUpkeep
@@ -83,6 +84,7 @@ class Append:
     clock: Clock
     options: Options
     new_uuid: Callable[[], str]
+    sources: tuple[SourceNote, ...] = ()
 
     def having(self, option: Option[Any], text: str) -> "Append":
         """The same with another value of an option."""
@@ -167,7 +169,12 @@ class Append:
             CommitMetadata(
                 _by_partition(groups, stats),
                 with_checksums(
-                    {**(extra_metadata or {}), **prepared.extra_metadata, **internal},
+                    {
+                        **self._noted(state, instant),
+                        **(extra_metadata or {}),
+                        **prepared.extra_metadata,
+                        **internal,
+                    },
                     itertools.chain(*stats),
                     state.config.identity_settings,
                 ),
@@ -186,6 +193,10 @@ class Append:
             basis,
             state.known_schema,
         )
+
+    def _noted(self, state: TableState, instant: str) -> dict[str, str]:
+        new = (replace(note, noted_at=note.noted_at or instant) for note in self.sources)
+        return texts_of(latest_notes((*state.source_notes, *new)))
 
     def _refuse_moving_merged_records(self, config: TableConfig, index: Index) -> None:
         if index.moves_keys and config.merger is not None:

@@ -1,0 +1,143 @@
+"""Which row groups of a base file may hold rows that a filter keeps: by its footer, and by its record keys.
+
+1. The footer's range of record keys and its bloom filter, if the filter names the keys.
+2. Each row group's least and greatest value of the filter's columns. Of texts, whole numbers, dates and times only: those of
+   floating-point numbers leave out NaN, and others have several orders.
+3. The keys themselves, if several row groups are left: only the key column of those is read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, TypeAlias
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from eventide_adapters.format.avro.schema import RECORD_KEY
+from eventide_adapters.format.base_file.bloom_filter import FOOTER_KEY, SIMPLE, TYPE_FOOTER_KEY, BloomFilter
+from eventide_adapters.format.base_file.filter_proof import excluded
+from eventide_adapters.format.base_file.footer_columns import require_sound_columns
+from eventide_adapters.format.base_file.key_range import MAX_KEY_FOOTER, MIN_KEY_FOOTER, java_order
+from eventide_adapters.format.base_file.legacy_calendar import LegacyCalendar
+from eventide_adapters.format.base_file.parquet import BaseFile
+
+_Ends: TypeAlias = "tuple[Any, Any]"
+_KEY_BATCH_ROWS: Final = 1 << 17
+
+
+@dataclass(frozen=True, slots=True)
+class RowGroupChoice:
+    """Picklable. `columns` are those of `schema`, the query's, whose ranges say something about the filter.
+
+    `keys`: the filter keeps no row with another record key; None: it may. `path` names the file in errors.
+    """
+
+    path: str
+    row_filter: pc.Expression
+    schema: pa.Schema
+    columns: tuple[str, ...]
+    keys: tuple[str, ...] | None
+
+    def __call__(self, file: BaseFile) -> Sequence[int]:
+        """The row groups to read."""
+        groups = self.by_footer(file)
+        if self.keys is None or len(groups) < 2 or RECORD_KEY not in file.schema_arrow.names:
+            return groups
+        wanted = pa.array(self.keys, pa.string())
+        keyed = file.inflated([RECORD_KEY])
+        return [group for group in groups if _has_any(keyed, group, wanted)]
+
+    def by_footer(self, file: BaseFile) -> Sequence[int]:
+        """The same, by the footer alone."""
+        if self.keys is not None and self._is_without_keys(file):
+            return ()
+        metadata = file.metadata
+        kinds = {field.name: field.type for field in file.schema_arrow}
+        has_legacy = LegacyCalendar.of(metadata) is not None
+        leaves: list[Any] = [metadata.schema.column(number) for number in range(metadata.num_columns)]
+        places = {leaf.path: number for number, leaf in enumerate(leaves)}
+        known = [
+            (name, places[name], kinds[name])
+            for name in self.columns
+            if name in places and _rises(kinds.get(name), self.schema.field(name).type, has_legacy=has_legacy)
+        ]
+        groups = range(metadata.num_row_groups)
+        if not known:
+            return groups
+        require_sound_columns(metadata, file.footer, f"base file {self.path}")
+        said = [_condition(metadata.row_group(number), known) for number in groups]
+        is_excluded = excluded(said, self.row_filter, self.schema)
+        return [number for number in groups if not is_excluded[number]]
+
+    def _is_without_keys(self, file: BaseFile) -> bool:
+        """If the footer excludes every key. A footer without range and filter excludes none."""
+        pairs: dict[bytes, bytes] = file.metadata.metadata or {}
+        least, greatest, bloom = (pairs.get(key.encode()) for key in (MIN_KEY_FOOTER, MAX_KEY_FOOTER, FOOTER_KEY))
+        keys = self.keys or ()
+        if least is not None and greatest is not None:
+            low, high = java_order(least.decode()), java_order(greatest.decode())
+            keys = tuple(key for key in keys if low <= java_order(key) <= high)
+        if not keys or bloom is None or "" in keys:
+            return not keys
+        kind = pairs.get(TYPE_FOOTER_KEY.encode(), SIMPLE.encode()).decode(errors="replace")
+        return not BloomFilter(kind, bloom, self.path).may_contain(pa.array(keys, pa.string())).any()
+
+
+def _rises(written: pa.DataType | None, queried: pa.DataType, *, has_legacy: bool) -> bool:
+    """Whether the query's values of a column are those in the file, in their order."""
+    if written is None:
+        return False
+    if pa.types.is_signed_integer(written) and pa.types.is_signed_integer(queried):
+        return True
+    is_time = pa.types.is_timestamp(written) or pa.types.is_date32(written)
+    return written == queried and (pa.types.is_string(written) or (is_time and not has_legacy))
+
+
+def _condition(group: pq.RowGroupMetaData, known: Collection[tuple[str, int, pa.DataType]]) -> pc.Expression | None:
+    """What the statistics say about a row group's rows."""
+    found: pc.Expression | None = None
+    for name, place, kind in known:
+        said = _of_column(group.column(place), pc.field(name), kind, group.num_rows)
+        if said is not None:
+            found = said if found is None else found & said
+    return found
+
+
+def _of_column(column: Any, field: pc.Expression, kind: pa.DataType, rows: int) -> pc.Expression | None:
+    statistics: Any = column.statistics
+    if statistics is None:
+        return None
+    nulls = statistics.null_count if statistics.has_null_count else None
+    if not statistics.has_min_max:
+        return field.is_null() if rows and nulls == rows else None
+    ends = _ends(statistics, kind)
+    if ends is None:
+        return None
+    said: pc.Expression = (field >= ends[0]) & (field <= ends[1])
+    if nulls == 0:
+        return said
+    either: pc.Expression = said | field.is_null()
+    return either
+
+
+def _ends(statistics: Any, kind: pa.DataType) -> _Ends | None:
+    try:
+        if pa.types.is_string(kind):
+            return pa.scalar(statistics.min, pa.string()), pa.scalar(statistics.max, pa.string())
+        raw = [statistics.min_raw, statistics.max_raw]
+        if not all(isinstance(end, int) for end in raw):
+            return None  # an INT96 consists of three numbers
+        stored = pa.int32() if kind.bit_width <= 32 else pa.int64()
+        numbers: Any = pa.array(raw, stored)
+        ends = numbers.cast(kind) if pa.types.is_integer(kind) else numbers.view(kind)
+    except (UnicodeDecodeError, TypeError, pa.ArrowException):
+        return None
+    return ends[0], ends[1]
+
+
+def _has_any(file: BaseFile, group: int, wanted: pa.Array[Any]) -> bool:
+    batches: Iterator[Any] = file.batches(_KEY_BATCH_ROWS, [RECORD_KEY], groups=[group])
+    return any(pc.any(pc.is_in(batch.column(0), value_set=wanted)).as_py() for batch in batches)

@@ -1,0 +1,34 @@
+"""The sources of a derived table: by its active timeline, or by the archived one if other engines wrote all of the active.
+
+A marker states that a table has sources: without it, no archived commit is read.
+"""
+
+from eventide_core.service.state.table import TableState
+from eventide_core.service.state.table_files import TableFiles
+from eventide_core.table.timeline.source_notes import SourceNote, latest_notes, notes_in
+
+_MARKER = ".hoodie/.aux/eventide/derived"
+
+
+def mark_derived(files: TableFiles) -> None:
+    """States that commits of the table have notes. Call it before the first of them."""
+    if files.storage.stat(_MARKER) is None:
+        files.storage.put_if_absent(_MARKER, b"{}")
+
+
+def source_notes(files: TableFiles, state: TableState) -> tuple[SourceNote, ...]:
+    """The last note of each source; none if the table is not derived. Raises CorruptTimelineError."""
+    found = state.source_notes
+    if found or files.storage.stat(_MARKER) is None:
+        return found
+    for write in state.archived_writes():
+        found = notes_in(state.commit(write).extra_metadata)
+        if found:
+            return latest_notes(found)
+    return ()
+
+
+def notes_as_of(state: TableState, instant: str) -> tuple[SourceNote, ...]:
+    """The last note of each source from writes before an instant, which is what a view of that compaction has."""
+    notes = (note for commit in state.commits.values() for note in notes_in(commit.extra_metadata))
+    return latest_notes(note for note in notes if note.noted_at < instant)

@@ -1,0 +1,69 @@
+"""What a derived table is made of: the notes that its commits record of its sources."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, TypeAlias
+
+from eventide.bootstrap import Application
+from eventide_core.action.freshness.derived import lowest
+from eventide_core.action.freshness.freshness import Freshness
+from eventide_core.errors import ConfigError
+from eventide_core.service.compaction.result import CompactionResult
+from eventide_core.service.facts.sources import mark_derived, notes_as_of, source_notes
+from eventide_core.service.state.table import TableState
+from eventide_core.table.timeline.source_notes import SourceNote
+
+if TYPE_CHECKING:
+    from eventide.table.table import Table
+    from eventide.table.window import Window
+
+SourceState: TypeAlias = "Window | CompactionResult | Freshness"
+"""How much of a source the records were made of: a window of it, a compaction of it, or its freshness before it was read."""
+
+
+def notes_of(application: Application, sources: Mapping[Table, SourceState]) -> tuple[SourceNote, ...]:
+    """The notes for a write of the table, beside those that only its archived timeline still has.
+
+    Raises ConfigError for what states nothing of how much of a source was read.
+    """
+    known = source_notes(application.files, TableState.load(application.files))
+    mark_derived(application.files)
+    earlier = {note.table: note for note in known}
+    return (*known, *(_note(table, state, earlier) for table, state in sources.items()))
+
+
+def _note(table: Table, read: SourceState, earlier: Mapping[str, SourceNote]) -> SourceNote:
+    root = table._application.storage.root
+    if isinstance(read, Freshness):
+        return SourceNote(root, None, read.watermark_ms, read.is_complete)
+    if isinstance(read, CompactionResult):
+        found = read.freshness
+        return SourceNote(root, read.instant, _made_of(table, read.instant, found.watermark_ms), found.is_complete)
+    # Imported here: most tables have no windows.
+    from eventide.table.window import Window
+
+    given: object = read
+    if not isinstance(given, Window):
+        raise ConfigError(
+            f"sources: a {type(given).__name__} does not say how much of {root} was read: pass its window, the result of "
+            "its compaction, or its freshness from before it was read"
+        )
+    if given.root != root:
+        raise ConfigError(f"sources: the window {given} is of {given.root}, not of {root}")
+    if given.is_correction and root in earlier:
+        # A correction is of a window before those that were done since.
+        return replace(earlier[root], instant=given.instant, noted_at="")
+    return SourceNote(root, given.instant, _made_of(table, given.instant, given.end_ms))
+
+
+def _made_of(table: Table, instant: str, watermark_ms: int | None) -> int | None:
+    """The lower of a watermark and of what the source itself was made of, in the view of the compaction at `instant`."""
+    state = table.state()
+    if not source_notes(table._application.files, state):
+        return watermark_ms
+    notes = notes_as_of(state, instant)
+    if not notes:
+        return None  # what the view was made of is no longer known
+    return lowest([watermark_ms, *(note.watermark_ms for note in notes if not note.is_complete)])

@@ -1,0 +1,148 @@
+"""How little a filter reads: files and bytes, as a storage counts them."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from eventide import Table
+from eventide.bootstrap import assemble
+from eventide_adapters.format.base_file import parquet
+from eventide_core.config import BLOOM_ENTRIES, BUCKETS, CLOCK_SKEW_MS, INDEX_TYPE
+from support.counting_storage import CountingStorage
+
+EPOCH_MS = 1_700_000_000_000
+HOUR_MS = 3_600_000
+SLICES, ROWS = 24, 4800
+COLUMNS: list[pa.Field[Any]] = [pa.field("id", pa.string()), pa.field("ms", pa.int64()), pa.field("load", pa.binary())]
+OPTIONS: dict[str, str] = {BLOOM_ENTRIES: "1000", CLOCK_SKEW_MS: "1"}
+
+
+@pytest.fixture(autouse=True)
+def small_row_groups() -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(parquet, "_ROW_GROUP_BYTES", 1)
+        patch.setattr(parquet, "_BATCH_ROWS", 100)
+        patch.setattr(parquet, "_AT_ONCE_BYTES_MAX", 0)  # so that small files are read as large ones are
+        yield
+
+
+def records(numbers: range, hour: int, *, seed: int = 0) -> pa.Table:
+    random.seed(seed)
+    loads = [random.randbytes(400) for _ in numbers]
+    times = [EPOCH_MS + hour * HOUR_MS + number for number in numbers]
+    return pa.table([[f"key {n}" for n in numbers], times, loads], schema=pa.schema(COLUMNS))
+
+
+def made(path: Path, index: str, *, buckets: int = SLICES, version: int = 9) -> Table:
+    return Table.create(
+        str(path / "table"),
+        schema=pa.schema(COLUMNS),
+        record_key="id",
+        event_time="ms",
+        version=version,
+        options={**OPTIONS, INDEX_TYPE: index, BUCKETS: str(buckets)},
+    )
+
+
+def counted(table: Table) -> tuple[Table, CountingStorage]:
+    storage = CountingStorage(table.uri)
+    return Table(table.uri, OPTIONS, assemble(table.uri, OPTIONS, storage=storage)), storage
+
+
+def data_files(storage: CountingStorage) -> set[str]:
+    return {path for path in storage.opened if ".hoodie/" not in path}
+
+
+def data_bytes(storage: CountingStorage) -> int:
+    return sum(count for path, count in storage.bytes_read.items() if ".hoodie/" not in path)
+
+
+def asked(rows: Any, storage: CountingStorage, condition: str) -> tuple[pa.Table, set[str], int]:
+    storage.forget()
+    found = rows.to_arrow(None, condition)
+    return found, data_files(storage), data_bytes(storage)
+
+
+@pytest.mark.parametrize("version", [6, 9])
+def test_one_key_of_a_bucket_index_reads_one_slice_and_few_of_its_bytes(tmp_path: Path, version: int) -> None:
+    table = made(tmp_path, "BUCKET", version=version)
+    table.upsert(records(range(ROWS), 0))
+    table.compact(before=EPOCH_MS + HOUR_MS)
+    table.upsert(records(range(0, ROWS, 10), 2))
+    table, storage = counted(table)
+    for rows in (table.snapshot(), table.read_optimized()):
+        storage.forget()
+        assert rows.to_arrow().num_rows == ROWS
+        whole = data_bytes(storage)
+        found, files, read = asked(rows, storage, "id = 'key 777'")
+        assert found.column("id").to_pylist() == ["key 777"]
+        assert len({path.lstrip(".").partition("_")[0] for path in files}) == 1
+        assert read < whole / 20
+        _, few, _ = asked(rows, storage, "id in ('key 1', 'key 2', 'key 3')")
+        assert len({path.lstrip(".").partition("_")[0] for path in few}) <= 3
+
+
+def test_a_key_of_another_index_is_looked_up_in_footers_and_read_in_one_row_group(tmp_path: Path) -> None:
+    table = made(tmp_path, "SIMPLE")
+    for part in range(4):  # base files of one hour each
+        table.insert(records(range(part * 1000, part * 1000 + 1000), part, seed=part))
+    table, storage = counted(table)
+    rows = table.snapshot()
+    storage.forget()
+    assert rows.to_arrow().num_rows == 4000
+    whole, files_of_all = data_bytes(storage), data_files(storage)
+    found, files, read = asked(rows, storage, "id = 'key 2345'")
+    assert found.num_rows == 1
+    assert files <= files_of_all
+    assert read < whole / 6
+    nothing, _, read_for_nothing = asked(rows, storage, "id = 'nobody'")
+    assert nothing.num_rows == 0
+    assert read_for_nothing < whole / 6
+
+
+def test_a_log_that_holds_a_key_its_base_file_lacks_is_read(tmp_path: Path) -> None:
+    table = made(tmp_path, "BUCKET", buckets=1)
+    table.upsert(records(range(100), 0))
+    table.compact(before=EPOCH_MS + HOUR_MS)
+    table.upsert(records(range(100, 110), 2))
+    table.delete(pa.table({"id": ["key 5", "key 105"]}))
+    rows = table.snapshot()
+    assert rows.to_arrow(None, "id = 'key 105'").num_rows == 0
+    assert rows.to_arrow(None, "id in ('key 5', 'key 6', 'key 104')").column("id").to_pylist() == ["key 6", "key 104"]
+
+
+def test_a_range_of_event_time_reads_the_slices_that_have_it(tmp_path: Path) -> None:
+    table = made(tmp_path, "SIMPLE")
+    for part in range(6):
+        table.bulk_insert(records(range(part * 500, part * 500 + 500), part, seed=part))
+    table.upsert(records(range(500, 510), 1, seed=9))
+    table, storage = counted(table)
+    for rows in (table.snapshot(), table.read_optimized()):
+        storage.forget()
+        assert rows.to_arrow().num_rows == 3000
+        whole = data_bytes(storage)
+        begin = EPOCH_MS + 3 * HOUR_MS
+        found, _, read = asked(rows, storage, f"ms >= {begin} and ms < {begin + HOUR_MS}")
+        assert found.num_rows == 500
+        assert read < whole / 2
+        reading = rows.reading(None, f"ms >= {begin} and ms < {begin + HOUR_MS}")
+        assert len(rows.unskipped(reading)) == 1
+        assert len(rows.plan.slices) == 6
+
+
+def test_a_base_row_that_wins_over_the_log_is_not_skipped(tmp_path: Path) -> None:
+    """The log file has an older version with the event time of the filter; the newer one in the base file wins."""
+    table = made(tmp_path, "BUCKET", buckets=1)
+    table.upsert(records(range(10), 5))
+    table.compact(before=EPOCH_MS + 9 * HOUR_MS)
+    table.upsert(records(range(1), 1))
+    table, _ = counted(table)
+    condition = f"ms < {EPOCH_MS + 2 * HOUR_MS}"
+    assert table.snapshot().to_arrow(None, condition).num_rows == 0
+    assert table.snapshot().count(condition) == 0

@@ -1,0 +1,222 @@
+"""Derived tables: what they were made of is in their commits, and they are no fresher than that."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from eventide import ConfigError, Table
+from eventide_core.config import BUCKETS, CLOCK_SKEW_MS
+from eventide_core.service.facts.sources import source_notes
+from eventide_core.table.timeline.source_notes import SOURCE_PREFIX
+from support.command_line import run
+
+HOUR_MS = 3_600_000
+EPOCH_MS = 1_700_000_400_000 - 1_700_000_400_000 % HOUR_MS
+COLUMNS: list[pa.Field[Any]] = [pa.field("id", pa.string()), pa.field("ms", pa.int64())]
+SOON: dict[str, str] = {
+    BUCKETS: "1",
+    CLOCK_SKEW_MS: "1",
+    "hoodie.keep.min.commits": "2",
+    "hoodie.keep.max.commits": "3",
+    "hoodie.cleaner.commits.retained": "1",
+}
+
+
+def made(path: Path, name: str, version: int = 9) -> Table:
+    return Table.create(
+        str(path / name),
+        schema=pa.schema(COLUMNS),
+        record_key="id",
+        event_time="ms",
+        version=version,
+        options=SOON,
+    )
+
+
+def rows(*hours: float) -> pa.Table:
+    times = [EPOCH_MS + round(hour * HOUR_MS) for hour in hours]
+    return pa.table([[f"k{time}" for time in times], times], schema=pa.schema(COLUMNS))
+
+
+def at(hour: float) -> int:
+    return EPOCH_MS + round(hour * HOUR_MS)
+
+
+def status(table: Table) -> dict[str, Any]:
+    answer = run("status", table.uri, "--output", "json")
+    assert answer.exit_code == 0, answer.stderr
+    found: dict[str, Any] = json.loads(answer.stdout)["tables"][0]
+    return found
+
+
+@pytest.fixture(params=[6, 8, 9])
+def version(request: pytest.FixtureRequest) -> Any:
+    return request.param
+
+
+def test_a_derived_table_is_as_fresh_as_the_lower_of_its_own_and_its_sources(tmp_path: Path, version: int) -> None:
+    raw, derived = made(tmp_path, "raw", version), made(tmp_path, "derived", version)
+    raw.upsert(rows(0.5, 1.5, 2.5))
+    result = raw.compact(before=at(2))
+    derived.upsert(rows(0, 1), sources={raw: result})
+    assert derived.freshness().watermark_ms is None, "nothing of its own is compacted"
+    derived.compact(before=at(9))
+    found = derived.freshness()
+    assert found.watermark_ms == at(2)
+    assert [(note.table, note.instant, note.watermark_ms) for note in found.sources] == [
+        (raw._application.storage.root, result.instant, at(2))
+    ]
+    assert not found.has_reached(at(3))
+    derived.upsert(rows(1.75))
+    assert derived.freshness().watermark_ms == at(1.75), "its own late record"
+    assert {one.watermark_ms for one in derived.freshness_by_partition().values()} == {at(1.75)}
+
+
+def test_a_note_is_kept_by_compactions_archival_and_writes_without_sources(tmp_path: Path, version: int) -> None:
+    raw, derived = made(tmp_path, "raw", version), made(tmp_path, "derived", version)
+    raw.upsert(rows(0.5))
+    raw.compact(before=at(2))
+    instant = derived.upsert(rows(0), sources={raw: raw.freshness()}).instant
+    for hour in range(8):
+        derived.upsert(rows(hour))
+        derived.compact(before=at(20 + hour))
+        derived.clean()
+        derived.archive()
+    assert instant not in {one.instant for one in derived.history()}
+    assert derived.freshness().watermark_ms == at(2)
+
+
+def test_a_note_is_found_in_the_archive_where_other_engines_wrote_since(tmp_path: Path, version: int) -> None:
+    raw, derived = made(tmp_path, "raw", version), made(tmp_path, "derived", version)
+    raw.upsert(rows(0.5))
+    raw.compact(before=at(2))
+    derived.upsert(rows(0), sources={raw: raw.freshness()})
+    derived.compact(before=at(20))
+    state = derived.state()
+    notes = source_notes(derived._application.files, state)
+    with pytest.MonkeyPatch.context() as patch:  # as other engines would write
+        patch.setattr(type(derived._application.append), "_noted", lambda *_: {})
+        patch.setattr(type(state), "carried_metadata", {})
+        for hour in range(8):
+            derived.upsert(rows(hour))
+            derived.compact(before=at(21 + hour))
+            derived.clean()
+            derived.archive()
+    assert not derived.state().source_notes
+    assert source_notes(derived._application.files, derived.state()) == notes
+    assert derived.freshness().watermark_ms == at(2)
+
+
+def test_a_write_that_is_rolled_back_takes_its_note_along(tmp_path: Path, version: int) -> None:
+    raw, derived = made(tmp_path, "raw", version), made(tmp_path, "derived", version)
+    raw.upsert(rows(0.5))
+    raw.compact(before=at(2))
+    derived.upsert(rows(0), sources={raw: raw.freshness()})
+    derived.compact(before=at(20))
+    raw.compact(before=at(4))
+    wrong = derived.upsert(rows(3), sources={raw: raw.freshness()})
+    assert [note.watermark_ms for note in derived.freshness().sources] == [at(4)]
+    derived.rollback(wrong.instant)
+    assert [note.watermark_ms for note in derived.freshness().sources] == [at(2)]
+
+
+def test_windows_note_their_end_and_corrections_keep_it(tmp_path: Path, version: int) -> None:
+    raw, derived = made(tmp_path, "raw", version), made(tmp_path, "derived", version)
+    raw.upsert(rows(0.5, 1.5, 2.5))
+    raw.compact(before=at(3))
+    for window in raw.windows("1h", "derive"):
+        derived.upsert(window.to_arrow().select(["id", "ms"]), sources={raw: window})
+        window.done()
+    assert [note.watermark_ms for note in derived.state().source_notes] == [at(3)]
+    raw.upsert(rows(0.75))
+    raw.compact(before=at(3))
+    corrections = 0
+    for window in raw.windows("1h", "derive"):
+        assert window.is_correction
+        corrections += 1
+        written = derived.upsert(window.to_arrow().select(["id", "ms"]), sources={raw: window})
+        assert derived.state().source_notes[0].noted_at == written.instant
+        window.done()
+    assert corrections == 1
+    assert [note.watermark_ms for note in derived.state().source_notes] == [at(3)]
+
+
+def test_the_end_of_a_chain_waits_for_the_raw_data(tmp_path: Path) -> None:
+    raw, hourly, daily = (made(tmp_path, name) for name in ("raw", "hourly", "daily"))
+    raw.upsert(rows(0.5, 1.5, 2.5))
+    hourly.upsert(rows(0), sources={raw: raw.compact(before=at(1))})
+    result = hourly.compact(before=at(9))
+    raw.compact(before=at(3))  # the hourly table does not have that yet
+    hourly.upsert(rows(1, 2), sources={raw: raw.freshness()})
+    daily.upsert(rows(0), sources={hourly: result})
+    daily.compact(before=at(9))
+    assert daily.freshness().watermark_ms == at(1), "the view of the hourly table was made of the first hour alone"
+    assert run("freshness", daily.uri, "--require", str(at(1))).exit_code == 0
+    late = run("freshness", daily.uri, "--require", str(at(3)), "--output", "json")
+    assert late.exit_code == 1
+    assert [note["watermark_ms"] for note in json.loads(late.stdout)["sources"]] == [at(1)]
+    hourly.compact(before=at(9))
+    daily.upsert(rows(0), sources={hourly: hourly.freshness()})
+    daily.compact(before=at(9))
+    assert daily.freshness().watermark_ms == at(3)
+
+
+def test_the_status_draws_the_chain_and_names_the_table_that_holds_back_the_end(tmp_path: Path) -> None:
+    raw, hourly, daily = (made(tmp_path, name) for name in ("raw", "hourly", "daily"))
+    raw.upsert(rows(0.5, 4.5))
+    hourly.upsert(rows(0), sources={raw: raw.compact(before=at(2))})
+    daily.upsert(rows(0), sources={hourly: hourly.compact(before=at(5))})
+    daily.compact(before=at(5))
+    found = status(daily)
+    assert found["watermark_ms"] == at(2)
+    assert found["chain"]["held_back_by"].endswith("raw"), "no later table waits for anything"
+    raw.compact(before=at(4))
+    assert status(daily)["chain"]["held_back_by"].endswith("hourly"), "it has not taken what the raw table has"
+    drawn = run("status", daily.uri).stdout
+    assert drawn.index("/daily:") < drawn.index("/hourly:") < drawn.index("/raw:")
+    assert "held back by" in drawn
+    daily.upsert(rows(4.75))
+    daily.upsert(rows(0.25))
+    assert status(daily)["chain"]["held_back_by"].endswith("daily"), "its own late record"
+    assert status(raw)["chain"] is None
+
+
+def test_a_source_that_cannot_be_read_ends_the_chain(tmp_path: Path) -> None:
+    raw, derived = made(tmp_path, "raw"), made(tmp_path, "derived")
+    raw.upsert(rows(0.5))
+    derived.upsert(rows(0), sources={raw: raw.compact(before=at(2))})
+    derived.compact(before=at(9))
+    (tmp_path / "raw").rename(tmp_path / "moved")
+    assert status(derived)["chain"]["sources"][0]["problem"]
+    assert derived.freshness().watermark_ms == at(2)
+
+
+def test_what_does_not_say_how_much_was_read_is_refused(tmp_path: Path) -> None:
+    raw, other, derived = (made(tmp_path, name) for name in ("raw", "other", "derived"))
+    written: Any = raw.upsert(rows(0.5))
+    with pytest.raises(ConfigError, match="does not say how much"):
+        derived.upsert(rows(0), sources={raw: written})
+    raw.compact(before=at(2))
+    (window, *_) = iter_first(raw)
+    with pytest.raises(ConfigError, match="not of"):
+        derived.upsert(rows(0), sources={other: window})
+    assert not [one for one in derived.history() if one.records]
+
+
+def iter_first(table: Table) -> list[Any]:
+    return [next(iter(table.windows("1h", "first")))]
+
+
+def test_the_notes_are_extra_metadata_of_the_commit(tmp_path: Path) -> None:
+    raw, derived = made(tmp_path, "raw"), made(tmp_path, "derived")
+    raw.upsert(rows(0.5))
+    instant = derived.upsert(rows(0), sources={raw: raw.compact(before=at(2))}).instant
+    extra = derived.state().commits[instant].extra_metadata
+    (key,) = [name for name in extra if name.startswith(SOURCE_PREFIX)]
+    assert key == f"{SOURCE_PREFIX}0"
+    assert json.loads(extra[key])["watermark_ms"] == at(2)
