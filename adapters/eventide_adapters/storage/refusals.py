@@ -20,6 +20,8 @@ _KINDS: Final = frozenset(
         "RefreshError",
         "ClientAuthenticationError",
         "CredentialUnavailableError",
+        # An account key that is no key.
+        "AzureSigningError",
         # HDFS's names, as WebHDFS returns them.
         "AccessControlException",
         "AuthorizationException",
