@@ -9,7 +9,6 @@ import os
 import uuid
 from collections import deque
 from collections.abc import Awaitable, Callable
-from functools import lru_cache
 from typing import Any, BinaryIO, ClassVar, Final
 
 from adlfs import AzureBlobFileSystem
@@ -19,7 +18,7 @@ from azure.storage.blob import BlobBlock
 from azure.storage.blob.aio import BlobPrefix
 from fsspec.asyn import sync
 
-from eventide_adapters.storage.cloud_objects import MARK, CloudObjects, keywords
+from eventide_adapters.storage.cloud_objects import MARK, CloudObjects, opened
 from eventide_adapters.storage.objects import StoredObject
 from eventide_adapters.storage.request_count import count_request
 from eventide_core.ports.threads import Handed, Threads
@@ -67,7 +66,7 @@ class AzureObjects(CloudObjects):
                     return
 
         with self._answering("list", prefix):
-            client = _client(self.settings, os.getpid())
+            client = opened(AzureBlobFileSystem, self.settings, os.getpid())
             try:
                 sync(client.loop, walk, client.service_client.get_container_client(self.bucket))
             except ResourceNotFoundError:
@@ -131,7 +130,7 @@ class AzureObjects(CloudObjects):
             return None
 
     def _ask(self, key: str, request: Callable[[Any], Awaitable[Any]]) -> Any:
-        client = _client(self.settings, os.getpid())
+        client = opened(AzureBlobFileSystem, self.settings, os.getpid())
         count_request()
         return sync(client.loop, request, client.service_client.get_blob_client(self.bucket, key))
 
@@ -184,9 +183,3 @@ def _code(failure: Exception) -> str | None:
 def _object(found: Any) -> StoredObject:
     mark = (found.metadata or {}).get(MARK)
     return StoredObject(found.name, found.size, int(found.last_modified.timestamp() * 1000), found.etag, mark)
-
-
-@lru_cache(maxsize=32)
-def _client(settings: tuple[tuple[str, str], ...], process: int) -> Any:  # noqa: ARG001  # a fork must not use its parent's
-    """One client per process, for all copies of a storage."""
-    return AzureBlobFileSystem(use_listings_cache=False, skip_instance_cache=True, **keywords(settings))

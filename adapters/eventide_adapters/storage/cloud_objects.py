@@ -9,8 +9,10 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import lru_cache
 from io import BytesIO
-from typing import ClassVar, Final
+from pathlib import Path
+from typing import Any, ClassVar, Final
 
 from eventide_adapters.storage.objects import PART_BYTES, StoredObject, Upload
 from eventide_adapters.storage.refusals import storage_error
@@ -104,9 +106,31 @@ class CloudObjects(ABC):
         except EventideError:
             raise
         except Exception as failure:  # each package has different errors
-            shown = " ".join(without_secrets(str(failure) or type(failure).__name__, secrets).split())
+            # Azure adds the whole response to its words.
+            said = str(failure).partition("\nRequestId:")[0] or type(failure).__name__
+            shown = " ".join(without_secrets(said, secrets).split())
             message = f"cannot {verb} {key!r} in {self.where}: {shown}"
             raise storage_error(message, failure) from harmless(failure, secrets)
+
+
+@lru_cache(maxsize=32)
+def opened(kind: Callable[..., Any], settings: tuple[tuple[str, str], ...], process: int) -> Any:  # noqa: ARG001
+    """The package's file system: one per process, because a fork must not use its parent's. Raises StorageAccessError.
+
+    A cached listing would not show later writes of other processes.
+    """
+    # The package takes the name of a missing file for an access token, and asks Google about it.
+    token = dict(settings).get("token", "")
+    if token.startswith("/") and not Path(token).exists():
+        raise StorageAccessError("option fsspec.token names a file that is not there: correct its path")
+    try:
+        return kind(use_listings_cache=False, skip_instance_cache=True, **keywords(settings))
+    except (ValueError, TypeError) as failure:
+        secrets = tuple(value for name, value in settings if may_be_secret(name))
+        raise StorageAccessError(
+            f"{kind.__module__.partition('.')[0]} takes no account from the options fsspec.* and the environment: "
+            f"{without_secrets(str(failure), secrets)}; set the account and its credentials (docs/storage.md)"
+        ) from None
 
 
 def keywords(settings: tuple[tuple[str, str], ...]) -> dict[str, object]:

@@ -5,18 +5,21 @@ credentials, sends the requests, and repeats them.
 """
 
 import json
+import logging
 import os
 import uuid
 from datetime import datetime
-from functools import lru_cache
 from typing import Any, BinaryIO, ClassVar, Final, cast
 
 from gcsfs.core import GCSFileSystem, UnclosableBytesIO
 
-from eventide_adapters.storage.cloud_objects import MARK, CloudObjects, keywords
+from eventide_adapters.storage.cloud_objects import MARK, CloudObjects, opened
 from eventide_adapters.storage.objects import StoredObject
 from eventide_adapters.storage.request_count import count_request
 from eventide_core.errors import StorageError
+
+# It logs each failed request with its trace, also the one behind the end of an object.
+logging.getLogger("gcsfs").setLevel(logging.CRITICAL)
 
 _OBJECT: Final = "b/{}/o/{}"
 _PAST_THE_END: Final = (416, "416")
@@ -120,7 +123,7 @@ class GoogleObjects(CloudObjects):
         )
         self._call(
             "POST",
-            f"{_client(self.settings, os.getpid())._location}/upload/storage/v1/b/{{}}/o",
+            f"{opened(GCSFileSystem, self.settings, os.getpid())._location}/upload/storage/v1/b/{{}}/o",
             self.bucket,
             uploadType="multipart",
             headers={"Content-Type": f'multipart/related; boundary="{border}"'},
@@ -129,7 +132,7 @@ class GoogleObjects(CloudObjects):
         )
 
     def _call(self, method: str, path: str, *names: str, **parts: Any) -> Any:
-        client = _client(self.settings, os.getpid())
+        client = opened(GCSFileSystem, self.settings, os.getpid())
         count_request()
         return client.call(method, path, *names, **parts)
 
@@ -170,8 +173,10 @@ class GoogleUpload:
         headers = {"Content-Range": f"bytes {self._sent_bytes}-{end - 1}/{size}"}
         _, answer = self._objects._call("PUT", self._begun(), headers=headers, data=UnclosableBytesIO(part))
         self._sent_bytes = end
-        if is_last and int(json.loads(answer)["size"]) != end:
-            self._objects.delete(self._key)
+        made = json.loads(answer) if is_last else {}
+        if is_last and int(made["size"]) != end:
+            place = (self._objects.bucket, self._key)
+            self._objects._call("DELETE", _OBJECT, *place, ifGenerationMatch=made["generation"])
             raise StorageError(
                 f"{self._objects.where} kept a part of {self._key!r} twice, so it was removed; try again"
             )
@@ -181,7 +186,7 @@ class GoogleUpload:
         if self._address is None:
             found, _ = self._objects._call(
                 "POST",
-                f"{_client(self._objects.settings, os.getpid())._location}/upload/storage/v1/b/{{}}/o",
+                f"{opened(GCSFileSystem, self._objects.settings, os.getpid())._location}/upload/storage/v1/b/{{}}/o",
                 self._objects.bucket,
                 uploadType="resumable",
                 json={"name": self._key, "metadata": {MARK: self._mark}},
@@ -200,9 +205,3 @@ def _object(found: dict[str, Any]) -> StoredObject:
         str(found["generation"]),
         found.get("metadata", {}).get(MARK),
     )
-
-
-@lru_cache(maxsize=32)
-def _client(settings: tuple[tuple[str, str], ...], process: int) -> Any:  # noqa: ARG001  # a fork must not use its parent's
-    """One client per process, for all copies of a storage."""
-    return GCSFileSystem(use_listings_cache=False, skip_instance_cache=True, **keywords(settings))
