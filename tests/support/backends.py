@@ -14,6 +14,7 @@ from eventide_adapters.storage.open import open_storage
 from eventide_core.config import EXCLUSIVE, LINK_MODE, Options
 from eventide_core.ports import Storage
 from eventide_core.table.timeline.plans import LinkMode
+from support.servers.cloud_servers import CloudServer
 from support.servers.hdfs_server import HdfsServer
 from support.servers.s3_servers import BUCKET, S3Server
 
@@ -55,6 +56,8 @@ def backend(name: str, request: pytest.FixtureRequest, directory: Path) -> Backe
             server = request.getfixturevalue(name)
     if isinstance(server, S3Server):
         return Backend(f"s3://{BUCKET}/{place}", server.options, LinkMode.COPY)
+    if isinstance(server, CloudServer):
+        return Backend(server.uri(place), server.options, LinkMode.COPY)
     assert isinstance(server, HdfsServer)
     linked = LinkMode.SYMLINK if server.has_symlinks else LinkMode.COPY
     return Backend(f"{server.uri}/lake/{place}", server.options, linked)

@@ -10,7 +10,9 @@ from dataclasses import dataclass, field
 from typing import Any, BinaryIO
 
 import pytest
+from azure.core.pipeline.transport import AioHttpTransport
 
+from eventide_adapters.storage.google_objects import GoogleObjects
 from eventide_adapters.storage.s3_objects import S3Objects
 from eventide_adapters.storage.webhdfs import WebHdfs
 from eventide_core.ports import Capability, FileInfo, KeyedFiles, OutputFile, Storage, discard
@@ -100,13 +102,25 @@ def metered(storage: Storage, cost: Cost) -> MeteredStorage:
 
 @contextmanager
 def requests_counted(cost: Cost) -> Iterator[None]:
-    """Counts the requests to S3 and HDFS within the block."""
+    """Counts the requests to S3, Google, Azure and HDFS within the block."""
     call, exchange = S3Objects._call, WebHdfs._exchange
+    call_google, send_azure = GoogleObjects._call, AioHttpTransport.send
 
     def counted_call(objects: S3Objects, operation: str, **arguments: Any) -> dict[str, Any]:
         answer = call(objects, operation, **arguments)
         received = answer["ContentLength"] if operation == "get_object" else 0
         cost.request(received, len(arguments.get("Body", b"")))
+        return answer
+
+    def counted_google(objects: GoogleObjects, method: str, path: str, *names: str, **parts: Any) -> Any:
+        answer, data = call_google(objects, method, path, *names, **parts), parts.get("data")
+        cost.request(len(answer[1]) if parts.get("alt") == "media" else 0, 0 if data is None else len(data.getvalue()))
+        return answer
+
+    async def counted_azure(transport: Any, request: Any, **more: Any) -> Any:
+        answer = await send_azure(transport, request, **more)
+        is_data = request.method == "GET" and "comp=" not in request.url
+        cost.request(int(answer.headers.get("Content-Length", 0)) if is_data else 0, len(request.data or b""))
         return answer
 
     def counted_exchange(web: WebHdfs, method: str, url: str, content: BinaryIO | None, size: int) -> Any:
@@ -117,5 +131,7 @@ def requests_counted(cost: Cost) -> Iterator[None]:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(S3Objects, "_call", counted_call)
+        patch.setattr(GoogleObjects, "_call", counted_google)
+        patch.setattr(AioHttpTransport, "send", counted_azure)
         patch.setattr(WebHdfs, "_exchange", counted_exchange)
         yield

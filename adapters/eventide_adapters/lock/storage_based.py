@@ -1,4 +1,6 @@
-"""Hudi's StorageBasedLockProvider, for storages that can replace a file only if nobody has changed it: on S3.
+"""Hudi's StorageBasedLockProvider, for storages that can replace a file only if nobody has changed it.
+
+These are S3, Google Cloud Storage and Azure.
 
 1. The lock is the content of `.hoodie/.locks/table_lock.json`: its owner, the end of its validity, and whether it was
    released. Hudi allows additional fields; eventide adds the identity of its process.
@@ -133,8 +135,8 @@ class StorageBasedLock:
         if not isinstance(self._storage, VersionedFiles):
             raise ConfigError(
                 f"{self._storage.root} cannot replace a file only if nobody has changed it, which a "
-                "storage-based lock needs: it is for tables on S3; set hoodie.write.lock.provider to "
-                "file-system-based for every writer of the table"
+                "storage-based lock needs: it is for tables on S3, Google Cloud Storage and Azure; set "
+                "hoodie.write.lock.provider to file-system-based for every writer of the table"
             )
         return self._storage
 

@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping
 from typing import Final
 
-from eventide_adapters.storage.objects import FSSPEC, UNSAFE_WRITES
+from eventide_adapters.storage.objects import FSSPEC, UNSAFE_WRITES, VersionedObjects
 from eventide_adapters.storage.paths import checked_directory, checked_path
 from eventide_adapters.storage.secret_texts import refuse_user
 from eventide_core.config import Options
@@ -52,7 +52,14 @@ def open_s3(uri: str, options: Options) -> Storage | None:
 
 def open_google(uri: str, options: Options) -> Storage | None:
     bucket, path = _located(uri)
-    return _open_fsspec("gs", "gcsfs", uri, bucket, path, options, {}) if _BUCKET.fullmatch(bucket) else None
+    if not _BUCKET.fullmatch(bucket):
+        return None
+    try:
+        from eventide_adapters.storage.google_objects import GoogleObjects
+    except ModuleNotFoundError as missing:
+        raise _needs("gs", "gcsfs", missing) from missing
+    objects = GoogleObjects(bucket, _keywords(options), options.get(UNSAFE_WRITES))
+    return _versioned(uri, path, objects)
 
 
 def open_azure(uri: str, options: Options) -> Storage | None:
@@ -63,7 +70,12 @@ def open_azure(uri: str, options: Options) -> Storage | None:
     refuse_user(container)
     if not _BUCKET.fullmatch(container):
         return None
-    return _open_fsspec("abfs", "adlfs", uri, container, path, options, settings)
+    try:
+        from eventide_adapters.storage.azure_objects import AzureObjects
+    except ModuleNotFoundError as missing:
+        raise _needs("abfs", "adlfs", missing) from missing
+    objects = AzureObjects(container, _keywords(options, settings), options.get(UNSAFE_WRITES))
+    return _versioned(uri, path, objects)
 
 
 def open_hdfs(uri: str, options: Options) -> Storage | None:
@@ -77,24 +89,23 @@ def open_hdfs(uri: str, options: Options) -> Storage | None:
     return HdfsStorage(scheme, authority, checked_directory(path), HdfsConfig.of(scheme, authority, options))
 
 
-def _open_fsspec(
-    protocol: str, package: str, uri: str, bucket: str, path: str, options: Options, settings: Mapping[str, str]
-) -> Storage:
-    """`fsspec.` options are passed to the package as keywords. They precede `settings`, which come from the URI."""
-    import fsspec
-
-    from eventide_adapters.storage.fsspec_objects import FsspecObjects
-    from eventide_adapters.storage.object_storage import ObjectStorage
-
-    try:
-        fsspec.get_filesystem_class(protocol)
-    except ImportError as missing:
-        raise ConfigError(
-            f"a table on {protocol}:// needs the package {package}: run `pip install 'eventide[{protocol}]'`"
-        ) from missing
+def _keywords(options: Options, of_uri: Mapping[str, str] | None = None) -> tuple[tuple[str, str], ...]:
+    """The options `fsspec.` as keywords of a package. They precede what comes from the URI."""
     given = {key.removeprefix("fsspec."): text for key, text in options.below(FSSPEC).items()}
-    keywords = tuple(sorted({**settings, **given}.items()))
-    return ObjectStorage(*_below(uri, path), FsspecObjects(protocol, bucket, keywords, options.get(UNSAFE_WRITES)))
+    return tuple(sorted({**(of_uri or {}), **given}.items()))
+
+
+def _versioned(uri: str, path: str, objects: VersionedObjects) -> Storage:
+    from eventide_adapters.storage.object_storage import VersionedObjectStorage
+
+    return VersionedObjectStorage(*_below(uri, path), objects)
+
+
+def _needs(scheme: str, package: str, missing: ModuleNotFoundError) -> ConfigError:
+    of_it = "" if (missing.name or package).startswith(package) else f" with {missing.name}"
+    return ConfigError(
+        f"a table on {scheme}:// needs the package {package}{of_it}: run `pip install 'eventide[{scheme}]'`"
+    )
 
 
 def _split(uri: str) -> tuple[str, str]:

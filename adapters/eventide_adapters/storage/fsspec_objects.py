@@ -1,9 +1,8 @@
 """The objects of one bucket in a store of fsspec, if its package creates by conditional requests (`mode="create"`).
 
-Google's (gcsfs) and Azure's (adlfs) packages do: by `ifGenerationMatch=0` and `If-None-Match: *`. Each object is
-created by one request from memory, and copies go through the client. The packages repeat requests without reporting it,
-so a create whose first response was lost may report that the name was taken. eventide treats that like a faster
-process.
+For storages of other packages; examples/fsspec_store is one. Each object is created by one request from memory, and
+copies go through the client. The packages repeat requests without reporting it, so a create whose first response was
+lost may report that the name was taken. eventide treats that like a faster process.
 """
 
 import os

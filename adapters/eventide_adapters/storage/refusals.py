@@ -20,6 +20,8 @@ _KINDS: Final = frozenset(
         "RefreshError",
         "ClientAuthenticationError",
         "CredentialUnavailableError",
+        # An account key that is no key.
+        "AzureSigningError",
         # HDFS's names, as WebHDFS returns them.
         "AccessControlException",
         "AuthorizationException",
@@ -39,6 +41,8 @@ def storage_error(message: str, failure: BaseException) -> StorageError:
 def is_refusal(failure: BaseException) -> bool:
     """Whether the storage, or the library that speaks to it, refused the access or the credentials."""
     if isinstance(failure, PermissionError) or (isinstance(failure, OSError) and failure.errno in _REFUSED):
+        return True
+    if type(failure) is OSError and str(failure).startswith("Forbidden:"):  # gcsfs
         return True
     # `kind` is that of WebHDFS's errors; the packages of the object stores name the status of a response differently.
     if not _KINDS.isdisjoint({type(failure).__name__, getattr(failure, "kind", None)}):

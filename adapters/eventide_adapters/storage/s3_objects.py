@@ -27,7 +27,7 @@ from eventide_adapters.storage.request_count import count_request
 from eventide_adapters.storage.s3_config import S3Config
 from eventide_adapters.storage.s3_upload import MultipartUpload, aborted_on_failure, send_all
 from eventide_adapters.storage.secret_texts import harmless, without_secrets
-from eventide_core.errors import EventideError, StorageError
+from eventide_core.errors import EventideError, StorageAccessError, StorageError
 
 # The range that one request of a copy reads from its source. S3 allows 5 GiB.
 COPY_PART_BYTES: Final = 1 << 30
@@ -35,6 +35,16 @@ COPY_PART_BYTES: Final = 1 << 30
 _MARK: Final = "eventide-write"
 _TAKEN: Final = frozenset({"PreconditionFailed", "412"})
 _PAST_THE_END: Final = frozenset({"InvalidRange", "416"})
+# There is no such bucket, or not in this region.
+_NO_BUCKET: Final = frozenset(
+    {
+        "NoSuchBucket",
+        "InvalidBucketName",
+        "PermanentRedirect",
+        "AuthorizationHeaderMalformed",
+        "IllegalLocationConstraintException",
+    }
+)
 _CONFLICTS: Final = frozenset({"ConditionalRequestConflict", "409"})
 _CONFLICT_TRIES: Final = 6
 _CONNECT_TIMEOUT_SECONDS: Final = 10
@@ -217,6 +227,10 @@ class S3Objects:
             where = self.config.endpoint or "the default endpoint"
             shown = without_secrets(str(failure), self.config.secrets)
             message = f"cannot {verb} {key!r} in the bucket {self.bucket} at {where}: {shown}"
+            if _code(failure) in _NO_BUCKET:
+                raise StorageAccessError(
+                    f"{message}; check the bucket in the table's URI, the endpoint and the region"
+                ) from harmless(failure, self.config.secrets)
             raise storage_error(message, failure) from harmless(failure, self.config.secrets)
 
 

@@ -1,4 +1,4 @@
-"""Hudi's storage-based lock, on a storage in memory and on real S3 servers. Time is a manual clock."""
+"""Hudi's storage-based lock, on a storage in memory and on servers of each kind of object store. Time is a manual clock."""
 
 import json
 import subprocess
@@ -20,6 +20,7 @@ from eventide_core.config import LOCK_RENEWAL_SECONDS, LOCK_VALIDITY_SECONDS, LO
 from eventide_core.errors import ConfigError, LockError, RefusedError, StorageError
 from eventide_core.ports import Storage
 from support.clocks import ManualClock
+from support.servers.cloud_servers import CloudServer
 from support.servers.s3_servers import BUCKET, S3Server
 
 VALIDITY_MS = 300_000
@@ -236,28 +237,29 @@ class TestFaults:
 
 
 def test_a_storage_that_cannot_replace_on_condition_is_refused(tmp_path: Path, clock: ManualClock) -> None:
-    with pytest.raises(ConfigError, match=r"it is for tables on S3; set .* to file-system-based"):
+    with pytest.raises(ConfigError, match=r"it is for tables on S3, Google.* and Azure; set .* to file-system-based"):
         _lock(LocalStorage(tmp_path), clock).acquire()
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.fixture(params=["moto", "seaweedfs"])
-def on_s3(request: pytest.FixtureRequest) -> Callable[[], Storage]:
-    server: S3Server = request.getfixturevalue(request.param)
-    uri = f"s3://{BUCKET}/{uuid.uuid4().hex}"
+@pytest.fixture(params=["moto", "seaweedfs", "fake_gcs", "azurite"])
+def on_server(request: pytest.FixtureRequest) -> Callable[[], Storage]:
+    server: S3Server | CloudServer = request.getfixturevalue(request.param)
+    place = uuid.uuid4().hex
+    uri = f"s3://{BUCKET}/{place}" if isinstance(server, S3Server) else server.uri(place)
     return lambda: open_storage(uri, Options(server.options))
 
 
 @pytest.mark.slow
-class TestOnS3:
+class TestOnServers:
     def test_if_many_try_at_once_one_holds_it_and_then_the_next(
-        self, on_s3: Callable[[], Storage], clock: ManualClock
+        self, on_server: Callable[[], Storage], clock: ManualClock
     ) -> None:
         leases = []
 
         def try_once(number: int) -> None:
             try:
-                leases.append(_lock(on_s3(), clock, str(number)).acquire())
+                leases.append(_lock(on_server(), clock, str(number)).acquire())
             except LockError:
                 return
 
@@ -270,14 +272,27 @@ class TestOnS3:
                 assert lease.renew()
                 lease.check()
 
-    def test_a_lost_lock_is_not_given_up(self, on_s3: Callable[[], Storage], clock: ManualClock) -> None:
-        storage = on_s3()
+    def test_a_lost_lock_is_not_given_up(self, on_server: Callable[[], Storage], clock: ManualClock) -> None:
+        storage = on_server()
         with _lock(storage, clock, "first").acquire() as first:
             clock.time_ms += VALIDITY_MS + 501
             with _lock(storage, clock, "second").acquire() as second:
                 assert not first.renew()
                 first.__exit__(None, None, None)
                 second.check()
+
+    def test_a_lock_that_a_hudi_writer_left_is_respected_until_it_is_over(
+        self, on_server: Callable[[], Storage], clock: ManualClock
+    ) -> None:
+        storage = on_server()
+        storage.put(PATH, OF_HUDI % (b"false", clock.now_ms()))
+        with pytest.raises(LockError, match=r"'0b7a2c9e-.*' holds it until"):
+            _lock(storage, clock).acquire()
+        clock.time_ms += 501
+        with _lock(storage, clock).acquire() as lease:
+            assert _content(storage).keys() >= {"expired", "validUntil", "owner"}
+            lease.check()
+        assert _content(storage)["expired"] is True
 
 
 def test_a_store_that_ignores_conditions_is_refused(rclone: S3Server, clock: ManualClock) -> None:

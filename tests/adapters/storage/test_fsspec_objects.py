@@ -1,8 +1,7 @@
-"""Object stores by fsspec, on a store in memory. The packages of Google and Azure are not tested here."""
+"""Object stores by fsspec, which packages with storages of their own use, on a store in memory."""
 
 from __future__ import annotations
 
-import sys
 import threading
 import uuid
 from collections.abc import Iterator
@@ -15,9 +14,7 @@ from fsspec.implementations.memory import MemoryFileSystem
 from eventide.testing.storage_contract import BehindContract, KeyContract, StorageCase, StorageContract
 from eventide_adapters.storage.fsspec_objects import FsspecObjects
 from eventide_adapters.storage.object_storage import ObjectStorage
-from eventide_adapters.storage.open import open_storage
-from eventide_core.config import Options
-from eventide_core.errors import ConfigError, RefusedError, StorageError
+from eventide_core.errors import RefusedError, StorageError
 
 LOCK = threading.Lock()
 
@@ -104,37 +101,3 @@ def test_a_secret_that_a_package_quotes_is_not_shown(monkeypatch: pytest.MonkeyP
     with pytest.raises(StorageError, match=r"403 for the key \*\*\*") as refused:
         objects.read("file")
     assert refused.value.__cause__ is None
-
-
-@pytest.mark.parametrize(
-    ("uri", "package"),
-    [
-        ("gs://bucket/trips", r"gcsfs.*eventide\[gs\]"),
-        ("abfs://container@account.dfs.core.windows.net/trips", r"adlfs.*eventide\[abfs\]"),
-        ("abfss://container/trips", r"adlfs.*eventide\[abfs\]"),
-    ],
-)
-def test_a_store_whose_package_is_missing_names_it(uri: str, package: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("gcsfs", "adlfs"):
-        monkeypatch.setitem(sys.modules, name, None)
-    with pytest.raises(ConfigError, match=package):
-        open_storage(uri, Options({}))
-
-
-def test_the_settings_of_a_store_come_from_uri_and_options_and_are_not_shown(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[dict[str, Any]] = []
-
-    def file_system(protocol: str, **keywords: Any) -> Bucket:
-        asked.append({"protocol": protocol, **keywords})
-        return Bucket()
-
-    monkeypatch.setattr(fsspec, "get_filesystem_class", lambda _: Bucket)
-    monkeypatch.setattr(fsspec, "filesystem", file_system)
-    options = Options({"fsspec.account_key": "hidden", "hoodie.table.name": "trips"})
-    storage = open_storage("abfss://lake@account.dfs.core.windows.net/trips/", options)
-    assert storage.root == "abfss://lake@account.dfs.core.windows.net/trips"
-    storage.put("file", b"data")
-    assert Bucket().cat_file("lake/trips/file") == b"data"
-    (keywords,) = asked
-    assert (keywords["protocol"], keywords["account_name"], keywords["account_key"]) == ("abfs", "account", "hidden")
-    assert "hidden" not in repr(vars(storage))

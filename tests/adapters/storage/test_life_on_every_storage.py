@@ -40,7 +40,11 @@ def check_sound(there: Backend, chapter: Chapter) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["local", "hdfs", *(pytest.param(name, marks=pytest.mark.broad) for name in ("moto", "seaweedfs"))]
+    "name",
+    [
+        *("local", "hdfs"),
+        *(pytest.param(name, marks=pytest.mark.broad) for name in ("moto", "seaweedfs", "fake_gcs", "azurite")),
+    ],
 )
 def test_a_table_lives_there_as_in_memory_with_copies_for_left_overs(
     name: str, in_memory: list[Chapter], tmp_path: Path, request: pytest.FixtureRequest

@@ -35,6 +35,7 @@ class HttpError(Exception):
         (HttpError(401), True),
         (HttpError(403), True),
         (HttpError(503), False),
+        (OSError("Forbidden: b/lake/o/x\nno access to the object"), True),  # as gcsfs has it
         (RemoteError("AccessControlException", "Permission denied: user=guest"), True),
         (RemoteError("StandbyException", "not active"), False),
         (TimeoutError(), False),

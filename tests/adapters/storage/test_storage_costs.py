@@ -40,7 +40,14 @@ OPERATIONS: dict[str, Callable[[Table], object]] = {
 
 
 @pytest.mark.parametrize(
-    "name", ["local", "moto", *(pytest.param(name, marks=pytest.mark.broad) for name in ("hdfs", "hdfs_with_symlinks"))]
+    "name",
+    [
+        *("local", "moto"),
+        *(
+            pytest.param(name, marks=pytest.mark.broad)
+            for name in ("fake_gcs", "azurite", "hdfs", "hdfs_with_symlinks")
+        ),
+    ],
 )
 def test_each_operation_costs_what_the_documentation_states(
     name: str, tmp_path: Path, request: pytest.FixtureRequest

@@ -31,7 +31,10 @@ class Kept(MemoryStorage):
 
 @pytest.mark.parametrize(
     "name",
-    ["local", "memory", "moto", *(pytest.param(name, marks=pytest.mark.broad) for name in ("hdfs", "seaweedfs"))],
+    [
+        *("local", "memory", "moto", "fake_gcs", "azurite"),
+        *(pytest.param(name, marks=pytest.mark.broad) for name in ("hdfs", "seaweedfs")),
+    ],
 )
 def test_every_storage_keeps_what_it_guarantees(name: str, tmp_path: Path, request: pytest.FixtureRequest) -> None:
     there = backend(name, request, tmp_path)

@@ -117,10 +117,13 @@ class _Handler(BaseHTTPRequestHandler):
             connection.close()
 
     def _reply(self, answer: HTTPResponse, content: bytes, *, sent_bytes: int) -> None:
+        assert isinstance(self.server, _Server)
+        proxy = self.server.proxy
         self.send_response(answer.status)
         for key, value in answer.getheaders():
             if key.lower() not in ("connection", "transfer-encoding", "content-length", "server", "date"):
-                self.send_header(key, value)
+                # What the server calls by its own address is found through the proxy, too.
+                self.send_header(key, value.replace(self.server.target, proxy.address) if key == "Location" else value)
         length = answer.getheader("Content-Length") if self.command == "HEAD" else str(len(content))
         self.send_header("Content-Length", length or "0")
         self.send_header("Connection", "close")

@@ -10,9 +10,10 @@ import pytest
 
 from support.real_parts import require_or_skip
 from support.run_parts import Parts, Start
-from support.servers import hdfs_server, s3_servers, zookeeper_server
+from support.servers import cloud_servers, hdfs_server, s3_servers, zookeeper_server
 from support.servers import hive_metastore as hive
 from support.servers import native_hdfs as libhdfs
+from support.servers.cloud_servers import AzureServer, GoogleServer
 from support.servers.hdfs_server import HdfsServer
 from support.servers.hive_metastore import HiveMetastoreServer
 from support.servers.native_hdfs import NativeHdfs, NativeHdfsUnavailableError
@@ -47,6 +48,18 @@ def seaweedfs(parts: Parts) -> S3Server:
 def rclone(parts: Parts) -> S3Server:
     """An S3 server that ignores conditions on writes."""
     return started(parts, s3_servers.rclone)
+
+
+@pytest.fixture(scope="session")
+def fake_gcs(parts: Parts) -> GoogleServer:
+    """A server for Google Cloud Storage."""
+    return started(parts, cloud_servers.fake_gcs)
+
+
+@pytest.fixture(scope="session")
+def azurite(parts: Parts) -> AzureServer:
+    """A server for Azure's Blob Storage."""
+    return started(parts, cloud_servers.azurite)
 
 
 @pytest.fixture(scope="session")

@@ -1,0 +1,149 @@
+"""A wrong bucket, container, account, credential or address: one line that names what, where and the cure; exit code 2."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from botocore.exceptions import ClientError
+
+from eventide_adapters.storage.open import open_storage
+from eventide_adapters.storage.s3_objects import S3Objects
+from eventide_core.config import Options
+from support.backends import files_of
+from support.command_line import run
+from support.servers.cloud_servers import ACCOUNT, ACCOUNT_KEY, AzureServer, GoogleServer
+from support.servers.hdfs_server import HdfsServer
+from support.servers.s3_servers import ACCESS_KEY, SECRET_KEY, S3Server
+
+OTHER_KEY = "b3RoZXIga2V5IG9mIHRoZSB0ZXN0cw=="
+
+
+@dataclass(frozen=True, slots=True)
+class Wrong:
+    """A place, the options with which a user reaches for it, and what the answer names."""
+
+    uri: str
+    options: Mapping[str, str]
+    named: tuple[str, ...]
+
+
+def _google(server: GoogleServer, what: str) -> Wrong:
+    match what:
+        case "bucket":
+            return Wrong("gs://no-such-bucket/t", server.options, ("no bucket 'no-such-bucket'", "URI"))
+        case _:
+            wrong = {**server.options, "fsspec.token": "/no/such/secret-key.json"}
+            return Wrong("gs://lake/t", wrong, ("fsspec.token names a file that is not there",))
+
+
+def _azure(server: AzureServer, what: str) -> Wrong:
+    connection = "fsspec.connection_string"
+    match what:
+        case "container":
+            return Wrong("abfs://no-such-container/t", server.options, ("no container 'no-such-container'", "URI"))
+        case "key":
+            wrong = server.connection_string.replace(ACCOUNT_KEY, OTHER_KEY)
+            return Wrong("abfs://lake/t", {connection: wrong}, ("abfs://lake", "failed to authenticate", "credentials"))
+        case "text for a key":
+            wrong = server.connection_string.replace(ACCOUNT_KEY, "no-base64-at-all!")
+            return Wrong("abfs://lake/t", {connection: wrong}, ("abfs://lake", "check the permissions", "credentials"))
+        case "account":
+            wrong = server.connection_string.replace(ACCOUNT, "anotheraccount")
+            return Wrong("abfs://lake/t", {connection: wrong}, ("no container 'lake'", "the account and the endpoint"))
+        case "text for a connection":
+            return Wrong(
+                "abfs://lake/t", {connection: OTHER_KEY}, ("Connection string", "set the account and its credentials")
+            )
+        case _:
+            return Wrong("abfs://lake/t", {}, ("Must provide", "set the account and its credentials"))
+
+
+def _s3(server: S3Server, what: str) -> Wrong:
+    match what:
+        case "bucket":
+            return Wrong("s3://no-such-bucket/t", server.options, ("no-such-bucket", server.endpoint, "the endpoint"))
+        case _:
+            without = {key: text for key, text in server.options.items() if ".key" not in key}
+            return Wrong("s3://lake/t", without, ("lake", server.endpoint, "locate credentials"))
+
+
+CASES = {
+    "fake_gcs": ("bucket", "file of a key"),
+    "azurite": ("container", "key", "text for a key", "account", "text for a connection", "nothing"),
+    "moto": ("bucket", "nothing"),
+}
+
+
+@pytest.fixture
+def wrong(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Wrong:
+    name, what = request.param
+    # Nothing of the machine that runs the test.
+    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+    monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", "/no/such/file")
+    monkeypatch.setenv("AWS_CONFIG_FILE", "/no/such/file")
+    server = request.getfixturevalue(name)
+    if isinstance(server, GoogleServer):
+        return _google(server, what)
+    return _azure(server, what) if isinstance(server, AzureServer) else _s3(server, what)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [pytest.param((name, what), id=f"{name}, {what}") for name, kinds in CASES.items() for what in kinds],
+    indirect=True,
+)
+def test_a_wrong_place_or_credential_is_named_with_its_cure(wrong: Wrong, tmp_path: Path) -> None:
+    source = tmp_path / "rows.json"
+    source.write_text('{"id": "a", "ms": 1700000000000}\n')
+    words = [word for key, text in wrong.options.items() for word in ("--option", f"{key}={text}")]
+    create = ("--op", "upsert", "--create", "--record-key", "id", "--event-time", "ms")
+    for verb in (("ingest", wrong.uri, source, *create), ("storage", "check", wrong.uri)):
+        answer = run(*verb, *words)
+        assert (answer.exit_code, answer.stdout) == (2, ""), answer
+        (line,) = answer.stderr.splitlines()
+        assert all(part in line for part in wrong.named), line
+        for secret in (ACCOUNT_KEY, OTHER_KEY, "no-base64-at-all!", SECRET_KEY, ACCESS_KEY, "secret-key.json"):
+            assert secret not in line
+    answer = run("show", wrong.uri, *words)
+    assert (answer.exit_code, len(answer.stderr.splitlines())) == (2, 1), answer
+    assert wrong.uri in answer.stderr or all(part in answer.stderr for part in wrong.named)
+
+
+@pytest.mark.parametrize("code", ["AuthorizationHeaderMalformed", "PermanentRedirect"])
+def test_a_wrong_region_of_s3_is_wrong_input(code: str, moto: S3Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As Amazon answers; the servers of the tests know no regions."""
+
+    def refuse(objects: S3Objects, operation: str, **_: Any) -> dict[str, Any]:
+        del objects
+        answer: Any = {"Error": {"Code": code, "Message": "the region 'us-east-1' is wrong; expecting 'eu-west-1'"}}
+        raise OSError(22, "the region 'us-east-1' is wrong") from ClientError(answer, operation)
+
+    monkeypatch.setattr(S3Objects, "_call", refuse)
+    words = [word for key, text in moto.options.items() for word in ("--option", f"{key}={text}")]
+    answer = run("show", f"s3://lake/{uuid.uuid4().hex}", *words)
+    assert answer.exit_code == 2
+    (line,) = answer.stderr.splitlines()
+    assert "check the bucket in the table's URI, the endpoint and the region" in line
+
+
+def test_what_hdfs_forbids_is_wrong_input(hdfs: HdfsServer, tmp_path: Path) -> None:
+    uri = f"{hdfs.uri}/lake/{uuid.uuid4().hex}"
+    ours = open_storage(uri, Options(hdfs.options))
+    ours.put("file", b"data")
+    source = tmp_path / "rows.json"
+    source.write_text('{"id": "a", "ms": 1700000000000}\n')
+    options = {**hdfs.options, "hadoop.user.name": "a-guest"}
+    words = [word for key, text in options.items() for word in ("--option", f"{key}={text}")]
+    create = ("--op", "upsert", "--create", "--record-key", "id", "--event-time", "ms")
+    answer = run("ingest", uri, source, *create, *words)
+    assert answer.exit_code == 2, answer
+    (line,) = answer.stderr.splitlines()
+    assert "user=a-guest" in line
+    assert "check the permissions there and the credentials in use" in line
+    # Its own probe of `.hoodie` made a directory, and no file.
+    assert set(files_of(ours)) == {"file"}
