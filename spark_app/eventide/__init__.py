@@ -63,6 +63,7 @@ if TYPE_CHECKING:
         UnsupportedTableError,
         WatermarkNotFoundError,
         WindowTakenError,
+        WorkerPackagesError,
         WriteConflictError,
     )
 
@@ -118,6 +119,7 @@ __all__ = [
     "Window",
     "WindowTakenError",
     "Windows",
+    "WorkerPackagesError",
     "WriteConflictError",
     "WriteResult",
     "__version__",

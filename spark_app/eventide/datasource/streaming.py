@@ -27,7 +27,8 @@ from typing import TYPE_CHECKING, Any, assert_never
 from eventide.bootstrap import Application, assemble
 from eventide.options import streams as keys
 from eventide.rows.writer import incoming_records
-from eventide.spark.engine import SparkEngine, is_connect
+from eventide.spark.engine import SparkEngine
+from eventide.spark.workers import is_connect
 from eventide.table.table import Table
 from eventide.table.table_service import Round, TableService
 from eventide_core.action.write.pending_write import WriteResult

@@ -15,8 +15,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from eventide.rows.row_filter import Filter, filter_expression, pruned
-from eventide.spark.engine import ship_packages, task_count
+from eventide.spark.engine import task_count
 from eventide.spark.parquet import divided, parquet_frame
+from eventide.spark.workers import ship_packages
 from eventide_adapters.format.merge.slice_reader import ArrowSliceReader
 from eventide_core.config import COMMITS_RETAINED
 from eventide_core.errors import (
