@@ -23,7 +23,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from eventide_core.errors import EngineError, UnsupportedEngineError, WorkerPackagesError
+from eventide_core.errors import ConfigError, EngineError, UnsupportedEngineError, WorkerPackagesError
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -52,8 +52,12 @@ def ship_packages(spark: SparkSession) -> None:
     """Sends eventide's packages to executors on other machines, and asks workers what they have, once per session.
 
     The file lasts as long as the session: Spark deletes its file directory when it stops. A Connect server keeps a copy.
-    Raises WorkerPackagesError, EngineError, and UnsupportedEngineError for Spark Connect before 4.
+    Raises WorkerPackagesError, EngineError, ConfigError for what is no session, and UnsupportedEngineError for Spark
+    Connect before 4.
     """
+    given: object = spark
+    if not hasattr(given, "createDataFrame"):
+        raise ConfigError(f"{given!r} is no SparkSession: pass one")
     if is_connect(spark):
         session: Any = spark
         if not hasattr(session, "registerProgressHandler"):
