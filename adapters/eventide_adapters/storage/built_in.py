@@ -7,6 +7,7 @@ import re
 from collections.abc import Mapping
 from typing import Final
 
+from eventide_adapters.extras import install_command
 from eventide_adapters.storage.objects import FSSPEC, UNSAFE_WRITES
 from eventide_adapters.storage.paths import checked_directory, checked_path
 from eventide_adapters.storage.secret_texts import refuse_user
@@ -44,9 +45,7 @@ def open_s3(uri: str, options: Options) -> Storage | None:
         from eventide_adapters.storage.s3_config import S3Config
         from eventide_adapters.storage.s3_objects import S3Objects
     except ModuleNotFoundError as missing:
-        raise ConfigError(
-            f"a table on S3 needs the package {missing.name}: run `pip install 'eventide[s3]'`"
-        ) from missing
+        raise ConfigError(f"a table on S3 needs the package {missing.name}: run `{install_command('s3')}`") from missing
     return VersionedObjectStorage(*_below(uri, path), S3Objects(bucket, S3Config.of(options)))
 
 
@@ -90,7 +89,7 @@ def _open_fsspec(
         fsspec.get_filesystem_class(protocol)
     except ImportError as missing:
         raise ConfigError(
-            f"a table on {protocol}:// needs the package {package}: run `pip install 'eventide[{protocol}]'`"
+            f"a table on {protocol}:// needs the package {package}: run `{install_command(protocol)}`"
         ) from missing
     given = {key.removeprefix("fsspec."): text for key, text in options.below(FSSPEC).items()}
     keywords = tuple(sorted({**settings, **given}.items()))
