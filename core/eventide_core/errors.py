@@ -380,6 +380,16 @@ class EngineError(EventideError, RuntimeError):
     """
 
 
+class WorkerPackagesError(EngineError):
+    """A Python worker of Spark lacks a package that the driver has, or runs another Python or another eventide.
+
+    Start the session with `PYSPARK_PYTHON` set to an interpreter that has the packages, or install them where the message
+    says.
+    """
+
+    exit_code = 2
+
+
 class UnsupportedEngineError(EventideError, NotImplementedError):
     """The SparkSession does not support the operation, such as one of Spark Connect that needs the driver's own objects.
 

@@ -64,6 +64,7 @@ if TYPE_CHECKING:
         UnsupportedTableError,
         WatermarkNotFoundError,
         WindowTakenError,
+        WorkerPackagesError,
         WriteConflictError,
     )
     from eventide_core.service.write.alter import AlterResult
@@ -122,6 +123,7 @@ __all__ = [
     "Window",
     "WindowTakenError",
     "Windows",
+    "WorkerPackagesError",
     "WriteConflictError",
     "WriteResult",
     "__version__",

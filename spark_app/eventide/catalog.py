@@ -89,7 +89,7 @@ def open_hive(options: Options, engine: Engine) -> Catalog:
     if session is not None:
         # Imported here: a sync works where PySpark is not installed.
         from eventide.spark.catalog import SparkHiveCatalog, has_hive_support
-        from eventide.spark.engine import is_connect
+        from eventide.spark.workers import is_connect
 
         if has_hive_support(session):
             if not is_connect(session):

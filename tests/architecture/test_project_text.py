@@ -4,6 +4,7 @@ A mirror or a cache must do as well as the public registries, and another direct
 Not checked: compressed files.
 """
 
+import os
 import re
 import subprocess
 from pathlib import Path
@@ -26,15 +27,32 @@ REGISTRIES = (
 MACHINE_DIRECTORIES = ("work", "root", "home")
 
 
-def _lines_with(pattern: str) -> list[str]:
-    """`path: line` of each match in what git has or would add."""
+# As .gitignore has them.
+NOT_OF_THE_PROJECT = re.compile(
+    r"\.venv.*|\.\w+_cache|\.hypothesis|__pycache__|build|dist|site|metastore_db|spark-warehouse"
+)
+
+
+def _paths() -> list[Path]:
+    """What git has or would add; without git, as in a ZIP of the project, all files but those that its tools make."""
+    if not (ROOT / ".git").exists():
+        found = []
+        for directory, below, names in os.walk(ROOT):
+            below[:] = [name for name in below if not NOT_OF_THE_PROJECT.fullmatch(name)]
+            found += [Path(directory, name) for name in names]
+        return found
     listed = subprocess.run(
         ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
         cwd=ROOT,
         capture_output=True,
         check=True,
     )
-    paths = [ROOT / name.decode() for name in listed.stdout.split(b"\0") if name]
+    return [ROOT / name.decode() for name in listed.stdout.split(b"\0") if name]
+
+
+def _lines_with(pattern: str) -> list[str]:
+    """`path: line` of each match in the project's files."""
+    paths = _paths()
     assert Path(__file__) in paths
     wanted = re.compile(pattern.encode())
     return [

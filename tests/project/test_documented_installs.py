@@ -17,8 +17,10 @@ SOURCES = sorted(path for place in ("core", "adapters", "spark_app") for path in
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 # A line, or a message in two parts.
 INSTALL = re.compile(r"""pip install (?:--\S+ )*(?:"\s*")?'?([^\s'`]+)""")
+BY_EXTRA = re.compile(r"""install_command\(['"](\w+)['"]\)""")
 REQUIREMENT = re.compile(r"(?:eventide|\.|dist/(?P<wheel>eventide-[^\[]+))(?:\[(?P<extras>[\w,]+|\{\w+\})\])?")
-OF_OTHERS = {"duckdb", "tzdata", "{package}"}  # which `to_duckdb` and its kin need, and time zones
+# What `to_duckdb` and its kin need, and time zones; and the form of the messages about an extra.
+OF_OTHERS = {"duckdb", "tzdata", "{package}", "{_origin()}[{extra}]"}
 
 
 def _installed() -> list[tuple[str, str]]:
@@ -41,6 +43,11 @@ def test_whatever_a_line_installs_exists() -> None:
         extras = set(found["extras"].split(",")) if found["extras"] else set()
         assert extras <= set(PROJECT["optional-dependencies"]), (place, what)
         assert found["wheel"] in (None, f"eventide-{PROJECT['version']}-py3-none-any.whl"), (place, what)
+
+
+def test_messages_name_extras_that_exist() -> None:
+    named = {extra for path in SOURCES for extra in BY_EXTRA.findall(path.read_text(encoding="utf-8"))}
+    assert {"s3", "spark", "hive"} <= named <= set(PROJECT["optional-dependencies"])
 
 
 @pytest.mark.slow

@@ -13,10 +13,11 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 
 import pyarrow as pa
+from pyspark.sql import DataFrame
 from typing_extensions import assert_type
 
 import eventide
-from eventide import BusyError, EventideError, Freshness, HistoryEntry, Plan, Rows, Table
+from eventide import BusyError, EventideError, Freshness, HistoryEntry, Plan, Rows, Table, WriteResult
 
 
 def main(uri: str) -> None:
@@ -37,13 +38,28 @@ def main(uri: str) -> None:
         assert_type(busy.exit_code, int)
     except EventideError:
         raise
+    assert_type(trips.freshness().watermark, datetime | None)
+    assert_type(trips.history()[0].cut_time, datetime | None)
     assert_type(eventide.__version__, str)
+
+
+def write(trips: Table, frame: DataFrame, arrow: pa.Table, reader: pa.RecordBatchReader) -> None:
+    assert_type(trips.upsert(arrow), WriteResult)
+    trips.upsert(frame)
+    trips.insert(reader)
+    trips.bulk_insert(arrow.to_batches()[0])
+    trips.upsert(trips.snapshot())
+    trips.delete(where="fare > 3")
+    trips.delete(arrow)
+    trips.merge(arrow, when_matched_update=True)
 """
 _WRONG = """
 from eventide import Table
 
 Table.open("/lake/trips").compact(befor="2026-11-21T00:00Z")
 Table.open("/lake/trips").history().watermark
+Table.open("/lake/trips").upsert(3)
+Table.open("/lake/trips").delete(["a"])
 """
 
 
@@ -64,3 +80,5 @@ def test_a_program_of_a_user_is_sound_to_mypy_and_a_wrong_one_is_not(tmp_path: P
     assert run.returncode == 1
     assert 'Unexpected keyword argument "befor"' in run.stdout
     assert 'has no attribute "watermark"' in run.stdout
+    assert 'Argument 1 to "upsert" of "TableWrites" has incompatible type "int"' in run.stdout
+    assert 'Argument 1 to "delete" of "TableWrites" has incompatible type "list[str]"' in run.stdout

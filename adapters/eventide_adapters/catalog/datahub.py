@@ -9,6 +9,7 @@ from importlib.util import find_spec
 from typing import Any, Final
 from urllib.parse import quote
 
+from eventide_adapters.extras import install_command
 from eventide_core.config import (
     DATAHUB_CA_FILE,
     DATAHUB_ENVIRONMENT,
@@ -33,7 +34,7 @@ class DataHubCatalog:
 
     def __init__(self, options: Options) -> None:
         if find_spec("datahub") is None:
-            raise ConfigError("the library for DataHub is not installed: run `pip install 'eventide[datahub]'`")
+            raise ConfigError(f"the library for DataHub is not installed: run `{install_command('datahub')}`")
         # Not `datahub.ingestion.graph`: its import writes a file of telemetry to the home directory.
         from datahub.emitter.rest_emitter import DataHubRestEmitter
 

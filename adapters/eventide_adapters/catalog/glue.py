@@ -7,6 +7,7 @@ from importlib.util import find_spec
 from typing import Any, Final
 
 from eventide_adapters.catalog.glue_options import GLUE_ENDPOINT, GLUE_REGION
+from eventide_adapters.extras import install_command
 from eventide_core.config import Options
 from eventide_core.errors import CatalogError, ConfigError
 from eventide_core.table.catalog.catalog_table import EXTERNAL_TABLE, CatalogColumn, CatalogPartition, CatalogTable
@@ -38,7 +39,7 @@ class GlueCatalog:
 
     def __init__(self, options: Options) -> None:
         if find_spec("botocore") is None:
-            raise ConfigError("the library for AWS Glue is not installed: run `pip install 'eventide[glue]'`")
+            raise ConfigError(f"the library for AWS Glue is not installed: run `{install_command('glue')}`")
         from botocore.session import get_session
 
         session = get_session()

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from eventide_adapters.catalog.metastore_address import Address
+from eventide_adapters.extras import install_command
 from eventide_core.errors import CatalogError, ConfigError
 from eventide_core.table.catalog.catalog_table import EXTERNAL_TABLE, CatalogColumn, CatalogPartition, CatalogTable
 
@@ -228,7 +229,7 @@ def metastore_thrift() -> Any:
     """The metastore's Thrift interface. Raises ConfigError if the library is missing."""
     if find_spec("thriftpy2") is None:
         raise ConfigError(
-            "the library for the Hive Metastore is not installed: run `pip install 'eventide[hive]'`, or "
+            f"the library for the Hive Metastore is not installed: run `{install_command('hive')}`, or "
             "use a SparkSession with Hive support as the engine"
         )
     import thriftpy2

@@ -28,6 +28,7 @@ from importlib.util import find_spec
 from types import TracebackType
 from typing import Any, Final, Self
 
+from eventide_adapters.extras import install_command
 from eventide_adapters.lock.renewal import Renewal
 from eventide_core.config import (
     DYNAMODB_BILLING_MODE,
@@ -283,7 +284,7 @@ class _Service:
     def _connected(self) -> Any:
         if self._client is None:
             if find_spec("botocore") is None:
-                raise ConfigError("the library for DynamoDB is not installed: run `pip install 'eventide[dynamodb]'`")
+                raise ConfigError(f"the library for DynamoDB is not installed: run `{install_command('dynamodb')}`")
             from botocore.session import get_session
 
             endpoint = self._options.get(DYNAMODB_ENDPOINT)

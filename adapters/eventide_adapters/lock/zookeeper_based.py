@@ -16,6 +16,7 @@ from importlib.util import find_spec
 from types import TracebackType
 from typing import Any, ClassVar, Final, Self
 
+from eventide_adapters.extras import install_command
 from eventide_adapters.lock.renewal import Renewal
 from eventide_core.config import (
     LOCK_WAIT_MS,
@@ -156,7 +157,7 @@ def _curator_lock() -> Any:
 
 def _kazoo() -> Any:
     if find_spec("kazoo") is None:
-        raise ConfigError("the library for ZooKeeper is not installed: run `pip install 'eventide[zookeeper]'`")
+        raise ConfigError(f"the library for ZooKeeper is not installed: run `{install_command('zookeeper')}`")
     import kazoo.client
     import kazoo.exceptions
     import kazoo.handlers.threading

@@ -8,6 +8,7 @@ from importlib.util import find_spec
 from typing import Final, cast
 
 from eventide_adapters.entry_points import Adapter, Adapters
+from eventide_adapters.extras import install_command
 from eventide_adapters.metrics.options import METRICS_CLASS, METRICS_FILE, METRICS_ON, METRICS_REPORTER, Reporter
 from eventide_core.config import Options
 from eventide_core.ports import MetricsSink, Unreported
@@ -57,7 +58,7 @@ def _reporter(options: Options) -> Adapter | Unreported:
     reporter = options.get(METRICS_REPORTER)
     missing = [name for name in _LIBRARIES.get(reporter, ()) if not _is_installed(name)]
     if missing:
-        return Unreported(f"{METRICS_REPORTER}={named} needs {missing[0]}: run `pip install 'eventide[metrics]'`")
+        return Unreported(f"{METRICS_REPORTER}={named} needs {missing[0]}: run `{install_command('metrics')}`")
     return Adapter(reporter, METRICS.built_in[reporter])
 
 

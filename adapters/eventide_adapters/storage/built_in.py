@@ -7,6 +7,7 @@ import re
 from collections.abc import Mapping
 from typing import Final
 
+from eventide_adapters.extras import install_command
 from eventide_adapters.storage.objects import FSSPEC, UNSAFE_WRITES, VersionedObjects
 from eventide_adapters.storage.paths import checked_directory, checked_path
 from eventide_adapters.storage.secret_texts import refuse_user
@@ -44,9 +45,7 @@ def open_s3(uri: str, options: Options) -> Storage | None:
         from eventide_adapters.storage.s3_config import S3Config
         from eventide_adapters.storage.s3_objects import S3Objects
     except ModuleNotFoundError as missing:
-        raise ConfigError(
-            f"a table on S3 needs the package {missing.name}: run `pip install 'eventide[s3]'`"
-        ) from missing
+        raise ConfigError(f"a table on S3 needs the package {missing.name}: run `{install_command('s3')}`") from missing
     return VersionedObjectStorage(*_below(uri, path), S3Objects(bucket, S3Config.of(options)))
 
 
@@ -103,9 +102,7 @@ def _versioned(uri: str, path: str, objects: VersionedObjects) -> Storage:
 
 def _needs(scheme: str, package: str, missing: ModuleNotFoundError) -> ConfigError:
     of_it = "" if (missing.name or package).startswith(package) else f" with {missing.name}"
-    return ConfigError(
-        f"a table on {scheme}:// needs the package {package}{of_it}: run `pip install 'eventide[{scheme}]'`"
-    )
+    return ConfigError(f"a table on {scheme}:// needs the package {package}{of_it}: run `{install_command(scheme)}`")
 
 
 def _split(uri: str) -> tuple[str, str]:

@@ -77,11 +77,14 @@ def _version(ctx: click.Context, _parameter: click.Parameter, is_wanted: bool) -
     "--version", is_flag=True, expose_value=False, is_eager=True, callback=_version, help="Show the version and exit."
 )
 def eventide() -> None:
-    """Event-time based partial compaction for Apache Hudi merge-on-read tables.
+    """Compact everything before a time T of an Apache Hudi merge-on-read table, and see how fresh the table is.
 
-    TABLE is a path or URI. T is ISO-8601 with a zone (2026-11-21T00:00Z) or epoch milliseconds; "before T" excludes T.
-    INSTANT is a Hudi instant.
+    `eventide demo` shows all of it on real data. `eventide plan TABLE --before T` explains what a compaction of your own
+    table would do, and writes nothing.
 
-    Exit codes: 0 done or met, 1 a check failed, 2 wrong usage or bad input, 3 refused because it would not be safe or is
-    not supported, 4 busy: try again, 5 storage or engine failed, 130 interrupted by Ctrl-C.
+    TABLE is a path or a URI. T is ISO-8601 with a time zone (2026-11-21T00:00Z) or epoch milliseconds; "before T" excludes
+    T itself. INSTANT is the time that names an action of the table; `eventide show TABLE` lists them.
+
+    Exit codes: 0 done or met, 1 a check failed, 2 wrong usage or bad input, 3 refused as unsafe or unsupported, 4 busy: try
+    again, 5 storage or engine failed: try again, 130 interrupted by Ctrl-C.
     """

@@ -20,6 +20,7 @@ from eventide.options.sections import UnknownOptionWarning, unknown_options
 from eventide.options.toml_options import flat_options, toml_document
 from eventide.results.detail import Detail
 from eventide.spark.session import quiet_session
+from eventide_adapters.extras import install_command
 from eventide_core.config import EVENT_TIME_FIELD, Option, duration_of
 from eventide_core.errors import ConfigError
 from eventide_core.ports import Engine
@@ -90,7 +91,7 @@ class Settings:
     def _check_engine(self) -> None:
         if self.wants_spark and not _has_spark():
             raise ConfigError(
-                "the engine spark needs PySpark: run `pip install 'eventide[spark]'`, or use --engine local"
+                f"the engine spark needs PySpark: run `{install_command('spark')}`, or use --engine local"
             )
 
     @contextmanager

@@ -17,6 +17,9 @@ def register(spark: SparkSession) -> None:
 
     Raises ConfigError before Spark 4.1, the first version whose Python data sources accept streams as Arrow.
     """
+    given: object = spark
+    if not hasattr(given, "createDataFrame"):
+        raise ConfigError(f"{given!r} is no SparkSession: pass one")
     if tuple(int(part) for part in spark.version.split(".")[:2]) < (4, 1):
         raise ConfigError(
             f'format("eventide") needs Spark 4.1, and this is {spark.version}: read with Table.snapshot().to_spark(spark), '

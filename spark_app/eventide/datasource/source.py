@@ -41,9 +41,9 @@ from eventide.options.queries import QueryType
 from eventide.options.streams import STREAM_START, WRITE_OPERATION
 from eventide.rows.reader import Rows
 from eventide.spark.datasource_schema import chosen_columns
-from eventide.spark.engine import ship_packages
 from eventide.spark.list_columns import batches_with_lists, with_lists
 from eventide.spark.pushed_filters import pushed_filter
+from eventide.spark.workers import ship_packages
 from eventide.table.table import Table
 from eventide_core.config import Options
 from eventide_core.errors import ConfigError

@@ -28,8 +28,9 @@ from eventide.bootstrap import Application
 from eventide.options import streams as keys
 from eventide.options.new_tables import RECORD_KEY
 from eventide.rows.writer import incoming_records
-from eventide.spark.engine import SparkEngine, is_connect
+from eventide.spark.engine import SparkEngine
 from eventide.spark.types import arrow_schema_of
+from eventide.spark.workers import is_connect
 from eventide.table.arguments import options_of
 from eventide.table.creation import existing_table, written_by_spark
 from eventide.table.table import Table

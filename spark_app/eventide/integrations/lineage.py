@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from eventide.bootstrap import Application
 from eventide.formatting import sanitize
 from eventide.options.lineage import OPENLINEAGE_NAMESPACE
+from eventide_adapters.extras import install_command
 from eventide_core.errors import BusyError
 from eventide_core.ports import NoProgress, Progress
 
@@ -73,7 +74,7 @@ def _events(application: Application) -> "CompactionEvents | None":
         return CompactionEvents(namespace, application.storage.root, application.clock)
     except Exception as error:  # the library is missing, or its own configuration is wrong
         _LOG.warning(
-            "no OpenLineage events are sent: %s; `pip install 'eventide[openlineage]'` has the client", sanitize(error)
+            "no OpenLineage events are sent: %s; `%s` has the client", sanitize(error), install_command("openlineage")
         )
         return None
 

@@ -2,10 +2,12 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from datetime import datetime
 from itertools import islice
 
 from eventide_core.errors import format_timestamp
 from eventide_core.service.state.table import TableState
+from eventide_core.table.records.event_time import datetime_of
 from eventide_core.table.timeline.instant import Action
 
 
@@ -26,6 +28,11 @@ class HistoryEntry:
     records: int | None = None
     bytes: int | None = None
     cut_ms: int | None = None
+
+    @property
+    def cut_time(self) -> datetime | None:
+        """`cut_ms` as a datetime in UTC. Raises InvalidThresholdError beyond the years 1 to 9999."""
+        return datetime_of(self.cut_ms, "cut")
 
     def __str__(self) -> str:
         what = f"{self.instant} {self.action} {self.state}".lower()

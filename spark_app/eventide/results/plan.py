@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any
 
 from eventide.formatting import format_size
@@ -13,6 +14,7 @@ from eventide_core.action.query.offending_log_files import OffendingLogFile
 from eventide_core.errors import counted, format_moment, format_timestamp, printable
 from eventide_core.service.compaction.draft_plan import DraftPlan, HeldSlice
 from eventide_core.service.query.offending_records import OffendingRecords
+from eventide_core.table.records.event_time import datetime_of
 from eventide_core.table.timeline.plans import LeftOver, PlannedOperation
 
 
@@ -39,6 +41,11 @@ class Plan:
     def cut_ms(self) -> int | None:
         """The cut that the plan publishes: everything before it will be in the read-optimized table. None without a cut."""
         return self.draft.plan.cut_ms
+
+    @property
+    def cut_time(self) -> datetime | None:
+        """`cut_ms` as a datetime in UTC. Raises InvalidThresholdError beyond the years 1 to 9999."""
+        return datetime_of(self.cut_ms, "cut")
 
     @property
     def idle(self) -> str | None:
@@ -73,6 +80,11 @@ class Plan:
     @property
     def predicted_watermark_ms(self) -> int | None:
         return self.draft.predicted.watermark_ms
+
+    @property
+    def predicted_watermark(self) -> datetime | None:
+        """`predicted_watermark_ms` as a datetime in UTC. Raises InvalidThresholdError beyond the years 1 to 9999."""
+        return datetime_of(self.predicted_watermark_ms, "predicted_watermark")
 
     def to_json(self) -> dict[str, Any]:
         """The plan as plain values."""

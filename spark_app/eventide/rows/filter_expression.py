@@ -5,8 +5,8 @@
                 | value [not] between value and value | column [not] in (literal, ...)
                 | column [not] like 'pattern'         | column is [not] null | boolean column
     value      := column | literal                      at least one of a predicate's values is a column
-    column     := name, `any name`, struct.field
-    literal    := 1, 1.5, 'text', true, date '2026-11-21', timestamp '2026-11-21T00:00Z'
+    column     := name, `any name`, struct.field, lower(column), upper(column)
+    literal    := 1, 1.5, 'text', 'it''s', true, date '2026-11-21', timestamp '2026-11-21T00:00Z'
 
 A literal takes the type of the column that it is compared with, so a text is enough for a date or timestamp: ISO-8601, in
 UTC if it has no zone. As in SQL, a comparison with null is neither true nor false, and such rows are left out.
@@ -23,7 +23,7 @@ from typing import Any, TypeAlias
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import sqlglot
+from sqlglot import Dialect, Token, TokenType
 from sqlglot import expressions as sql
 from sqlglot.errors import SqlglotError
 
@@ -44,6 +44,7 @@ _COMPARISONS: dict[Node, Comparison] = {
     sql.GTE: ge,
 }
 
+_CASES: dict[Node, Callable[[pc.Expression], pc.Expression]] = {sql.Lower: pc.utf8_lower, sql.Upper: pc.utf8_upper}
 _KINDS = {"filter": "condition; write one such as amount > 10", "value": "expression; write one such as amount * 2"}
 _KNOWN_ARGUMENTS = {"this", "expression", "expressions", "low", "high", "negate", "table", "db", "catalog"}
 _SWAPPED: dict[Comparison, Comparison] = {eq: eq, ne: ne, lt: gt, le: ge, gt: lt, ge: le}
@@ -63,7 +64,8 @@ def parse_filter(text: str, schema: pa.Schema) -> pc.Expression:
 def parsed(text: str, what: str) -> Node:
     """The parse tree of one expression. Raises InvalidFilterError."""
     try:
-        statements = sqlglot.parse(text, dialect=_DIALECT)
+        dialect = Dialect.get_or_raise(_DIALECT)
+        statements = dialect.parser().parse(_with_doubled_quotes(dialect.tokenize(text), text), text)
     except SqlglotError as error:
         raise InvalidFilterError(f"{what} {text!r} cannot be read{_place(error)}") from None
     if len(statements) != 1 or statements[0] is None:
@@ -71,10 +73,28 @@ def parsed(text: str, what: str) -> Node:
     return statements[0]
 
 
+def _with_doubled_quotes(tokens: Sequence[Token], text: str) -> list[Token]:
+    """Joins the two texts that the dialect reads where a quote is doubled: it is one quote, as in SQL and Spark 4."""
+    found: list[Token] = []
+    for token in tokens:
+        last = found[-1] if found else None
+        if (
+            last is not None
+            and last.token_type == token.token_type == TokenType.STRING
+            and last.end + 1 == token.start
+            and text[last.end] == text[token.start]
+        ):
+            joined = f"{last.text}{text[token.start]}{token.text}"
+            found[-1] = Token(TokenType.STRING, joined, last.line, last.col, last.start, token.end)
+        else:
+            found.append(token)
+    return found
+
+
 def _unsupported(node: Node) -> InvalidFilterError:
     return InvalidFilterError(
         f"{text_of(node)!r} is not supported in a filter; supported are comparisons, in, between, like, is "
-        "null, and, or, not"
+        "null, and, or, not, lower, upper"
     )
 
 
@@ -157,7 +177,12 @@ class Translation:
         raise InvalidFilterError(f"{text_of(whole)!r} compares no column")
 
     def _column(self, node: Node) -> tuple[pc.Expression, ArrowType]:
-        """A column, or a field inside one, and its type."""
+        """A column, or a field inside one, in lower or upper case if asked, and its type."""
+        if type(node) in _CASES:
+            column, kind = self._column(node.this)
+            if not pa.types.is_string(kind):
+                raise InvalidFilterError(f"{text_of(node)!r} is for text, and the column is of type {kind}")
+            return _CASES[type(node)](column), kind
         names = _names(node)
         if names is None:
             raise InvalidFilterError(f"{text_of(node)!r} is used in place of a column")
@@ -180,11 +205,11 @@ def _is_in(column: pc.Expression, values: Sequence[pa.Scalar[Any]]) -> pc.Expres
 
 
 def _names(node: Node) -> list[str] | None:
-    return [part.name for part in node.parts] if is_column(node) else None
+    return [part.name for part in node.parts] if isinstance(node, sql.Column | sql.Dot) else None
 
 
 def is_column(node: Node) -> bool:
-    return isinstance(node, sql.Column | sql.Dot)
+    return isinstance(node, sql.Column | sql.Dot | sql.Lower | sql.Upper)
 
 
 def _is_number(kind: ArrowType) -> bool:

@@ -15,9 +15,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from eventide.rows.row_filter import Filter, filter_expression, selected
-from eventide.spark.engine import ship_packages, task_count
+from eventide.spark.engine import task_count
 from eventide.spark.list_columns import batches_with_lists, with_lists
 from eventide.spark.parquet import divided, parquet_frame
+from eventide.spark.workers import ship_packages
 from eventide_adapters.format.merge.slice_reader import ArrowSliceReader
 from eventide_adapters.format.merge.sought import Sought
 from eventide_core.config import COMMITS_RETAINED
@@ -128,6 +129,8 @@ class Rows:
         schema = self.schema
         if isinstance(columns, str):
             raise InvalidFilterError(f"columns {columns!r} is one text: pass a list of names")
+        if columns is not None and not isinstance(columns, Iterable):
+            raise InvalidFilterError(f"columns {columns!r} are no names: pass a list of them")
         for column in columns or ():
             if schema.get_field_index(column) < 0:
                 raise InvalidFilterError(f"column {column!r} is not one of {', '.join(schema.names)}")
@@ -212,6 +215,10 @@ class Rows:
             import duckdb
         except ModuleNotFoundError as missing:
             raise _missing("duckdb") from missing
+        if connection is not None and not hasattr(connection, "from_arrow"):
+            raise ConfigError(f"{connection!r} is no connection of DuckDB: pass one, or omit it")
+        if columns is not None and not columns:
+            raise InvalidFilterError("columns are none, and a relation of DuckDB has one or more: name some")
         return (connection or duckdb).from_arrow(self.to_arrow(columns, filter))
 
     def to_spark(

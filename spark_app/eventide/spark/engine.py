@@ -8,23 +8,19 @@ from __future__ import annotations
 
 import os
 import pickle
-import re
 import sys
-import tempfile
 import threading
 import uuid
-import zipfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from importlib.util import find_spec
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import pyarrow as pa
 
 from eventide.spark.java_home import find_java_home
-from eventide_core.errors import EngineError, EventideError, UnsupportedEngineError
+from eventide.spark.workers import failure_of, is_connect, ship_packages
+from eventide_core.errors import EngineError, EventideError
 from eventide_core.ports.threads import Threads
 
 if TYPE_CHECKING:
@@ -33,8 +29,6 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 R = TypeVar("R")
 
-PACKAGES = ("eventide_core", "eventide_adapters", "eventide")
-_PYTHON_ERROR = re.compile(r"(?!org\.|java\.|py4j\.|Caused by)[A-Za-z_][\w.]*(Error|Exception|Exit|Interrupt)\b")
 _TURNS = 16
 _WATCH_SECONDS = 0.2  # how often the user's progress bar moves
 _TASK_BYTES = 16 << 20  # half a second of merging: the tenth of a second that a task costs matters little beside it
@@ -42,7 +36,6 @@ _TASKS_A_CORE_MIN = 4  # with fewer tasks, cores could idle while the last one r
 _TASKS_A_CORE = 32  # more tasks don't balance better, and each costs the driver and a worker about ten milliseconds
 _PIECE_BYTES = 32 << 20  # a result is split into rows of this size: a Spark Connect message holds at most 128 MiB
 _CORES_MAX = 1 << 12  # rows of the range that counts the partitions of a Connect server
-_SHIPPED: Final = "_eventide_shipped"  # marks a session or a context whose executors have the packages
 _ANSWERS: Final = "place long, piece binary"
 _JOB: Final = ("spark.jobGroup.id", "spark.job.description", "spark.job.interruptOnCancel")
 
@@ -81,21 +74,12 @@ class SparkEngine:
                 for place, piece in answered.collect():
                     pieces[place].append(bytes(piece))
             except Exception as error:
-                raise EngineError(f"a task failed on Spark: {cause_of(error)}; nothing was committed") from error
+                raise failure_of(error) from error
         answers: list[Any] = [pickle.loads(b"".join(found)) for found in pieces]
         for answer in answers:
             if isinstance(answer, EventideError):
                 raise answer
         return answers
-
-
-def cause_of(error: Exception) -> str:
-    """The executor's error within Spark's message: the last line of the first Python stack."""
-    lines = str(error).strip().splitlines()
-    for line in lines:
-        if _PYTHON_ERROR.match(line):
-            return line.strip()
-    return lines[0] if lines else repr(error)
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,11 +173,6 @@ def _connect_progress(spark: Any, tell: Callable[[int], None]) -> Iterator[None]
         spark.removeProgressHandler(handler)
 
 
-def is_connect(spark: SparkSession) -> bool:
-    """Whether this is a session of Spark Connect, which has no SparkContext."""
-    return type(spark).__module__.startswith("pyspark.sql.connect.")
-
-
 def parallelism(spark: SparkSession) -> int:
     """The number of tasks that Spark runs at once, as far as it knows; with Connect, the partitions of a large range."""
     if not is_connect(spark):
@@ -224,50 +203,6 @@ def portions(sizes: Sequence[int], cores: int) -> list[range]:
             begin, filled = place, 0
         filled += size
     return [*found, range(begin, len(sizes))]
-
-
-def ship_packages(spark: SparkSession) -> None:
-    """Sends eventide's packages to executors on other machines, once per session.
-
-    The file lasts as long as the session: Spark deletes its file directory when it stops. A Connect server keeps a copy.
-    Raises UnsupportedEngineError for Spark Connect before 4.
-    """
-    if is_connect(spark):
-        session: Any = spark
-        if not hasattr(session, "registerProgressHandler"):
-            raise UnsupportedEngineError(
-                f"the session is one of Spark Connect {spark.version}: connect to Spark 4, or use a classic session"
-            )
-        if not hasattr(session, _SHIPPED):
-            with tempfile.TemporaryDirectory(prefix="eventide-") as directory:
-                session.addArtifacts(str(_packed_packages(Path(directory))), pyfile=True)
-            setattr(session, _SHIPPED, True)
-        return
-    context: Any = spark.sparkContext
-    master = context.master or ""
-    if master == "local" or master.startswith("local[") or hasattr(context, _SHIPPED):
-        return
-    from pyspark import SparkFiles
-
-    # Spark serves the file in place, so the file is in Spark's own directory, which is deleted with the context.
-    served = Path(SparkFiles.getRootDirectory(), "eventide")
-    served.mkdir(exist_ok=True)
-    context.addPyFile(str(_packed_packages(served)))
-    setattr(context, _SHIPPED, True)
-
-
-def _packed_packages(directory: Path) -> Path:
-    path = directory / "eventide-packages.zip"
-    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
-        for package in PACKAGES:
-            spec = find_spec(package)
-            assert spec is not None
-            assert spec.submodule_search_locations
-            root = Path(next(iter(spec.submodule_search_locations)))
-            for file in sorted(root.rglob("*")):
-                if file.is_file() and "__pycache__" not in file.parts:
-                    archive.write(file, Path(package) / file.relative_to(root))
-    return path
 
 
 def spark_session(master: str | None = None) -> SparkSession:

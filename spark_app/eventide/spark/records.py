@@ -28,7 +28,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from eventide.spark.engine import cause_of, parallelism, ship_packages
+from eventide.spark.engine import parallelism
 from eventide.spark.global_keys import (
     Placing,
     combined_by_key,
@@ -38,6 +38,7 @@ from eventide.spark.global_keys import (
 )
 from eventide.spark.packed_rows import ORDER, PACKED, Message, Packer, chunk_bytes, gathered, messages
 from eventide.spark.types import arrow_schema_of
+from eventide.spark.workers import cause_of, failure_of, ship_packages
 from eventide_adapters.format.avro.schema import RECORD_KEY
 from eventide_adapters.format.write.arrow_records import assign_groups, hashed_texts
 from eventide_adapters.format.write.global_keys import PLACE
@@ -335,4 +336,4 @@ def _answered(ask: Callable[[], Any]) -> Any:
         kind = getattr(errors, named[1], None) if named is not None else None
         if named is not None and isinstance(kind, type) and issubclass(kind, EventideError):
             raise kind(named[2]) from failure
-        raise EngineError(f"a task failed on Spark: {cause}; nothing was committed") from failure
+        raise failure_of(failure) from failure

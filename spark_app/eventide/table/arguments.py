@@ -1,6 +1,6 @@
 """Checks what a caller passes to `Table`, so that a wrong type is named before anything is read or written."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from os import PathLike, fspath
 from typing import Any
 
@@ -31,6 +31,32 @@ def progress_of(progress: Progress | None) -> Progress:
             f"progress={progress!r} is no progress: pass an object with the methods start(what, total) and advance()"
         )
     return progress
+
+
+def require_texts(**given: object) -> None:
+    """Raises ConfigError for the first argument that is no text."""
+    for name, value in given.items():
+        if not isinstance(value, str):
+            raise ConfigError(f"{name}={value!r} is no text: pass one")
+
+
+def require_given_texts(**given: object) -> None:
+    """The same for arguments that may be None."""
+    require_texts(**{name: value for name, value in given.items() if value is not None})
+
+
+def require_names(**given: object) -> None:
+    """Raises ConfigError for the first argument that is no list of texts."""
+    for name, value in given.items():
+        if isinstance(value, str) or not isinstance(value, Sequence) or not all(isinstance(one, str) for one in value):
+            raise ConfigError(f"{name}={value!r} is no list of names: pass a list of texts")
+
+
+def require_number(**given: object) -> None:
+    """Raises ConfigError for the first argument that is neither None nor a whole number from 0 on."""
+    for name, value in given.items():
+        if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < 0):
+            raise ConfigError(f"{name}={value!r} is no number: pass 0 or more")
 
 
 def _text(value: Any) -> str:

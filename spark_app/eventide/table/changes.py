@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from eventide.rows.changed_rows import ChangedTable, Values
+    from eventide.rows.given import ArrowRows
     from eventide.rows.merge import Clause, Clauses
     from eventide.rows.reader import Rows
     from eventide.rows.row_filter import Filter
@@ -55,7 +56,7 @@ class TableChanges:
 
     def merge(
         self,
-        source: Any,
+        source: ArrowRows,
         on: str | Sequence[str] | None = None,
         *,
         when_matched_update: Clause = None,

@@ -7,7 +7,15 @@ from os import PathLike
 from typing import TYPE_CHECKING
 
 from eventide.bootstrap import Application, assemble
-from eventide.table.arguments import options_of, progress_of, uri_of
+from eventide.table.arguments import (
+    options_of,
+    progress_of,
+    require_given_texts,
+    require_names,
+    require_number,
+    require_texts,
+    uri_of,
+)
 from eventide_core.errors import ConfigError
 from eventide_core.ports import Engine, Progress
 
@@ -40,6 +48,7 @@ class TableMaintenance:
         Raises RefusedError if undoing a completed action would lose anything else, and BusyError while its writer is alive.
         `force` also undoes a pending action without a heartbeat, for which nothing shows whether its writer is alive.
         """
+        require_texts(instant=instant)
         return self._application.rollback.undo(instant, force=force)
 
     def clean(self, retain_commits: int | None = None, *, dry_run: bool = False) -> CleanResult:
@@ -47,6 +56,7 @@ class TableMaintenance:
 
         `retain_commits` overrides the policy of the options (`hoodie.cleaner.policy` and similar keys).
         """
+        require_number(retain_commits=retain_commits)
         cleaner = self._application.cleaner
         return cleaner.plan(retain_commits) if dry_run else cleaner.clean(retain_commits)
 
@@ -60,6 +70,7 @@ class TableMaintenance:
 
     def restore(self, savepoint: str) -> tuple[str, ...]:
         """Undoes every write after a savepoint, and returns their instants, newest first."""
+        require_texts(savepoint=savepoint)
         return self._application.restorer.restore(savepoint)
 
     def verify(
@@ -91,6 +102,7 @@ class TableMaintenance:
         An interrupted repair is completed by the next call with `apply`. Raises ConfigError for an unknown check, and
         RefusedError if someone else changed a file meanwhile.
         """
+        require_names(checks=checks)
         repairer = (self._application if engine is None else self._on(engine)).repairer
         run = repairer.apply if apply else repairer.plan
         return run(checks, is_deep=deep, progress=progress_of(progress))
@@ -127,6 +139,7 @@ class TableMaintenance:
 
         Raises NothingToDoError, and RefusedError if an action has begun since or someone else changed a file.
         """
+        require_given_texts(instant=instant)
         return self._application.repairer.undo(instant)
 
     def metadata_table(self) -> MetadataTableStatus | None:
@@ -143,6 +156,8 @@ class TableMaintenance:
         the old one has. Every writer has to share the table lock. Raises BusyError if a write is pending, and
         UnsupportedTableError for another index.
         """
+        if indexes is not None:
+            require_names(indexes=indexes)
         application = self._application if engine is None else self._on(engine)
         return application.metadata_rebuilder.rebuild(indexes)
 
@@ -163,6 +178,7 @@ class TableMaintenance:
         """
         from eventide.table.sync import sync_options
 
+        require_given_texts(catalog=catalog, database=database, name=name)
         options = sync_options(self.options, catalog, database, name)
         asked = self._application.engine if engine is None else task_engine(engine)
         return assemble(self.uri, options, engine=asked, storage=self._application.storage).sync.sync()

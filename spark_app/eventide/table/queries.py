@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from eventide.bootstrap import Application
 from eventide.options.queries import INCREMENTAL_FORMAT, IncrementalFormat
+from eventide.table.arguments import require_given_texts
 from eventide_core.errors import ConfigError, InstantNotFoundError
 from eventide_core.table.records.event_time import Moment, parse_threshold
 
@@ -37,6 +38,7 @@ class TableQueries:
 
     def snapshot(self, *, tag: str | None = None) -> Rows:
         """Every current row, or every row as of the tagged commit."""
+        require_given_texts(tag=tag)
         queries = self._application.queries
         return self._rows(queries.snapshot if tag is None else partial(queries.tagged, tag))
 
@@ -49,6 +51,7 @@ class TableQueries:
 
         Raises WatermarkNotFoundError and CleanedHistoryError, which name the readable watermarks, and TagNotFoundError.
         """
+        require_given_texts(tag=tag)
         queries = self._application.queries
         if as_of_watermark is not None and tag is not None:
             raise ConfigError("pass either a watermark or a tag, not both")

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from eventide.bootstrap import Application, assemble
 from eventide.formatting import sanitize
-from eventide.table.arguments import options_of, progress_of, uri_of
+from eventide.table.arguments import options_of, progress_of, require_given_texts, require_number, require_texts, uri_of
 from eventide.table.changes import TableChanges
 from eventide.table.maintenance import TableMaintenance, task_engine
 from eventide.table.queries import TableQueries
@@ -105,6 +105,7 @@ class Table(TableQueries, TableWrites, TableChanges, TableSchema, TableTags, Tab
         from eventide.rows.writer import create_table
 
         uri = uri_of(uri)
+        require_given_texts(ordering=ordering, event_time=event_time)
         texts = options_of(options)
         if sanitize:
             texts[SANITIZE_NAMES] = "true"
@@ -151,7 +152,7 @@ class Table(TableQueries, TableWrites, TableChanges, TableSchema, TableTags, Tab
         operations only publishes its cut, and stock Hudi fails on it. So it is put only with `is_for_later=False`, for a
         caller that executes it at once.
         """
-        return _schedule(self._application, plan.request, is_for_later=is_for_later)
+        return _schedule(self._application, _plan_of(plan).request, is_for_later=is_for_later)
 
     def compact(
         self,
@@ -176,14 +177,11 @@ class Table(TableQueries, TableWrites, TableChanges, TableSchema, TableTags, Tab
         beforehand. Raises BusyError while another process runs a compaction.
         """
         from eventide.options.compaction_request import Overrides, compaction_request
-        from eventide.results.plan import Plan
 
         given = Overrides(before, data_latency_seconds, cut, link_mode, align, time_zone)
         if plan is not None and given != Overrides():
             raise ConfigError("pass either a plan, or its arguments")
-        if plan is not None and not isinstance(plan, Plan):
-            raise ConfigError(f"{plan!r} is no plan: pass one of `plan_compaction`, or T as `before`")
-        request = compaction_request(self.options, given) if plan is None else plan.request
+        request = compaction_request(self.options, given) if plan is None else _plan_of(plan).request
         ended = self.resume(engine=engine, progress=progress)
         # On the same engine, which thereby shows that it can merge the table.
         application = self._application if engine is None else self._on(engine)
@@ -228,6 +226,7 @@ class Table(TableQueries, TableWrites, TableChanges, TableSchema, TableTags, Tab
         With `force`, it takes over a plan that another engine has started. Nothing shows whether that engine is alive: use
         it only if you know that its process is dead. Without `force`, such a plan raises BusyError.
         """
+        require_texts(instant=instant)
         application = self._application if engine is None else self._on(engine)
         return _execute(application, instant, progress, may_take_over=force)
 
@@ -307,6 +306,7 @@ class Table(TableQueries, TableWrites, TableChanges, TableSchema, TableTags, Tab
         """The actions of the active timeline, newest first: commits, compactions, cleans, and what is pending."""
         from eventide.results.history import history
 
+        require_number(limit=limit)
         return history(self.state(), limit)
 
     def state(self) -> TableState:
@@ -332,15 +332,24 @@ class Table(TableQueries, TableWrites, TableChanges, TableSchema, TableTags, Tab
         """
         from eventide.report import gather, render, write_page
 
+        target = Path(uri_of(path))
         found = gather(self._application)
-        write_page(Path(path), render(found))
+        write_page(target, render(found))
         return found
 
     def coverage(self, plan: Plan | None = None) -> tuple[SliceCoverage, ...]:
         """The event times in each file of each slice. Log files that `plan` merges are marked."""
         from eventide.report import coverage
 
-        return coverage(self._application, merged=frozenset() if plan is None else plan.merged_log_files)
+        return coverage(self._application, merged=frozenset() if plan is None else _plan_of(plan).merged_log_files)
+
+
+def _plan_of(plan: object) -> Plan:
+    from eventide.results.plan import Plan
+
+    if not isinstance(plan, Plan):
+        raise ConfigError(f"{plan!r} is no plan: pass one of `plan_compaction`, or T as `before` of `compact`")
+    return plan
 
 
 def _schedule(application: Application, request: CompactionRequest, *, is_for_later: bool) -> Plan:

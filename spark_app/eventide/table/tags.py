@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from eventide.bootstrap import Application
+from eventide.table.arguments import require_given_texts, require_texts
 from eventide_core.errors import ConfigError
 from eventide_core.table.records.event_time import parse_threshold
 
@@ -25,9 +26,12 @@ class TableTags:
 
         `tag` is a name for the savepoint. Hudi stores it in the comments.
         """
+        require_texts(instant=instant, comments=comments)
+        require_given_texts(tag=tag)
         return self._application.savepoints.save(instant, comments=comments, tag=tag)
 
     def delete_savepoint(self, instant: str) -> None:
+        require_texts(instant=instant)
         self._application.savepoints.delete(instant)
 
     def tag(
@@ -44,6 +48,8 @@ class TableTags:
         """
         if not isinstance(name, str):
             raise ConfigError(f"{name!r} is no name of a tag: pass a text")
+        require_texts(comments=comments)
+        require_given_texts(instant=instant)
         if instant is not None and as_of_watermark is not None:
             raise ConfigError("pass either an instant or a watermark, not both")
         before_ms = None if as_of_watermark is None else parse_threshold(as_of_watermark)
@@ -55,4 +61,5 @@ class TableTags:
 
     def delete_tag(self, name: str) -> str:
         """Deletes a tag, and returns its instant."""
+        require_texts(name=name)
         return self._application.savepoints.delete_tag(name)

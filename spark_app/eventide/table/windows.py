@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from eventide.bootstrap import Application
+from eventide.table.arguments import require_given_texts, require_texts
 
 if TYPE_CHECKING:
     from eventide.table.window import Windows
@@ -55,6 +56,8 @@ class TableWindows:
         """
         from eventide.table.window import Windows, window_terms
 
+        require_texts(every=every, consumer=consumer, time_zone=time_zone, late=late, lease=lease, keep=keep)
+        require_given_texts(corrections_for=corrections_for)
         terms = window_terms(
             every,
             time_zone=time_zone,

@@ -17,6 +17,7 @@ from eventide_core.table.settings.write_shape import WriteOperation
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from eventide.rows.given import Records
     from eventide.rows.reader import Rows
     from eventide.rows.row_filter import Filter
     from eventide.table.derived import SourceState
@@ -41,11 +42,11 @@ class TableWrites:
 
         def _on(self, engine: SparkSession | Engine) -> Application: ...
 
-        def _upsert_some_columns(self, records: Any, progress: Progress | None) -> WriteResult: ...
+        def _upsert_some_columns(self, records: Records, progress: Progress | None) -> WriteResult: ...
 
     def upsert(
         self,
-        records: Any,
+        records: Records,
         *,
         columns: str | None = None,
         schema_mode: str | None = None,
@@ -76,18 +77,20 @@ class TableWrites:
             return self._upsert_some_columns(records, progress)
         return self._write(WriteOperation.UPSERT, records, progress, schema_mode, sources)
 
-    def insert(self, records: Any, *, schema_mode: str | None = None, progress: Progress | None = None) -> WriteResult:
+    def insert(
+        self, records: Records, *, schema_mode: str | None = None, progress: Progress | None = None
+    ) -> WriteResult:
         """Inserts records without looking up their keys. Only the bucket index still assigns keys to file groups."""
         return self._write(WriteOperation.INSERT, records, progress, schema_mode)
 
     def bulk_insert(
-        self, records: Any, *, schema_mode: str | None = None, progress: Progress | None = None
+        self, records: Records, *, schema_mode: str | None = None, progress: Progress | None = None
     ) -> WriteResult:
         """Inserts many records, as in an initial load, into new file groups if the index allows it."""
         return self._write(WriteOperation.BULK_INSERT, records, progress, schema_mode)
 
     def insert_overwrite(
-        self, records: Any, *, schema_mode: str | None = None, progress: Progress | None = None
+        self, records: Records, *, schema_mode: str | None = None, progress: Progress | None = None
     ) -> WriteResult:
         """Replaces all rows of the partitions that `records` has rows of, as Hudi's `INSERT OVERWRITE` does.
 
@@ -101,13 +104,13 @@ class TableWrites:
         return self._write(WriteOperation.INSERT_OVERWRITE, records, progress, schema_mode)
 
     def insert_overwrite_table(
-        self, records: Any, *, schema_mode: str | None = None, progress: Progress | None = None
+        self, records: Records, *, schema_mode: str | None = None, progress: Progress | None = None
     ) -> WriteResult:
         """Replaces all rows of the table; otherwise as `insert_overwrite`. Without records, it leaves an empty table."""
         return self._write(WriteOperation.INSERT_OVERWRITE_TABLE, records, progress, schema_mode)
 
     def delete(
-        self, records: Any = None, *, where: Filter | None = None, progress: Progress | None = None
+        self, records: Records | None = None, *, where: Filter | None = None, progress: Progress | None = None
     ) -> WriteResult:
         """Deletes keys: those of `records`, which has the key and partition columns, or of the rows that `where` keeps.
 
@@ -119,9 +122,8 @@ class TableWrites:
         """
         if (records is None) == (where is None):
             raise ConfigError("pass either records or a condition (`where`)")
-        if where is not None:
-            records = self._keys(where)
-        return self._write(WriteOperation.DELETE, records, progress)
+        deleted = records if where is None else self._keys(where)
+        return self._write(WriteOperation.DELETE, deleted, progress)
 
     def _keys(self, where: Filter) -> Any:
         """The key, partition and ordering columns of the rows that a condition keeps, read where the table's tasks run."""

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from eventide_adapters.extras import install_command
 from eventide_adapters.storage.local import LocalStorage
 from eventide_adapters.storage.memory import MemoryStorage
 from eventide_adapters.storage.open import open_storage
@@ -69,7 +70,7 @@ def test_only_a_table_on_s3_needs_its_package_and_the_error_names_it() -> None:
     done = subprocess.run(
         [sys.executable, "-c", WITHOUT_S3FS], env=environment, capture_output=True, text=True, check=False
     )
-    assert "s3fs: run `pip install 'eventide[s3]'`" in done.stderr
+    assert f"s3fs: run `{install_command('s3')}`" in done.stderr
     assert "Traceback" not in done.stderr
 
 

@@ -29,6 +29,26 @@ ROWS = pa.table(COLUMNS)
 
 
 @pytest.mark.parametrize(
+    ("condition", "text"),
+    [
+        ("name = 'it''s'", "it's"),
+        (r"name = 'it\'s'", "it's"),
+        ("name in ('it''s', 'x')", "it's"),
+        ("name like 'it''_'", "it's"),
+        ('name = "it\'s"', "it's"),
+        ('name = "a""b"', 'a"b'),
+        ("name = 'a\"\"b'", 'a""b'),
+        ("name = ''''", "'"),
+        ("name = ''", ""),
+        ("name = ''''''", "''"),
+    ],
+)
+def test_a_doubled_quote_is_one_quote_as_in_sql(condition: str, text: str) -> None:
+    rows = pa.table({"name": [text, "other", "its"]})
+    assert rows.filter(parse_filter(condition, rows.schema)).column("name").to_pylist() == [text]
+
+
+@pytest.mark.parametrize(
     ("condition", "kept"),
     [
         ("small = 1", [1]),
@@ -48,6 +68,11 @@ ROWS = pa.table(COLUMNS)
         ("name like 'a%'", [1]),
         ("name not like '_da'", [2]),
         ('name = "bob"', [2]),
+        ("upper(name) = 'BOB'", [2]),
+        ("'ada' = lower(name)", [1]),
+        ("lower(upper(name)) in ('ada', 'x')", [1]),
+        ("upper(name) like 'B%'", [2]),
+        ("lower(name) is null", [3]),
         ("name is null", [3]),
         ("name is not null and small = 2", [2]),
         ("name = 'bob' or small = 1", [1, 2]),
@@ -89,7 +114,9 @@ def test_a_condition_keeps_the_rows_for_which_it_is_true(condition: str, kept: l
         ("small = null", "is null"),
         ("small in (1, null)", "is null"),
         ("small + 1 = 2", "'small + 1 = 2'"),
-        ("lower(name) = 'a'", "LOWER(name)"),
+        ("trim(name) = 'a'", "TRIM(name)"),
+        ("lower(small) = '1'", "for text"),
+        ("name = 'it' 's'", "CONCAT('it', 's')"),
         ("1 = 1", "compares no column"),
         ("name > 3", "'3'"),
         ("name = small", "string"),

@@ -70,5 +70,5 @@ def _row(option: click.Option) -> str:
     context = click.Context(click.Command(""))
     record = option.get_help_record(context)
     assert record is not None
-    names, does = (" ".join(text.split()).replace("|", "\\|") for text in record)
+    names, does = (" ".join(text.split()).replace("|", "\\|").replace("] [", "; ") for text in record)
     return f"| `{names}` | {does} |"

@@ -11,16 +11,19 @@ A copy-on-write table is complete: each commit puts its records into base files,
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from datetime import datetime
 
 from eventide_core.errors import format_timestamp
-from eventide_core.table.records.event_time import EventTimeRange, Moment, parse_threshold
+from eventide_core.table.records.event_time import EventTimeRange, Moment, datetime_of, parse_threshold
 from eventide_core.table.timeline.source_notes import SourceNote
 
 
 @dataclass(frozen=True, slots=True)
 class Freshness:
-    """Epoch milliseconds and record counts. `watermark_ms` and `cut_ms` are None before the first event-time
-    compaction. `watermark_ms` is also None as long as a log record has an event time that cannot be read.
+    """Epoch milliseconds and record counts; `watermark` and `cut_time` are the same times as datetimes.
+
+    `watermark_ms` and `cut_ms` are None before the first event-time compaction. `watermark_ms` is also None as long as a log
+    record has an event time that cannot be read.
 
     `late_records` are before the cut, were committed after its plan, and are not in a base file yet. `is_complete`: all
     records are in base files, and there are no watermark and no cut. `is_exact`: whether no base file holds an event time at
@@ -37,6 +40,16 @@ class Freshness:
     unreadable_event_time_records: int = 0
     is_exact: bool | None = None
     sources: tuple[SourceNote, ...] = ()
+
+    @property
+    def watermark(self) -> datetime | None:
+        """`watermark_ms` as a datetime in UTC. Raises InvalidThresholdError beyond the years 1 to 9999."""
+        return datetime_of(self.watermark_ms, "watermark")
+
+    @property
+    def cut_time(self) -> datetime | None:
+        """`cut_ms` as a datetime in UTC. Raises InvalidThresholdError beyond the years 1 to 9999."""
+        return datetime_of(self.cut_ms, "cut")
 
     def __str__(self) -> str:
         return ", ".join(f"{name}: {value}" for name, value in self._facts())

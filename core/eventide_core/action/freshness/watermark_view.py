@@ -13,7 +13,9 @@ requested.
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from datetime import datetime
 
+from eventide_core.table.records.event_time import datetime_of
 from eventide_core.table.timeline.instant import Instant
 
 
@@ -24,6 +26,16 @@ class PublishedView:
     compaction: Instant
     cut_ms: int
     watermark_ms: int
+
+    @property
+    def watermark(self) -> datetime | None:
+        """`watermark_ms` as a datetime in UTC. Raises InvalidThresholdError beyond the years 1 to 9999."""
+        return datetime_of(self.watermark_ms, "watermark")
+
+    @property
+    def cut_time(self) -> datetime | None:
+        """`cut_ms` as a datetime in UTC. Raises InvalidThresholdError beyond the years 1 to 9999."""
+        return datetime_of(self.cut_ms, "cut")
 
     @property
     def completed(self) -> tuple[str, str]:

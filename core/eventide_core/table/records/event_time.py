@@ -28,6 +28,18 @@ _MS_BY_DIGITS: Final = {10: Fraction(1000), 16: Fraction(1, 1000), 19: Fraction(
 _INT64_MIN, _INT64_MAX = -(1 << 63), (1 << 63) - 1
 
 
+def datetime_of(epoch_ms: int | None, name: str) -> datetime | None:
+    """A time in UTC; None if there is none. Raises InvalidThresholdError for one that Python's datetimes don't reach."""
+    if epoch_ms is None:
+        return None
+    try:
+        return datetime(1970, 1, 1, tzinfo=UTC) + timedelta(milliseconds=epoch_ms)
+    except OverflowError:
+        raise InvalidThresholdError(
+            f"{name}: {epoch_ms} ms is not in the years 1 to 9999, which a datetime holds; read {name}_ms instead"
+        ) from None
+
+
 @bulk_dataclass(frozen=True, slots=True)
 class EventTimeRange:
     """The event times of a log file's records, in epoch milliseconds, both ends inside the range.

@@ -1,7 +1,11 @@
 """Cut and watermark, as true as they are now."""
 
+from datetime import UTC, datetime
+
+import pytest
+
 from eventide_core.action.freshness.freshness import freshness, publishable_cut
-from eventide_core.errors import format_timestamp
+from eventide_core.errors import InvalidThresholdError, format_timestamp
 from eventide_core.table.records.event_time import EventTimeRange
 
 
@@ -56,3 +60,21 @@ def test_a_plan_that_leaves_out_records_before_the_published_cut_publishes_none(
 
 def test_an_unknown_event_time_in_a_slice_left_out_lets_no_cut_be_published() -> None:
     assert publishable_cut(100, [EventTimeRange(60, 130, 1)], None) is None
+
+
+def test_cut_and_watermark_are_datetimes_in_utc_too() -> None:
+    found = freshness(1_772_496_000_001, [EventTimeRange(-1, 5)], 1)
+    assert found.watermark == datetime(1969, 12, 31, 23, 59, 59, 999_000, UTC)
+    assert found.cut_time == datetime(2026, 3, 3, 0, 0, 0, 1000, UTC)
+    nothing = freshness(None, [], 0)
+    assert (nothing.watermark, nothing.cut_time) == (None, None)
+
+
+@pytest.mark.parametrize("far_ms", [253_402_300_800_000, -62_135_596_800_001, 1 << 62])
+def test_a_watermark_beyond_what_a_datetime_holds_is_named(far_ms: int) -> None:
+    found = freshness(far_ms, [], 0)
+    with pytest.raises(
+        InvalidThresholdError, match=rf"watermark: {far_ms} ms is not in the years .* read watermark_ms"
+    ):
+        _ = found.watermark
+    assert found.watermark_ms == far_ms
