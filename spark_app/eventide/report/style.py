@@ -23,7 +23,7 @@ p { margin: 0.4rem 0 0.8rem; max-width: 46rem; }
   background: var(--panel); max-width: none; }
 .lead.late { border-color: var(--late); } .lead.none { border-color: var(--base); }
 .tiles { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(45%, 10rem), 1fr)); gap: 0.75rem;
-  margin: 1rem 0; padding: 0; }
+  grid-auto-flow: dense; margin: 1rem 0; padding: 0; }
 .tiles div { background: var(--panel); padding: 0.7rem 0.9rem; border-radius: 6px; }
 .tiles dt { color: var(--soft); font-size: 0.875rem; }
 .tiles dd { margin: 0; font-weight: 600; font-variant-numeric: tabular-nums; white-space: nowrap; }
@@ -31,7 +31,6 @@ p { margin: 0.4rem 0 0.8rem; max-width: 46rem; }
 ol code { display: block; overflow-x: auto; white-space: nowrap; }
 .answers { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 26rem), 1fr)); gap: 0 2.5rem; }
 .answers h2 { margin-top: 0.6rem; } .answers section { min-width: 0; }
-.tiles dd.bad { color: var(--late); }
 .wide { overflow-x: auto; margin: 0.6rem 0; }
 table { border-collapse: collapse; width: 100%; font-size: 0.875rem; font-variant-numeric: tabular-nums; }
 caption { text-align: left; padding-bottom: 0.3rem; }
@@ -52,6 +51,10 @@ svg .mark-label { font-weight: 600; }
 .unknown { fill: none; stroke: var(--soft); stroke-dasharray: 2 3; }
 .cut-line { fill: none; stroke: var(--merged); stroke-width: 2; } .cut-dot { fill: var(--merged); }
 .watermark-dot { fill: var(--paper); stroke: var(--late); stroke-width: 2; }
+.bar { display: block; width: 8rem; height: 0.5rem; margin-top: 0.25rem; border: 1px solid var(--line);
+  background: linear-gradient(var(--soft), var(--soft)) 50% 0 / 1px 100% no-repeat var(--panel); }
+.bar i { display: block; height: 100%; opacity: 0.85; }
+.bad { color: var(--late); font-weight: 600; }
 .key { list-style: none; display: flex; flex-wrap: wrap; gap: 0.2rem 1.3rem; padding: 0; margin: 0.4rem 0;
   font-size: 0.9rem; }
 .key i { display: inline-block; width: 1em; height: 0.7em; margin-right: 0.45em; }
