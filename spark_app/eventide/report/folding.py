@@ -53,6 +53,7 @@ def _unfolded(slices: list[SliceCoverage], *, has_cut: bool) -> int:
 
 
 def _about(slices: list[SliceCoverage], in_partition: int) -> str:
+    """What is in a partition, as HTML."""
     late = sum(1 for found in slices if found.late)
     since = min((ms for found in slices if (ms := found.uncompacted_from_ms) is not None), default=None)
     parts = [counted(in_partition, "slice")]
@@ -61,5 +62,5 @@ def _about(slices: list[SliceCoverage], in_partition: int) -> str:
     if late:
         parts.append(f"{late:,} with late records")
     if since is not None:
-        parts.append(f"uncompacted from {format_timestamp(since)}")
+        parts.append(f'uncompacted from <span class="moment">{format_timestamp(since)}</span>')
     return ", ".join(parts)

@@ -36,7 +36,9 @@ _GLOSSARY = {
     "bytes pinned by left-over files": "left-over files of partial compactions, linked or copied, in slices in use",
 }
 _NUMBER_CHARACTERS = 16  # that fit a tile
-_LATE_WHY = "committed after the compaction that published the cut was planned; the next compaction merges it"
+_LATE_WHY = (
+    "they were committed after the compaction that published the cut was planned; the next compaction merges them"
+)
 
 
 def render(report: Report) -> str:
