@@ -5,6 +5,7 @@ from pathlib import Path
 
 import click
 
+from eventide.bootstrap import SystemClock
 from eventide.cli.console import table_of
 from eventide.cli.fleet import fleet_of, fleet_options
 from eventide.cli.settings import Settings, common_options
@@ -46,9 +47,10 @@ def status(
     """
     tables = _tables(settings, table, fleet, catalog, database, target_lag)
     reports = None if path is None else path.with_name(f"{path.stem}_tables")
+    now_ms = SystemClock().now_ms()
     found = fleet_status(tables, reports)
     if path is not None and reports is not None:
-        write_fleet_page(path, found, reports.name)
+        write_fleet_page(path, found, reports.name, now_ms)
     shown = found if verbose else found[:_SCREEN]
     settings.console.result(
         {"tables": [one.to_json() for one in found], "file": None if path is None else str(path)},

@@ -2,19 +2,22 @@
 
 1. A table that fits the width is drawn as it is.
 2. Otherwise, long words, such as file names and keys, are shortened in the middle. Times and sentences are not.
-3. A table that is still too wide is drawn as one block of lines for each row: `column  value`.
+3. If only the last column is too wide, and its words fit, its sentences are wrapped at spaces.
+4. A table that is still too wide is drawn as one block of lines for each row: `column  value`.
 
 A pipe has no width: nothing is shortened. No line ends with spaces.
 """
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 
 from rich.cells import cell_len
 
 from eventide_core.errors import printable
 
 _GAP = "  "
+_LAST_MIN = 24  # columns that are enough to read a sentence in
 _WORD_MAX = 28  # columns of a shortened word; a time with its zone, the widest word that stays whole, takes less
 
 
@@ -37,8 +40,11 @@ def drawn(table: Lines, width: int | None) -> Iterator[str]:
         yield from _as_table(table, heads, cells)
         return
     short = [[shortened(cell) for cell in row] for row in cells]
-    if _width(heads, short) <= width:
-        yield from _as_table(table, heads, short)
+    short_heads = [shortened(head) for head in heads]
+    if _width(short_heads, short) <= width:
+        yield from _as_table(table, short_heads, short)
+    elif (wrapped := _with_last_wrapped(short_heads, short, width)) is not None:
+        yield from _as_table(table, short_heads, wrapped)
     else:
         yield from _as_blocks(heads, cells)
 
@@ -49,6 +55,27 @@ def shortened(word: str) -> str:
         return word
     kept = _WORD_MAX - 1
     return f"{word[: kept // 2]}…{word[-(kept - kept // 2) :]}"
+
+
+def _with_last_wrapped(heads: Sequence[str], cells: Sequence[Sequence[str]], width: int) -> list[list[str]] | None:
+    """The cells with the last one of each row on several lines; None if they would not fit or be hard to read."""
+    room = width - _width(heads, [[*row[:-1], ""] for row in cells]) + cell_len(heads[-1])
+    words = [word for row in cells for word in row[-1].split()]
+    if room < max([_LAST_MIN, cell_len(heads[-1]), *map(cell_len, words)]):
+        return None
+    return [[*row[:-1], "\n".join(chain(*(_lines(line, room) for line in row[-1].split("\n"))))] for row in cells]
+
+
+def _lines(text: str, width: int) -> list[str]:
+    """The text in lines of whole words."""
+    lines = [""]
+    for word in text.split(" "):
+        longer = f"{lines[-1]} {word}" if lines[-1] else word
+        if cell_len(longer) <= width:
+            lines[-1] = longer
+        else:
+            lines.append(word)
+    return lines
 
 
 def _shown(value: object) -> str:

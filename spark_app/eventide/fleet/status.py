@@ -13,9 +13,10 @@ from eventide.fleet.service import lag_of
 from eventide.fleet.settings import FleetSettings, FleetTable
 from eventide.formatting import format_duration, format_size, sanitize
 from eventide.report import Report, gather, render, write_page
+from eventide.report.coverage import Role
 from eventide.report.style import page
 from eventide.report.tables import wide
-from eventide.report.words import shown
+from eventide.report.words import named, shown
 from eventide_core.action.compaction.backlog import Backlog
 from eventide_core.errors import ConfigError, counted, format_timestamp
 from eventide_core.ports.threads import Threads
@@ -23,6 +24,9 @@ from eventide_core.service.facts.sources import source_notes
 
 _TABLES_AT_ONCE: Final = 8
 COLUMNS: Final = ("table", "state", "lag", "target", "watermark", "log files", "held back by", "last error")
+_PAGE_COLUMNS: Final = ("table", "state", "lag / target", "watermark", "log files", "held back by", "last error")
+_NAME: Final = 40
+"""Characters of a table's name on the page."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +49,11 @@ class TableStatus:
     @property
     def is_met(self) -> bool:
         return self.lag_ms is not None and self.lag_ms <= self.table.target.lag_ms
+
+    @property
+    def share(self) -> float:
+        """The lag as a multiple of the target; 0 without a lag."""
+        return 0.0 if self.lag_ms is None else self.lag_ms / self.table.target.lag_ms
 
     @property
     def state(self) -> str:
@@ -79,7 +88,7 @@ class TableStatus:
 
 
 def fleet_status(fleet: FleetSettings, reports: Path | None = None) -> tuple[TableStatus, ...]:
-    """The tables, the latest against its target first. With `reports`, writes each table's report to that directory.
+    """The tables, the worst against its target first. With `reports`, writes each table's report to that directory.
 
     Raises ConfigError if the directory can't be written.
     """
@@ -97,16 +106,17 @@ def fleet_status(fleet: FleetSettings, reports: Path | None = None) -> tuple[Tab
     return tuple(sorted(found, key=_urgency))
 
 
-def write_fleet_page(path: Path, tables: Iterable[TableStatus], reports: str) -> None:
+def write_fleet_page(path: Path, tables: Iterable[TableStatus], reports: str, now_ms: int) -> None:
     """Writes the page. `reports` is the directory of the tables' reports, relative to the page. Raises ConfigError."""
     found = tuple(tables)
     met = sum(one.is_met for one in found)
     lead = f"{met:,} of {counted(len(found), 'table')} within the target"
     rows = "".join(_row(one, reports) for one in found)
-    heads = "".join(f'<th scope="col">{name}</th>' for name in COLUMNS)
+    heads = "".join(f'<th scope="col">{name}</th>' for name in _PAGE_COLUMNS)
     table = f"<table><thead><tr>{heads}</tr></thead><tbody>{rows}</tbody></table>"
     kind = "lead" if met == len(found) else "lead late"
-    body = f'<header><h1>Fleet</h1></header><main><p class="{kind}">{lead}.</p>{wide("tables", table)}</main>'
+    about = f'<p class="soft">as of <span class="moment">{format_timestamp(now_ms)}</span>, the worst first</p>'
+    body = f'<header><h1>Fleet</h1>{about}</header><main><p class="{kind}">{lead}.</p>{wide("tables", table)}</main>'
     write_page(path, page("Fleet: lag against target", body))
 
 
@@ -154,21 +164,32 @@ def _held_by(report: Report) -> str | None:
     pending = report.table.state.timeline.pending
     if report.late:
         first = report.late[0]
-        return f"late records in {counted(len(report.late), 'slice')}, first {first.partition or '.'} {first.file_id}"
+        where = f", the earliest in {first.partition}" if first.partition else ""
+        return f"late records in {counted(len(report.late), 'slice')}{where}"
     if pending:
         return f"pending {pending[0].action} {pending[0].requested_time}"
     return None if report.freshness is not None and report.freshness.cut_ms is not None else "no compaction yet"
 
 
 def _urgency(one: TableStatus) -> tuple[int, float, str]:
-    share = 0.0 if one.lag_ms is None else one.lag_ms / one.table.target.lag_ms
-    return (0 if one.problem is not None else 1, -share, one.table.name)
+    """A sort key, the worst first: no measurement, no watermark, then the greatest lag against the target."""
+    rank = 0 if one.problem is not None else 1 if one.lag_ms is None else 2
+    return (rank, -one.share, one.table.name)
 
 
 def _row(one: TableStatus, reports: str) -> str:
-    name, *others = cells_of(one)
-    link = shown(name)
+    name, state, lag, target, watermark, logs, held_by, error = cells_of(one)
+    link = named(name, _NAME)
     if one.problem is None:
         link = f'<a href="{quote(reports)}/{quote(name)}.html">{link}</a>'
-    cells = "".join(f"<td>{shown(cell)}</td>" for cell in others)
+    role = Role.MERGED if one.is_met else Role.LATE
+    # The mark in the middle is the target: a bar that reaches the end is twice as long, or more.
+    length = min(50 * one.share, 100)
+    bar = f'<span class="bar"><i class="{role}" style="width: {length:.0f}%"></i></span>'
+    shown_lag = f'<td class="time">{shown(lag)} / {shown(target)}{"" if one.lag_ms is None else bar}</td>'
+    bad = "" if one.is_met else ' class="bad"'
+    cells = f"<td><span{bad}>{state}</span></td>{shown_lag}" + "".join(
+        f'<td class="{kind}">{shown(cell)}</td>'
+        for kind, cell in (("time", watermark), ("time", logs), ("text", held_by), ("text", error))
+    )
     return f'<tr><th scope="row">{link}</th>{cells}</tr>'

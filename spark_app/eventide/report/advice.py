@@ -48,3 +48,5 @@ def _steps(report: Report) -> Iterator[tuple[str, str | None]]:
         cut = format_timestamp(fresh.cut_ms)
         late = counted(fresh.late_records, "late record")
         yield f"Compact again up to the cut, to merge {late}", f"eventide compact {table} --before {cut}"
+    elif fresh.earliest_log_event_time_ms is not None:
+        yield "If that is not fresh enough, compact up to a later T", f"eventide plan {table} --before T"

@@ -1,6 +1,7 @@
 """Draws coverage over a time axis: one bar per file, as long as its span of event times, and one group of bars per slice."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 
 from eventide.report.axis import Axis, window
 from eventide.report.coverage import FileCoverage, Role, SliceCoverage
@@ -9,13 +10,14 @@ from eventide_core.errors import counted, format_timestamp
 from eventide_core.table.records.event_time import EventTimeRange
 
 WIDTH = 960  # of a drawing, in SVG user units
-_TOP = 34  # space for the labels of the marks and of the axis
+_LABEL = 14  # height of a row of labels of marks
+_LETTER = 8  # width of a letter of these labels, at most
+_MARGIN = 60  # width for what lies beyond the axis
 _TITLE = 17  # height of a slice's name
 _ROW = 8  # height of a file's bar, with the gap below it
 _GAP = 9  # between slices
 _FILES_SHOWN = 24  # of a slice, always including its late files
-_NAME_CHARACTERS = 60
-_ARROW = (_ROW - 1) / 2  # half the height of an arrow
+_NAME_CHARACTERS = 24
 _LEAST = 2.5  # least width of a bar
 _LEAST_LATE = 7.0  # least width of a late file's bar, so that nobody overlooks it
 
@@ -29,60 +31,71 @@ _MEANING = {
 
 def coverage_axis(slices: Iterable[SliceCoverage], marked: Iterable[int]) -> Axis | None:
     """An axis for these slices that fits their log files: base files reach further back. None without event times."""
-    found = [file for one in slices for file in one.files if file.event_times is not None]
-    ranges = {
-        is_base: [
-            (f.event_times.min_ms, f.event_times.max_ms)
-            for f in found
-            if (f.role is Role.BASE) is is_base
-            and f.event_times is not None
-            and f.event_times.min_ms is not None
-            and f.event_times.max_ms is not None
-        ]
-        for is_base in (True, False)
-    }
-    known = ranges[False] or ranges[True]
-    marked = tuple(marked)
+    spans: dict[bool, list[tuple[int, int]]] = {True: [], False: []}
+    for file in (file for one in slices for file in one.files):
+        times = file.event_times
+        if times is not None and times.min_ms is not None and times.max_ms is not None:
+            spans[file.role is Role.BASE].append((times.min_ms, times.max_ms))
+    known = spans[False] or spans[True]
     if not known:
         return None
-    ends = [end for _, end in known]
-    return window([begin for begin, _ in known], ends, marked, 10, WIDTH - 10)
+    found = window([*known, *((at, at) for at in marked)], 10, WIDTH - 10, margin=_MARGIN)
+    # Base files that reach further back have a margin, too.
+    if found.margin_before == 0 and any(begin < found.begin_ms for begin, _ in spans[True]):
+        found = replace(found, left=found.left + _MARGIN, margin_before=_MARGIN)
+    return found
 
 
 def draw_coverage(
     slices: Sequence[SliceCoverage], axis: Axis, marks: Mapping[str, int], *, name: str, title: str
 ) -> str:
     """The drawing as SVG. `marks` are the times with a line, by label. `name` is unique on the page."""
-    parts: list[str] = []
-    top = _TOP
+    labels = _labels(marks, axis)
+    ticks_y = _LABEL * (1 + max((row for *_, row in labels), default=0)) + 18
+    bars: list[str] = []
+    texts: list[str] = []
+    top = ticks_y + 6
     for found in slices:
-        parts.append(
-            f'<text class="name" x="10" y="{top + 11}">{shown(shortened(_name(found), _NAME_CHARACTERS))}'
-            f"<title>{shown(_name(found))}</title></text>"
+        texts.append(
+            f'<text class="name" x="10" y="{top + 11}">slice {shown(shortened(found.file_id, _NAME_CHARACTERS))}'
+            f"<title>{shown(found.partition or '.')} {shown(found.file_id)}</title></text>"
             f'<text class="note" x="{WIDTH - 10}" y="{top + 11}" text-anchor="end">{_note(found)}</text>'
         )
         top += _TITLE
         for file in _drawn(found):
-            parts.append(_file(file, top, axis))
+            bars.append(_file(file, top, axis))
             top += _ROW
         top += _GAP
     describes = (
         f"{counted(len(slices), 'slice')}, each with a bar a file from its earliest to its latest event time. "
         + ("; ".join(f"{label} at {format_timestamp(at)}" for label, at in marks.items()))
     )
+    lines = "".join(
+        f'<line class="mark" x1="{place:.1f}" x2="{place:.1f}" y1="{_LABEL * row + 2}" y2="{top}"/>'
+        for _, _, place, row in labels
+    )
     return (
         f'<svg viewBox="0 0 {WIDTH} {top}" role="img" aria-labelledby="{name}-title {name}-desc">'
         f'<title id="{name}-title">{shown(title)}</title>'
         f'<desc id="{name}-desc">{shown(describes)}</desc>'
-        f"{grid(axis, 30, top)}{''.join(parts)}{_marks(marks, axis, top)}</svg>"
+        # Texts come last: a line would run through them.
+        f"{_margins(axis, ticks_y, top)}{grid(axis, ticks_y, top)}{''.join(bars)}{lines}"
+        f"{ticks(axis, ticks_y)}{_mark_texts(labels)}{''.join(texts)}</svg>"
     )
 
 
 def grid(axis: Axis, label_y: int, bottom: int) -> str:
-    """Vertical lines at round times, with labels above."""
+    """Vertical lines at round times."""
     return "".join(
         f'<line class="grid" x1="{axis.place(at):.1f}" x2="{axis.place(at):.1f}" y1="{label_y + 4}" y2="{bottom}"/>'
-        f'<text class="tick" x="{axis.place(at):.1f}" y="{label_y}" text-anchor="{_anchor(axis, at)}">{shown(label)}</text>'
+        for at, _ in axis.marks()
+    )
+
+
+def ticks(axis: Axis, y: int) -> str:
+    """The labels of the round times."""
+    return "".join(
+        f'<text class="tick" x="{axis.place(at):.1f}" y="{y}" text-anchor="{_anchor(axis, at)}">{shown(label)}</text>'
         for at, label in axis.marks()
     )
 
@@ -92,29 +105,52 @@ def _anchor(axis: Axis, at: int) -> str:
     return "start" if place < 0.05 else "end" if place > 0.95 else "middle"
 
 
-def _marks(marks: Mapping[str, int], axis: Axis, bottom: int) -> str:
-    # Marks at the same position share a label that names both.
-    by_place: dict[str, list[tuple[str, int]]] = {}
+def _margins(axis: Axis, label_y: int, bottom: int) -> str:
+    """The margins of the files and marks beyond the axis."""
+    found = ((axis.left - axis.margin_before, axis.margin_before, "earlier"), (axis.right, axis.margin_after, "later"))
+    return "".join(
+        f'<rect class="margin" x="{left:.1f}" y="{label_y - 12}" width="{width}" height="{bottom - label_y + 12}"/>'
+        f'<text class="tick" x="{left + width / 2:.1f}" y="{label_y}" text-anchor="middle">{word}</text>'
+        for left, width, word in found
+        if width
+    )
+
+
+def _labels(marks: Mapping[str, int], axis: Axis) -> list[tuple[str, str, float, int]]:
+    """The label of each line, its title, its position, and the row in which no other label overprints it."""
+    by_place: dict[float, list[tuple[str, int]]] = {}
     for label, at in marks.items():
-        by_place.setdefault(f"{axis.place(at):.1f}", []).append((label, at))
-    lines: list[str] = []
-    for number, (place, found) in enumerate(sorted(by_place.items(), key=lambda item: float(item[0]))):
-        label = " = ".join(text for text, _ in found)
-        at = found[0][1]
-        label = f"◂ {label}" if at < axis.begin_ms else f"{label} ▸" if at > axis.end_ms else label
-        # If two marks are close, the label of the earlier one ends at its mark, and the label of the later one begins there.
-        is_left = float(place) > axis.right - 120 or (number == 0 and len(by_place) > 1 and float(place) > 120)
-        x, anchor = (float(place) - 4, "end") if is_left else (float(place) + 4, "start")
-        lines.append(
-            f'<line class="mark" x1="{place}" x2="{place}" y1="2" y2="{bottom}"/>'
-            f'<text class="mark-label" x="{x:.1f}" y="12" text-anchor="{anchor}">{shown(label)}'
-            f"<title>{shown(f'{label}: {format_timestamp(at)}')}</title></text>"
+        by_place.setdefault(round(axis.place(at), 1), []).append((label, at))
+    found: list[tuple[str, str, float, int]] = []
+    row_ends: list[float] = []
+    for place in sorted(by_place):
+        # Marks of the same time share a label, and so do those that share a margin.
+        label = (" = " if len({at for _, at in by_place[place]}) == 1 else ", ").join(
+            text for text, _ in by_place[place]
         )
-    return "".join(lines)
+        title = "; ".join(f"{text}: {format_timestamp(at)}" for text, at in by_place[place])
+        begin, end = _reach(label, place)
+        row = next((n for n, taken in enumerate(row_ends) if taken < begin), len(row_ends))
+        row_ends[row : row + 1] = [end]
+        found.append((label, title, place, row))
+    return found
 
 
-def _name(found: SliceCoverage) -> str:
-    return f"{found.partition or '.'}  {found.file_id[:8]}"
+def _reach(label: str, place: float) -> tuple[float, float]:
+    """From where to where a label reaches, at most. It is right of its line, or left of it where it would be cut off."""
+    width = _LETTER * len(label) + 8
+    return (place - width, place) if place + width > WIDTH else (place, place + width)
+
+
+def _mark_texts(labels: Sequence[tuple[str, str, float, int]]) -> str:
+    texts: list[str] = []
+    for label, title, place, row in labels:
+        x, anchor = (place - 4, "end") if _reach(label, place)[0] < place else (place + 4, "start")
+        texts.append(
+            f'<text class="mark-label" x="{x:.1f}" y="{_LABEL * row + 12}" text-anchor="{anchor}">{shown(label)}'
+            f"<title>{shown(title)}</title></text>"
+        )
+    return "".join(texts)
 
 
 def _note(found: SliceCoverage) -> str:
@@ -170,16 +206,11 @@ def _file(file: FileCoverage, top: int, axis: Axis) -> str:
 
 
 def _bar(role: Role, begin_ms: int, end_ms: int, top: int, axis: Axis, title: str) -> str:
+    """A bar that ends in a margin reaches beyond the axis."""
     begin, end = axis.place(begin_ms), axis.place(end_ms)
     width = max(end - begin, _LEAST_LATE if role is Role.LATE else _LEAST)
-    begin = min(begin, axis.right - width)
-    # If a file reaches beyond the axis, an arrow at the end of its bar shows that.
-    beyond = ""
-    if begin_ms < axis.begin_ms:
-        beyond += f'<path class="{role}" d="M{axis.left - 2:.1f} {top - 1}l-6 {_ARROW}l6 {_ARROW}z"/>'
-    if end_ms > axis.end_ms:
-        beyond += f'<path class="{role}" d="M{axis.right + 2:.1f} {top - 1}l6 {_ARROW}l-6 {_ARROW}z"/>'
+    begin = min(begin, axis.right + axis.margin_after - width)
     return (
         f'<rect class="{role}" x="{begin:.1f}" y="{top}" width="{width:.1f}" height="{_ROW - 3}">'
-        f"<title>{shown(title)}</title></rect>{beyond}"
+        f"<title>{shown(title)}</title></rect>"
     )

@@ -1,19 +1,24 @@
-"""Draws the slices of each partition by themselves, and folds partitions that would make the page long."""
+"""Draws the slices of each partition by themselves, and folds partitions with nothing to say or too much for the page."""
 
 from collections import Counter
 from collections.abc import Mapping
 from typing import Final
 
 from eventide.report.axis import Axis
-from eventide.report.coverage import SliceCoverage
+from eventide.report.coverage import Role, SliceCoverage
 from eventide.report.drawing import draw_coverage
 from eventide.report.gather import Report
 from eventide.report.tables import wide
-from eventide.report.words import shown
+from eventide.report.words import named
 from eventide_core.errors import counted, format_timestamp
 
 _SLICES_UNFOLDED: Final = 24
 """How many slices are drawn before partitions are folded. The first partition is never folded."""
+_CALM_SLICES_UNFOLDED: Final = 6
+"""How many are drawn before a partition is folded in which nothing holds the watermark back."""
+
+_NAME: Final = 80
+"""Characters of a partition's name."""
 
 
 def coverage_by_partition(report: Report, axis: Axis, marks: Mapping[str, int]) -> str:
@@ -30,14 +35,25 @@ def coverage_by_partition(report: Report, axis: Axis, marks: Mapping[str, int]) 
         drawn += len(slices)
         if len(groups) == 1:
             return drawing
-        is_open = " open" if number == 0 or drawn <= _SLICES_UNFOLDED else ""
+        is_open = " open" if number == 0 or drawn <= _unfolded(slices, has_cut=bool(marks)) else ""
         about = _about(slices, slices_of[partition])
-        summary = f'<summary>{shown(partition or ".")} <span class="soft">{about}</span></summary>'
+        summary = f'<summary>{named(partition or ".", _NAME)} <span class="soft">{about}</span></summary>'
         parts.append(f"<details{is_open}>{summary}{drawing}</details>")
     return "".join(parts)
 
 
+def _unfolded(slices: list[SliceCoverage], *, has_cut: bool) -> int:
+    """Up to how many drawn slices the partition is unfolded."""
+    files = [file for found in slices for file in found.files]
+    if any(file.role is Role.LATE or file.event_times is None for file in files):
+        return _SLICES_UNFOLDED
+    if all(file.uncompacted is not None and file.uncompacted.min_ms is None for file in files):
+        return 0  # nothing waits
+    return _CALM_SLICES_UNFOLDED if has_cut else _SLICES_UNFOLDED
+
+
 def _about(slices: list[SliceCoverage], in_partition: int) -> str:
+    """What is in a partition, as HTML."""
     late = sum(1 for found in slices if found.late)
     since = min((ms for found in slices if (ms := found.uncompacted_from_ms) is not None), default=None)
     parts = [counted(in_partition, "slice")]
@@ -46,5 +62,5 @@ def _about(slices: list[SliceCoverage], in_partition: int) -> str:
     if late:
         parts.append(f"{late:,} with late records")
     if since is not None:
-        parts.append(f"uncompacted from {format_timestamp(since)}")
+        parts.append(f'uncompacted from <span class="moment">{format_timestamp(since)}</span>')
     return ", ".join(parts)

@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from itertools import pairwise
 
-from eventide.report.axis import Axis
-from eventide.report.drawing import WIDTH, grid
+from eventide.report.axis import Axis, window
+from eventide.report.drawing import WIDTH, grid, ticks
 from eventide.report.words import shown
 from eventide_core.errors import counted, format_timestamp
 from eventide_core.service.facts.compaction_history import PastCompaction
@@ -12,6 +12,7 @@ from eventide_core.service.facts.compaction_history import PastCompaction
 _HEIGHT = 260
 _LEFT = 130  # space for the labels of event times
 _TOP, _BOTTOM = 40, 14
+_MARGIN = 24  # height for what lies beyond the axis
 
 
 def draw_history(history: Sequence[PastCompaction], now_ms: int, watermark_ms: int | None) -> str | None:
@@ -21,12 +22,13 @@ def draw_history(history: Sequence[PastCompaction], now_ms: int, watermark_ms: i
         return None
     across = Axis.over((*(past.completed_ms for past, _ in reached), now_ms), _LEFT, WIDTH - 14)
     levels = [cut for _, cut in reached] + [p.watermark_ms for p, _ in reached if p.watermark_ms is not None]
-    up = Axis.over(levels if watermark_ms is None else [*levels, watermark_ms], _HEIGHT - _BOTTOM, _TOP)
+    levels += [] if watermark_ms is None else [watermark_ms]
+    up = window([(level, level) for level in levels], _HEIGHT - _BOTTOM, _TOP, margin=_MARGIN)
     rungs = "".join(
         f'<line class="grid" x1="{_LEFT}" x2="{WIDTH}" y1="{up.place(at):.1f}" y2="{up.place(at):.1f}"/>'
         f'<text class="tick" x="{_LEFT - 8}" y="{up.place(at) + 4:.1f}" text-anchor="end">{shown(label)}</text>'
-        for at, label in list(up.marks())
-    )
+        for at, label in up.marks()
+    ) + _margins(up)
     # The cut does not change until the next compaction completes.
     points = [(across.place(past.completed_ms), up.place(cut)) for past, cut in reached]
     steps = "".join(f"H{x:.1f}V{y:.1f}" for _, (x, y) in pairwise(points))
@@ -41,8 +43,19 @@ def draw_history(history: Sequence[PastCompaction], now_ms: int, watermark_ms: i
     return (
         f'<svg viewBox="0 0 {WIDTH} {_HEIGHT}" role="img" aria-labelledby="history-title history-desc">'
         f'<title id="history-title">Freshness over time</title>'
-        f'<desc id="history-desc">{shown(about)}</desc>{grid(across, 26, _HEIGHT - _BOTTOM)}{rungs}'
+        f'<desc id="history-desc">{shown(about)}</desc>{grid(across, 26, _HEIGHT - _BOTTOM)}{ticks(across, 26)}{rungs}'
         f'<text class="tick" x="0" y="12">event time, by the time of completion</text>{cut_line}{dots}{now}</svg>'
+    )
+
+
+def _margins(up: Axis) -> str:
+    """The margins of the times beyond the axis, which grows upward."""
+    found = ((up.left, up.margin_before, "earlier"), (up.right - up.margin_after, up.margin_after, "later"))
+    return "".join(
+        f'<rect class="margin" x="{_LEFT}" y="{top:.1f}" width="{WIDTH - _LEFT}" height="{height}"/>'
+        f'<text class="tick" x="{_LEFT - 8}" y="{top + height / 2 + 4:.1f}" text-anchor="end">{word}</text>'
+        for top, height, word in found
+        if height
     )
 
 

@@ -12,7 +12,7 @@ from eventide.report.lines import draw_history
 from eventide.report.sections import from_the_future, tags
 from eventide.report.style import key, page
 from eventide.report.tables import html_table, wide
-from eventide.report.words import shown
+from eventide.report.words import named, shown
 from eventide_core.action.freshness.freshness import Freshness, watermark_text
 from eventide_core.config import EVENT_TIME_FIELD
 from eventide_core.errors import counted, format_timestamp
@@ -35,19 +35,22 @@ _GLOSSARY = {
     "log files": "snapshot queries merge them; read-optimized queries don't see them",
     "bytes pinned by left-over files": "left-over files of partial compactions, linked or copied, in slices in use",
 }
-_LATE_WHY = "committed after the compaction that published the cut was planned; the next compaction merges it"
+_NUMBER_CHARACTERS = 16  # that fit a tile
+_LATE_WHY = (
+    "they were committed after the compaction that published the cut was planned; the next compaction merges them"
+)
 
 
 def render(report: Report) -> str:
     """The page. Times are in UTC."""
     config = report.table.state.config
-    about = f"{shown(report.table.uri)} · as of {format_timestamp(report.now_ms)}"
+    about = f"{shown(report.table.uri)} · as of {_moment(report.now_ms)}"
     sections = (
         f'<header><h1>{shown(config.name)}</h1><p class="soft">{about}</p></header>',
         "<main>",
         _lead(report),
+        f'<div class="answers"><section>{_why(report)}</section><section>{what_to_do(report)}</section></div>',
         _tiles(report),
-        what_to_do(report),
         _holds_back(report),
         from_the_future(report),
         _pending(report),
@@ -84,11 +87,13 @@ def _lead(report: Report) -> str:
         text = "There has been no compaction by event time yet, so there is no time before which the table is complete."
         return f'<p class="lead none">{text}</p>'
     late = fresh.cut_ms is not None and fresh.watermark_ms < fresh.cut_ms
-    since = f"<strong>{format_timestamp(fresh.watermark_ms)}</strong>"
-    text = f"Everything before {since} that was committed is in the read-optimized table."
+    text = (
+        f"Everything before <strong>{_moment(fresh.watermark_ms)}</strong> that was committed is in the read-optimized "
+        f"table: <strong>{format_duration(report.lag_ms)}</strong> behind the clock."
+    )
     if late:
         text += (
-            f" The last compaction reached {format_timestamp(fresh.cut_ms)}; "
+            f" The last compaction reached {_moment(fresh.cut_ms)}; "
             f"{counted(fresh.late_records, 'late record')} {'has' if fresh.late_records == 1 else 'have'} "
             "arrived since."
         )
@@ -118,7 +123,10 @@ def _tiles(report: Report) -> str:
         ("earliest event time in log files", format_timestamp(logs.min_event_time_ms), False),
         ("bytes pinned by left-over files", format_size(report.pinned_bytes), False),
     ]
-    cells = (f"<div><dt>{_term(name)}</dt><dd{_bad(bad)}>{shown(value)}</dd></div>" for name, value, bad in facts)
+    cells = (
+        f"<div{_long(value)}><dt>{_term(name)}</dt><dd{_bad(bad)}>{shown(value)}</dd></div>"
+        for name, value, bad in facts
+    )
     return f'<dl class="tiles">{"".join(cells)}</dl>'
 
 
@@ -128,42 +136,73 @@ def _term(name: str) -> str:
     return name if meaning is None else f'<abbr title="{shown(meaning)}">{name}</abbr>'
 
 
+def _long(value: str) -> str:
+    """A time takes the place of two numbers."""
+    return ' class="long"' if len(value) > _NUMBER_CHARACTERS else ""
+
+
 def _bad(is_bad: bool) -> str:
     return ' class="bad"' if is_bad else ""
 
 
-def _holds_back(report: Report) -> str:
+def _why(report: Report) -> str:
+    """Why the table is not fresher, in a sentence or two."""
+    return f"<h2>Why not fresher</h2><p>{_reason(report)}</p>"
+
+
+def _reason(report: Report) -> str:
     fresh = report.freshness
-    rows = [_late_row(found, file, fresh) for found in report.late for file in found.late]
-    head = "<h2>What holds the watermark back</h2>"
-    if rows:
-        text = f"<p>Records before the cut are in log files of {counted(len(report.late), 'slice')}: {_LATE_WHY}.</p>"
-        columns = ("partition", "file slice", "log", "earliest event time", "behind the cut by")
-        return head + text + html_table("", columns, rows)
-    problems = [(path, problem) for path, problem in report.table.problems.items()]
-    if problems:
-        text = "<p>The event times of these log files are unknown, so the freshness of the whole table is unknown.</p>"
-        return head + text + html_table("", ("log", "why"), [(shown(path), shown(why)) for path, why in problems])
-    if fresh is None or fresh.cut_ms is None:
-        return head + "<p>There is no watermark before the first compaction by event time: plan one.</p>"
-    uncompacted = [found for found in report.slices if found.uncompacted_from_ms is not None]
-    text = "<p>Only the cut itself: no record before it is in a log file. A later compaction raises both."
-    if uncompacted:
-        first = uncompacted[0]
-        text += (
-            f" The earliest record that waits for it is of {format_timestamp(first.uncompacted_from_ms)}, in "
-            f"{shown(first.partition or 'the table')}, slice {shown(first.file_id)}."
+    if report.table.problems:
+        unknown = counted(len(report.table.problems), "log file")
+        return (
+            f"The event times of {unknown}, listed below, are unknown, so the freshness of the whole table is unknown."
         )
-    return head + text + "</p>"
+    if fresh is None or fresh.is_complete:
+        return "Nothing waits: each commit writes base files."
+    if fresh.unreadable_event_time_records:
+        return "Records whose event time cannot be read may be before any T, as long as they are in log files."
+    if fresh.cut_ms is None:
+        return "There is no watermark before the first compaction by event time: plan one."
+    if report.late:
+        first = report.late[0]
+        return (
+            f"Records before the cut are in log files of {counted(len(report.late), 'slice')}: {_LATE_WHY}. "
+            f"The earliest is of {_moment(first.uncompacted_from_ms)}, in {named(first.partition or 'the table', 60)}."
+        )
+    text = "Only the cut itself: no record before it is in a log file. A later compaction raises both."
+    first_waiting = next((found for found in report.slices if found.uncompacted_from_ms is not None), None)
+    if first_waiting is not None:
+        text += (
+            f" The earliest record that waits for it is of {_moment(first_waiting.uncompacted_from_ms)}, in "
+            f"{named(first_waiting.partition or 'the table', 60)}, slice {named(first_waiting.file_id)}."
+        )
+    return text
+
+
+def _moment(epoch_ms: int | None) -> str:
+    """A time within a sentence, which no line end breaks."""
+    return f'<span class="moment">{format_timestamp(epoch_ms)}</span>'
+
+
+def _holds_back(report: Report) -> str:
+    """The files that hold the watermark back, one by one."""
+    head = "<h2>What holds the watermark back</h2>"
+    if report.late:
+        rows = [_late_row(found, file, report.freshness) for found in report.late for file in found.late]
+        return head + html_table(
+            "", ("partition", "file slice", "log", "earliest event time", "behind the cut by"), rows
+        )
+    problems = [(named(path, 80), shown(why)) for path, why in report.table.problems.items()]
+    return head + html_table("", ("log", "why"), problems) if problems else ""
 
 
 def _late_row(found: SliceCoverage, file: FileCoverage, fresh: Freshness | None) -> tuple[str, ...]:
     since = None if file.uncompacted is None else file.uncompacted.min_ms
     behind = None if since is None or fresh is None or fresh.cut_ms is None else fresh.cut_ms - since
     return (
-        shown(found.partition or "."),
-        shown(found.file_id),
-        shown(file.name),
+        named(found.partition or ".", 60),
+        named(found.file_id),
+        named(file.name),
         format_timestamp(since),
         format_duration(behind),
     )
@@ -250,7 +289,7 @@ def _history_row(past: PastCompaction) -> tuple[str, ...]:
 def _partitions(found: Iterable[tuple[str, Freshness]]) -> str:
     rows = [
         (
-            shown(partition or "."),
+            named(partition or ".", 60),
             watermark_text(fresh),
             f"{fresh.late_records:,}",
             f"{fresh.unknown_event_time_records:,}",
@@ -274,8 +313,8 @@ def _backlog(report: Report) -> str:
         return "<h2>Backlog</h2><p>No slice has log files: every record is in a base file.</p>"
     rows = [
         (
-            shown(found.partition or "."),
-            shown(found.file_id),
+            named(found.partition or ".", 60),
+            named(found.file_id),
             f"{len(files):,}",
             format_size(sum(file.size for file in files)),
             format_timestamp(found.uncompacted_from_ms, "nothing"),

@@ -2,7 +2,7 @@
 
 from eventide.report.gather import Report
 from eventide.report.tables import html_table
-from eventide.report.words import shown
+from eventide.report.words import named, shown
 from eventide_core.errors import format_timestamp
 
 
@@ -12,10 +12,10 @@ def from_the_future(report: Report) -> str:
         return ""
     rows = [
         (
-            shown(found.offending.partition or "."),
-            shown(found.offending.file_id),
-            shown(found.offending.log_file.name),
-            shown(key),
+            named(found.offending.partition or ".", 60),
+            named(found.offending.file_id),
+            named(str(found.offending.log_file.name)),
+            named(key, 60),
             when,
             f"{found.offending.held_back:,}",
         )

@@ -14,7 +14,7 @@ _STYLE = """
   --panel: #1a2029; --base: #6b7b93; --merged: #5aa9ec; --remaining: #eab83a; --late: #ff6b81; --good: #5fd0a0; } }
 * { box-sizing: border-box; }
 body { margin: 0 auto; max-width: 76rem; padding: 2rem 1.25rem 4rem; background: var(--paper); color: var(--ink);
-  font: 16px/1.55 system-ui, -apple-system, "Segoe UI", Roboto, sans-serif; overflow-wrap: anywhere; }
+  font: 16px/1.55 system-ui, -apple-system, "Segoe UI", Roboto, sans-serif; overflow-wrap: break-word; }
 h1 { font-size: 1.6rem; line-height: 1.25; margin: 0; }
 h2 { font-size: 1.15rem; margin: 2.6rem 0 0.5rem; }
 p { margin: 0.4rem 0 0.8rem; max-width: 46rem; }
@@ -22,19 +22,22 @@ p { margin: 0.4rem 0 0.8rem; max-width: 46rem; }
 .lead { font-size: 1.15rem; margin: 1.2rem 0; padding: 0.8rem 1rem; border-left: 4px solid var(--good);
   background: var(--panel); max-width: none; }
 .lead.late { border-color: var(--late); } .lead.none { border-color: var(--base); }
-.tiles { display: grid; grid-template-columns: repeat(auto-fit, minmax(12.5rem, 1fr)); gap: 0.75rem;
-  margin: 1rem 0; padding: 0; }
+.tiles { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(45%, 10rem), 1fr)); gap: 0.75rem;
+  grid-auto-flow: dense; margin: 1rem 0; padding: 0; }
 .tiles div { background: var(--panel); padding: 0.7rem 0.9rem; border-radius: 6px; }
 .tiles dt { color: var(--soft); font-size: 0.875rem; }
-.tiles dd { margin: 0; font-size: 1.1rem; font-weight: 600; font-variant-numeric: tabular-nums; overflow-wrap: normal; }
-.tiles dd.bad { color: var(--late); }
+.tiles dd { margin: 0; font-weight: 600; font-variant-numeric: tabular-nums; white-space: nowrap; }
+.tiles .long { grid-column: span 2; } .moment, td .short { white-space: nowrap; }
+ol code { display: block; overflow-x: auto; white-space: nowrap; }
+.answers { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 26rem), 1fr)); gap: 0 2.5rem; }
+.answers h2 { margin-top: 0.6rem; } .answers section { min-width: 0; }
 .wide { overflow-x: auto; margin: 0.6rem 0; }
 table { border-collapse: collapse; width: 100%; font-size: 0.875rem; font-variant-numeric: tabular-nums; }
 caption { text-align: left; padding-bottom: 0.3rem; }
 th, td { text-align: left; padding: 0.35rem 0.9rem 0.35rem 0; border-bottom: 1px solid var(--line); vertical-align: top; }
 th { font-weight: 600; } thead th { color: var(--soft); white-space: nowrap; }
 td.number, th.number { text-align: right; white-space: nowrap; } td.time { white-space: nowrap; }
-td.text { min-width: 10rem; } tbody th { width: 16rem; white-space: nowrap; }
+td.text { min-width: 10rem; overflow-wrap: anywhere; } tbody th { width: 16rem; white-space: nowrap; }
 figure { margin: 0.6rem 0; }
 details { border-top: 1px solid var(--line); padding: 0.3rem 0; }
 summary { cursor: pointer; font-weight: 600; padding: 0.2rem 0; } summary .soft { font-weight: 400; margin-left: 0.6rem; }
@@ -43,11 +46,15 @@ svg text { fill: var(--ink); font-size: 12px; paint-order: stroke; stroke: var(-
   stroke-width: 4px; }
 svg .tick, svg .note { fill: var(--soft); font-size: 11px; }
 svg .mark-label { font-weight: 600; }
+.margin { fill: var(--panel); }
 .grid { stroke: var(--line); } .mark { stroke: var(--ink); stroke-width: 1.4; stroke-dasharray: 4 3; }
 .unknown { fill: none; stroke: var(--soft); stroke-dasharray: 2 3; }
 .cut-line { fill: none; stroke: var(--merged); stroke-width: 2; } .cut-dot { fill: var(--merged); }
 .watermark-dot { fill: var(--paper); stroke: var(--late); stroke-width: 2; }
-.watermark-line { fill: none; stroke: var(--late); stroke-width: 1.5; stroke-dasharray: 3 3; }
+.bar { display: block; width: 8rem; height: 0.5rem; margin-top: 0.25rem; border: 1px solid var(--line);
+  background: linear-gradient(var(--soft), var(--soft)) 50% 0 / 1px 100% no-repeat var(--panel); }
+.bar i { display: block; height: 100%; opacity: 0.85; }
+.bad { color: var(--late); font-weight: 600; }
 .key { list-style: none; display: flex; flex-wrap: wrap; gap: 0.2rem 1.3rem; padding: 0; margin: 0.4rem 0;
   font-size: 0.9rem; }
 .key i { display: inline-block; width: 1em; height: 0.7em; margin-right: 0.45em; }

@@ -18,3 +18,14 @@ def shortened(text: str, length: int) -> str:
         return text
     tail = (length - 1) // 2
     return f"{text[: length - 1 - tail]}…{text[-tail:]}"
+
+
+def named(text: str, length: int = 28) -> str:
+    """A name as HTML, shortened in the middle. Pointing at it shows all of it.
+
+    If it is written from right to left, the text around it is not.
+    """
+    short = shortened(text, length)
+    if short == text:
+        return shown(text) if text.isascii() else f"<bdi>{shown(text)}</bdi>"
+    return f'<bdi class="short" title="{shown(text)}">{shown(short)}</bdi>'

@@ -29,6 +29,17 @@ def test_long_words_lose_their_middle_before_anything_else_changes() -> None:
     assert narrow[-1].startswith(FILE_ID[:13])
 
 
+@pytest.mark.parametrize("width", [60, 80])
+def test_a_sentence_in_the_last_column_is_wrapped_at_spaces(width: int) -> None:
+    said = f"event times from {TIME} to {TIME}, in each of the log files"
+    table = Lines("", ("table", "s3://lake/" + "deep/" * 20), (("type", "MERGE_ON_READ"), ("in log files", said)))
+    lines = list(drawn(table, width))
+    assert len(lines) <= 7, "no block of lines for each row"
+    assert all(cell_len(line) <= width for line in lines)
+    assert " ".join(line[14:] for line in lines[3:]) == said
+    assert lines[2] == "type          MERGE_ON_READ"
+
+
 @pytest.mark.parametrize("width", [40, 80, 120])
 def test_a_table_of_many_columns_is_a_block_of_lines_for_each_row(width: int) -> None:
     names = tuple(f"column_{number}" for number in range(30))

@@ -3,16 +3,21 @@
 For each table, the scheduler measures how fast its lag and its backlog grow, and what a byte of backlog costs: each is a
 moving average. From these it predicts when the table misses its target, and how long its next compaction takes.
 
-1. A table can be chosen if it doesn't run already, has not just failed, its window is open, and half of the time from its
-   last compaction to its target is over. Earlier, a compaction would cost as much and gain less.
+1. A table can be chosen if it doesn't run already, has not just failed, its window is open, half of the time from its
+   last compaction to its target is over, and it has rested as long as its compactions take. Earlier, a compaction would
+   cost as much and gain less. So one table takes at most half of one worker, however late the records are that it gets.
 2. The largest set of tables that can still be on time is found as by Moore and Hodgson: in the order of their deadlines,
    and whenever one would be late, the one of these that costs most is left out. Each worker counts as its part of one
    machine that is as fast as all of them.
-3. A table that is late, or that was left out, takes the slack of that set: the cheapest one first that makes none of the
-   set late. If it doesn't fit, every eighth start is for the table that has been late longest, so that an overload
-   starves none.
+3. Every eighth start is for the table that has waited longest of those that are late or were left out. It waits from the
+   moment at which it was late, or from the end of its last compaction: one that is late again and again, because late
+   records lower its watermark, takes turns with the others. At the other starts, these tables take the slack of that set:
+   the cheapest one first that makes none of the set late.
 4. Otherwise the table with the least laxity is chosen, which is the time to its deadline minus the cost. If its turn
    would make another one late, the next one is tried; the one with the earliest deadline always fits.
+
+So a table that stays beyond its target, and doesn't fail, is compacted again within a bound: twice its target, in which the
+scheduler comes to know that it is late, and eight compactions for each table of the fleet, of which `workers` run at a time.
 
 A table that fails waits one retry interval, then twice as long each time, up to a bound. The first success ends that.
 
@@ -36,7 +41,12 @@ _COST_PER_BYTE_MS: Final = 1e-5  # before anything is measured: 100 MB a second
 _WEIGHT: Final = 0.3  # of the newest measurement in a moving average
 _READY_SHARE: Final = 0.5
 _LATE_TURN: Final = 8
-_GROWTH_MIN, _GROWTH_MAX = 0.05, 20.0  # of the lag, in milliseconds a millisecond: 1 while a watermark stands still
+_GROWTH_MIN, _GROWTH_MAX = 0.5, 1.0
+"""Bounds of the growth of a lag, in milliseconds a millisecond: 1 while a watermark stands still.
+
+It is less where another process compacts, too, and that may end. It is more where late records lower the watermark, which
+no earlier compaction prevents.
+"""
 _RETRY_MS: Final = 30_000
 _RETRY_MAX_MS: Final = 3_600_000
 
@@ -132,6 +142,8 @@ class _Table:
     retry_at_ms: int = 0
     failures: int = 0
     failed_after_ms: float = 0.0  # what the last attempt took, if it failed
+    took_ms: float = 0.0  # by a compaction
+    ended_ms: float = -math.inf  # the last attempt
     is_running: bool = False
 
     def measure(self, seen: Measured) -> None:
@@ -144,13 +156,14 @@ class _Table:
             self.work_growth += _WEIGHT * (max(0.0, (seen.work - self.work) / passed) - self.work_growth)
         self._stand(seen)
 
-    def reached(self, seen: Measured) -> None:
-        """A measurement right after a compaction."""
+    def reached(self, took_ms: int, seen: Measured) -> None:
+        """A measurement right after a compaction that took so long."""
+        self.took_ms += (_WEIGHT if self.took_ms else 1.0) * (took_ms - self.took_ms)
         if seen.lag_ms is not None:
             is_first = self.residual_ms == 0.0
             self.residual_ms += (1.0 if is_first else _WEIGHT) * (seen.lag_ms - self.residual_ms)
         self._stand(seen)
-        self.ready_at_ms = seen.at_ms + _READY_SHARE * self.room_ms() / self.lag_growth
+        self.ready_at_ms = seen.at_ms + max(_READY_SHARE * self.room_ms() / self.lag_growth, self.took_ms)
 
     def _stand(self, seen: Measured) -> None:
         self.since_ms, self.lag_ms, self.work = seen.at_ms, seen.lag_ms, seen.work
@@ -190,6 +203,13 @@ class _Job:
     name: str
     deadline_ms: float
     cost_ms: float
+    ended_ms: float = -math.inf
+    """When the last attempt ended."""
+
+    @property
+    def waits_from_ms(self) -> float:
+        """From when on a table that is late waits for its turn."""
+        return max(self.deadline_ms, self.ended_ms)
 
 
 @dataclass(slots=True)
@@ -227,13 +247,14 @@ class FleetScheduler:
         known = table.cost_per_byte_ms
         table.cost_per_byte_ms = per_byte if known is None else known + _WEIGHT * (per_byte - known)
         self._cost_per_byte_ms += _WEIGHT * (per_byte - self._cost_per_byte_ms) / len(self._tables)
-        table.reached(seen)
+        table.reached(took_ms, seen)
+        table.ended_ms = seen.at_ms
         table.failures, table.failed_after_ms, table.retry_at_ms, table.is_running = 0, 0.0, 0, False
 
     def failed(self, name: str, took_ms: int, now_ms: int) -> int:
         """Takes a failure after `took_ms`, which the next attempt is expected to take. Returns when the table is retried."""
         table = self._tables[name]
-        table.failed_after_ms = took_ms
+        table.failed_after_ms, table.ended_ms = took_ms, now_ms
         table.is_running = False
         table.retry_at_ms = now_ms + min(_RETRY_MAX_MS, _RETRY_MS << min(table.failures, 20))
         table.failures += 1
@@ -266,12 +287,14 @@ class FleetScheduler:
 
     def _job(self, table: _Table, now_ms: int) -> _Job:
         cost = table.cost_ms(now_ms, self._cost_per_byte_ms)
-        return _Job(table.target.name, table.deadline_ms(now_ms, cost), cost)
+        return _Job(table.target.name, table.deadline_ms(now_ms, cost), cost, table.ended_ms)
 
     def _choose(self, jobs: Sequence[_Job], now_ms: int) -> str:
         on_time = largest_on_time_set(jobs, now_ms, self.workers)
         names = {job.name for job in on_time}
         others = [job for job in jobs if job.name not in names]
+        if others and self._starts % _LATE_TURN == 0:
+            return min(others, key=lambda job: (job.waits_from_ms, job.name)).name
         ends = list(accumulate(job.cost_ms / self.workers for job in on_time))
         # The slack of a job is the least one of itself and the jobs behind it.
         slacks = [job.deadline_ms - now_ms - end for job, end in zip(on_time, ends, strict=True)]
@@ -279,8 +302,6 @@ class FleetScheduler:
             cheapest = min(others, key=lambda job: (job.cost_ms, job.deadline_ms, job.name))
             if cheapest.cost_ms / self.workers <= min(slacks, default=math.inf):
                 return cheapest.name
-            if self._starts % _LATE_TURN == 0:
-                return min(others, key=lambda job: (job.deadline_ms, job.name)).name
         slack_before = list(accumulate(slacks, min, initial=math.inf))
         by_laxity = sorted(range(len(on_time)), key=lambda at: (on_time[at].deadline_ms - on_time[at].cost_ms, at))
         first = next(at for at in by_laxity if on_time[at].cost_ms / self.workers <= slack_before[at])
