@@ -63,7 +63,7 @@ def test_hudi_goes_on_with_the_schema_that_eventide_evolved(
         path, [{**row, "tip": 0.25, "fare": 2.5} for row in rows(3000, k3="c")], schema, options=options | EVOLVES
     )
 
-    expected = {"k1": ("a", None, None), "k2": ("wide", 0.5, 1.5), "k3": ("c", 0.25, 2.5)}
+    expected: dict[str, tuple[Any, ...]] = {"k1": ("a", None, None), "k2": ("wide", 0.5, 1.5), "k3": ("c", 0.25, 2.5)}
     columns = ("word", "tip", "fare")
     assert words(judge.read(path, options=EVOLVES), *columns) == expected
     assert words(judge.read(path), *columns) == expected
