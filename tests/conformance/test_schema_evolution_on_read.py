@@ -63,11 +63,21 @@ def test_hudi_goes_on_with_the_schema_that_eventide_evolved(
         path, [{**row, "tip": 0.25, "fare": 2.5} for row in rows(3000, k3="c")], schema, options=options | EVOLVES
     )
 
-    expected = {"k1": ("a", None, None), "k2": ("wide", 0.5, 1.5), "k3": ("c", 0.25, 2.5)}
+    expected: dict[str, tuple[Any, ...]] = {"k1": ("a", None, None), "k2": ("wide", 0.5, 1.5), "k3": ("c", 0.25, 2.5)}
     columns = ("word", "tip", "fare")
     assert words(judge.read(path, options=EVOLVES), *columns) == expected
     assert words(judge.read(path), *columns) == expected
     assert words(hudi_rs.read(path), *columns) == expected
+
+    table.alter(add={"note": "string"}, move={"fare": "first"}, drop=["tip"])
+    schema = pa.schema([schema.field("fare"), *COLUMNS, pa.field("note", pa.string())])
+    noted = [{**row, "fare": 3.5, "note": "n"} for row in rows(4000, k4="d")]
+    judge.write(path, noted, schema, options=options | EVOLVES)
+    expected = {"k1": ("a", None, None), "k2": ("wide", 1.5, None), "k3": ("c", 2.5, None), "k4": ("d", 3.5, "n")}
+    columns = ("word", "fare", "note")
+    assert words(judge.read(path, options=EVOLVES), *columns) == expected
+    assert words(judge.read(path), *columns) == expected
+
     table.compact(before=format_timestamp(10_000))
     assert table.verify(deep=True).ok
     assert words(judge.read(path, options=EVOLVES), *columns) == expected
