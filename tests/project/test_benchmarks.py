@@ -12,6 +12,7 @@ from xml.etree import ElementTree
 import pyarrow as pa
 import pytest
 
+from benchmarks import lookups
 from benchmarks.fleet.real_tables import Lags, Member, make, members, serve
 from benchmarks.fleet.simulation import Cron, RoundRobin
 from benchmarks.growth import Point, grow
@@ -192,3 +193,15 @@ def test_a_process_that_ended_unnoticed_by_its_parent_counts() -> None:
         meter.close()
     assert answers == ["done\n", "ended\n"]
     assert after >= before >= 0.2  # of 0.3: the kernel cuts both kinds of time to its ticks
+
+
+@pytest.mark.parametrize("index", ["BUCKET", "SIMPLE"])
+def test_filtered_reads_are_measured_beside_a_full_read(index: str, tmp_path: Path) -> None:
+    lookups.made(path := tmp_path / "table", 2400, index, 4)
+    found = lookups.measured(path, 2400)
+    for view in ("snapshot", "read optimized"):
+        rows = {
+            words: found[view][words]["rows"] for words in ("all", "one key", "a key that is not there", "five keys")
+        }
+        assert rows == {"all": 2400, "one key": 1, "a key that is not there": 0, "five keys": 5}
+        assert 0 < found[view]["one key"]["bytes_read"] <= found[view]["all"]["bytes_read"]

@@ -51,6 +51,7 @@ from eventide_adapters.format.base_file.key_range import (
 )
 from eventide_adapters.format.base_file.legacy_calendar import LegacyCalendar
 from eventide_adapters.format.base_file.parquet_output import LEVELS, ROW_GROUP_ROWS_MAX, ParquetOutput, avro_footer
+from eventide_adapters.format.base_file.parquet_output import ROW_GROUP_BYTES as _ROW_GROUP_BYTES
 from eventide_adapters.format.base_file.prefetch import prefetch
 from eventide_adapters.format.base_file.threads import processors, threads_at_most
 from eventide_core.errors import CorruptBaseFileError, EventideError, RecordDecodeError
@@ -69,9 +70,6 @@ _AT_ONCE_BYTES_MAX: Final = 1024 * 1024
 # With a buffer, Arrow reads page by page; it looks for each header in so many bytes.
 _PAGE_BUFFER_BYTES: Final = 16 * 1024
 _SINK_BUFFER_BYTES: Final = 64 * 1024
-# A row group is written when it has so many bytes of Arrow memory, and a batch may exceed them: two batches of 14 MB. While
-# it is encoded, the next one is gathered, so two of them are in memory. Larger ones make no file smaller or faster to read.
-_ROW_GROUP_BYTES: Final = 24 * 1024 * 1024
 
 
 def read_base(

@@ -35,6 +35,10 @@ from eventide_core.table.records.schema import META_FIELDS
 LEVELS: Final[Mapping[str, int | None]] = {"gzip": None, "zstd": 1, "snappy": None, "uncompressed": None}
 _COMPRESSING_THREADS: Final = 4  # one thread encodes about as fast as so many compress gzip
 ROW_GROUP_ROWS_MAX: Final = 1 << 20
+_ROW_GROUP_ROWS_MIN: Final = 1 << 10
+# A row group is written when it has so many bytes of Arrow memory, and a batch may exceed them: two batches of 14 MB. While
+# it is encoded, the next one is gathered, so two of them are in memory. Larger ones make no file smaller or faster to read.
+ROW_GROUP_BYTES: Final = 24 * 1024 * 1024
 # Spark takes a file of 3.1 or later without marks of the legacy calendar for one in today's. The oldest Spark with Hudi 1.x.
 _SPARK_VERSION: Final = "3.3.0"
 _SAMPLE_ROWS: Final = 1 << 11
@@ -59,8 +63,11 @@ class ParquetOutput:
 
     def write(self, records: pa.Table) -> None:
         """Adds records with all columns of the table. Any column may come as a dictionary of its values."""
+        # What a slice inserts comes as one table. Row groups of its size would leave a reader of one key nothing to skip.
+        pieces = max(1, records.nbytes // ROW_GROUP_BYTES - 1)
+        size = min(ROW_GROUP_ROWS_MAX, max(_ROW_GROUP_ROWS_MIN, -(-len(records) // pieces)))
         # If two chunks had different dictionaries, Arrow's writer would continue without one.
-        self._opened(records).write_table(records.unify_dictionaries(), row_group_size=ROW_GROUP_ROWS_MAX)
+        self._opened(records).write_table(records.unify_dictionaries(), row_group_size=size)
 
     def close(self, footer: Mapping[str, str | bytes]) -> None:
         """Writes the footer with the given pairs."""

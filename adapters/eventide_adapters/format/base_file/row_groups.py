@@ -60,7 +60,7 @@ class RowGroupChoice:
         leaves: list[Any] = [metadata.schema.column(number) for number in range(metadata.num_columns)]
         places = {leaf.path: number for number, leaf in enumerate(leaves)}
         known = [
-            (name, places[name], kinds[name])
+            (name, places[name], self.schema.field(name).type)
             for name in self.columns
             if name in places and _rises(kinds.get(name), self.schema.field(name).type, has_legacy=has_legacy)
         ]
@@ -130,9 +130,9 @@ def _ends(statistics: Any, kind: pa.DataType) -> _Ends | None:
         raw = [statistics.min_raw, statistics.max_raw]
         if not all(isinstance(end, int) for end in raw):
             return None  # an INT96 consists of three numbers
-        stored = pa.int32() if kind.bit_width <= 32 else pa.int64()
-        numbers: Any = pa.array(raw, stored)
-        ends = numbers.cast(kind) if pa.types.is_integer(kind) else numbers.view(kind)
+        numbers: Any = pa.array(raw, pa.int64())
+        ends = numbers.cast(pa.int32()) if pa.types.is_date32(kind) else numbers
+        ends = ends.cast(kind) if pa.types.is_integer(kind) else ends.view(kind)
     except (UnicodeDecodeError, TypeError, pa.ArrowException):
         return None
     return ends[0], ends[1]

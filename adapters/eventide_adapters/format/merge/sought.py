@@ -81,15 +81,15 @@ class Sought:
         """
         if not self.applies_to(slice_read, shape):
             return False
-        if slice_read.base_path is not None:
-            choice = self.row_groups(replace(slice_read, log_paths=()), shape)
-            with open_base(storage, slice_read.base_path) as file:
-                if len(choice.by_footer(file)):
-                    return False
-        if not slice_read.log_paths:
-            return True
+        # Block headers first: a footer has half a megabyte.
         blocks = counting_blocks(storage, slice_read.log_paths, slice_read.blocks, is_strict=False)
-        return all(self._excludes(placed, slice_read) for placed in blocks)
+        if not all(self._excludes(placed, slice_read) for placed in blocks):
+            return False
+        if slice_read.base_path is None:
+            return True
+        choice = self.row_groups(replace(slice_read, log_paths=()), shape)
+        with open_base(storage, slice_read.base_path) as file:
+            return not len(choice.by_footer(file))
 
     def _excludes(self, placed: PlacedBlock, slice_read: SliceRead) -> bool:
         if placed.block.block_type is BlockType.DELETE:

@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from eventide_adapters.format.avro.schema import arrow_schema, record_fields, table_fields, with_meta_fields
-from eventide_adapters.format.base_file import inflated_pages
+from eventide_adapters.format.base_file import inflated_pages, parquet_output
 from eventide_adapters.format.base_file import parquet as base_parquet
 from eventide_adapters.format.base_file.bloom_filter import DEFAULT_PARAMETERS, BloomFilterBuilder, BloomParameters
 from eventide_adapters.format.base_file.parquet import (
@@ -213,6 +213,18 @@ def test_row_groups_end_at_a_million_records(storage: MemoryStorage) -> None:
     groups = [metadata.row_group(i).num_rows for i in range(metadata.num_row_groups)]
     assert sum(groups) == 2_100_000
     assert max(groups) <= 1 << 20
+
+
+@pytest.mark.parametrize("codec", ["gzip", "zstd"])
+def test_one_large_table_becomes_several_row_groups(
+    codec: str, storage: MemoryStorage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = rows([f"{number:05}" for number in range(20_000)])
+    monkeypatch.setattr(parquet_output, "ROW_GROUP_BYTES", table.nbytes // 6)
+    write(storage, [table], codec=codec, bloom=DEFAULT_PARAMETERS)
+    metadata = pq.ParquetFile(io.BytesIO(storage.read(PATH))).metadata
+    assert [metadata.row_group(place).num_rows for place in range(metadata.num_row_groups)] == [4000] * 5
+    assert [row["_hoodie_record_key"] for row in read_all(storage)] == table.column("_hoodie_record_key").to_pylist()
 
 
 def test_wide_rows_come_in_smaller_batches(storage: MemoryStorage, monkeypatch: pytest.MonkeyPatch) -> None:

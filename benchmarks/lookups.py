@@ -1,0 +1,167 @@
+"""Filtered reads beside a full read: one key, a few keys, and an hour of event time; bytes, requests and time.
+
+    PYTHONPATH=tests python -m benchmarks.lookups --rows 12000000
+
+eventide makes a table of that many rows in `--slices` buckets, or as many file groups of a joined index (`--index SIMPLE`),
+and upserts one row in a hundred into log files. Each query has the table's state loaded. DuckDB, if it is installed, asks
+the same of the base files. Prints JSON.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shutil
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from eventide import Table
+from eventide.bootstrap import assemble
+from eventide.rows.reader import Rows
+from eventide_core.config import BUCKETS, CLOCK_SKEW_MS, INDEX_TYPE
+from support.counting_storage import CountingStorage
+
+HOUR_MS = 3_600_000
+EPOCH_MS = 1_767_225_600_000
+COLUMNS: list[pa.Field[Any]] = [
+    pa.field("id", pa.string()),
+    pa.field("ms", pa.int64()),
+    pa.field("city", pa.string()),
+    pa.field("fare", pa.float64()),
+    pa.field("distance", pa.float64()),
+    pa.field("note", pa.string()),
+]
+OPTIONS: dict[str, str] = {CLOCK_SKEW_MS: "1"}
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """The cost of a query: the best time of three, and what the first read of data files."""
+
+    rows: int
+    seconds: float
+    bytes_read: int
+    opened: int
+
+
+def id_of(number: int) -> str:
+    """A key that says nothing of its neighbours, as a UUID."""
+    return f"{number * 0x9E3779B97F4A7C15 % (1 << 64):016x}"
+
+
+def rows_of(numbers: range, hour: int) -> pa.Table:
+    """A row of that hour for each number."""
+    drawn = np.random.default_rng(numbers.start)
+    count = len(numbers)
+    return pa.table(
+        [
+            [id_of(number) for number in numbers],
+            EPOCH_MS + hour * HOUR_MS + drawn.integers(0, HOUR_MS, count),
+            np.array(["lima", "oslo", "quito", "turin"])[drawn.integers(0, 4, count)],
+            drawn.random(count) * 100,
+            drawn.random(count) * 30,
+            [f"{value:x}" for value in drawn.integers(0, 1 << 62, count)],
+        ],
+        schema=pa.schema(COLUMNS),
+    )
+
+
+def made(place: Path, rows: int, index: str, slices: int) -> Table:
+    """The table: base files of that many slices, and log files of the last hour in each."""
+    table = Table.create(
+        str(place),
+        schema=pa.schema(COLUMNS),
+        record_key="id",
+        event_time="ms",
+        options={**OPTIONS, INDEX_TYPE: index, BUCKETS: str(slices)},
+    )
+    share = rows // slices
+    for part in range(slices):
+        table.bulk_insert(rows_of(range(part * share, (part + 1) * share), part))
+    if index == "BUCKET":
+        table.compact(before=EPOCH_MS + (slices + 1) * HOUR_MS)
+    table.upsert(rows_of(range(0, rows, 100), slices + 2))
+    return table
+
+
+def measured(path: Path, rows: int) -> dict[str, Any]:
+    """Each query of the snapshot and of the read-optimized view."""
+    keys = ", ".join(f"'{id_of(number)}'" for number in range(7, rows, rows // 5))
+    begin = EPOCH_MS + HOUR_MS
+    conditions = {
+        "all": None,
+        "one key": f"id = '{id_of(rows // 3 + 1)}'",
+        "a key that is not there": "id = 'nobody'",
+        "five keys": f"id in ({keys})",
+        "an hour": f"ms >= {begin} and ms < {begin + HOUR_MS}",
+    }
+    storage = CountingStorage(str(path))
+    table = Table(str(path), OPTIONS, assemble(str(path), OPTIONS, storage=storage))
+    found: dict[str, Any] = {}
+    for name, query in {"snapshot": table.snapshot(), "read optimized": table.read_optimized()}.items():
+        found[name] = {
+            words: asdict(answer(partial(_count, query, asked), storage)) for words, asked in conditions.items()
+        }
+    found["DuckDB on base files"] = by_duckdb(table, conditions)
+    return found
+
+
+def _count(query: Rows, condition: str | None) -> int:
+    return query.to_arrow(None, condition).num_rows
+
+
+def answer(ask: Callable[[], int], storage: CountingStorage | None) -> Answer:
+    seconds: list[float] = []
+    rows = read = opened = 0
+    for attempt in range(3):
+        if storage is not None:
+            storage.forget()
+        began = time.perf_counter()
+        rows = ask()
+        seconds.append(time.perf_counter() - began)
+        if storage is not None and attempt == 0:
+            data = {path for path in storage.opened if ".hoodie/" not in path}
+            read, opened = sum(storage.bytes_read[path] for path in data), sum(storage.opened[path] for path in data)
+    return Answer(rows, round(min(seconds), 4), read, opened)
+
+
+def by_duckdb(table: Table, conditions: dict[str, str | None]) -> dict[str, Any] | None:
+    try:
+        import duckdb
+    except ModuleNotFoundError:
+        return None
+    paths = [str(Path(table.uri) / one.base_path) for one in table.read_optimized().plan.slices if one.base_path]
+    source = f"select * from read_parquet({paths!r})"
+
+    def ask(condition: str | None) -> Callable[[], int]:
+        sql = source if condition is None else f"{source} where {condition}"
+        found: Any = duckdb
+        return lambda: int(found.sql(sql).to_arrow_table().num_rows)
+
+    return {words: asdict(answer(ask(condition), None)) for words, condition in conditions.items()}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rows", type=int, default=1_200_000)
+    parser.add_argument("--slices", type=int, default=12)
+    parser.add_argument("--index", choices=["BUCKET", "SIMPLE"], default="BUCKET")
+    parser.add_argument("--place", type=Path, default=Path("build/benchmarks/lookups"))
+    given = parser.parse_args()
+    path = given.place / f"{given.index.lower()}_{given.rows}_{given.slices}"
+    if not path.exists():
+        shutil.rmtree(unfinished := path.with_suffix(".unfinished"), ignore_errors=True)
+        made(unfinished, given.rows, given.index, given.slices)
+        unfinished.rename(path)
+    print(json.dumps(measured(path, given.rows), indent=2))
+
+
+if __name__ == "__main__":
+    main()
