@@ -202,7 +202,7 @@ def test_a_filter_gives_the_rows_that_it_keeps_of_a_whole_read(**words: Any) -> 
     check(**words)
 
 
-@pytest.mark.broad
+@pytest.mark.proof
 @settings(max_examples=1000, deadline=None, suppress_health_check=list(HealthCheck))
 @given_tables
 def test_a_filter_gives_the_rows_that_it_keeps_of_a_whole_read_in_many_tables(**words: Any) -> None:
