@@ -1,8 +1,12 @@
-"""Shows a value in a notebook as a small HTML table."""
+"""Shows a value in a notebook as a small HTML table.
+
+The core knows no HTML: importing this module adds the method that notebooks look for to its `Freshness`.
+"""
 
 from collections.abc import Iterable, Sequence
 from html import escape
 
+from eventide_core.action.freshness.freshness import Freshness
 from eventide_core.errors import printable
 
 
@@ -24,3 +28,10 @@ def html_table(caption: str, columns: Sequence[str], rows: Iterable[Sequence[obj
 
 def _shown(value: object) -> str:
     return escape(printable(str(value)))
+
+
+def _freshness(found: Freshness) -> str:
+    return html_facts("Freshness of the read-optimized table", found.facts())
+
+
+type.__setattr__(Freshness, "_repr_html_", _freshness)

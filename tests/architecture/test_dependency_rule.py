@@ -51,6 +51,13 @@ def test_every_core_module_imports_with_the_standard_library_alone() -> None:
     assert answer.returncode == 0, answer.stderr
 
 
+def test_the_core_knows_no_html() -> None:
+    found = [
+        file.name for file in CORE.rglob("*.py") if any(word in file.read_text() for word in ("_repr_html_", "<td"))
+    ]
+    assert found == []
+
+
 @pytest.mark.parametrize(
     ("statement", "rule"),
     [

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from eventide.report.axis import Axis
 from eventide.report.coverage import Role, SliceCoverage
-from eventide.report.drawing import WIDTH, draw_coverage
+from eventide.report.drawing import MARGIN, WIDTH, draw_coverage
 from eventide.report.style import key, page
 from eventide.report.words import shown
 from eventide_core.errors import format_timestamp
@@ -21,7 +21,7 @@ def draw(before: Coverage, after: Coverage, threshold_ms: int, sentences: Sequen
     ranges = [file.event_times for found in (*before, *after) for file in found.files]
     last_ms = max(times.max_ms for times in ranges if times is not None and times.max_ms is not None)
     end_ms = max(last_ms, threshold_ms + _HOUR_MS)
-    axis = Axis(threshold_ms - _SHOWN_BEFORE_MS, end_ms, 10, WIDTH - 10)
+    axis = Axis(threshold_ms - _SHOWN_BEFORE_MS, end_ms, 10 + MARGIN, WIDTH - 10, margin_before=MARGIN)
     drawings = "".join(
         f'<h2>{title}</h2><div class="wide" role="region" tabindex="0" aria-label="{title}">'
         f"{draw_coverage(found, axis, {'T': threshold_ms}, name=title.lower(), title=f'{title} the compaction')}</div>"

@@ -12,7 +12,7 @@ from eventide_core.table.records.event_time import EventTimeRange
 WIDTH = 960  # of a drawing, in SVG user units
 _LABEL = 14  # height of a row of labels of marks
 _LETTER = 8  # width of a letter of these labels, at most
-_MARGIN = 60  # width for what lies beyond the axis
+MARGIN = 60  # width for what lies beyond the axis
 _TITLE = 17  # height of a slice's name
 _ROW = 8  # height of a file's bar, with the gap below it
 _GAP = 9  # between slices
@@ -39,10 +39,10 @@ def coverage_axis(slices: Iterable[SliceCoverage], marked: Iterable[int]) -> Axi
     known = spans[False] or spans[True]
     if not known:
         return None
-    found = window([*known, *((at, at) for at in marked)], 10, WIDTH - 10, margin=_MARGIN)
+    found = window([*known, *((at, at) for at in marked)], 10, WIDTH - 10, margin=MARGIN)
     # Base files that reach further back have a margin, too.
     if found.margin_before == 0 and any(begin < found.begin_ms for begin, _ in spans[True]):
-        found = replace(found, left=found.left + _MARGIN, margin_before=_MARGIN)
+        found = replace(found, left=found.left + MARGIN, margin_before=MARGIN)
     return found
 
 
@@ -50,6 +50,7 @@ def draw_coverage(
     slices: Sequence[SliceCoverage], axis: Axis, marks: Mapping[str, int], *, name: str, title: str
 ) -> str:
     """The drawing as SVG. `marks` are the times with a line, by label. `name` is unique on the page."""
+    partitions = {found.partition for found in slices}
     labels = _labels(marks, axis)
     ticks_y = _LABEL * (1 + max((row for *_, row in labels), default=0)) + 18
     bars: list[str] = []
@@ -57,7 +58,7 @@ def draw_coverage(
     top = ticks_y + 6
     for found in slices:
         texts.append(
-            f'<text class="name" x="10" y="{top + 11}">slice {shown(shortened(found.file_id, _NAME_CHARACTERS))}'
+            f'<text class="name" x="10" y="{top + 11}">{shown(_name(found, is_one_of_many=len(partitions) > 1))}'
             f"<title>{shown(found.partition or '.')} {shown(found.file_id)}</title></text>"
             f'<text class="note" x="{WIDTH - 10}" y="{top + 11}" text-anchor="end">{_note(found)}</text>'
         )
@@ -151,6 +152,12 @@ def _mark_texts(labels: Sequence[tuple[str, str, float, int]]) -> str:
             f"<title>{shown(title)}</title></text>"
         )
     return "".join(texts)
+
+
+def _name(found: SliceCoverage, *, is_one_of_many: bool) -> str:
+    """The slice, with its partition if the drawing has slices of others."""
+    partition = f"{shortened(found.partition or '.', 2 * _NAME_CHARACTERS)}, " if is_one_of_many else ""
+    return f"{partition}slice {shortened(found.file_id, _NAME_CHARACTERS)}"
 
 
 def _note(found: SliceCoverage) -> str:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from eventide.bootstrap import Application, assemble
 from eventide.formatting import sanitize
+from eventide.notebook import html_facts
 from eventide.table.arguments import options_of, progress_of, require_given_texts, require_number, require_texts, uri_of
 from eventide.table.changes import TableChanges
 from eventide.table.maintenance import TableMaintenance, task_engine
@@ -270,8 +271,6 @@ class Table(TableQueries, TableWrites, TableChanges, TableSchema, TableTags, Tab
         return f"<Table {self.uri}: {', '.join(value for _, value in self._facts())}>"
 
     def _repr_html_(self) -> str:
-        from eventide.notebook import html_facts
-
         return html_facts(self.uri, self._facts())
 
     def _facts(self) -> tuple[tuple[str, str], ...]:

@@ -199,7 +199,7 @@ def test_a_table_a_plan_and_rows_say_what_they_are(table: Table) -> None:
     for large in (opened.verify(), opened.describe()):
         assert len(repr(large).replace(table.uri, "")) < 200
     for shown in (opened, plan, opened.freshness()):
-        text = shown._repr_html_()
+        text = str(getattr(shown, "_repr_html_")())  # noqa: B009 - a notebook looks it up by name
         assert text.startswith("<table>")
         assert text.count("<tr>") == text.count("</tr>") >= 4
 

@@ -52,13 +52,10 @@ class Freshness:
         return datetime_of(self.cut_ms, "cut")
 
     def __str__(self) -> str:
-        return ", ".join(f"{name}: {value}" for name, value in self._facts())
+        return ", ".join(f"{name}: {value}" for name, value in self.facts())
 
-    def _repr_html_(self) -> str:
-        rows = "".join(f"<tr><th>{name}</th><td>{value}</td></tr>" for name, value in self._facts())
-        return f"<table><caption>Freshness of the read-optimized table</caption><tbody>{rows}</tbody></table>"
-
-    def _facts(self) -> tuple[tuple[str, str], ...]:
+    def facts(self) -> tuple[tuple[str, str], ...]:
+        """Names and values for people."""
         return (
             ("watermark", watermark_text(self)),
             ("cut", format_timestamp(self.cut_ms)),
