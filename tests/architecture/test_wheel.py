@@ -40,6 +40,8 @@ OF_EXTRAS = {
     "eventide_adapters.metrics.prometheus_http": "prometheus_client",
     "eventide_adapters.metrics.prometheus_push": "prometheus_client",
     "eventide_adapters.metrics.prometheus_samples": "prometheus_client",
+    "eventide_adapters.storage.azure_objects": "adlfs",
+    "eventide_adapters.storage.google_objects": "gcsfs",
     "eventide_adapters.storage.s3_objects": "s3fs",
     "eventide_adapters.storage.s3_upload": "botocore",  # which s3fs brings
 }
