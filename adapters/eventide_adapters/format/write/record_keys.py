@@ -39,6 +39,7 @@ def record_keys(columns: pa.Table, keys: KeyFormat) -> tuple[Column, tuple[Colum
     return pc.binary_join_element_wise(*named, ""), parts
 
 
+_DAY = re.compile(r"\d{4}-\d{2}-\d{2}", re.ASCII)
 _NAME_BYTES_MAX = 255
 """The limit for one name on every common file system and on HDFS. Checked early: in the storage, it would fail mid-write."""
 
@@ -64,6 +65,8 @@ def _directory(value: str | None, name: str, keys: KeyFormat) -> str:
     text = value or NULL_PARTITION
     if keys.is_url_encoded:
         text = _ESCAPED.sub(lambda found: f"%{ord(found[0]):02X}", text)
+    if keys.slashes is not None and keys.slashes.directories == 3 and _DAY.fullmatch(text):
+        text = text.replace("-", "/")  # the extractor of days takes a day back from no other directories
     directory = f"{name}={text}" if keys.is_hive_style else text
     if keys.slashes is not None and name not in keys.time_fields and value:
         _require_slashes(directory, name, keys.slashes)

@@ -28,6 +28,7 @@ from eventide_core.action.compaction.log_version import LogNames
 from eventide_core.action.write.basis import ReadBasis
 from eventide_core.action.write.conflict import Overwrite, WrittenGroups, overwrite_of
 from eventide_core.action.write.index import Index, IndexType, choose_index
+from eventide_core.action.write.partition_forms import check_partition_forms
 from eventide_core.action.write.pending_write import PendingWrite, WriteResult
 from eventide_core.action.write.planner import WriteFacts, groups_of, plan_write
 from eventide_core.config import InsertDuplicates, Option, Options
@@ -154,6 +155,7 @@ class Append:
             internal = internal_schema_after(state, prepared.schema, instant)
             if basis is not None:
                 basis.check_placed(instant, placements)
+            check_partition_forms((p.partition for p in placements), {group[0] for group in state.view.slices})
             overwrite = self._overwrite(state, operation, placements)
             groups = plan_write(placements, self._facts(state, operation, index, instant), self.new_uuid)
             self._mark_partitions(state, groups, instant)

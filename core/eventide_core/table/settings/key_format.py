@@ -21,7 +21,7 @@ TIME_PREFIX = "hoodie.keygen.timebased."
 _OFFSET = re.compile(r"(?:GMT|UTC|UT)?(?P<sign>[+-])(?P<hours>\d{1,2})(?::?(?P<minutes>\d{2}))?")
 _OLD_TIME_PREFIX = "hoodie.deltastreamer.keygen.timebased."
 
-_SLASH_SEPARATED = "slash.separated.date.partitionpath"
+_SLASH_SEPARATED = ("slash.separated.date.partitioning", "slash.separated.date.partitionpath")  # Hudi 1.2, and before
 _PLAIN_EXTRACTORS = (
     PartitionExtractor.NONE,
     PartitionExtractor.SINGLE,

@@ -1,0 +1,27 @@
+"""Whether a write's partitions have the form of the table's.
+
+Hudi can store the day `2026-01-05` in the directories `2026/01/05`. The settings tell (`KeyFormat.slashes`), unless a
+version of Hudi wrote them that does not. Then nothing does but the directories, and a key written to both would be there
+twice.
+"""
+
+import re
+from collections.abc import Collection, Iterable
+from typing import Final
+
+from eventide_core.errors import UnsupportedTableError
+
+_DAY: Final = re.compile(r"\d{4}-\d{2}-\d{2}", re.ASCII)
+_SLASHED_DAY: Final = re.compile(r"\d{4}/\d{2}/\d{2}", re.ASCII)
+
+
+def check_partition_forms(written: Iterable[str], known: Collection[str]) -> None:
+    """Raises UnsupportedTableError for a new partition that is a day, in a table with days in directories of slashes."""
+    new = next((path for path in sorted(set(written).difference(known)) if _DAY.fullmatch(path)), None)
+    slashed = None if new is None else next((path for path in sorted(known) if _SLASHED_DAY.fullmatch(path)), None)
+    if slashed is not None:
+        raise UnsupportedTableError(
+            f"the write would make the partition {new!r} in a table with partitions such as {slashed!r}: Hudi writes days "
+            "so by hoodie.datasource.write.slash.separated.date.partitioning, which the settings of this table don't "
+            "tell; write to the table with Hudi"
+        )
