@@ -61,6 +61,7 @@ KEPT = {
     ("spark_app/eventide/__init__.py", "importlib.import_module"): "modules of a list in the same file",
     ("spark_app/eventide/cli/app.py", "importlib.import_module"): "the same",
     ("spark_app/eventide/spark/engine.py", "pickle"): "tasks and answers between the driver and its own executors",
+    ("spark_app/eventide/spark/workers.py", "importlib.import_module"): "packages of a list in the same file",
     ("spark_app/eventide/testing/storage_contract/case.py", "pickle"): "the kit copies a storage that it was handed",
     ("spark_app/eventide/testing/storage_contract/content.py", "pickle"): "the kit copies a storage that it was handed",
 }
