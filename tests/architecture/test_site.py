@@ -14,6 +14,8 @@ import pytest
 from eventide import Rows, Table
 from eventide.options.sections import SECTIONS, options_of
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parents[2]
 
 
