@@ -88,6 +88,6 @@ def test_the_pipeline_is_killed_and_runs_again(tmp_path: Path) -> None:
     killed(tmp_path, 4, seed=2)
 
 
-@pytest.mark.broad
+@pytest.mark.proof
 def test_the_pipeline_is_killed_fifty_times(tmp_path: Path) -> None:
     killed(tmp_path, 50, seed=3)
