@@ -8,8 +8,9 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from eventide import Table
+from eventide import Table, UnsupportedTableError
 from support.judge import HudiJudge
+from support.judge.deeds import Statements
 from support.judge.hudi_judge import Question
 from support.judge.options import (
     MERGE_ON_READ,
@@ -133,3 +134,48 @@ def test_a_field_of_a_record_column_may_be_the_partition(judge_111: HudiJudge, t
     table.compact(before="2026-01-01T00:00Z")
     assert both() == [expected[0], expected[2]]
     assert table.verify(deep=True).ok
+
+
+def written_in_sql(judge: HudiJudge, path: Path, version: int, *statements: str) -> None:
+    """Days in directories of slashes: only Hudi's SQL writes them."""
+    create = (
+        "create table days (id string, event_ts bigint, part string) using hudi tblproperties (primaryKey = 'id', "
+        "type = 'mor', preCombineField = 'event_ts', 'hoodie.metadata.enable' = 'false', "
+        f"'hoodie.write.table.version' = '{version}', 'hoodie.datasource.write.slash.separated.date.partitioning' = "
+        f"'true') partitioned by (part) location '{path}'"
+    )
+    (error,) = judge.together([[Statements((create, *statements, "drop table days"))]])
+    assert error is None, error
+
+
+def test_days_with_slashes_are_where_hudi_has_them(judge_120: HudiJudge, tmp_path: Path) -> None:
+    path = tmp_path / "days"
+    written_in_sql(judge_120, path, 9, "insert into days values ('k0', 1000, '2026-01-05')")
+    table = Table.open(str(path))
+    days: list[str | None] = ["2026-01-05", "2026-01-06"]
+    table.upsert(rows(days, 2000))
+    wanted = [[f"k{n}", day, 2000, str(day).replace("-", "/")] for n, day in enumerate(days)]
+    assert found_in(table.snapshot().to_arrow()) == wanted
+    assert found_in(table.snapshot().to_arrow(filter="part = '2026-01-05'")) == wanted[:1]
+    assert found_in(judge_120.read(path)) == wanted
+
+    properties = path / ".hoodie" / "hoodie.properties"
+    lines = [one for one in properties.read_text().splitlines() if "slash" not in one and "extractor" not in one]
+    lines.append("hoodie.datasource.hive_sync.partition_extractor_class=com.example.OwnExtractor")
+    properties.write_text("\n".join(lines) + "\n")
+    (path / ".hoodie" / ".hoodie.properties.crc").unlink(missing_ok=True)
+    with pytest.raises(UnsupportedTableError, match="OwnExtractor"):
+        Table.open(str(path)).upsert(rows(days, 4000))
+
+
+def test_days_with_slashes_that_no_setting_tells_are_refused(judge_120: HudiJudge, tmp_path: Path) -> None:
+    path = tmp_path / "days"
+    written_in_sql(judge_120, path, 9, "insert into days values ('k0', 1000, '2026-01-05')")
+    properties = path / ".hoodie" / "hoodie.properties"
+    lines = [one for one in properties.read_text().splitlines() if "extractor" not in one and "slash" not in one]
+    properties.write_text("\n".join(lines) + "\n")
+    (path / ".hoodie" / ".hoodie.properties.crc").unlink(missing_ok=True)
+    table = Table.open(str(path))
+    with pytest.raises(UnsupportedTableError, match="'2026-01-05' in a table with partitions such as '2026/01/05'"):
+        table.upsert(rows(["2026-01-05"], 2000))
+    assert found_in(table.snapshot().to_arrow()) == [["k0", "2026-01-05", 1000, "2026/01/05"]]
