@@ -60,17 +60,15 @@ def rows_of(numbers: range, hour: int) -> pa.Table:
     """A row of that hour for each number."""
     drawn = np.random.default_rng(numbers.start)
     count = len(numbers)
-    return pa.table(
-        [
-            [id_of(number) for number in numbers],
-            EPOCH_MS + hour * HOUR_MS + drawn.integers(0, HOUR_MS, count),
-            np.array(["lima", "oslo", "quito", "turin"])[drawn.integers(0, 4, count)],
-            drawn.random(count) * 100,
-            drawn.random(count) * 30,
-            [f"{value:x}" for value in drawn.integers(0, 1 << 62, count)],
-        ],
-        schema=pa.schema(COLUMNS),
-    )
+    columns: list[Any] = [
+        [id_of(number) for number in numbers],
+        EPOCH_MS + hour * HOUR_MS + drawn.integers(0, HOUR_MS, count),
+        np.array(["lima", "oslo", "quito", "turin"])[drawn.integers(0, 4, count)],
+        drawn.random(count) * 100,
+        drawn.random(count) * 30,
+        [f"{value:x}" for value in drawn.integers(0, 1 << 62, count)],
+    ]
+    return pa.table(columns, schema=pa.schema(COLUMNS))
 
 
 def made(place: Path, rows: int, index: str, slices: int) -> Table:

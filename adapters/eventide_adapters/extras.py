@@ -1,7 +1,6 @@
 """How an extra of eventide is added to this installation, for messages about a package that is missing."""
 
 import json
-from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
@@ -14,6 +13,9 @@ def install_command(extra: str) -> str:
 
 def _origin() -> str:
     """A directory or wheel as pip recorded it (PEP 610). It records nothing for a package from a registry."""
+    # Imported here: it takes longer to import than the rest of a start, and only a message needs it.
+    from importlib.metadata import PackageNotFoundError, distribution
+
     try:
         text = distribution("eventide").read_text("direct_url.json")
     except PackageNotFoundError:

@@ -35,9 +35,8 @@ PLAIN = MERGE_ON_READ | BUCKET_INDEX | NO_METADATA_TABLE | AVRO_LOG_BLOCKS | tab
 
 
 def rows(**times: int) -> pa.Table:
-    return pa.table(
-        [list(times), ["a"] * len(times), [START_MS + t for t in times.values()]], schema=pa.schema(COLUMNS)
-    )
+    columns: list[Any] = [list(times), ["a"] * len(times), [START_MS + t for t in times.values()]]
+    return pa.table(columns, schema=pa.schema(COLUMNS))
 
 
 def seen(found: pa.Table) -> set[tuple[str, int]]:

@@ -196,14 +196,14 @@ given_tables = given(
 
 
 @pytest.mark.slow
-@settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given_tables
 def test_a_filter_gives_the_rows_that_it_keeps_of_a_whole_read(**words: Any) -> None:
     check(**words)
 
 
 @pytest.mark.proof
-@settings(max_examples=1000, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=1000, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given_tables
 def test_a_filter_gives_the_rows_that_it_keeps_of_a_whole_read_in_many_tables(**words: Any) -> None:
     check(**words)

@@ -41,7 +41,8 @@ def write(lake: str, trips: Iterable[Trip]) -> None:
     pipeline, rows = code(), list(trips)
     table = pipeline["table"](lake, "trips", pipeline["TRIPS"], "trip", "ended_at", OPTIONS)
     ids, times, cents = zip(*rows, strict=True)
-    table.upsert(pa.table([ids, ["lima"] * len(rows), times, cents], schema=pipeline["TRIPS"]))
+    columns: list[Any] = [ids, ["lima"] * len(rows), times, cents]
+    table.upsert(pa.table(columns, schema=pipeline["TRIPS"]))
 
 
 def oracle(trips: Iterable[Trip], until: datetime, span: timedelta) -> Sums:

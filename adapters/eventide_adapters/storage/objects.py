@@ -115,6 +115,6 @@ class VersionedObjects(Objects, Protocol):
         """The object and its ETag; None if it is absent."""
         ...
 
-    def replace_version(self, key: str, data: bytes, etag: str) -> bool:
-        """Replaces the object. Returns False if it is absent or now has another ETag."""
+    def replace_version(self, key: str, data: bytes, version: str) -> bool:
+        """Replaces the object. Returns False if it is absent or now has another version."""
         ...

@@ -118,14 +118,14 @@ class S3Objects:
         with self._answering("write", key):
             self._call("put_object", Key=key, Body=data)
 
-    def replace_version(self, key: str, data: bytes, etag: str) -> bool:
+    def replace_version(self, key: str, data: bytes, version: str) -> bool:
         """Replaces the object.
 
         Returns False if it is absent or has another ETag, even if only a repeated request caused that.
         """
         with self._answering("write", key):
             try:
-                self._call("put_object", Key=key, Body=data, IfMatch=etag)
+                self._call("put_object", Key=key, Body=data, IfMatch=version)
             except FileNotFoundError:
                 return False
             except (OSError, BotoCoreError) as failure:

@@ -36,7 +36,8 @@ def records(numbers: range, hour: int, *, seed: int = 0) -> pa.Table:
     random.seed(seed)
     loads = [random.randbytes(400) for _ in numbers]
     times = [EPOCH_MS + hour * HOUR_MS + number for number in numbers]
-    return pa.table([[f"key {n}" for n in numbers], times, loads], schema=pa.schema(COLUMNS))
+    columns: list[Any] = [[f"key {n}" for n in numbers], times, loads]
+    return pa.table(columns, schema=pa.schema(COLUMNS))
 
 
 def made(path: Path, index: str, *, buckets: int = SLICES, version: int = 9) -> Table:

@@ -40,7 +40,8 @@ def made(path: Path, name: str, version: int = 9) -> Table:
 
 def rows(*hours: float) -> pa.Table:
     times = [EPOCH_MS + round(hour * HOUR_MS) for hour in hours]
-    return pa.table([[f"k{time}" for time in times], times], schema=pa.schema(COLUMNS))
+    columns: list[Any] = [[f"k{time}" for time in times], times]
+    return pa.table(columns, schema=pa.schema(COLUMNS))
 
 
 def at(hour: float) -> int:

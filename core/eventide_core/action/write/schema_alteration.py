@@ -123,7 +123,7 @@ def _refuse_new_name(name: str, fields: Sequence[Mapping[str, Any]]) -> None:
 
 
 def _widened(name: str, kind: Any, wider: Any) -> Any:
-    branches = list(kind) if isinstance(kind, list) else [kind]
+    branches = _branches(kind)
     known = [branch for branch in branches if branch != "null"]
     if known == [wider]:
         return kind
@@ -134,7 +134,7 @@ def _widened(name: str, kind: Any, wider: Any) -> Any:
             f"column {name!r} of type {_text(known)} cannot become {_text([wider])}: every reader follows int to long or "
             f"double, long or float to double, and no other change; {can}"
         )
-    return [wider if branch == known[0] else branch for branch in branches] if isinstance(kind, list) else wider
+    return [wider if branch == known[0] else branch for branch in branches] if _is_union(kind) else wider
 
 
 def _is_wider(known: Any, wider: Any) -> bool:
@@ -159,7 +159,15 @@ def _move(fields: list[dict[str, Any]], name: str, place: str) -> None:
 
 
 def _is_nullable(kind: Any) -> bool:
-    return isinstance(kind, list) and "null" in kind
+    return "null" in _branches(kind)
+
+
+def _branches(kind: Any) -> list[Any]:
+    return list(kind) if _is_union(kind) else [kind]
+
+
+def _is_union(kind: object) -> bool:
+    return isinstance(kind, list)
 
 
 def _refuse_lost_definitions(root: Mapping[str, Any]) -> None:
@@ -177,7 +185,7 @@ def _refuse_lost_definitions(root: Mapping[str, Any]) -> None:
 
 def _types(kind: Any) -> Iterator[Any]:
     """Names of types, and definitions of named types, in the order in which Avro reads them."""
-    if isinstance(kind, list):
+    if _is_union(kind):
         yield from chain.from_iterable(map(_types, kind))
         return
     if isinstance(kind, str):

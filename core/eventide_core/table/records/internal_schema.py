@@ -155,7 +155,7 @@ def _evolved_type(known: Any, before: Any, after: Any, numbers: _Numbers) -> Any
     was, now = _without_null(before), _without_null(after)
     if was == now:
         return known
-    if isinstance(known, dict) and isinstance(was, dict) and isinstance(now, dict) and was["type"] == now["type"]:
+    if all(map(_is_defined, (known, was, now))) and was["type"] == now["type"]:
         match now["type"]:
             case "record":
                 return {**known, "fields": _evolved_fields(known["fields"], was["fields"], now["fields"], numbers)}
@@ -182,31 +182,41 @@ _LOGICAL: Final = {("int", "date"): "date", ("long", "timestamp-micros"): "times
 
 def _internal_type(avro: Any, name: str, numbers: _Numbers) -> Any:
     kind = _without_null(avro)
-    if isinstance(kind, str) and kind in _PRIMITIVES:
-        return _PRIMITIVES[kind]
-    if isinstance(kind, dict):
-        logical: str | None = kind.get("logicalType")
-        if kind["type"] == "record":
-            return {"type": "record", "fields": _evolved_fields([], [], kind["fields"], numbers)}
-        if logical == "decimal":
-            return f"decimal({kind['precision']}, {kind.get('scale', 0)})"
-        if logical is None and kind["type"] in _PRIMITIVES:
-            return _PRIMITIVES[kind["type"]]
-        if logical is not None and (kind["type"], logical) in _LOGICAL:
-            return _LOGICAL[kind["type"], logical]
-    raise UnsupportedTableError(
-        f"the type {json.dumps(kind)} of the column {name}: the table's schema evolves on read, and not every version of "
-        "Hudi knows such a type there; use another type, or add the column with Hudi"
-    )
+    found = _defined_type(kind, numbers) if _is_defined(kind) else None if _is_union(kind) else _PRIMITIVES.get(kind)
+    if found is None:
+        raise UnsupportedTableError(
+            f"the type {json.dumps(kind)} of the column {name}: the table's schema evolves on read, and not every version "
+            "of Hudi knows such a type there; use another type, or add the column with Hudi"
+        )
+    return found
+
+
+def _defined_type(kind: Mapping[str, Any], numbers: _Numbers) -> Any:
+    """None for a type that not every version of Hudi knows."""
+    logical: str | None = kind.get("logicalType")
+    if kind["type"] == "record":
+        return {"type": "record", "fields": _evolved_fields([], [], kind["fields"], numbers)}
+    if logical == "decimal":
+        return f"decimal({kind['precision']}, {kind.get('scale', 0)})"
+    return _PRIMITIVES.get(kind["type"]) if logical is None else _LOGICAL.get((kind["type"], logical))
 
 
 def _is_optional(avro: Any) -> bool:
-    return isinstance(avro, list) and "null" in avro
+    return _is_union(avro) and "null" in avro
+
+
+def _is_union(avro: object) -> bool:
+    return isinstance(avro, list)
+
+
+def _is_defined(kind: object) -> bool:
+    """Whether the type is more than a name."""
+    return isinstance(kind, dict)
 
 
 def _without_null(avro: Any) -> Any:
     """The type in a union with null; any other union or type unchanged."""
-    others = [branch for branch in avro if branch != "null"] if isinstance(avro, list) else [avro]
+    others = [branch for branch in avro if branch != "null"] if _is_union(avro) else [avro]
     return others[0] if len(others) == 1 else avro
 
 

@@ -56,8 +56,11 @@ def latest_notes(notes: Iterable[SourceNote]) -> tuple[SourceNote, ...]:
 
 
 def _checked(note: SourceNote) -> SourceNote:
-    texts = (note.table, note.noted_at, note.instant or "")
-    is_number = note.watermark_ms is None or type(note.watermark_ms) is int
-    if not (all(isinstance(text, str) for text in texts) and is_number and isinstance(note.is_complete, bool)):
+    kinds: tuple[tuple[object, type], ...] = (
+        *((text, str) for text in (note.table, note.noted_at, note.instant or "")),
+        (0 if note.watermark_ms is None else note.watermark_ms, int),
+        (note.is_complete, bool),
+    )
+    if any(type(value) is not kind for value, kind in kinds):
         raise ValueError
     return note

@@ -46,7 +46,8 @@ def test_a_table_of_fixed_size_lists_has_vectors() -> None:
 
 
 def test_the_bytes_are_little_endian_numbers() -> None:
-    rows = pa.table([[[1.5, -2.0]], [[0.0, 1.0]], [[1.0, 2.0]], [[-1, 0, 127]]], names=COLUMNS.names).cast(COLUMNS)
+    values: list[Any] = [[[1.5, -2.0]], [[0.0, 1.0]], [[1.0, 2.0]], [[-1, 0, 127]]]
+    rows = pa.table(values, names=COLUMNS.names).cast(COLUMNS)
     stored = conform(rows, arrow_schema(SCHEMA))
     assert stored.to_pylist() == [
         {

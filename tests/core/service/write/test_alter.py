@@ -121,7 +121,8 @@ def test_a_type_that_another_column_uses_by_its_name_stays_before_it(tmp_path: P
     fields = [("id", "string"), ("start", place), ("stop", "p")]
     avro = {"type": "record", "name": "r", "fields": [{"name": n, "type": ["null", k]} for n, k in fields]}
     table = Table.create(str(tmp_path / "t"), schema=json.dumps(avro), record_key="id")
-    for change in ({"drop": ["start"]}, {"move": {"stop": "first"}}):
+    changes: list[dict[str, Any]] = [{"drop": ["start"]}, {"move": {"stop": "first"}}]
+    for change in changes:
         with pytest.raises(UnsupportedTableError, match="the schema's type p is defined by a column"):
             table.alter(**change)
     assert table.alter(drop=["stop"]).columns == ("id", "start")
