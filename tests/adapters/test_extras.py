@@ -11,7 +11,7 @@ from eventide_adapters import extras
 
 
 def _recorded(monkeypatch: pytest.MonkeyPatch, text: str | None) -> None:
-    monkeypatch.setattr(extras, "distribution", lambda _: SimpleNamespace(read_text=lambda _: text))
+    monkeypatch.setattr("importlib.metadata.distribution", lambda _: SimpleNamespace(read_text=lambda _: text))
 
 
 def test_an_extra_comes_from_the_checkout_or_wheel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -31,5 +31,5 @@ def test_packages_that_are_only_on_the_path_have_no_record(monkeypatch: pytest.M
     def nothing(name: str) -> object:
         raise PackageNotFoundError(name)
 
-    monkeypatch.setattr(extras, "distribution", nothing)
+    monkeypatch.setattr("importlib.metadata.distribution", nothing)
     assert extras.install_command("s3") == "pip install 'eventide[s3]'"
