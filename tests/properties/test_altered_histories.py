@@ -21,7 +21,7 @@ from eventide_core.errors import NoExactCutError, NothingToDoError, SchemaChange
 from support.append_tables import SCHEMA, START_MS, make
 from support.reach import reached
 
-BY_DEFAULT, IN_ALL, STEPS = 4, 200, 14
+BY_DEFAULT, IN_BROAD, IN_ALL, STEPS = 4, 24, 200, 14
 KINDS = {"int": pa.int32(), "long": pa.int64(), "float": pa.float32(), "double": pa.float64(), "string": pa.string()}
 WIDER = {"int": ["long", "double"], "long": ["double"], "float": ["double"]}
 FIXED = ("id", "part", "ms")
@@ -192,7 +192,12 @@ def test_a_history_of_schema_changes_shows_what_was_written(seed: int, tmp_path:
     _follow(tmp_path / "t", seed)
 
 
-@pytest.mark.broad
-@pytest.mark.parametrize("seed", range(BY_DEFAULT, IN_ALL))
+@pytest.mark.parametrize(
+    "seed",
+    [
+        *(pytest.param(seed, marks=pytest.mark.broad) for seed in range(BY_DEFAULT, IN_BROAD)),
+        *(pytest.param(seed, marks=pytest.mark.proof) for seed in range(IN_BROAD, IN_ALL)),
+    ],
+)
 def test_further_histories_of_schema_changes_show_what_was_written(seed: int, tmp_path: Path) -> None:
     _follow(tmp_path / "t", seed)
