@@ -167,7 +167,7 @@ def hold(query: Rows, row_filter: Any) -> None:
     assert sorted_rows(query.to_arrow(None, row_filter)) == expected, str(row_filter)
     assert query.count(row_filter) == len(expected)
     reading = query.reading(None, row_filter)
-    kept = query.unskipped(reading)
+    kept = reading.unskipped(query.engine)
     assert sorted_rows(pa.Table.from_batches([b for one in kept for b in reading(one)], query.schema)) == expected
 
 

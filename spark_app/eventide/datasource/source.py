@@ -153,7 +153,7 @@ class _Reader(DataSourceReader):
         """
         if self._rows is not None:
             reading = self._rows.reading(self._columns, pushed_filter(filters, self._rows.schema))
-            self._slices, self._reading = self._rows.unskipped(reading), reading.of_slices()
+            self._slices, self._reading = reading.unskipped(self._rows.engine), reading.of_slices()
         return filters
 
     def __getstate__(self) -> dict[str, object]:

@@ -236,7 +236,7 @@ class Rows:
         read = chosen.of_slices()
         schema, root = from_arrow_schema(with_lists(read.schema)), self.reader.storage.root
         by_spark, slices = (
-            divided(self.plan.slices, root, read.schema) if filter is None else ((), self.unskipped(chosen))
+            divided(self.plan.slices, root, read.schema) if filter is None else ((), chosen.unskipped(self.engine))
         )
         frames = [parquet_frame(spark, by_spark, root, schema)] if by_spark else []
         if not slices and not frames:
@@ -268,16 +268,6 @@ class Rows:
                 f"that happens often, retain more ({COMMITS_RETAINED}) or read a tag"
             ) from missing
         return replace(self, plan=newer)
-
-    def unskipped(self, read: "SliceReading") -> tuple[SliceRead, ...]:
-        """The reading's slices without those that footers and block headers exclude: a task for them would read no row.
-
-        Looks at no file if there are too many to look at one after another.
-        """
-        if read.reader.sought is None or len(read.slices) > _LOOKED_AT_MAX:
-            return read.slices
-        is_outside = self.engine.map(read.of_slices().is_outside, read.slices)
-        return tuple(one for one, skipped in zip(read.slices, is_outside, strict=True) if not skipped)
 
     def _reader(self, columns: Sequence[str] | None, filter: Filter | None) -> "SliceReading":
         kept, row_filter = self.schema_of(columns), filter_expression(filter, self.schema)
@@ -319,6 +309,16 @@ class SliceReading:
     def of_slices(self) -> "SliceReading":
         """The same without its slices, for tasks that get theirs."""
         return replace(self, slices=())
+
+    def unskipped(self, engine: Engine) -> tuple[SliceRead, ...]:
+        """The slices without those that footers and block headers exclude: a task for them would read no row.
+
+        Looks at no file if there are too many to look at one after another.
+        """
+        if self.reader.sought is None or len(self.slices) > _LOOKED_AT_MAX:
+            return self.slices
+        is_outside = engine.map(self.of_slices().is_outside, self.slices)
+        return tuple(one for one, skipped in zip(self.slices, is_outside, strict=True) if not skipped)
 
     def is_outside(self, slice_read: SliceRead) -> bool:
         """If the filter keeps no row of the slice, as its footer and its block headers show."""

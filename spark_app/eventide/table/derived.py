@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, TypeAlias
 
 from eventide.bootstrap import Application
+from eventide.table.arguments import require_mappings
 from eventide_core.action.freshness.derived import lowest
 from eventide_core.action.freshness.freshness import Freshness
 from eventide_core.errors import ConfigError
@@ -28,6 +29,7 @@ def notes_of(application: Application, sources: Mapping[Table, SourceState]) -> 
 
     Raises ConfigError for what states nothing of how much of a source was read.
     """
+    require_mappings(sources=sources)
     known = source_notes(application.files, TableState.load(application.files))
     mark_derived(application.files)
     earlier = {note.table: note for note in known}

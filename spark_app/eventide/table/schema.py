@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from eventide.bootstrap import Application
+from eventide.table.arguments import require_mappings, require_names
 from eventide_core.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -46,10 +47,10 @@ class TableSchema:
         """
         from eventide_core.action.write.schema_alteration import SchemaAlteration, rename_refused
 
+        require_mappings(add=add, widen=widen, move=move, rename=rename)
+        require_names(drop=drop)
         for old, new in (rename or {}).items():
             raise rename_refused(old, new)
-        if isinstance(drop, str):
-            raise ConfigError(f"drop={drop!r}: pass a sequence of columns, such as [{drop!r}]")
         placed = {name: _placed(kind) for name, kind in (add or {}).items()}
         places = {name: place for name, (_, place) in placed.items() if place is not None}
         alteration = SchemaAlteration(

@@ -133,7 +133,7 @@ def test_a_range_of_event_time_reads_the_slices_that_have_it(tmp_path: Path) -> 
         assert found.num_rows == 500
         assert read < whole / 2
         reading = rows.reading(None, f"ms >= {begin} and ms < {begin + HOUR_MS}")
-        assert len(rows.unskipped(reading)) == 1
+        assert len(reading.unskipped(rows.engine)) == 1
         assert len(rows.plan.slices) == 6
 
 

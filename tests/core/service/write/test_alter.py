@@ -75,7 +75,7 @@ REFUSED: list[tuple[dict[str, Any], type[EventideError], str]] = [
     ({"add": {"x": "strin"}}, ConfigError, "'strin' is no type"),
     ({"move": {"word": "last"}}, SchemaChangeError, "neither 'first' nor 'after COLUMN'"),
     ({"move": {"word": "after word"}}, SchemaChangeError, "cannot come after itself"),
-    ({"drop": "word"}, ConfigError, "pass a sequence"),
+    ({"drop": "word"}, ConfigError, "pass a list of texts"),
 ]
 
 
