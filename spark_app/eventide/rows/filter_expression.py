@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
-from decimal import Decimal
+from decimal import ROUND_FLOOR, Decimal
 from functools import reduce
 from operator import and_, eq, ge, gt, le, lt, ne, or_
 from typing import Any, TypeAlias
@@ -151,7 +151,7 @@ class Translation:
         column, kind = self._column(node.this)
         values = [literal(item, kind, text_of(node.this)) for item in node.expressions]
         # In SQL, null in a set is null; Arrow's set lookup returns false.
-        found: pc.Expression = pc.if_else(column.is_valid(), _is_in(column, values), pa.scalar(None, pa.bool_()))
+        found: pc.Expression = pc.if_else(column.is_valid(), _is_in(column, kind, values), pa.scalar(None, pa.bool_()))
         return found
 
     def _like(self, node: sql.Like) -> pc.Expression:
@@ -167,7 +167,7 @@ class Translation:
                 raise InvalidFilterError(
                     f"{text_of(whole)!r} compares a column of type {one_kind} with one of {other_kind}"
                 )
-            return operator(one, other)
+            return operator(*_of_one_kind((one, one_kind), (other, other_kind)))
         if is_column(left):
             column, kind = self._column(left)
             return operator(column, literal(right, kind, text_of(left)))
@@ -197,9 +197,18 @@ class Translation:
         return pc.field(*names), kind
 
 
-def _is_in(column: pc.Expression, values: Sequence[pa.Scalar[Any]]) -> pc.Expression:
+def _of_one_kind(*sides: tuple[pc.Expression, ArrowType]) -> Sequence[pc.Expression]:
+    """The columns, as doubles if there are fractions among them: Arrow refuses whole numbers that a fraction can't hold."""
+    if not any(pa.types.is_floating(kind) for _, kind in sides):
+        return [column for column, _ in sides]
+    return [column.cast(pa.float64(), safe=False) if pa.types.is_integer(kind) else column for column, kind in sides]
+
+
+def _is_in(column: pc.Expression, kind: ArrowType, values: Sequence[pa.Scalar[Any]]) -> pc.Expression:
     kinds = {value.type for value in values}
-    if len(kinds) > 1:  # such as an integer column against (1, 2.5)
+    if len(kinds) > 1 or any(
+        pa.types.is_decimal(one) for one in kinds if one != kind
+    ):  # such as an integer in (1, 2.5)
         return reduce(or_, (column == value for value in values))
     return column.isin(pa.array([value.as_py() for value in values], type=kinds.pop()))
 
@@ -244,8 +253,12 @@ def _number(text: str, kind: ArrowType, column: str) -> pa.Scalar[Any]:
             return pa.scalar(float(value), kind)
         if pa.types.is_decimal(kind):
             return pa.scalar(value)
-        # Arrow chooses the type, not the column, and widens it in a comparison: 5000000000 and 1.5 compare with an int.
-        return pa.scalar(int(value)) if value == value.to_integral_value() else pa.scalar(float(value))
+        # Arrow chooses the type, not the column, and widens it in a comparison: 5000000000 compares with an int.
+        below = int(value.to_integral_value(ROUND_FLOOR))
+        whole: pa.Scalar[Any] = pa.scalar(below)
+        # Whole numbers lie on the same sides of each fraction between two of them. Arrow would compare floats, and refuses
+        # greater whole numbers than these can hold.
+        return whole if value == below else pa.scalar(below + Decimal("0.5"))
     except (pa.ArrowInvalid, OverflowError):
         raise InvalidFilterError(f"{text} is too large to be compared with {column}, which is of type {kind}") from None
 

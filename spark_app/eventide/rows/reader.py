@@ -327,8 +327,17 @@ class SliceReading:
 
     def __call__(self, slice_read: SliceRead) -> Iterator[pa.RecordBatch]:
         for batch in self.reader.read(slice_read, self.shape, self.read_names):
-            chosen = batch if self.row_filter is None else batch.filter(self.row_filter)
-            yield chosen.select(self.schema.names)
+            yield self._chosen(batch).select(self.schema.names)
+
+    def _chosen(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        if self.row_filter is None:
+            return batch
+        try:
+            return batch.filter(self.row_filter)
+        except pa.ArrowInvalid as error:
+            raise InvalidFilterError(
+                f"filter {self.row_filter} can't be computed for a row: {error}; cast its columns, or write it as SQL"
+            ) from error
 
     def whole(self, slice_read: SliceRead) -> list[pa.RecordBatch]:
         return list(self(slice_read))

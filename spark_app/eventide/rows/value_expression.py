@@ -113,7 +113,7 @@ class _Values(Translation):
             case sql.Lower():
                 return _pc.utf8_lower(self.value(node.this, pa.string()))
             case sql.Coalesce():
-                return _pc.coalesce(*(self.value(part, wanted) for part in (node.this, *node.expressions)))
+                return _pc.coalesce(*(self._chosen(part, wanted) for part in (node.this, *node.expressions)))
             case sql.Nullif():
                 one = self.value(node.this, wanted)
                 is_equal = _pc.coalesce(one == self.value(node.expression, wanted), _pc.scalar(False))
@@ -130,11 +130,11 @@ class _Values(Translation):
                 return self._constant(node, wanted)
 
     def _first_of(self, cases: Any, default: Node, wanted: ArrowType) -> Expression:
-        last = _pc.scalar(pa.scalar(None, wanted)) if default is None else self.value(default, wanted)
+        last = _pc.scalar(pa.scalar(None, wanted)) if default is None else self._chosen(default, wanted)
 
         def otherwise(rest: Any, case: Node) -> Any:
             is_met = _pc.coalesce(self.condition(case.this), _pc.scalar(False))
-            return _pc.if_else(is_met, self.value(case.args["true"], wanted), rest)
+            return _pc.if_else(is_met, self._chosen(case.args["true"], wanted), rest)
 
         found: Expression = reduce(otherwise, reversed(cases), last)
         return found
@@ -144,10 +144,22 @@ class _Values(Translation):
         kinds = [self._column(part)[1] for part in node.find_all(sql.Column) if is_column(part)]
         exact = next((kind for kind in kinds if pa.types.is_decimal(kind)), None)
         one, other = (self._operand(part, exact, wanted) for part in (node.this, node.expression))
-        if isinstance(node, sql.Div) and exact is None:
-            one = one.cast(pa.float64(), safe=False)  # a fraction of whole numbers that a double holds nearly
+        if exact is None and (isinstance(node, sql.Div) or self._is_fraction(one) or self._is_fraction(other)):
+            # A double holds them nearly. Arrow would compute `number * 1.5` with floats, which hold 24 bits.
+            one, other = one.cast(pa.float64(), safe=False), other.cast(pa.float64(), safe=False)
         found: Expression = _ARITHMETIC[type(node)](one, other)
         return found
+
+    def _chosen(self, node: Node, wanted: ArrowType) -> Expression:
+        """One of several values. Beside a fraction, Arrow would take whole numbers for floats."""
+        found = self.value(node, wanted)
+        return found.cast(wanted) if pa.types.is_floating(wanted) and not self._is_fraction(found) else found
+
+    def _is_fraction(self, value: Expression) -> bool:
+        try:
+            return pa.types.is_floating(_projected(self._schema.empty_table(), value).type)
+        except pa.ArrowException:
+            return False  # it is refused when it is computed
 
     def _operand(self, node: Node, exact: ArrowType | None, wanted: ArrowType) -> Expression:
         number = node.this if isinstance(node, sql.Neg) else node

@@ -52,13 +52,6 @@ def require_names(**given: object) -> None:
             raise ConfigError(f"{name}={value!r} is no list of names: pass a list of texts")
 
 
-def require_mappings(**given: object) -> None:
-    """Raises ConfigError for the first argument that is neither None nor a mapping."""
-    for name, value in given.items():
-        if value is not None and not isinstance(value, Mapping):
-            raise ConfigError(f"{name}={value!r} is no mapping: pass a dictionary")
-
-
 def require_number(**given: object) -> None:
     """Raises ConfigError for the first argument that is neither None nor a whole number from 0 on."""
     for name, value in given.items():

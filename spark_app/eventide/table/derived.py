@@ -7,7 +7,6 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, TypeAlias
 
 from eventide.bootstrap import Application
-from eventide.table.arguments import require_mappings
 from eventide_core.action.freshness.derived import lowest
 from eventide_core.action.freshness.freshness import Freshness
 from eventide_core.errors import ConfigError
@@ -29,14 +28,20 @@ def notes_of(application: Application, sources: Mapping[Table, SourceState]) -> 
 
     Raises ConfigError for what states nothing of how much of a source was read.
     """
-    require_mappings(sources=sources)
+    given: object = sources
+    if not isinstance(given, Mapping):
+        raise ConfigError(f"sources={given!r}: pass a dictionary of tables, each with how much of it was read")
     known = source_notes(application.files, TableState.load(application.files))
-    mark_derived(application.files)
     earlier = {note.table: note for note in known}
-    return (*known, *(_note(table, state, earlier) for table, state in sources.items()))
+    notes = (*known, *(_note(table, state, earlier) for table, state in sources.items()))
+    mark_derived(application.files)  # last: what is refused writes nothing
+    return notes
 
 
 def _note(table: Table, read: SourceState, earlier: Mapping[str, SourceNote]) -> SourceNote:
+    source: object = table
+    if not hasattr(source, "_application"):
+        raise ConfigError(f"sources: {source!r} is no table: pass what `Table.open` returns")
     root = table._application.storage.root
     if isinstance(read, Freshness):
         return SourceNote(root, None, read.watermark_ms, read.is_complete)

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from eventide.bootstrap import Application
-from eventide.table.arguments import require_mappings, require_names
+from eventide.table.arguments import require_names, require_texts
 from eventide_core.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -47,10 +47,13 @@ class TableSchema:
         """
         from eventide_core.action.write.schema_alteration import SchemaAlteration, rename_refused
 
-        require_mappings(add=add, widen=widen, move=move, rename=rename)
+        for what, given in (("add", add), ("widen", widen), ("move", move), ("rename", rename)):
+            _require_columns(what, given)
         require_names(drop=drop)
         for old, new in (rename or {}).items():
             raise rename_refused(old, new)
+        for name, place in (move or {}).items():
+            require_texts(**{f"move[{name!r}]": place})
         placed = {name: _placed(kind) for name, kind in (add or {}).items()}
         places = {name: place for name, (_, place) in placed.items() if place is not None}
         alteration = SchemaAlteration(
@@ -66,14 +69,21 @@ class TableSchema:
 
         from eventide.sources.schema_file import TYPE_WORDS, type_of
         from eventide_adapters.format.avro.from_arrow import avro_schema_of
+        from eventide_adapters.format.avro.schema import arrow_schema
 
         found = type_of(kind) if isinstance(kind, str) else kind
         if not isinstance(found, pa.DataType):
             raise ConfigError(f"column {name!r}: {kind!r} is no type; use an Arrow type, or one of {TYPE_WORDS}")
-        (column,) = json.loads(avro_schema_of(self._application.files.config().name, pa.schema([(name, found)])))[
-            "fields"
-        ]
+        schema = avro_schema_of(self._application.files.config().name, pa.schema([(name, found)]))
+        arrow_schema(schema)  # refuses what no file can hold, such as a struct without fields
+        (column,) = json.loads(schema)["fields"]
         return column["type"][1]
+
+
+def _require_columns(what: str, given: object) -> None:
+    """Raises ConfigError for anything but a mapping by names of columns."""
+    if given is not None and not (isinstance(given, Mapping) and all(isinstance(name, str) for name in given)):
+        raise ConfigError(f"{what}={given!r}: pass a dictionary by names of columns")
 
 
 def _placed(kind: Any) -> tuple[Any, str | None]:

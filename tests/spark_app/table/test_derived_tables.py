@@ -221,3 +221,13 @@ def test_the_notes_are_extra_metadata_of_the_commit(tmp_path: Path) -> None:
     (key,) = [name for name in extra if name.startswith(SOURCE_PREFIX)]
     assert key == f"{SOURCE_PREFIX}0"
     assert json.loads(extra[key])["watermark_ms"] == at(2)
+
+
+def test_wrong_sources_are_named_and_nothing_is_written(tmp_path: Path) -> None:
+    raw, derived = made(tmp_path, "raw"), made(tmp_path, "derived")
+    before = sorted((tmp_path / "derived").rglob("*"))
+    wrong: list[Any] = [3, [raw], {"raw": raw.freshness()}, {raw: at(1)}, {raw: None}]
+    for sources in wrong:
+        with pytest.raises(ConfigError, match="sources"):
+            derived.upsert(rows(0), sources=sources)
+    assert sorted((tmp_path / "derived").rglob("*")) == before

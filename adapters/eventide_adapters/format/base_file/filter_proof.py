@@ -26,8 +26,11 @@ def excluded(
         file_format.make_fragment(str(number), nowhere, partition_expression=said)
         for number, said in enumerate(guarantees)
     ]
-    found = dataset.FileSystemDataset(fragments, schema, file_format, nowhere).get_fragments(filter=row_filter)
-    kept = {int(fragment.path) for fragment in found}
+    whole = dataset.FileSystemDataset(fragments, schema, file_format, nowhere)
+    try:
+        kept = {int(fragment.path) for fragment in whole.get_fragments(filter=row_filter)}
+    except pa.ArrowInvalid:
+        return (False,) * len(fragments)  # a value of a condition does not fit the filter; the rows will show
     return tuple(number not in kept for number in range(len(fragments)))
 
 

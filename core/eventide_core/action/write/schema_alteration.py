@@ -51,6 +51,7 @@ def altered_schema(schema: str, alteration: SchemaAlteration, fixed_columns: Map
     """
     root = json.loads(schema)
     fields: list[dict[str, Any]] = root["fields"]
+    vectors = _vectors([*alteration.add.values(), *(column["type"] for column in fields)])
     for name in alteration.drop:
         place = _place_of(fields, name)
         _refuse_fixed(name, fixed_columns, "dropped")
@@ -65,12 +66,18 @@ def altered_schema(schema: str, alteration: SchemaAlteration, fixed_columns: Map
         _refuse_fixed(name, fixed_columns, "widened")
         fields[place] = {**fields[place], "type": _widened(name, fields[place]["type"], kind)}
     for name, kind in alteration.add.items():
+        if name in alteration.drop:
+            raise SchemaChangeError(
+                f"column {name!r} is dropped and added at once, and its values in older files would come back; add a column "
+                "of another name"
+            )
         _refuse_new_name(name, fields)
         fields.append({"name": name, "type": ["null", kind], "default": None})
     for name, destination in alteration.move.items():
         _move(fields, name, destination)
     if not fields:
         raise SchemaChangeError("a table needs at least one column: keep one of them")
+    _define_once(fields, vectors)
     _refuse_lost_definitions(root)
     return schema if root == json.loads(schema) else json.dumps(root, separators=(",", ":"))
 
@@ -168,6 +175,33 @@ def _branches(kind: Any) -> list[Any]:
 
 def _is_union(kind: object) -> bool:
     return isinstance(kind, list)
+
+
+def _vectors(kinds: Sequence[Any]) -> dict[str, Any]:
+    """The definitions of vectors by their names, the last of each name."""
+    branches = chain.from_iterable(kind if isinstance(kind, list) else [kind] for kind in kinds)
+    return {
+        branch["name"]: branch
+        for branch in branches
+        if isinstance(branch, Mapping) and branch.get("logicalType") == "vector" and not branch.get("namespace")
+    }
+
+
+def _define_once(fields: Sequence[dict[str, Any]], vectors: Mapping[str, Any]) -> None:
+    """Has the first column of a vector type define it, and the others name it: Avro refuses any other order."""
+    defined: set[str] = set()
+
+    def once(branch: Any) -> Any:
+        name = str(branch.get("name") if isinstance(branch, Mapping) else branch)
+        if name not in vectors:
+            return branch
+        is_first = name not in defined
+        defined.add(name)
+        return vectors[name] if is_first else name
+
+    for column in fields:
+        kind = column["type"]
+        column["type"] = [once(branch) for branch in kind] if isinstance(kind, list) else once(kind)
 
 
 def _refuse_lost_definitions(root: Mapping[str, Any]) -> None:

@@ -166,3 +166,57 @@ def test_columns_of_the_public_result(tmp_path: Path) -> None:
     result = make(tmp_path / "t").alter(add={"fare": "decimal(10,2) first"})
     assert result.columns == ("fare", *SCHEMA.names)
     assert result.instant is not None
+
+
+def test_a_column_is_not_dropped_and_added_at_once(tmp_path: Path) -> None:
+    table = make(tmp_path / "t")
+    table.upsert(rows(("k1", "a", 1, "one")))
+    with pytest.raises(SchemaChangeError, match="'word' is dropped and added at once"):
+        table.alter(drop=["word"], add={"word": "int"})
+    assert _values(table, "word") == {"k1": ("one",)}
+
+
+_WRONG: tuple[tuple[dict[str, Any], str], ...] = (
+    ({"add": 3}, "add=3"),
+    ({"add": ["fare double"]}, "fare double"),
+    ({"add": {3: "int"}}, "3: 'int'"),
+    ({"widen": "word"}, "widen='word'"),
+    ({"move": {"word": 3}}, r"move\['word'\]=3"),
+    ({"drop": [None]}, "None"),
+    ({"drop": None}, "None"),
+    ({"drop": "word"}, "drop='word'"),
+    ({"rename": ["word"]}, "rename="),
+)
+
+
+@pytest.mark.parametrize(("wrong", "named"), _WRONG, ids=str)
+def test_an_argument_of_a_wrong_type_is_named(wrong: dict[str, Any], named: str, tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=named):
+        make(tmp_path / "t").alter(**wrong)
+
+
+def test_a_type_that_no_file_can_hold_is_refused_before_the_table_has_it(tmp_path: Path) -> None:
+    table = make(tmp_path / "t")
+    with pytest.raises(UnsupportedTableError, match="x has no fields"):
+        table.alter(add={"x": pa.struct([])})
+    table.upsert(rows(("k1", "a", 1, "one")))
+    assert _values(table, "word") == {"k1": ("one",)}
+
+
+def test_columns_of_one_vector_type_are_added_moved_and_dropped(tmp_path: Path) -> None:
+    pair = pa.list_(pa.float32(), 2)
+    path, schema = tmp_path / "t", pa.schema([("id", pa.string()), ("v", pair), ("w", pair)])
+    table = Table.create(path, schema=schema, record_key="id")
+    table.upsert(pa.table([["k1"], [[1, 2]], [[3, 4]]], schema=schema))
+    kinds = [
+        json.loads(table.alter(**change).schema)["fields"]
+        for change in ({"add": {"x": pair, "y": pair}}, {"move": {"x": "first"}}, {"drop": ["v"]}, {"drop": ["x"]})
+    ]
+    for fields in kinds:  # the first one defines the type, and the others name it
+        first, *others = [field["type"][1] for field in fields if field["name"] != "id"]
+        assert first["name"] == "vector_float_2"
+        assert set(others) == {"vector_float_2"}
+    later = pa.schema([("id", pa.string()), ("w", pair), ("y", pair)])
+    table.upsert(pa.table([["k2"], [[5, 6]], [[7, 8]]], schema=later))
+    assert _values(table, "w", "y") == {"k1": ([3.0, 4.0], None), "k2": ([5.0, 6.0], [7.0, 8.0])}
+    assert table.verify(deep=True).ok
