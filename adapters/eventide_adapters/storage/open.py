@@ -13,10 +13,11 @@ from eventide_core.errors import ConfigError, EventideError
 from eventide_core.ports import Storage
 
 _SCHEME: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
+# All that precedes `@` after a scheme is masked in output, so the form of Azure's URIs is described.
 _KNOWN: Final = (
     "directories (/lake/trips), file:///lake/trips, s3://bucket/trips (or s3a://), "
     "hdfs://namenode:8020/trips (or webhdfs://, swebhdfs://), gs://bucket/trips, "
-    "abfs://container@account.dfs.core.windows.net/trips (or abfss://) and memory://trips"
+    "abfs:// (or abfss://) with container@account.dfs.core.windows.net/trips, and memory://trips"
 )
 
 STORAGES: Final = Adapters(
@@ -57,7 +58,8 @@ def open_storage(uri: str, options: Options, *, what: str = "table") -> Storage:
         return _of_package(adapter, uri, options)
     found = None if adapter is None else adapter.load()(uri, options)
     if found is None:
-        raise ConfigError(f"the {what} {without_secrets(uri, ())!r} has {_unknown(name)}")
+        wrong = _unknown(name) if adapter is None else f"no full address after {name}://: eventide opens {_KNOWN}"
+        raise ConfigError(f"the {what} {without_secrets(uri, ())!r} has {wrong}")
     return cast(Storage, found)
 
 

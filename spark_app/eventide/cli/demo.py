@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from eventide.cli.file_path import FilePath
 from eventide.cli.settings import Settings, common_options
 from eventide.demo import Step, run_demo
 from eventide.demo.story import DAYS_DEFAULT, DAYS_MAX
@@ -20,7 +21,7 @@ _CHECK_FAILED = 1
 @click.option(
     "--dir",
     "directory",
-    type=click.Path(path_type=Path),
+    type=FilePath(),
     metavar="DIR",
     help="Where to write.  [default: a new directory]",
 )

@@ -7,6 +7,7 @@ from typing import Any, Final
 import click
 
 from eventide.catalog import hudi_tables
+from eventide.cli.file_path import FilePath
 from eventide.cli.settings import Duration, Settings
 from eventide.fleet.settings import FleetSettings, fleet_of_file, fleet_of_locations
 from eventide_core.config import Options
@@ -14,9 +15,7 @@ from eventide_core.errors import ConfigError
 
 _HOUR: Final = 3600
 _OPTIONS: Final = (
-    click.option(
-        "--fleet", type=click.Path(path_type=Path), metavar="FILE.toml", help="The tables, with their target lags."
-    ),
+    click.option("--fleet", type=FilePath(), metavar="FILE.toml", help="The tables, with their target lags."),
     click.option("--catalog", type=click.Choice(("hive", "glue")), help="Takes the Hudi tables of a database."),
     click.option("--database", metavar="NAME", help="The database of --catalog."),
     click.option(

@@ -12,6 +12,7 @@ import click
 import pyarrow as pa
 
 from eventide import Table
+from eventide.cli.file_path import FilePath
 from eventide.cli.ingest_preview import PREVIEW_ROWS, preview
 from eventide.cli.ingest_target import (
     check_new_table,
@@ -90,7 +91,7 @@ def _character(ctx: click.Context, param: click.Parameter, value: str | None) ->
 @click.option(
     "--schema",
     "schema_file",
-    type=click.Path(path_type=Path),
+    type=FilePath(),
     metavar="FILE",
     help="Types of columns: an Avro record in JSON, an Arrow or Parquet file, or lines `name type`. A new table gets them.",
 )

@@ -84,9 +84,12 @@ def _statements(config: TableConfig, words: Mapping[str, Any], options: Options)
     single: list[tuple[Option[Any], str | None]] = [
         (keys.TABLE_NAME, config.name),
         (keys.TABLE_VERSION, str(config.version)),
+        (keys.TABLE_TYPE, config.properties.get("hoodie.table.type")),
         (keys.MERGE_MODE, str(config.merge_rule)),
-        (keys.HIVE_STYLE, config.properties.get(str(keys.HIVE_STYLE), "false")),
-        (keys.URL_ENCODE, config.properties.get(str(keys.URL_ENCODE), "false")),
+        *(
+            (option, config.properties.get(str(option), "false"))
+            for option in (keys.HIVE_STYLE, keys.URL_ENCODE, keys.DROP_PARTITION_COLUMNS, keys.CAPTURES_CHANGES)
+        ),
         *((option, config.properties.get(str(option))) for option in (INDEX_TYPE, BUCKETS, BUCKET_HASH_FIELDS)),
     ]
     for option, known in single:

@@ -9,6 +9,7 @@ import click
 import pyarrow as pa
 
 from eventide import Table
+from eventide.cli.file_path import FilePath
 from eventide.cli.own_process import spare_pandas
 from eventide.cli.row_files import format_of, write_rows
 from eventide.cli.settings import Settings, common_options, option_help
@@ -49,7 +50,7 @@ ROWS_SHOWN = 20
 @click.option("--all", "is_all", is_flag=True, help="Prints all rows.")
 @click.option(
     "--to",
-    type=click.Path(path_type=Path),
+    type=FilePath(),
     metavar="FILE",
     help="Writes to FILE.parquet, .csv, or .json (one object per line).",
 )
@@ -91,6 +92,8 @@ def read(
     if csv_escape_formulas and (to is None or to.suffix.lower() != ".csv"):
         raise click.UsageError("--csv-escape-formulas goes with --to FILE.csv")
     names = None if columns is None else [name.strip() for name in columns.split(",") if name.strip()]
+    if names == []:
+        raise click.UsageError(f"--columns {columns!r} names no column: omit it for all of them")
     console = settings.console
     if not settings.wants_spark:
         spare_pandas()

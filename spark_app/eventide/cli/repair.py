@@ -9,6 +9,7 @@ import click
 import pyarrow as pa
 
 from eventide import Table
+from eventide.cli.file_path import FilePath
 from eventide.cli.row_files import format_of, write_rows
 from eventide.cli.settings import Settings, common_options, pairs_of
 from eventide_core.action.repair.lost_keys import LostKeys
@@ -39,7 +40,7 @@ LOST_KEYS = pa.schema(
 @click.option(
     "--lost-keys",
     "lost_keys",
-    type=click.Path(path_type=Path),
+    type=FilePath(),
     metavar="FILE",
     help="Writes the keys that lost and damaged files take with them to FILE.parquet, .csv, or .json, and repairs nothing.",
 )

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import click
 
+from eventide.cli.file_path import FilePath
 from eventide.cli.settings import Settings, common_options, event_time_option
 from eventide_core.action.freshness.freshness import watermark_text
 from eventide_core.config import EVENT_TIME_FIELD
@@ -12,9 +13,7 @@ from eventide_core.errors import counted
 
 @click.command()
 @click.argument("table")
-@click.option(
-    "--to", "path", required=True, type=click.Path(path_type=Path), metavar="FILE.html", help="Where to write the page."
-)
+@click.option("--to", "path", required=True, type=FilePath(), metavar="FILE.html", help="Where to write the page.")
 @event_time_option
 @common_options
 def report(settings: Settings, table: str, path: Path, event_time: str | None) -> None:

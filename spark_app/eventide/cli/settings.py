@@ -14,6 +14,7 @@ import click
 from eventide import Table
 from eventide.cli.console import Console
 from eventide.cli.engine_by_size import EngineBySize
+from eventide.cli.file_path import FilePath
 from eventide.cli.own_process import spare_pandas
 from eventide.cli.redaction import Redaction
 from eventide.options.sections import UnknownOptionWarning, unknown_options
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
 _COMMON_OPTIONS = (
     click.option(
         "--config",
-        type=click.Path(path_type=Path),
+        type=FilePath(),
         metavar="FILE.toml",
         help="Reads options from a file: from its table [options], or from its top level.",
     ),
@@ -80,7 +81,11 @@ class Settings:
     console: Console
 
     def having(self, key: str, value: str | None) -> "Settings":
-        """A copy with one more option, unless its value is None."""
+        """A copy with one more option, unless its value is None. Raises ConfigError for an empty one."""
+        if value is not None and not value.strip():
+            raise ConfigError(
+                f"option {key} is given without a value: omit it, or name one; is a variable of the shell empty?"
+            )
         return self if value is None else replace(self, options={**self.options, key: value})
 
     @property
@@ -162,7 +167,7 @@ def common_options(verb: Callable[..., Any]) -> Callable[..., Any]:
         debug: bool,
         **words: Any,
     ) -> Any:
-        options = {**(_of_file(config) if config is not None else {}), **pairs_of(option)}
+        options = {**(_of_file(config) if config is not None else {}), **pairs_of(option, "--option", last_wins=True)}
         redaction = click.get_current_context().find_object(Redaction)
         if redaction is not None:
             redaction.add(options)
@@ -214,14 +219,19 @@ def _detailed(verb: Callable[..., Any], whole: str, of_partition: str, at_most: 
     return run
 
 
-def pairs_of(words: Sequence[str], option: str = "--option") -> dict[str, str]:
-    """The KEY=VALUE words of a repeatable option. Raises UsageError, naming `option`, for another form."""
+def pairs_of(words: Sequence[str], option: str, *, last_wins: bool = False) -> dict[str, str]:
+    """The KEY=VALUE words of a repeatable option.
+
+    Raises UsageError, naming `option`, for another form, and for a key that comes twice, unless the last one wins.
+    """
     options: dict[str, str] = {}
     for number, word in enumerate(words, start=1):
         key, equals, value = word.partition("=")
         if not equals or not key.strip():
             # The argument itself may be a secret.
             raise click.UsageError(f"{option} number {number} does not have the form KEY=VALUE")
+        if key.strip() in options and not last_wins:
+            raise click.UsageError(f"{option}: {key.strip()!r} comes twice: remove one")
         options[key.strip()] = value
     return options
 

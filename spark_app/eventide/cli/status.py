@@ -7,6 +7,7 @@ import click
 
 from eventide.bootstrap import SystemClock
 from eventide.cli.console import table_of
+from eventide.cli.file_path import FilePath
 from eventide.cli.fleet import fleet_of, fleet_options
 from eventide.cli.settings import Settings, common_options
 from eventide.fleet.chain import Link
@@ -24,7 +25,7 @@ _SCREEN = 20
 @click.option(
     "--to",
     "path",
-    type=click.Path(path_type=Path),
+    type=FilePath(),
     metavar="FILE.html",
     help="Also writes a page, and each table's report to a directory beside it.",
 )

@@ -47,6 +47,11 @@ def compaction_request(values: Mapping[str, str], words: Overrides) -> Compactio
     # T and the data latency exclude each other, so an argument for one of them overrides both options.
     hidden: dict[str, str] = {keys.THRESHOLD: "", keys.DATA_LATENCY: ""} if words.is_for_t else {}
     given = {key: str(value) for key, value in said.items() if value is not None}
+    empty = next((key for key, text in given.items() if not text.strip()), None)
+    if empty is not None:
+        raise ConfigError(
+            f"option {empty} is given without a value: omit it, or name one; is a variable of the shell empty?"
+        )
     options = Options({**values, **hidden, **given})
     threshold = options.get(keys.THRESHOLD)
     if threshold is not None and options.get(keys.DATA_LATENCY) is not None:

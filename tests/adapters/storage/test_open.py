@@ -9,6 +9,7 @@ from eventide_adapters.extras import install_command
 from eventide_adapters.storage.local import LocalStorage
 from eventide_adapters.storage.memory import MemoryStorage
 from eventide_adapters.storage.open import open_storage
+from eventide_adapters.storage.secret_texts import without_secrets
 from eventide_core.config import Options
 from eventide_core.errors import ConfigError
 
@@ -44,6 +45,16 @@ def test_an_unknown_scheme_is_answered_with_the_known_ones(uri: str) -> None:
     assert uri in str(answer.value)
 
 
+@pytest.mark.parametrize(
+    "uri", ["file://host/trips", "memory://", "s3://", "s3a:///trips", "hdfs://", "gs://", "abfs://x"]
+)
+def test_a_known_scheme_without_a_full_address_is_not_called_unknown(uri: str) -> None:
+    with pytest.raises(ConfigError, match=r"has no full address after .*://: eventide opens") as answer:
+        open_storage(uri, NONE)
+    assert "install a package" not in str(answer.value)
+    assert without_secrets(str(answer.value), ()) == str(answer.value), "the forms of URIs are shown unmasked"
+
+
 @pytest.mark.parametrize("uri", ["", "  "])
 def test_no_path_is_no_table(uri: str) -> None:
     with pytest.raises(ConfigError, match="no path"):
@@ -54,6 +65,7 @@ WITHOUT_S3FS = """
 import sys
 sys.modules["s3fs"] = None
 from eventide_adapters.storage.open import open_storage
+from eventide_adapters.storage.secret_texts import without_secrets
 from eventide_core.config import Options
 from eventide_core.errors import ConfigError
 open_storage("/lake/trips", Options({}))

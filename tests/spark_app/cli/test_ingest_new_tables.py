@@ -114,6 +114,14 @@ def test_commits_without_settings_are_not_taken_over(source: Path, tmp_path: Pat
         (("--record-key", "id", "--event-time", "fare"), "--event-time fare: the table exists, and has at"),
         (("--record-key", "id", "--option", "hoodie.write.table.version=6"), "version=6: the table exists, and has 9"),
         (("--record-key", "id", "--option", "hoodie.table.name=x"), "hoodie.table.name=x: the table exists, and has t"),
+        (
+            ("--record-key", "id", "--option", "hoodie.datasource.write.table.type=COPY_ON_WRITE"),
+            "table.type=COPY_ON_WRITE: the table exists, and has MERGE_ON_READ",
+        ),
+        (
+            ("--record-key", "id", "--option", "hoodie.table.cdc.enabled=true"),
+            "hoodie.table.cdc.enabled=true: the table exists, and has false",
+        ),
         (("--record-key", "id", "--option", "hoodie.index.type=BLOOM"), "hoodie.index.type=BLOOM: the table exists"),
         (("--record-key", "id", "--option", "hoodie.bucket.index.num.buckets=9"), "num.buckets=9: the table exists"),
         (

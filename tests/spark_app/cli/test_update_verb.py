@@ -30,6 +30,7 @@ def test_update_refuses_wrong_usage_and_values_that_cannot_be(tmp_path: Path) ->
         (["--set", "word='x'", "--all", "--where", "part = 'a'"], "give either --where, or --all"),
         (["--all"], "--set"),
         (["--set", "word", "--all"], "--set number 1 does not have the form KEY=VALUE"),
+        (["--set", "word='x'", "--set", "word='y'", "--all"], "--set: 'word' comes twice"),
         (["--set", "id='x'", "--all"], "'id' is of the record key"),
         (["--set", "word=wrd", "--all"], "no column 'wrd'"),
     ):

@@ -54,11 +54,20 @@ def partition_paths(columns: pa.Table, keys: KeyFormat) -> Column:
         if keys.partition_time is not None and name in keys.time_fields:
             column = _times(column, keys.partition_time, name)
         texts = _texts(column, name).dictionary_encode()
-        directories = [_directory(text, name, keys) for text in texts.dictionary.to_pylist()]
+        directories = [_directory_of(number, texts, name, keys) for number in range(len(texts.dictionary))]
         # A null's index is one after the dictionary's last.
         lookup = pa.array([*directories, _directory(None, name, keys)], pa.string())
         parts.append(lookup.take(pc.fill_null(texts.indices, len(directories))))
     return parts[0] if len(parts) == 1 else pc.binary_join_element_wise(*parts, "/")
+
+
+def _directory_of(number: int, texts: Any, name: str, keys: KeyFormat) -> str:
+    """The directory of a value of the dictionary. Raises InvalidRecordError with the first row that has the value."""
+    try:
+        return _directory(texts.dictionary[number].as_py(), name, keys)
+    except InvalidRecordError as error:
+        row = pc.index(texts.indices, pa.scalar(number, texts.indices.type)).as_py()
+        raise InvalidRecordError(f"row {row}: {error}") from None
 
 
 def _directory(value: str | None, name: str, keys: KeyFormat) -> str:
@@ -75,7 +84,7 @@ def _directory(value: str | None, name: str, keys: KeyFormat) -> str:
     path = directory if name == keys.partition_fields[0] else f"_/{directory}"
     if _CONTROL.search(text) or why_no_partition(path) is not None or why_no_partition(f"_/{text}") is not None:
         raise InvalidRecordError(
-            f"partition field {name!r} has the value {value!r}, which cannot be a directory of the table"
+            f"partition field {name!r} has the value {value!r}, which cannot be a directory of the table; correct the value"
         )
     if max(len(part.encode()) for part in directory.split("/")) > _NAME_BYTES_MAX:
         raise InvalidRecordError(

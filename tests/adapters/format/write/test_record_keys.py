@@ -73,6 +73,13 @@ def test_a_value_that_leads_out_of_the_table_is_refused(value: str) -> None:
         partition_paths(pa.table({"a": [value]}), keys_by("a", partition=("a",)))
 
 
+@pytest.mark.parametrize("bad", ["..", "x" * 256])
+def test_the_first_row_of_a_value_that_makes_no_directory_is_named(bad: str) -> None:
+    rows = pa.table({"a": ["x", None, "x", bad, bad]})
+    with pytest.raises(InvalidRecordError, match=r"row 3: partition field 'a'.* the value$"):
+        partition_paths(rows, keys_by("a", partition=("a",)))
+
+
 @pytest.mark.parametrize("value", ["..", "../b", "b/..", "/etc", ".hoodie/x"])
 def test_a_value_that_leads_out_is_refused_behind_its_name_too(value: str) -> None:
     with pytest.raises(InvalidRecordError, match="partition field 'a'"):

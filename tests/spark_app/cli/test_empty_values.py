@@ -1,0 +1,46 @@
+"""What a shell makes of a variable that is not set: an empty value, which no verb takes for an omitted option."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from support.append_tables import make, rows
+from support.command_line import content_of, run
+
+T = "2026-11-21T00:00Z"
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("report", "TABLE", "--to", ""), "'--to': '' is no path"),
+        (("read", "TABLE", "--to", " "), "'--to': ' ' is no path"),
+        (("status", "TABLE", "--to", ""), "'--to': '' is no path"),
+        (("status", "--fleet", ""), "'--fleet': '' is no path"),
+        (("show", "TABLE", "--config", ""), "'--config': '' is no path"),
+        (("repair", "TABLE", "--lost-keys", ""), "'--lost-keys': '' is no path"),
+        (("windows", "TABLE", "--every", "1h", "--consumer", "c", "--next", "--to", ""), "'--to': '' is no path"),
+        (("read", "TABLE", "--columns", " , "), "--columns ' , ' names no column"),
+        (("plan", "TABLE", "--before", ""), "hoodie.compaction.event.time.threshold is given without a value"),
+        (
+            ("plan", "TABLE", "--before", T, "--align", "1d", "--time-zone", ""),
+            "hoodie.compaction.event.time.align.timezone is given without a value",
+        ),
+        (
+            ("serve", "TABLE", "--rounds", "1", "--data-latency", "1h", "--align", "1d", "--time-zone", ""),
+            "hoodie.compaction.event.time.align.timezone is given without a value",
+        ),
+        (("freshness", "TABLE", "--event-time", ""), "hoodie.payload.event.time.field is given without a value"),
+    ],
+)
+def test_an_empty_value_is_refused_in_one_line(words: tuple[str, ...], message: str, tmp_path: Path) -> None:
+    table = make(tmp_path / "t")
+    table.upsert(rows(("1", "a", 1, "x")))
+    before = content_of(tmp_path)
+    shown = run(*(table.uri if word == "TABLE" else word for word in words))
+    assert shown.exit_code == 2, shown
+    assert message in shown.stderr
+    assert shown.stderr.count("\n") == 1
+    assert content_of(tmp_path) == before
