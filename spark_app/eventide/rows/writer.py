@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from eventide.bootstrap import Application
 from eventide.options import new_tables as keys
+from eventide.rows.own_place import require_own_place
 from eventide.spark.types import arrow_schema_of
 from eventide_adapters.format.avro.from_arrow import avro_schema_of
 from eventide_adapters.format.avro.schema import arrow_schema
@@ -42,7 +43,9 @@ from eventide_core.table.settings.write_shape import WriteOperation
 
 def create_table(uri: str, schema: Any, options: Mapping[str, str], **settings: Any) -> None:
     """Creates an empty table. `settings` are those of `new_table`. Raises the errors of `new_table` and `create`."""
-    create(open_storage(uri, Options(options)), new_table(uri, schema, options, **settings))
+    made = new_table(uri, schema, options, **settings)
+    require_own_place(uri, Options(options))
+    create(open_storage(uri, Options(options)), made)
 
 
 def new_table(

@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from eventide.bootstrap import Application, assemble
 from eventide.options import new_tables as keys
+from eventide.rows.own_place import require_own_place
 from eventide.rows.writer import new_table
 from eventide.table.table import Table
 from eventide_adapters.storage.open import open_storage
@@ -37,6 +38,7 @@ def created_by_first_commit(
     are lost, which would come back.
     """
     made = new_table(uri, schema, options, version=None, **words)
+    require_own_place(uri, Options(options))
     application = assemble(uri, options, engine=engine)
     application.files.first_settings = made.properties()
     if application.state().timeline.writes:

@@ -13,7 +13,7 @@ from eventide import Table
 from eventide.bootstrap import assemble
 from eventide_adapters.storage.faulty import Fault, FaultPlan, FaultyStorage, SimulatedCrash
 from eventide_adapters.storage.local import LocalStorage
-from eventide_core.errors import StorageFullError
+from eventide_core.errors import ConfigError, StorageFullError
 from eventide_core.table.settings.properties import PROPERTIES_PATH
 from support.command_line import content_of, run, run_json
 
@@ -257,3 +257,23 @@ def test_a_dry_run_refuses_what_the_new_table_would(source: Path, tmp_path: Path
     answer = run("ingest", tmp_path / "t", source, "--create", "--record-key", "key", "--dry-run")
     assert (answer.exit_code, list(tmp_path.iterdir())) == (2, [source])
     assert "field 'key' is not in the schema" in answer.stderr
+
+
+def test_a_table_in_a_table_or_around_tables_is_refused_before_anything_is_written(
+    source: Path, tmp_path: Path
+) -> None:
+    lake = tmp_path / "lake"
+    run_json("ingest", lake / "trips", source, *NEW)
+    before = content_of(lake)
+    for place, said in (
+        (lake, f"{lake} holds the Hudi table trips: choose a path beside it"),
+        (lake / "trips" / "city=Oslo", f"is in the Hudi table {lake / 'trips'}: write to that table"),
+        (lake / "trips" / "a" / "b", f"is in the Hudi table {lake / 'trips'}"),
+    ):
+        answer = run("ingest", place, source, *NEW)
+        assert answer.exit_code == 2
+        assert said in answer.stderr
+        with pytest.raises(ConfigError, match="the Hudi table"):
+            Table.create(str(place), schema=pa.schema([("id", pa.string())]), record_key="id")
+    assert content_of(lake) == before
+    run_json("ingest", lake / "others", source, *NEW)
