@@ -5,6 +5,7 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
+from difflib import get_close_matches
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -239,6 +240,9 @@ def pairs_of(words: Sequence[str], option: str, *, last_wins: bool = False) -> d
 def _of_file(path: Path) -> dict[str, str]:
     document = toml_document(path, "config file")
     options = document.get("options", document)
+    wrong = [key for key, value in document.items() if isinstance(value, dict) and get_close_matches(key, ["options"])]
+    if options is document and wrong:
+        raise ConfigError(f"config file {path}: the table [{wrong[0]}] is none of eventide's; did you mean [options]?")
     if not isinstance(options, dict):
         raise ConfigError(f"config file {path}: options is not a table")
     return dict(flat_options(options, f"config file {path}"))

@@ -44,3 +44,11 @@ def test_an_empty_value_is_refused_in_one_line(words: tuple[str, ...], message: 
     assert message in shown.stderr
     assert shown.stderr.count("\n") == 1
     assert content_of(tmp_path) == before
+
+
+def test_a_misspelled_table_of_a_config_file_is_refused(tmp_path: Path) -> None:
+    config = tmp_path / "lake.toml"
+    config.write_text('[option]\n"hoodie.compaction.event.time.threshold" = "2026-03-03T00:00Z"\n')
+    answer = run("show", tmp_path / "t", "--config", config)
+    assert answer.exit_code == 2
+    assert f"config file {config}: the table [option] is none of eventide's; did you mean [options]?" in answer.stderr

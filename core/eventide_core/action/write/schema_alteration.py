@@ -18,11 +18,11 @@ from typing import Any, Final
 
 from eventide_core.errors import InvalidColumnNameError, SchemaChangeError, UnsupportedTableError
 from eventide_core.table.records.avro_names import refuse_invalid_names
-from eventide_core.table.records.schema import META_FIELDS
 
 FIRST: Final = "first"
 AFTER: Final = "after "
 
+_OF_HUDI: Final = "_hoodie_"
 _WIDER: Final = {("int", "long"), ("int", "double"), ("long", "double"), ("float", "double")}
 _PRIMITIVES: Final = frozenset({"null", "boolean", "int", "long", "float", "double", "bytes", "string"})
 
@@ -119,7 +119,11 @@ def _refuse_new_name(name: str, fields: Sequence[Mapping[str, Any]]) -> None:
     if "." in name:
         _place_of(fields, name)  # says why
     refuse_invalid_names([name])
-    for other in (*META_FIELDS, *(str(known["name"]) for known in fields)):
+    if name.startswith(_OF_HUDI):
+        raise SchemaChangeError(
+            f"column {name!r}: names that begin with {_OF_HUDI} are Hudi's own: choose another name"
+        )
+    for other in (str(known["name"]) for known in fields):
         if other == name:
             raise SchemaChangeError(f"the table already has a column {name!r}: choose another name")
         if other.lower() == name.lower():

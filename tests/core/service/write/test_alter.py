@@ -69,6 +69,7 @@ REFUSED: list[tuple[dict[str, Any], type[EventideError], str]] = [
     ({"widen": {"word": "long"}}, SchemaChangeError, "of type string cannot become long"),
     ({"rename": {"word": "title"}}, SchemaChangeError, "hudi-rs, would show null.*add the column 'title'"),
     ({"add": {"word": "int"}}, SchemaChangeError, "already has a column 'word'"),
+    ({"add": {"_hoodie_word": "int"}}, SchemaChangeError, "names that begin with _hoodie_ are Hudi's own"),
     ({"add": {"Word": "int"}}, InvalidColumnNameError, "only in case"),
     ({"add": {"trip id": "int"}}, InvalidColumnNameError, "trip id"),
     ({"add": {"word.x": "int"}}, SchemaChangeError, "change within a nested column"),
