@@ -61,12 +61,11 @@ def seen_by_all(
 @pytest.mark.parametrize(
     ("name", "version", "metadata"),
     [
-        ("judge_111", 9, COLUMN_STATISTICS),
-        ("judge_111", 6, NO_METADATA_TABLE),
-        ("judge_120", 9, NO_METADATA_TABLE),
-        ("judge_015", 6, NO_METADATA_TABLE),
+        pytest.param("judge_111", 9, COLUMN_STATISTICS, id="1.1.1-statistics"),
+        pytest.param("judge_111", 6, NO_METADATA_TABLE, id="1.1.1-version-6", marks=pytest.mark.proof),
+        pytest.param("judge_120", 9, NO_METADATA_TABLE, id="1.2.0", marks=pytest.mark.broad),
+        pytest.param("judge_015", 6, NO_METADATA_TABLE, id="0.15.0", marks=pytest.mark.broad),
     ],
-    ids=["1.1.1-statistics", "1.1.1-version-6", "1.2.0", "0.15.0"],
 )
 def test_every_reader_follows_what_is_added_moved_dropped_and_widened(
     request: pytest.FixtureRequest, tmp_path: Path, name: str, version: int, metadata: dict[str, str]

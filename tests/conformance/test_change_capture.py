@@ -100,7 +100,7 @@ def opened(path: Path) -> Table:
 @pytest.mark.parametrize(
     ("hudi", "version", "mode"),
     [
-        pytest.param("0.15.0", 6, "DATA_BEFORE_AFTER", marks=pytest.mark.broad),
+        pytest.param("0.15.0", 6, "DATA_BEFORE_AFTER", marks=pytest.mark.proof),
         pytest.param("0.15.0", 6, "OP_KEY_ONLY", marks=pytest.mark.proof),
         pytest.param("1.1.1", 9, "DATA_BEFORE_AFTER", marks=pytest.mark.proof),
         pytest.param("1.1.1", 9, "OP_KEY_ONLY", marks=pytest.mark.broad),
@@ -190,7 +190,7 @@ def logged(path: Path) -> Counter[tuple[str, ...]]:
     [
         ("DATA_BEFORE_AFTER", METADATA_TABLE, False),
         pytest.param("DATA_BEFORE_AFTER", NO_METADATA_TABLE, True, marks=pytest.mark.broad),
-        pytest.param("DATA_BEFORE", NO_METADATA_TABLE, False, marks=pytest.mark.broad),
+        pytest.param("DATA_BEFORE", NO_METADATA_TABLE, False, marks=pytest.mark.proof),
         pytest.param("OP_KEY_ONLY", NO_METADATA_TABLE, False, marks=pytest.mark.broad),
     ],
 )

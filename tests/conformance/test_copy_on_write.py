@@ -52,8 +52,9 @@ def test_hudi_continues_after_the_services_of_eventide(tmp_path: Path, judge_111
     assert table.verify(deep=True).ok
 
 
-@pytest.mark.broad
-@pytest.mark.parametrize("is_indexed", [False, True])
+@pytest.mark.parametrize(
+    "is_indexed", [pytest.param(False, marks=pytest.mark.proof), pytest.param(True, marks=pytest.mark.broad)]
+)
 def test_hudi_0_15_continues_after_the_services_of_eventide(
     is_indexed: bool, tmp_path: Path, judge_015: HudiJudge
 ) -> None:

@@ -29,8 +29,9 @@ LIVES, CALLS = 3, 1
 HOLD_SECONDS = 0.3
 
 
-@pytest.mark.broad
-@pytest.mark.parametrize("version", [9, 6])
+@pytest.mark.parametrize(
+    "version", [pytest.param(9, marks=pytest.mark.broad), pytest.param(6, marks=pytest.mark.proof)]
+)
 def test_a_java_client_is_killed_and_comes_back(version: int, tmp_path: Path, judge_120: HudiJudge) -> None:
     path, moments = tmp_path / "table", random.Random(version)
     words = f"after a Java client of Hudi {CLIENT} (version {version}) that was killed"

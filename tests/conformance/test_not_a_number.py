@@ -61,6 +61,7 @@ def test_no_row_is_skipped_by_the_footer_of_a_new_base_file(judge_111: HudiJudge
     assert dict(zip(WHERES, found, strict=True)) == WHERES
 
 
+@pytest.mark.broad
 def test_no_row_is_skipped_by_the_statistics_of_a_compaction_a_write_or_a_rebuild(
     judge_111: HudiJudge, tmp_path: Path
 ) -> None:

@@ -203,9 +203,8 @@ def test_a_double_in_a_record_and_a_decimal(tmp_path: Path, judge_111: HudiJudge
     hold_alike(judge_111, tmp_path, ["several"], EVENT_TIME_ORDERING | table_version(9))
 
 
-@pytest.mark.parametrize(
-    "version", [pytest.param(6, marks=pytest.mark.proof), pytest.param(9, marks=pytest.mark.broad)]
-)
+@pytest.mark.proof
+@pytest.mark.parametrize("version", [6, 9])
 def test_fields_of_all_types(version: int, tmp_path: Path, judge_111: HudiJudge) -> None:
     hold_alike(judge_111, tmp_path, list(KINDS), EVENT_TIME_ORDERING | table_version(version))
 

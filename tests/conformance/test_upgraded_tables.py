@@ -308,7 +308,7 @@ def test_a_plan_of_eventide_stays_pending_across_a_downgrade_to_version_6(
     reached("versions up and down: plans run after a downgrade to version 6")
 
 
-@BROAD
+@PROOF
 @pytest.mark.parametrize("seed", range(tries(1, 4)))
 def test_a_random_walk_up_and_down(seed: int, judge_111: HudiJudge, tmp_path: Path) -> None:
     chance = random.Random(seed)

@@ -89,7 +89,7 @@ def snapshot(judge: HudiJudge, path: Path) -> Rows:
 @pytest.mark.parametrize(
     ("fixture", "version"),
     [
-        pytest.param("judge_015", 6, marks=pytest.mark.broad),
+        pytest.param("judge_015", 6, marks=pytest.mark.proof),
         pytest.param("judge_102", 8, marks=pytest.mark.proof),
         pytest.param("judge_111", 9, marks=pytest.mark.broad),
     ],
@@ -226,7 +226,7 @@ def test_a_clean_removes_the_records_of_removed_files_as_hudi_does(
 @pytest.mark.parametrize(
     ("fixture", "version"),
     [
-        pytest.param("judge_015", 6, marks=pytest.mark.broad),
+        pytest.param("judge_015", 6, marks=pytest.mark.proof),
         pytest.param("judge_102", 8, marks=pytest.mark.proof),
         pytest.param("judge_111", 9, marks=pytest.mark.broad),
     ],

@@ -21,7 +21,7 @@ from eventide_core.errors import NoExactCutError, NothingToDoError, SchemaChange
 from support.append_tables import SCHEMA, START_MS, make
 from support.reach import reached
 
-BY_DEFAULT, IN_BROAD, IN_ALL, STEPS = 4, 24, 200, 14
+BY_DEFAULT, IN_BROAD, IN_ALL, STEPS = 4, 14, 200, 14
 KINDS = {"int": pa.int32(), "long": pa.int64(), "float": pa.float32(), "double": pa.float64(), "string": pa.string()}
 WIDER = {"int": ["long", "double"], "long": ["double"], "float": ["double"]}
 FIXED = ("id", "part", "ms")

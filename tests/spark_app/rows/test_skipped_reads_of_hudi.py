@@ -13,7 +13,7 @@ from eventide_core.errors import EventideError
 from support import golden
 
 
-@pytest.mark.broad
+@pytest.mark.proof
 @pytest.mark.parametrize("name", golden.names())
 def test_a_filter_gives_the_rows_that_it_keeps_of_a_whole_read(name: str, tmp_path: Path) -> None:
     table = Table.open(str(golden.unpack(name, tmp_path)))
