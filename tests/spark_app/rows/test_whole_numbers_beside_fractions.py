@@ -72,7 +72,8 @@ def test_an_expression_that_rows_do_not_fit_is_no_corrupt_file(tmp_path: Path) -
     ]
     schema = pa.schema(fields)
     table = Table.create(tmp_path / "t", schema=schema, record_key="id", partition="part")
-    table.upsert(pa.table([["a", "b"], [2**53, 1], [2**53, 1]], schema=schema))
+    columns: list[Any] = [["a", "b"], [2**53, 1], [2**53, 1]]
+    table.upsert(pa.table(columns, schema=schema))
     wrong: list[Any] = [pc.field("number") > 1.5, [("number", ">", 1.5)], pc.field("part") > 1.5]
     for given in wrong:
         with pytest.raises(InvalidFilterError, match=r"> 1.5\) can't be computed for a row: Integer value 9007"):

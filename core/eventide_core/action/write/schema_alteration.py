@@ -183,12 +183,13 @@ def _is_union(kind: object) -> bool:
 
 def _vectors(kinds: Sequence[Any]) -> dict[str, Any]:
     """The definitions of vectors by their names, the last of each name."""
-    branches = chain.from_iterable(kind if isinstance(kind, list) else [kind] for kind in kinds)
-    return {
-        branch["name"]: branch
-        for branch in branches
-        if isinstance(branch, Mapping) and branch.get("logicalType") == "vector" and not branch.get("namespace")
-    }
+    defined = (branch for branch in chain.from_iterable(map(_branches, kinds)) if _is_defined(branch))
+    return {kind["name"]: kind for kind in defined if kind.get("logicalType") == "vector" and not kind.get("namespace")}
+
+
+def _is_defined(kind: object) -> bool:
+    """Whether the type is more than a name."""
+    return isinstance(kind, Mapping)
 
 
 def _define_once(fields: Sequence[dict[str, Any]], vectors: Mapping[str, Any]) -> None:
@@ -196,7 +197,7 @@ def _define_once(fields: Sequence[dict[str, Any]], vectors: Mapping[str, Any]) -
     defined: set[str] = set()
 
     def once(branch: Any) -> Any:
-        name = str(branch.get("name") if isinstance(branch, Mapping) else branch)
+        name = str(branch.get("name") if _is_defined(branch) else branch)
         if name not in vectors:
             return branch
         is_first = name not in defined
@@ -205,7 +206,7 @@ def _define_once(fields: Sequence[dict[str, Any]], vectors: Mapping[str, Any]) -
 
     for column in fields:
         kind = column["type"]
-        column["type"] = [once(branch) for branch in kind] if isinstance(kind, list) else once(kind)
+        column["type"] = [once(branch) for branch in kind] if _is_union(kind) else once(kind)
 
 
 def _refuse_lost_definitions(root: Mapping[str, Any]) -> None:

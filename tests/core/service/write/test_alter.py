@@ -208,16 +208,21 @@ def test_columns_of_one_vector_type_are_added_moved_and_dropped(tmp_path: Path) 
     pair = pa.list_(pa.float32(), 2)
     path, schema = tmp_path / "t", pa.schema([("id", pa.string()), ("v", pair), ("w", pair)])
     table = Table.create(path, schema=schema, record_key="id")
-    table.upsert(pa.table([["k1"], [[1, 2]], [[3, 4]]], schema=schema))
-    kinds = [
-        json.loads(table.alter(**change).schema)["fields"]
-        for change in ({"add": {"x": pair, "y": pair}}, {"move": {"x": "first"}}, {"drop": ["v"]}, {"drop": ["x"]})
+    first_rows: list[Any] = [["k1"], [[1, 2]], [[3, 4]]]
+    table.upsert(pa.table(first_rows, schema=schema))
+    changes: list[dict[str, Any]] = [
+        {"add": {"x": pair, "y": pair}},
+        {"move": {"x": "first"}},
+        {"drop": ["v"]},
+        {"drop": ["x"]},
     ]
+    kinds = [json.loads(table.alter(**change).schema)["fields"] for change in changes]
     for fields in kinds:  # the first one defines the type, and the others name it
         first, *others = [field["type"][1] for field in fields if field["name"] != "id"]
         assert first["name"] == "vector_float_2"
         assert set(others) == {"vector_float_2"}
     later = pa.schema([("id", pa.string()), ("w", pair), ("y", pair)])
-    table.upsert(pa.table([["k2"], [[5, 6]], [[7, 8]]], schema=later))
+    later_rows: list[Any] = [["k2"], [[5, 6]], [[7, 8]]]
+    table.upsert(pa.table(later_rows, schema=later))
     assert _values(table, "w", "y") == {"k1": ([3.0, 4.0], None), "k2": ([5.0, 6.0], [7.0, 8.0])}
     assert table.verify(deep=True).ok
