@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
 from typing import Any, Final
 
 import pyarrow as pa
 
 from eventide_adapters.format.avro.schema import ArrowType
-from eventide_adapters.format.avro.vector_type import LOGICAL_TYPE, VectorType
+from eventide_adapters.format.avro.vector_type import VectorType
 from eventide_core.errors import UnsupportedTableError
 from eventide_core.table.records.avro_names import sanitized
+from eventide_core.table.records.avro_types import define_vectors_once, vector_definitions
 
 _PRIMITIVES: Final = {
     pa.string(): "string",
@@ -36,12 +36,8 @@ def avro_schema_of(table_name: str, columns: pa.Schema) -> str:
     name = sanitized(table_name)
     namespace = f"hoodie.{name}"
     fields = [avro_field_of(column, f"{namespace}.{name}_record") for column in columns]
-    record = {
-        "type": "record",
-        "name": f"{name}_record",
-        "namespace": namespace,
-        "fields": with_vectors_defined_once(fields),
-    }
+    define_vectors_once(fields, vector_definitions(field["type"] for field in fields))
+    record = {"type": "record", "name": f"{name}_record", "namespace": namespace, "fields": fields}
     return json.dumps(record, separators=(",", ":"))
 
 
@@ -51,25 +47,6 @@ def avro_field_of(column: pa.Field[Any], record: str) -> dict[str, Any]:
     return _nullable_field(
         column, _avro_type(column.type, f"{record}.{column.name}") if vector is None else vector.avro
     )
-
-
-def with_vectors_defined_once(fields: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The fields of a record, in which each vector type but the first of its name is only its name, as Avro requires."""
-    defined: set[str] = set()
-
-    def once(avro: Any) -> Any:
-        if not isinstance(avro, dict) or avro.get("logicalType") != LOGICAL_TYPE:
-            return avro
-        if avro["name"] in defined:
-            return avro["name"]
-        defined.add(avro["name"])
-        return avro
-
-    kinds = ((field, field["type"]) for field in fields)
-    return [
-        {**field, "type": [once(branch) for branch in kind] if isinstance(kind, list) else once(kind)}
-        for field, kind in kinds
-    ]
 
 
 def _nullable_field(column: pa.Field[Any], avro: Any) -> dict[str, Any]:

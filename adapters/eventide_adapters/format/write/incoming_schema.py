@@ -21,11 +21,12 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from eventide_adapters.format.avro.from_arrow import avro_field_of, avro_schema_of, with_vectors_defined_once
+from eventide_adapters.format.avro.from_arrow import avro_field_of, avro_schema_of
 from eventide_adapters.format.avro.schema import IS_DELETED, arrow_schema
 from eventide_adapters.format.avro.vector_type import VectorType
 from eventide_core.errors import InvalidColumnNameError, InvalidRecordError
 from eventide_core.table.records.avro_names import refuse_invalid_names
+from eventide_core.table.records.avro_types import define_vectors_once, vector_definitions
 from eventide_core.table.records.schema import META_FIELDS
 from eventide_core.table.settings.write_shape import SchemaRules
 
@@ -75,8 +76,9 @@ def evolved_schema(schema: str | None, incoming: pa.Schema, table_name: str, rul
     record = f"{parsed['namespace']}.{parsed['name']}" if parsed.get("namespace") else str(parsed["name"])
     added = [column for column in incoming if column.name not in table.names and column.name not in META_FIELDS]
     refuse_invalid_names(column.name for column in added)
-    new_fields = [avro_field_of(column.with_nullable(True), record) for column in added]
-    parsed["fields"] = with_vectors_defined_once([*parsed["fields"], *new_fields])
+    fields = parsed["fields"]
+    fields += [avro_field_of(column.with_nullable(True), record) for column in added]
+    define_vectors_once(fields, vector_definitions(field["type"] for field in fields))
     changed = changed or bool(added)
     return json.dumps(parsed, separators=(",", ":")) if changed else schema
 

@@ -18,6 +18,7 @@ from typing import Any, Final
 
 from eventide_core.errors import InvalidColumnNameError, SchemaChangeError, UnsupportedTableError
 from eventide_core.table.records.avro_names import refuse_invalid_names
+from eventide_core.table.records.avro_types import branches, define_vectors_once, is_union, vector_definitions
 
 FIRST: Final = "first"
 AFTER: Final = "after "
@@ -51,7 +52,7 @@ def altered_schema(schema: str, alteration: SchemaAlteration, fixed_columns: Map
     """
     root = json.loads(schema)
     fields: list[dict[str, Any]] = root["fields"]
-    vectors = _vectors([*alteration.add.values(), *(column["type"] for column in fields)])
+    vectors = vector_definitions([*alteration.add.values(), *(column["type"] for column in fields)])
     for name in alteration.drop:
         place = _place_of(fields, name)
         _refuse_fixed(name, fixed_columns, "dropped")
@@ -77,7 +78,7 @@ def altered_schema(schema: str, alteration: SchemaAlteration, fixed_columns: Map
         _move(fields, name, destination)
     if not fields:
         raise SchemaChangeError("a table needs at least one column: keep one of them")
-    _define_once(fields, vectors)
+    define_vectors_once(fields, vectors)
     _refuse_lost_definitions(root)
     return schema if root == json.loads(schema) else json.dumps(root, separators=(",", ":"))
 
@@ -134,8 +135,8 @@ def _refuse_new_name(name: str, fields: Sequence[Mapping[str, Any]]) -> None:
 
 
 def _widened(name: str, kind: Any, wider: Any) -> Any:
-    branches = _branches(kind)
-    known = [branch for branch in branches if branch != "null"]
+    found = branches(kind)
+    known = [branch for branch in found if branch != "null"]
     if known == [wider]:
         return kind
     if len(known) != 1 or not _is_wider(known[0], wider):
@@ -145,7 +146,7 @@ def _widened(name: str, kind: Any, wider: Any) -> Any:
             f"column {name!r} of type {_text(known)} cannot become {_text([wider])}: every reader follows int to long or "
             f"double, long or float to double, and no other change; {can}"
         )
-    return [wider if branch == known[0] else branch for branch in branches] if _is_union(kind) else wider
+    return [wider if branch == known[0] else branch for branch in found] if is_union(kind) else wider
 
 
 def _is_wider(known: Any, wider: Any) -> bool:
@@ -170,43 +171,7 @@ def _move(fields: list[dict[str, Any]], name: str, place: str) -> None:
 
 
 def _is_nullable(kind: Any) -> bool:
-    return "null" in _branches(kind)
-
-
-def _branches(kind: Any) -> list[Any]:
-    return list(kind) if _is_union(kind) else [kind]
-
-
-def _is_union(kind: object) -> bool:
-    return isinstance(kind, list)
-
-
-def _vectors(kinds: Sequence[Any]) -> dict[str, Any]:
-    """The definitions of vectors by their names, the last of each name."""
-    defined = (branch for branch in chain.from_iterable(map(_branches, kinds)) if _is_defined(branch))
-    return {kind["name"]: kind for kind in defined if kind.get("logicalType") == "vector" and not kind.get("namespace")}
-
-
-def _is_defined(kind: object) -> bool:
-    """Whether the type is more than a name."""
-    return isinstance(kind, Mapping)
-
-
-def _define_once(fields: Sequence[dict[str, Any]], vectors: Mapping[str, Any]) -> None:
-    """Has the first column of a vector type define it, and the others name it: Avro refuses any other order."""
-    defined: set[str] = set()
-
-    def once(branch: Any) -> Any:
-        name = str(branch.get("name") if _is_defined(branch) else branch)
-        if name not in vectors:
-            return branch
-        is_first = name not in defined
-        defined.add(name)
-        return vectors[name] if is_first else name
-
-    for column in fields:
-        kind = column["type"]
-        column["type"] = [once(branch) for branch in kind] if _is_union(kind) else once(kind)
+    return "null" in branches(kind)
 
 
 def _refuse_lost_definitions(root: Mapping[str, Any]) -> None:
@@ -224,7 +189,7 @@ def _refuse_lost_definitions(root: Mapping[str, Any]) -> None:
 
 def _types(kind: Any) -> Iterator[Any]:
     """Names of types, and definitions of named types, in the order in which Avro reads them."""
-    if _is_union(kind):
+    if is_union(kind):
         yield from chain.from_iterable(map(_types, kind))
         return
     if isinstance(kind, str):

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from eventide_core.errors import CorruptTimelineError, UnsupportedTableError
+from eventide_core.table.records.avro_types import branches, is_defined, is_union
 from eventide_core.table.records.schema import META_FIELDS
 
 LATEST_SCHEMA_KEY = "latest_schema"
@@ -155,7 +156,7 @@ def _evolved_type(known: Any, before: Any, after: Any, numbers: _Numbers) -> Any
     was, now = _without_null(before), _without_null(after)
     if was == now:
         return known
-    if all(map(_is_defined, (known, was, now))) and was["type"] == now["type"]:
+    if all(map(is_defined, (known, was, now))) and was["type"] == now["type"]:
         match now["type"]:
             case "record":
                 return {**known, "fields": _evolved_fields(known["fields"], was["fields"], now["fields"], numbers)}
@@ -182,7 +183,7 @@ _LOGICAL: Final = {("int", "date"): "date", ("long", "timestamp-micros"): "times
 
 def _internal_type(avro: Any, name: str, numbers: _Numbers) -> Any:
     kind = _without_null(avro)
-    found = _defined_type(kind, numbers) if _is_defined(kind) else None if _is_union(kind) else _PRIMITIVES.get(kind)
+    found = _defined_type(kind, numbers) if is_defined(kind) else None if is_union(kind) else _PRIMITIVES.get(kind)
     if found is None:
         raise UnsupportedTableError(
             f"the type {json.dumps(kind)} of the column {name}: the table's schema evolves on read, and not every version "
@@ -202,21 +203,12 @@ def _defined_type(kind: Mapping[str, Any], numbers: _Numbers) -> Any:
 
 
 def _is_optional(avro: Any) -> bool:
-    return _is_union(avro) and "null" in avro
-
-
-def _is_union(avro: object) -> bool:
-    return isinstance(avro, list)
-
-
-def _is_defined(kind: object) -> bool:
-    """Whether the type is more than a name."""
-    return isinstance(kind, dict)
+    return is_union(avro) and "null" in avro
 
 
 def _without_null(avro: Any) -> Any:
     """The type in a union with null; any other union or type unchanged."""
-    others = [branch for branch in avro if branch != "null"] if _is_union(avro) else [avro]
+    others = [branch for branch in branches(avro) if branch != "null"]
     return others[0] if len(others) == 1 else avro
 
 
