@@ -16,7 +16,7 @@ from eventide_adapters.storage.open import open_storage
 from eventide_core.config import EVENT_TIME_FIELD, Options
 from eventide_core.errors import NotAHudiTableError, RefusedError
 from eventide_core.ports import Engine
-from eventide_core.table.settings.properties import PROPERTIES_PATH
+from eventide_core.table.settings.properties import PROPERTIES_PATH, known_settings
 
 
 def existing_table(uri: str, options: Mapping[str, str], *, may_be_absent: bool) -> Table | None:
@@ -54,8 +54,9 @@ def written_by_spark(
     """The application for a write of rows with that schema. If the options name a record key, the path may have no table."""
     typed = Options(options)
     record_key = typed.get(keys.RECORD_KEY)
-    if record_key is None or existing_table(uri, options, may_be_absent=True) is not None:
-        return assemble(uri, options, engine=engine)
+    application = assemble(uri, options, engine=engine)
+    if record_key is None or known_settings(application.storage.read_range, uri) is not None:
+        return application
     words = {
         "record_key": record_key,
         "partition": typed.get(keys.PARTITION_PATH),
