@@ -6,11 +6,11 @@ import json
 from pathlib import Path
 from typing import Any
 
-import pyarrow.parquet as pq
 import pytest
 
 from eventide import Table
 from support import golden
+from support.base_footers import footers_of
 
 pytestmark = pytest.mark.broad
 
@@ -26,16 +26,6 @@ OF_THE_FILE = {
 }
 # A pending action excludes a plan; copy-on-write tables have nothing to compact.
 UNPLANNED = {"v6_clustering_planned", "v9_clustering_planned", "v6_inflight", "v6_copy_on_write", "v9_copy_on_write"}
-
-
-def footers_of(path: Path) -> dict[str, dict[str, str]]:
-    """Of each base file by its name, the pairs of its footer."""
-    found = {}
-    for file in path.rglob("*.parquet"):
-        if ".hoodie" not in file.parts:
-            pairs = pq.read_metadata(file).metadata or {}
-            found[file.name] = {key.decode(): value.decode(errors="replace") for key, value in pairs.items()}
-    return found
 
 
 @pytest.mark.parametrize("name", [name for name in golden.names() if name not in UNPLANNED])

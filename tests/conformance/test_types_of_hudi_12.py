@@ -6,11 +6,11 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
 from eventide import Table
 from eventide_core.errors import format_timestamp
+from support.base_footers import footers_of
 from support.judge import HudiJudge
 
 pytestmark = pytest.mark.broad
@@ -44,16 +44,6 @@ def row(key: str, ms: int, number: float | None) -> dict[str, Any]:
 
 def shown(found: pa.Table) -> list[dict[str, Any]]:
     return sorted(found.select(COLUMNS).to_pylist(), key=lambda one: str(one["id"]))
-
-
-def footers_of(path: Path) -> dict[str, dict[str, str]]:
-    """Of each base file by its name, the pairs of its footer."""
-    found = {}
-    for file in path.rglob("*.parquet"):
-        if ".hoodie" not in file.parts:
-            pairs = pq.read_metadata(file).metadata or {}
-            found[file.name] = {key.decode(): value.decode(errors="replace") for key, value in pairs.items()}
-    return found
 
 
 def sql_table(judge: HudiJudge, path: Path) -> str:
