@@ -122,7 +122,7 @@ def test_where_cleaning_took_the_files_of_a_span_its_rows_come_from_the_slices_a
     ("name", "bundle"),
     [
         ("v6_archived", "judge_015"),
-        pytest.param("v9_archived", "judge_111", marks=pytest.mark.broad),
+        pytest.param("v9_archived", "judge_111", marks=pytest.mark.proof),
         pytest.param("v8_event_bucket", "judge_111", marks=pytest.mark.proof),
     ],
 )

@@ -105,7 +105,7 @@ def opened(path: Path) -> Table:
         pytest.param("1.1.1", 9, "DATA_BEFORE_AFTER", marks=pytest.mark.proof),
         pytest.param("1.1.1", 9, "OP_KEY_ONLY", marks=pytest.mark.broad),
         pytest.param("1.1.1", 6, "DATA_BEFORE", marks=pytest.mark.proof),
-        pytest.param("1.2.0", 9, "DATA_BEFORE", marks=pytest.mark.broad),
+        pytest.param("1.2.0", 9, "DATA_BEFORE", marks=pytest.mark.proof),
     ],
 )
 def test_hudi_reads_the_same_changes_after_a_compaction_and_continues(
@@ -188,8 +188,8 @@ def logged(path: Path) -> Counter[tuple[str, ...]]:
 @pytest.mark.parametrize(
     ("mode", "metadata", "is_planned_by_hudi"),
     [
-        ("DATA_BEFORE_AFTER", METADATA_TABLE, False),
-        pytest.param("DATA_BEFORE_AFTER", NO_METADATA_TABLE, True, marks=pytest.mark.broad),
+        pytest.param("DATA_BEFORE_AFTER", METADATA_TABLE, False, marks=pytest.mark.broad),
+        pytest.param("DATA_BEFORE_AFTER", NO_METADATA_TABLE, True, marks=pytest.mark.proof),
         pytest.param("DATA_BEFORE", NO_METADATA_TABLE, False, marks=pytest.mark.proof),
         pytest.param("OP_KEY_ONLY", NO_METADATA_TABLE, False, marks=pytest.mark.broad),
     ],

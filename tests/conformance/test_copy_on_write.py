@@ -53,7 +53,7 @@ def test_hudi_continues_after_the_services_of_eventide(tmp_path: Path, judge_111
 
 
 @pytest.mark.parametrize(
-    "is_indexed", [pytest.param(False, marks=pytest.mark.proof), pytest.param(True, marks=pytest.mark.broad)]
+    "is_indexed", [pytest.param(False, marks=pytest.mark.proof), pytest.param(True, marks=pytest.mark.proof)]
 )
 def test_hudi_0_15_continues_after_the_services_of_eventide(
     is_indexed: bool, tmp_path: Path, judge_015: HudiJudge

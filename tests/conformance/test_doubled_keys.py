@@ -68,7 +68,7 @@ def test_a_delete_of_a_doubled_key_is_applied_once(cut: str, version: int, tmp_p
 
 
 @pytest.mark.broad
-@pytest.mark.parametrize("bundle", ["judge_111", "judge_120"])
+@pytest.mark.parametrize("bundle", ["judge_111", pytest.param("judge_120", marks=pytest.mark.proof)])
 @pytest.mark.parametrize(
     ("version", "index", "left"),
     [(9, SIMPLE_INDEX, 4), (9, ONE_BUCKET, 5), (6, SIMPLE_INDEX, 5)],

@@ -23,7 +23,7 @@ LOCAL: Final = {"hoodie.table.timeline.timezone": "LOCAL"}
 START_MS: Final = 1_795_000_000_000
 
 
-@pytest.fixture(params=["America/Los_Angeles", pytest.param("Asia/Kolkata", marks=pytest.mark.broad)])
+@pytest.fixture(params=["America/Los_Angeles", pytest.param("Asia/Kolkata", marks=pytest.mark.proof)])
 def own_zone(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     """That of this process; the judge's is UTC. Instants of this process would be behind the judge's, or ahead of them."""
     monkeypatch.setenv("TZ", request.param)
@@ -42,7 +42,7 @@ def shown(found: pa.Table) -> list[tuple[str, int]]:
     return sorted((row["id"], row["event_ts"] - START_MS) for row in found.to_pylist())
 
 
-@pytest.mark.parametrize("version", [6, 9])
+@pytest.mark.parametrize("version", [pytest.param(6, marks=pytest.mark.broad), 9])
 def test_compactions_and_queries_of_the_past_agree(
     version: int, own_zone: str, judge_111: HudiJudge, tmp_path: Path
 ) -> None:

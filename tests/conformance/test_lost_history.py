@@ -19,7 +19,9 @@ from support.judge.options import ARCHIVED_EARLY
 HISTORY = ".hoodie/timeline/history"
 
 
-@pytest.mark.parametrize("number", [0, 1, 2])
+@pytest.mark.parametrize(
+    "number", [pytest.param(0, marks=pytest.mark.proof), 1, pytest.param(2, marks=pytest.mark.proof)]
+)
 def test_hudi_goes_on_after_the_repair(number: int, tmp_path: Path, judge_111: HudiJudge) -> None:
     path = golden.unpack("v9_archived", tmp_path)
     seen = rows_of(Table.open(path).snapshot().to_arrow())

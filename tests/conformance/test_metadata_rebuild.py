@@ -53,7 +53,7 @@ STATISTICS = {
     "hoodie.metadata.index.partition.stats.enable": "true",
 }
 JUDGES = [
-    pytest.param("judge_015", 6, marks=pytest.mark.broad),
+    pytest.param("judge_015", 6, marks=pytest.mark.proof),
     pytest.param("judge_102", 8, marks=pytest.mark.proof),
     pytest.param("judge_111", 9, marks=pytest.mark.proof),
     pytest.param("judge_120", 9, marks=pytest.mark.broad),

@@ -281,7 +281,7 @@ def test_hudi_continues_with_an_updated_metadata_table(case: Case, tmp_path: Pat
     [
         pytest.param(CASES[0], r"metadata/files/.*\.log\.11_", id="version 6, before its log", marks=PROOF),
         pytest.param(
-            CASES[0], "metadata/.*{instant}.deltacommit$", id="version 6, before its delta commit", marks=BROAD
+            CASES[0], "metadata/.*{instant}.deltacommit$", id="version 6, before its delta commit", marks=PROOF
         ),
         pytest.param(
             CASES[1],

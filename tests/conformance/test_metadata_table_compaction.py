@@ -108,7 +108,7 @@ def rows(found: pa.Table) -> Rows:
     ("name", "fixture"),
     [
         ("v6_mdt", "judge_015"),
-        ("v9_mdt", "judge_111"),
+        pytest.param("v9_mdt", "judge_111", marks=pytest.mark.proof),
         ("v9_mdt", "judge_120"),
     ],
 )
@@ -140,7 +140,7 @@ def test_hudi_continues_after_the_timeline_of_the_metadata_table_is_archived(
     [
         pytest.param("v6_mdt", "judge_015", marks=BROAD),
         ("v9_mdt", "judge_111"),
-        pytest.param("v6_mdt", "judge_111", marks=BROAD),
+        pytest.param("v6_mdt", "judge_111", marks=pytest.mark.proof),
         pytest.param("v9_mdt", "judge_120", marks=BROAD),
     ],
 )

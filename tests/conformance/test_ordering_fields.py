@@ -215,7 +215,7 @@ def test_fields_of_all_types_in_version_8(tmp_path: Path, judge_102: HudiJudge) 
     hold_alike(judge_102, tmp_path, names, EVENT_TIME_ORDERING | table_version(8))
 
 
-@pytest.mark.broad
+@pytest.mark.proof
 def test_fields_of_all_types_in_hudi_0_15(tmp_path: Path, judge_015: HudiJudge) -> None:
     names = [name for name in KINDS if name not in BY_SEVERAL | OF_RECORDS]
     hold_alike(judge_015, tmp_path, names, DEFAULT_PAYLOAD)

@@ -161,7 +161,7 @@ PARQUET = {"hoodie.logfile.data.block.format": "parquet"}
     [
         pytest.param("1.0.2", 8, "EVENT_TIME_ORDERING", "file", {}, marks=pytest.mark.proof),
         pytest.param("1.1.1", 9, "EVENT_TIME_ORDERING", "exact", {}, marks=pytest.mark.broad),
-        pytest.param("1.2.0", 9, "EVENT_TIME_ORDERING", "file", PARQUET, marks=pytest.mark.broad),
+        pytest.param("1.2.0", 9, "EVENT_TIME_ORDERING", "file", PARQUET, marks=pytest.mark.proof),
         pytest.param("1.1.1", 9, "COMMIT_TIME_ORDERING", "file", {}, marks=pytest.mark.proof),
     ],
 )

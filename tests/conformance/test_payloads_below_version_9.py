@@ -131,7 +131,7 @@ def fallbacks(plan: Plan) -> dict[str, FallbackReason | None]:
     ("payload", "version"),
     [
         pytest.param(PARTIAL, 8, marks=pytest.mark.broad),
-        pytest.param(NON_DEFAULTS, 8, marks=pytest.mark.broad),
+        pytest.param(NON_DEFAULTS, 8, marks=pytest.mark.proof),
         pytest.param(DMS, 8, marks=pytest.mark.proof),
         pytest.param(PARTIAL, 6, marks=pytest.mark.proof),
         pytest.param(NON_DEFAULTS, 6, marks=pytest.mark.proof),
@@ -162,7 +162,7 @@ def test_payloads_in_tables_of_hudi_1(payload: str, version: int, tmp_path: Path
     assert compacted(judge_111, path, options) == gone_on
 
 
-@pytest.mark.broad
+@pytest.mark.proof
 def test_the_payload_of_aws_dms_in_tables_of_hudi_0_15(
     tmp_path: Path, judge_015: HudiJudge, judge_111: HudiJudge
 ) -> None:

@@ -61,8 +61,6 @@ CASES = [
     Case("judge_102", 8, "inflight"),
     Case("judge_111", 9, "requested"),
 ]
-IN_BROAD = (CASES[0],)
-BROAD = pytest.mark.broad
 
 
 class Stream:
@@ -198,11 +196,8 @@ def compact(path: Path, *words: object) -> Answer:
     return run("compact", path, *words, "--engine", "local", "--option", "eventide.pending.write.wait_ms=0")
 
 
-@pytest.mark.parametrize(
-    "case",
-    [pytest.param(case, marks=BROAD if case in IN_BROAD else pytest.mark.proof) for case in CASES],
-    ids=str,
-)
+@pytest.mark.proof
+@pytest.mark.parametrize("case", CASES, ids=str)
 def test_a_stream_killed_at_its_compaction_continues_after_eventide_ran_it(
     case: Case, request: pytest.FixtureRequest, tmp_path: Path
 ) -> None:

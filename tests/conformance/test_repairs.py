@@ -73,7 +73,7 @@ def torn_with_stray_files(path: Path) -> None:
         pytest.param("v6_no_deletes", "copy", "0.15.0", torn_with_stray_files, marks=BROAD),
         pytest.param("v6_no_deletes", "copy", "0.15.0", lost_and_torn, marks=PROOF),
         pytest.param("v9_no_deletes", "prefix", "1.1.1", torn_with_stray_files, marks=PROOF),
-        pytest.param("v9_event_bucket", "copy", "1.1.1", torn_compaction, marks=BROAD),
+        pytest.param("v9_event_bucket", "copy", "1.1.1", torn_compaction, marks=PROOF),
         pytest.param("v9_120_event", "copy", "1.2.0", lost_and_torn, marks=BROAD),
         pytest.param("v8_event_bucket", "copy", "1.1.1", lost_and_torn, marks=PROOF),
     ],
@@ -116,7 +116,7 @@ def test_hudi_continues_with_a_repaired_table(
     [
         ("v6_mdt", "0.15.0"),
         pytest.param("v9_mdt", "1.1.1", marks=BROAD),
-        pytest.param("v9_event_bucket", "1.1.1", marks=BROAD),
+        pytest.param("v9_event_bucket", "1.1.1", marks=PROOF),
         pytest.param("v9_120_event", "1.2.0", marks=BROAD),
     ],
 )

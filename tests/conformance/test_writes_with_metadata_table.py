@@ -188,8 +188,14 @@ def of_hudi_015(removed: Mapping[tuple[str, ...], dict[str, Any]]) -> dict[tuple
     }
 
 
-@pytest.mark.broad
-@pytest.mark.parametrize(("fixture", "version"), [("judge_015", 6), ("judge_102", 8), ("judge_111", 9)])
+@pytest.mark.parametrize(
+    ("fixture", "version"),
+    [
+        pytest.param("judge_015", 6, marks=pytest.mark.proof),
+        pytest.param("judge_102", 8, marks=pytest.mark.proof),
+        pytest.param("judge_111", 9, marks=pytest.mark.broad),
+    ],
+)
 def test_a_clean_removes_the_records_of_removed_files_as_hudi_does(
     fixture: str, version: int, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
