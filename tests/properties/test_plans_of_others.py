@@ -57,7 +57,10 @@ KINDS = (
     *layouts(),
     *(replace(layout, has_metadata_table=True) for layout in layouts()[1::2]),
 )
-BROAD = (Order.HUDI_0X_OVERWRITE, Order.COMMIT_TIME)
+
+
+def marks_of(kind: Layout) -> tuple[pytest.MarkDecorator, ...]:
+    return () if (kind.version, kind.order) == (9, Order.EVENT_TIME) else (pytest.mark.broad,)
 
 
 RACES = [
@@ -77,9 +80,7 @@ RACES = [
 
 @pytest.fixture(
     scope="module",
-    params=[
-        pytest.param(kind, id=named(kind), marks=pytest.mark.broad if kind.order in BROAD else ()) for kind in KINDS
-    ],
+    params=[pytest.param(kind, id=named(kind), marks=marks_of(kind)) for kind in KINDS],
 )
 def case(request: pytest.FixtureRequest) -> Case:
     return foreign_case(request.param)

@@ -37,11 +37,9 @@ FLOORS = {
 
 
 def params_of(kinds: Sequence[Configuration]) -> list[ParameterSet]:
-    """Two of four kinds of tables by default, with and without dictionary-encoded strings; the others are broad."""
-    return [
-        pytest.param(kind, id=str(kind), marks=pytest.mark.broad if number // 2 % 2 else ())
-        for number, kind in enumerate(kinds)
-    ]
+    """Two of eight kinds of tables by default, with and without dictionary-encoded strings; the next two are broad."""
+    marks: tuple[tuple[pytest.MarkDecorator, ...], ...] = ((), (pytest.mark.broad,), (pytest.mark.proof,))
+    return [pytest.param(kind, id=str(kind), marks=marks[min(number // 2 % 4, 2)]) for number, kind in enumerate(kinds)]
 
 
 @dataclass(slots=True)

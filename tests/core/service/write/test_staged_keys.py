@@ -102,7 +102,15 @@ def test_staged_keys_give_the_same_indexes_and_none_passes_through_the_driver(
 
 @VERSIONS
 @pytest.mark.parametrize(
-    "fault", [Fault.CRASH_BEFORE, Fault.CRASH_AFTER, Fault.ERROR, Fault.REPLY_LOST, Fault.DUPLICATED]
+    "fault",
+    [
+        Fault.CRASH_AFTER,
+        Fault.REPLY_LOST,
+        *(
+            pytest.param(fault, marks=pytest.mark.proof)
+            for fault in (Fault.CRASH_BEFORE, Fault.ERROR, Fault.DUPLICATED)
+        ),
+    ],
 )
 def test_whatever_write_fails_the_index_follows_and_nothing_stays_staged(
     twins: tuple[Path, Path], fault: Fault, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
