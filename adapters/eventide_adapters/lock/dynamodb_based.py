@@ -67,8 +67,9 @@ class _Found:
 
 
 class DynamoDBBasedLock:
-    """ports.TableLock. `key` returns the lock's name in its table. Raises ConfigError if the options name no lock
-    table.
+    """ports.TableLock.
+
+    `key` returns the lock's name in its table. Raises ConfigError if the options name no lock table.
     """
 
     def __init__(self, key: Callable[[], str], options: Options, clock: Clock, owner: str) -> None:

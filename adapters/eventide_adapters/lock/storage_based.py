@@ -159,8 +159,9 @@ class StorageBasedLock:
 
 
 class StorageBasedLease:
-    """ports.Lease. A thread renews it until it is released or lost. Without a renewal it expires, and `check` reports
-    it.
+    """ports.Lease.
+
+    A thread renews it until it is released or lost. Without a renewal it expires, and `check` reports it.
     """
 
     def __init__(self, lock: StorageBasedLock, taken: _Found) -> None:

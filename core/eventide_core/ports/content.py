@@ -132,8 +132,9 @@ class BaseContent(Protocol):
 
 
 class ContentAudit(Protocol):
-    """Looks into data files to verify them. Picklable. What a file's own fault is comes as an answer where it can be found
-    beside others, else as the error that reading it raises.
+    """Looks into data files to verify them. Picklable.
+
+    A file's own fault comes as an answer where it can be found beside others, else as the error that reading it raises.
     """
 
     def row_count(self, base_path: str) -> int:

@@ -173,8 +173,9 @@ class MetadataTable(Protocol):
         ...
 
     def made_with(self) -> frozenset[str]:
-        """The requested times of the table's actions that had completed when it was made from nothing, so that it needs no
-        commit of them. Empty if that is unknown.
+        """The requested times of the table's actions that had completed when it was made from nothing.
+
+        It needs no commit of them. Empty if they are unknown.
         """
         ...
 

@@ -1,4 +1,4 @@
-"""The tables of a fleet, as a TOML file names them:
+"""The tables of a fleet, as a TOML file names them.
 
 [fleet]
 workers = 2                  # compactions at a time

@@ -101,8 +101,10 @@ def placed_by_index(
     *,
     moves: bool,
 ) -> tuple[DataFrame, Placing]:
-    """What `placed_by_key` returns, by the index. A place that is not among `slices` shows that the index is of another
-    moment than they are."""
+    """What `placed_by_key` returns, by the index.
+
+    A place that is not among `slices` shows that the index is of another moment than they are.
+    """
     from pyspark.sql import functions
     from pyspark.sql.types import IntegerType, StringType
 

@@ -33,7 +33,7 @@ class TableWindows:
         take_over: bool = False,
         renew: bool = False,
     ) -> Windows:
-        """The closed windows of event time that a consumer has not had yet, in order:
+        """The closed windows of event time that a consumer has not had yet, in order.
 
             for window in table.windows(every="1h", consumer="billing"):
                 bill(window.rows())

@@ -1,4 +1,4 @@
-"""The contract of a user-defined merger (`eventide.record.mergers`), as tests for pytest:
+"""The contract of a user-defined merger (`eventide.record.mergers`), as tests for pytest.
 
     class TestSumOfAmounts(MergerContract):
         merger = "mergers:SumOfAmounts"

@@ -1,5 +1,6 @@
-"""A Hypothesis state machine over a living table: writes, services, and deaths in any order, with all invariants after
-each.
+"""A Hypothesis state machine over a living table.
+
+Writes, services, and deaths come in any order, with all invariants after each.
 
     run_state_machine_as_test(table_machine(configuration, reach))
 

@@ -271,8 +271,11 @@ def _end_of(body: memoryview) -> tuple[int, int]:
 
 
 def _stated(data: memoryview, header: dict[int, Span], place: str) -> tuple[int, int, int | None, int, bool]:
-    """What a page header states: the page's size, its uncompressed size, and the checksum if there is one; how many bytes
-    at its beginning are not compressed, and whether the others are."""
+    """What a page header states.
+
+    That is the page's size, its uncompressed size, the checksum if there is one, how many bytes at the page's beginning are
+    not compressed, and whether the others are.
+    """
     try:
         size, inflated = (integer(data, header[number][0])[0] for number in (_PAGE_COMPRESSED_SIZE, _PAGE_SIZE))
         checksum = integer(data, header[_PAGE_CRC][0])[0] & 0xFFFFFFFF if _PAGE_CRC in header else None

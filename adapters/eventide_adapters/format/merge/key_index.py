@@ -1,8 +1,8 @@
-"""Numbers the distinct record keys of a slice's log files, and finds the places of others among them: a hash table that is
-built once and searched for each base batch.
+"""Numbers the distinct record keys of a slice's log files, and finds the places of others among them.
 
-Arrow's own lookup (`index_in`) builds its table again on each call. If the table is large and the base file has many
-batches, that costs several times as much as the lookups.
+It is a hash table that is built once and searched for each base batch. Arrow's own lookup (`index_in`) builds its table
+again on each call. If the table is large and the base file has many batches, that costs several times as much as the
+lookups.
 
 1. Each key has a fingerprint of 64 bits, from its length and its first bytes.
 2. The fingerprints are in slots, of which at most half are filled. Each is in the first free slot from its hash position on.

@@ -37,8 +37,10 @@ LEAST: Final = Least()
 
 @dataclass(frozen=True, slots=True)
 class VersionColumns:
-    """Versions in reader order: keys, ordering values (null if not set), whether each is a delete, whether it may take
-    columns from others, and whether it is merged although its log file stays.
+    """Versions in reader order.
+
+    Their keys, their ordering values (null if not set), whether each is a delete, whether it may take columns from others,
+    and whether it is merged although its log file stays.
     """
 
     keys: Any

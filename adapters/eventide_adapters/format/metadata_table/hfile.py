@@ -1,4 +1,4 @@
-"""HFiles of version 3, the key-value files of Hudi's metadata table: base files, and the contents of HFILE log blocks.
+r"""HFiles of version 3, the key-value files of Hudi's metadata table: base files, and the contents of HFILE log blocks.
 
     hfile     := block...  trailer of 4096 bytes
     block     := magic (8 bytes)  i32 size on disk (without these 33 bytes, with checksums)  i32 size  i64 previous
@@ -8,7 +8,7 @@
     key       := i16 row length  row  00  i64 7fffffffffffffff  04
     IDXROOT2  := (i64 offset  i32 size on disk  vint length  first key)...      one for each data block
     FILEINF2  := "PBUF"  length  protobuf map of bytes
-    trailer   := "TRABLK\\"$"  length  protobuf numbers  padding  i32 version 3 (in HBase's style 03000003)
+    trailer   := "TRABLK\"$"  length  protobuf numbers  padding  i32 version 3 (in HBase's style 03000003)
 
 Hudi 0.x writes with HBase's classes, Hudi 1.x with its own. In Hudi 1.x, a key of the index, and the last key in the
 file's info, is only the row with its length. This module calls a row a key, and doesn't interpret the values.

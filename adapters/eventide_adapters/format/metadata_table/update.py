@@ -122,8 +122,11 @@ class HudiMetadataUpdate:
     def of(
         cls, reader: MetadataTableReader, instant: str, changes: FileChanges, contents: FileContents
     ) -> HudiMetadataUpdate:
-        """Raises UnsupportedTableError for column statistics of an unknown form, and MetadataTableBusyError if an index has
-        to be dropped while a plan is pending that may include a part of it."""
+        """Prepares the update of an instant.
+
+        Raises UnsupportedTableError for column statistics of an unknown form, and MetadataTableBusyError if an index has to
+        be dropped while a plan is pending that may include a part of it.
+        """
         known = reader.timeline.find(instant)
         if known is not None and known.is_completed:
             return cls(reader, instant, None, {})

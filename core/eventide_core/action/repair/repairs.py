@@ -59,8 +59,9 @@ class Truncation:
 
 @dataclass(frozen=True, slots=True)
 class HistoryRebuilding:
-    """The file of the archived timeline gets these delta commits, by instant, in which the numbers of records are still
-    missing.
+    """The file of the archived timeline gets these delta commits, by instant.
+
+    The numbers of records are still missing in them.
     """
 
     path: str
@@ -69,8 +70,9 @@ class HistoryRebuilding:
 
 @dataclass(frozen=True, slots=True)
 class Remerging:
-    """The base files at these paths are merged again as `plan` says, which is another engine's and names these slices alone;
-    in the order of its operations. The commit at `commit_path` gets their sizes.
+    """The base files at these paths are merged again, in the order of the operations of `plan`.
+
+    The plan is another engine's and names these slices alone. The commit at `commit_path` gets their sizes.
     """
 
     paths: tuple[str, ...]

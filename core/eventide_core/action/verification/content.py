@@ -13,7 +13,9 @@ from eventide_core.table.timeline.instant import is_instant_time
 
 
 def check_log_blocks(facts: TableFacts) -> Iterator[Observation]:
-    """1. Each log file of a slice can be read to its end, except for what a write left that was interrupted.
+    """Checks log files.
+
+    1. Each log file of a slice can be read to its end, except for what a write left that was interrupted.
     2. It holds a block of each completed write that put records into it, and no block of an unknown write.
     """
     if facts.view is None:

@@ -53,8 +53,9 @@ class LogScan:
 
 @dataclass(frozen=True, slots=True)
 class RecordFacts:
-    """What reading records found. `problems` say by path why something could not be read, `unsupported` which of it
-    eventide does not support.
+    """What reading records found.
+
+    `problems` say by path why something could not be read, `unsupported` which of it eventide does not support.
 
     `copies` are the left-overs of which another file than the copy's source was found, with that source. `repeated` are keys
     that several file groups of a partition show. `differences` are how a compaction changed a slice's rows, by its instant
@@ -229,8 +230,9 @@ class TableFacts:
 
     @cached_property
     def doubled(self) -> Mapping[str, int]:
-        """The log files with blocks of a completed write behind the size that this write left, and the greatest size
-        that a write left.
+        """The log files with blocks of a completed write behind the size that this write left.
+
+        Each with the greatest size that a write left.
         """
         found: dict[str, int] = {}
         for path, stats in self.committed.items():

@@ -64,8 +64,10 @@ def check_record_counts(facts: TableFacts) -> Iterator[Observation]:
 
 
 def check_versions(facts: TableFacts) -> Iterator[Observation]:
-    """1. No version of a record is there twice, and of no write that never completed. 2. No key exists twice, unless
-    Hudi's insert operations may have written it so: they don't look for keys.
+    """Checks versions and keys.
+
+    1. No version of a record is there twice, and of no write that never completed.
+    2. No key exists twice, unless Hudi's insert operations may have written it so: they don't look for keys.
     """
     found = _records(facts)
     repeated = [(a.partition, one) for a in found.audits for one in a.repeated] + list(found.repeated)
@@ -133,8 +135,10 @@ _UNTRUSTED: Final = "omit hoodie.payload.event.time.field: then eventide reads l
 
 
 def check_event_times(facts: TableFacts) -> Iterator[Observation]:
-    """No log file holds a record earlier than its write stat, or its headers, tell the planner, or an unreadable one. No
-    base file holds one outside the range in its footer, which tells whether a view is exact, and which files have a window.
+    """Checks event times.
+
+    No log file holds a record earlier than its write stat, or its headers, tell the planner, or an unreadable one. No base
+    file holds one outside the range in its footer, which tells whether a view is exact, and which files have a window.
 
     An unreadable event time that the planner knows of breaks nothing: there is no watermark until it is merged.
     """

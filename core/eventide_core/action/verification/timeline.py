@@ -25,9 +25,13 @@ _TEMPORARY = re.compile(r"(.+)\.[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re
 
 
 def check_timeline(facts: TableFacts) -> Iterator[Observation]:
-    """1. Each file that looks like an instant is one, or is about to be renamed to one. 2. An instant is of one action and
-    completes once, after it was requested. 3. An inflight compaction has its plan. 4. What completed says what it did, and a
-    commit of eventide agrees with its checksum. 5. No completed file is lost, as far as other files show it.
+    """Checks the timeline.
+
+    1. Each file that looks like an instant is one, or is about to be renamed to one.
+    2. An instant is of one action and completes once, after it was requested.
+    3. An inflight compaction has its plan.
+    4. What completed says what it did, and a commit of eventide agrees with its checksum.
+    5. No completed file is lost, as far as other files show it.
     """
     by_time: dict[tuple[str, bool], list[Instant]] = {}
     for name in facts.timeline_names:
@@ -152,8 +156,9 @@ def check_pending_plans(facts: TableFacts) -> Iterator[Observation]:
 
 
 def _hidden_logs(facts: TableFacts, plan: CompactionPlan | ForeignPlan) -> Iterator[Observation]:
-    """Logs of version 6 on top of a plan that was pending when the table was upgraded: from version 8 on a log file
-    counts when the instant in its name has completed.
+    """Logs of version 6 on top of a plan that was pending when the table was upgraded.
+
+    From version 8 on, a log file counts when the instant in its name has completed.
     """
     if not facts.slices_by_completion_time or facts.timeline.shares_its_time(plan.instant):
         return

@@ -19,8 +19,11 @@ from eventide_core.table.timeline.plans import CutMode
 
 @dataclass(frozen=True, slots=True)
 class Exactness:
-    """How a view relates to T: the latest event time in its base files with the file that holds it, and a base file whose
-    footer doesn't state its event times, if there is one."""
+    """How a view relates to T.
+
+    The latest event time in its base files with the file that holds it, and a base file whose footer doesn't state its event
+    times, if there is one.
+    """
 
     threshold_ms: int
     latest_ms: int | None

@@ -192,8 +192,9 @@ def _schema_since(state: TableState) -> str | None:
 
 
 def _writes_since(state: TableState, begin: str) -> tuple[Instant, ...]:
-    """The completed writes that may have been committed after `begin`, the newest first. The archive is asked where the
-    active timeline does not reach back that far.
+    """The completed writes that may have been committed after `begin`, the newest first.
+
+    The archive is asked where the active timeline does not reach back that far.
     """
     earliest = earliest_request(begin) if state.config.slices_by_completion_time else begin
     start = state.timeline.start

@@ -67,8 +67,9 @@ class RepairBackup:
 
     @property
     def can_be_undone(self) -> bool:
-        """Whether the repair can be undone: false after a compaction ran again, whose files exist again and are whole, and
-        after the metadata table was made anew.
+        """Whether the repair can be undone.
+
+        Not after a compaction ran again, whose files exist again and are whole, nor after the metadata table was made anew.
         """
         if not self._has(_PLAN) or self._has(_UNDONE):
             return False

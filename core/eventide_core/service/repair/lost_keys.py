@@ -77,8 +77,10 @@ def lost_files(facts: TableFacts) -> Mapping[FileGroup, Sequence[str]]:
 
 @dataclass(frozen=True, slots=True)
 class _Task:
-    """`left` are the files of the latest slice that can be read. `whole` are the same log files on top of the previous
-    slice, which show what they showed on top of the lost base file; None if no base file is lost, or that slice isn't whole.
+    """What is left of a file group.
+
+    `left` are the files of the latest slice that can be read. `whole` are the same log files on top of the previous slice,
+    which show what they showed on top of the lost base file; None if no base file is lost, or that slice isn't whole.
     """
 
     group: FileGroup

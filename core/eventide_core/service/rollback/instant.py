@@ -139,8 +139,9 @@ class Rollback:
                 )
 
     def end_begun(self, config: TableConfig, timeline: Timeline, lease: Lease) -> bool:
-        """Ends the rollbacks that were begun and interrupted; whether there were any. Raises BusyError while a restore
-        is.
+        """Ends the rollbacks that were begun and interrupted. Returns whether there were any.
+
+        Raises BusyError while a restore is pending.
 
         What a write has made may be gone in part by then: no write may commit before. One that another engine may still
         be at work on is left to it. `config` and `timeline` were read under the lock.

@@ -183,8 +183,10 @@ class Restorer:
 
 
 def _end(state: TableState, instant: Instant) -> str:
-    """When a write became part of the table. From version 8 on a pending one is later than all; on version 6 times are
-    those of requests."""
+    """When a write became part of the table.
+
+    From version 8 on a pending one is later than all; on version 6 times are those of requests.
+    """
     if not instant.is_completed and state.config.slices_by_completion_time:
         return "9"
     return instant.completion_time or instant.requested_time

@@ -70,8 +70,7 @@ class Savepoints:
             return metadata
 
     def save_tag(self, name: str, *, instant: str | None, before_ms: int | None, comments: str) -> Tag:
-        """Keeps under a name the table as of `instant`, or the view as of watermark `before_ms`, or else the table as
-        it is.
+        """Keeps the table under a name: as of `instant`, or its view as of watermark `before_ms`, or else as it is.
 
         Of a view, the tag states whether it holds nothing at or after T. Raises as `save` and `view_as_of_watermark` do.
         """

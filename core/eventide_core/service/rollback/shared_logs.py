@@ -1,5 +1,6 @@
-"""Which log files hold blocks of a write although they don't have its instant: those of version 6, also after an
-upgrade.
+"""Which log files hold blocks of a write although they don't have its instant.
+
+They are those of version 6, also after an upgrade.
 """
 
 from collections.abc import Iterator

@@ -310,8 +310,9 @@ class TableState:
         return replace(self.blocks(until), writers=writers)
 
     def blocks_to_merge(self) -> BlockFilter:
-        """The blocks that count in a merge of some of a slice's log files. On version 6, another log file may roll back
-        their blocks.
+        """The blocks that count in a merge of some of a slice's log files.
+
+        On version 6, another log file may roll back their blocks.
         """
         whole = self.blocks_of_slices()
         if whole.writers is None or self.config.is_new_since_version_8:

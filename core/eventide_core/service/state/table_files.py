@@ -356,11 +356,10 @@ class TableFiles:
         )
 
     def data_files(self) -> tuple[DataFile, ...]:
-        """The files of every partition, by path; each directory is listed once. Those that were listed before are the
-        same.
+        """The files of every partition, by path; each directory is listed once.
 
-        A partition is a directory, at any depth, that holds Hudi's partition mark. Links to directories are not
-        followed: a link to a directory above it would never end.
+        A partition is a directory, at any depth, that holds Hudi's partition mark. One that was listed before has the same
+        files again. Links to directories are not followed: a link to a directory above it would never end.
         """
         of_partition: dict[str, list[DataFile]] = {}
         waiting = [""]

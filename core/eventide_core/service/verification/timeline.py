@@ -37,8 +37,9 @@ class ArchivedFacts(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class TimelineReader:
-    """Reads what the instants of `timeline` say. `unreadable` gets what cannot be read, and why, by path;
-    `unplanned` the instants of compactions whose plan is empty.
+    """Reads what the instants of `timeline` say.
+
+    `unreadable` gets what cannot be read, and why, by path; `unplanned` the instants of compactions whose plan is empty.
     """
 
     files: TableFiles

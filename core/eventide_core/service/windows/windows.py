@@ -81,8 +81,10 @@ class WindowService:
         return ConsumerFiles(self.files.storage, consumer).progress()
 
     def preview(self, consumer: str, terms: WindowTerms) -> Progress:
-        """The consumer's state with the windows that are closed by now. Writes nothing, and compares no rows, so windows
-        that late data has changed since the last step are not among those that are due.
+        """The consumer's state with the windows that are closed by now.
+
+        Writes nothing, and compares no rows, so windows that late data has changed since the last step are not among those
+        that are due.
         """
         files = ConsumerFiles(self.files.storage, consumer)
         progress = files.progress() or Progress(0, terms.calendar.seconds, terms.zone)

@@ -35,12 +35,12 @@ class FileKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class FileGroupWrite:
-    """What one write puts into one file group. Its file names are fixed beforehand, so that a retry makes the same
-    files.
+    """What one write puts into one file group.
 
-    The group gets `share` parts of the records of `partition` and `place`, out of the parts of all groups of the place.
-    `number` distinguishes the groups of a write. A log file's name contains `slice_instant`, which is that of its slice
-    on version 6 and that of the write on version 8 and later; the first log file has the version `first_log_version`.
+    Its file names are fixed beforehand, so that a retry makes the same files. The group gets `share` parts of the records of
+    `partition` and `place`, out of the parts of all groups of the place. `number` distinguishes the groups of
+    a write. A log file's name contains `slice_instant`, which is that of its slice on version 6 and that of the write on
+    version 8 and later; the first log file has the version `first_log_version`.
     `base_file` is the slice's base file, and `earlier_logs` are the names of the slice's log files under that instant.
     `filled_up` is the base file whose rows a new one begins with.
     """

@@ -67,9 +67,7 @@ def refuse_defaults(schema: str, table: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class SchemaChanges:
-    """The names of the top-level columns that a write adds to a table's schema, of those whose types it widens, and of
-    those that it drops.
-    """
+    """The names of the top-level columns that a write adds to a table's schema, widens, and drops."""
 
     added: tuple[str, ...] = ()
     widened: tuple[str, ...] = ()

@@ -22,7 +22,9 @@ BESIDE_REBUILD: Final = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class MetadataTableStatus:
-    """`partitions` are those in use. `delta_commits` are the ones that no compaction has merged, each a log file a reader
+    """The state of a metadata table.
+
+    `partitions` are those in use. `delta_commits` are the ones that no compaction has merged, each a log file a reader
     merges. `last_compaction` is the requested time of the last completed one, None if there was none.
     """
 

@@ -35,8 +35,9 @@ __all__ = [
 
 
 class StorageContract(ContentContract, RaceContract, NameContract):
-    """The contract of every storage. Inherit it, add the contract of the supported links, and override the fixture
-    `case`.
+    """The contract of every storage.
+
+    Inherit it, add the contract of the supported links, and override the fixture `case`.
     """
 
     @pytest.mark.parametrize("guarantee", GUARANTEES, ids=lambda guarantee: guarantee.name)
