@@ -1,1 +1,1 @@
-"""The kit for testing your own adapter against eventide. Needs pytest."""
+"""The kit for testing your own adapter against eventide. The extra `testing` has pytest and Hypothesis, which it needs."""

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from types import ModuleType
 from typing import Any
-from unittest.mock import patch
 
 import pyarrow as pa
 
@@ -35,6 +35,16 @@ _Batches = tuple[pa.RecordBatch, ...]
 _Fields = Sequence[AvroField]
 
 
+@contextmanager
+def _standing_in(module: ModuleType, name: str, function: Callable[..., Any]) -> Iterator[None]:
+    own = getattr(module, name)
+    setattr(module, name, function)
+    try:
+        yield
+    finally:
+        setattr(module, name, own)
+
+
 class Decoded:
     """The decoded content of blocks and base files. Reads inside `used` take it from the cache and add to it."""
 
@@ -50,10 +60,10 @@ class Decoded:
     @contextmanager
     def used(self) -> Iterator[None]:
         with (
-            patch.object(log_blocks, "read_headers", self._of_headers),
-            patch.object(log_records, "iter_avro_block", self._of_avro_block),
-            patch.object(log_records, "decode_delete_block", self._of_delete_block),
-            patch.object(slice_reader, "read_keyed_base", self._of_base),
+            _standing_in(log_blocks, "read_headers", self._of_headers),
+            _standing_in(log_records, "iter_avro_block", self._of_avro_block),
+            _standing_in(log_records, "decode_delete_block", self._of_delete_block),
+            _standing_in(slice_reader, "read_keyed_base", self._of_base),
         ):
             yield
 
