@@ -25,12 +25,16 @@ def _is_completed_file(operation: Operation) -> bool:
     return operation.path.endswith((".deltacommit", ".commit"))
 
 
-@pytest.mark.parametrize("layout", LAYOUTS, ids=lambda layout: f"v{layout.version}")
-@pytest.mark.parametrize("verb", ["ingest", "compact"])
-@pytest.mark.parametrize("store", ["moto", "seaweedfs", "hdfs"])
-@pytest.mark.parametrize(
-    "where", [pytest.param(COMPLETED, marks=pytest.mark.broad), pytest.param(EVERY, marks=pytest.mark.proof)]
-)
+CASES = [
+    pytest.param(where, store, verb, layout, id=f"{where}-{store}-{verb}-v{layout.version}", marks=mark)
+    for where, mark in ((COMPLETED, pytest.mark.broad), (EVERY, pytest.mark.proof))
+    for store in ("moto", "hdfs")
+    for verb in ("ingest", "compact")
+    for layout in LAYOUTS
+]
+
+
+@pytest.mark.parametrize(("where", "store", "verb", "layout"), CASES)
 def test_what_wakes_up_on_a_store_harms_nobody(
     where: str, store: str, verb: str, layout: Layout, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:

@@ -7,6 +7,7 @@ them are forks of this process, which has all modules, and one thread.
 from __future__ import annotations
 
 import faulthandler
+import importlib
 import json
 import os
 import resource
@@ -24,6 +25,8 @@ _ONE_THREAD: Final = {"OPENBLAS_NUM_THREADS": "1"}
 """NumPy's library starts its threads again after a fork, and interrupts the process if it can't."""
 WATCHDOG_S: Final = 300
 """A process that has not ended by then writes the stacks of its threads, and `SAYS_IT_HANGS`."""
+_MODULES: Final = ("eventide.cli.compact", "eventide.cli.ingest", "eventide.table.table", "pyarrow.parquet")
+"""What the verbs import only when they run."""
 _UNEXPECTED: Final = 70
 SAYS_IT_HANGS: Final = "Timeout ("
 
@@ -68,6 +71,8 @@ def _run(megabytes: int, said: str, words: list[str]) -> None:
 
 
 def _serve() -> None:
+    for module in _MODULES:
+        importlib.import_module(module)
     for line in sys.stdin:
         megabytes, said, *words = json.loads(line)
         child = os.fork()

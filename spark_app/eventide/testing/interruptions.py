@@ -25,8 +25,13 @@ Interruption = int | Pause | None
 def interrupted(storage: Storage, how: Interruption, falls_asleep: Callable[[], None]) -> FaultyStorage:
     """The storage of such a process. `falls_asleep` runs before what others do meanwhile."""
     match how:
-        case Pause():
-            return StandingStill(storage, how.before, lambda: (falls_asleep(), how.meanwhile())[1])
+        case Pause(before, meanwhile):
+
+            def interlude() -> None:
+                falls_asleep()
+                meanwhile()
+
+            return StandingStill(storage, before, interlude)
         case None:
             return FaultyStorage(storage)
         case _:
