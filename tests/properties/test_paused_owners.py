@@ -8,6 +8,7 @@ takes away. Not checked here: a process that is paused twice.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
@@ -15,22 +16,22 @@ from functools import cache
 import pytest
 
 from eventide.testing.crash_enumeration import Bench, Moment, Protocol
-from eventide.testing.histories import Commit, Layout, Story, delete, put
+from eventide.testing.histories import EPOCH_MS, Commit, Layout, Story
 from eventide.testing.metadata_listing import METADATA_PREFIX
 from eventide.testing.observation import LOCK_PREFIX
 from eventide.testing.oracle import Oracle
 from eventide_adapters.storage.faulty import Operation
 from eventide_core.config import HEARTBEAT_INTERVAL_MS
 from eventide_core.errors import BusyError, WriteConflictError
+from eventide_core.table.settings.write_shape import WriteOperation
 from eventide_core.table.timeline.plans import CutMode
 from support.pasts import EARLY, LAYOUTS, Service, begin_past, clean, undo_completed, undo_failed
-from support.paused import ASLEEP_MS, Others, archive, compact, ingest, serve, wakings, wrong
+from support.paused import ASLEEP_MS, OWN, Others, archive, compact, ingest, serve, wakings, wrong
 from support.paused import clean as clean_up
 from support.service_cases import Shown, shown
 
 pytestmark = pytest.mark.slow
 
-OWN: Commit = (put("k0", 70, "own"), put("k9", 71, "own"), delete("k3", 72))
 VERBS = {"compact": compact(16, CutMode.FILE), "compact exactly": compact(16, CutMode.EXACT)}
 SIMPLE = tuple(replace(layout, index="SIMPLE") for layout in LAYOUTS)
 TABLES = (*LAYOUTS, *(pytest.param(layout, marks=pytest.mark.broad) for layout in SIMPLE))
@@ -142,6 +143,33 @@ def test_what_wakes_up_as_it_updates_the_metadata_table_harms_nobody(layout: Lay
         bench, past.start, protocol, _rows(past.story.oracle), own, lambda operation: METADATA_PREFIX in operation.path
     )
     assert len(succeeded) > 3
+
+
+@pytest.mark.parametrize(
+    ("layout", "operation"),
+    [
+        pytest.param(layout, operation, marks=pytest.mark.broad if is_broad else pytest.mark.proof)
+        for layout in LAYOUTS
+        for operation in (WriteOperation.INSERT_OVERWRITE, WriteOperation.INSERT_OVERWRITE_TABLE)
+        for is_broad in (layout.version == 9 and operation is WriteOperation.INSERT_OVERWRITE,)
+    ],
+)
+def test_an_overwrite_that_wakes_up_is_whole_or_not_there(operation: WriteOperation, layout: Layout) -> None:
+    """If it only begins when it wakes up, it replaces what others wrote meanwhile."""
+    past = begin_past(clean, layout)
+    old = _rows(past.story.oracle)
+    kept = {row for row in old if row[0] != "part=a" and operation is WriteOperation.INSERT_OVERWRITE}
+    new = frozenset({("part=a", "k0", EPOCH_MS + 70, "own"), ("part=a", "k9", EPOCH_MS + 71, "own"), *kept})
+    ends = Counter[bool]()
+    for woken in wakings(past.bench, past.start, ingest(OWN[:2], operation)):
+        succeeded = woken.failure is None
+        possible = [wrong(past.bench, woken, new if succeeded else old)]
+        if succeeded:
+            possible.append(wrong(past.bench, replace(woken, written=()), new))
+        assert None in possible, f"{woken.number}: {woken.operation} ended in {woken.failure!r}: {possible}"
+        ends[succeeded] += 1
+    assert ends[True] > 1
+    assert ends[False] > 5
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)

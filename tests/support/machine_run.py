@@ -33,6 +33,7 @@ FLOORS = {
     "completed actions undone": 0.1,
     "restore, done": 0.02,
     "archive, done": 0.1,
+    "pauses": 0.2,
 }
 
 

@@ -14,7 +14,7 @@ from eventide.bootstrap import Application
 from eventide.rows.writer import arrow_records
 from eventide.table.table_service import TableService
 from eventide.testing.crash_enumeration import LOCK_EXPIRY_MS, Bench, Moment, Protocol, StandingStill, writes_of
-from eventide.testing.histories import EPOCH_MS, Commit, put, records
+from eventide.testing.histories import EPOCH_MS, Commit, delete, put, records
 from eventide.testing.observation import LOCK_PREFIX
 from eventide_adapters.storage.faulty import Operation, SimulatedCrash
 from eventide_core.action.compaction.request import CompactionRequest
@@ -26,6 +26,8 @@ from eventide_core.table.timeline.plans import CutMode
 from support.service_cases import Shown, shown
 
 ASLEEP_MS = 10 * 60_000
+OWN: Commit = (put("k0", 70, "own"), put("k9", 71, "own"), delete("k3", 72))
+"""What a process writes that is paused."""
 Rows = dict[tuple[object, object], tuple[object, ...]]
 
 
@@ -89,9 +91,9 @@ class Others:
         compact(self.next_ms - 9, CutMode.FILE)(application)
 
 
-def ingest(changes: Commit) -> Protocol:
+def ingest(changes: Commit, operation: WriteOperation = WriteOperation.UPSERT) -> Protocol:
     def run(application: Application) -> None:
-        application.append.write(WriteOperation.UPSERT, arrow_records(application, *records(changes)), NoProgress())
+        application.append.write(operation, arrow_records(application, *records(changes)), NoProgress())
 
     return run
 

@@ -15,7 +15,7 @@ from eventide.bootstrap import Application, assemble
 from eventide.engine_local import LocalEngine
 from eventide.rows.writer import arrow_records, create
 from eventide.testing.metadata_listing import begin_metadata_table
-from eventide.testing.oracle import Change, Oracle, Order
+from eventide.testing.oracle import UNREADABLE, Change, Oracle, Order
 from eventide_adapters.format.avro.from_arrow import avro_schema_of
 from eventide_adapters.storage.memory import MemoryFile, MemoryStorage
 from eventide_core.action.write.pending_write import PendingWrite
@@ -43,6 +43,7 @@ _COLUMNS: list[pa.Field[Any]] = [
     pa.field("word", pa.string()),
 ]
 SCHEMA = pa.schema(_COLUMNS)
+_WITH_TEXT_TIMES = SCHEMA.set(2, pa.field("ms", pa.string()))
 _START_MS = 1_790_000_000_000
 _BETWEEN_COMMITS_MS = 10  # room for a back-dated instant
 
@@ -101,6 +102,7 @@ class Layout:
     has_metadata_table: bool = False
     buckets: int = 1
     index: str = "BUCKET"
+    has_text_times: bool = False
 
     def __post_init__(self) -> None:
         assert self.order in self.reader_orders
@@ -119,8 +121,15 @@ class Layout:
 
     @property
     def has_ordering_field(self) -> bool:
-        """False only for version 6 in commit order: it orders by commits alone only if it has no ordering field."""
-        return self.version >= 8 or self.order is not Order.COMMIT_TIME
+        """False for version 6 in commit order: it orders by commits alone only if it has no ordering field.
+
+        Texts order otherwise than times, so a table whose event times are texts has none, either.
+        """
+        return not self.has_text_times and (self.version >= 8 or self.order is not Order.COMMIT_TIME)
+
+    @property
+    def schema(self) -> pa.Schema:
+        return _WITH_TEXT_TIMES if self.has_text_times else SCHEMA
 
     def kept(self, changes: Commit) -> Commit:
         """The changes as such a table keeps them. Without an ordering field, a delete has no event time."""
@@ -133,7 +142,7 @@ class Layout:
         by_commit = self.order is not Order.EVENT_TIME
         return NewTable(
             name="story",
-            schema=avro_schema_of("story", SCHEMA),
+            schema=avro_schema_of("story", self.schema),
             version=max(self.version, 9) if self.version > 6 else 6,
             merge_rule=MergeRule.COMMIT_TIME_ORDERING if by_commit else MergeRule.EVENT_TIME_ORDERING,
             record_key_fields=("key",),
@@ -284,18 +293,28 @@ def delete(key: str, ms: int | None = None, *, partition: str = "a") -> Change:
     return Change(f"part={partition}", key, ms, None)
 
 
-def records(changes: Commit) -> tuple[pa.Table | None, pa.Table | None]:
+def records(changes: Commit, schema: pa.Schema = SCHEMA) -> tuple[pa.Table | None, pa.Table | None]:
     """Upserts and deletes in the form that the writer accepts."""
+    has_text_times = pa.types.is_string(schema.field("ms").type)
     upserts = [
-        {"key": c.key, "part": _directory_value(c), "ms": _epoch(c.ms), "word": c.word}
+        {
+            "key": c.key,
+            "part": _directory_value(c),
+            "ms": _time_text(c) if has_text_times else _epoch(c.ms),
+            "word": c.word,
+        }
         for c in changes
         if c.word is not None
     ]
     deletes = [{"key": c.key, "part": _directory_value(c), "ms": _epoch(c.ms)} for c in changes if c.word is None]
     return (
-        pa.Table.from_pylist(upserts, schema=SCHEMA) if upserts else None,
-        pa.Table.from_pylist(deletes, schema=SCHEMA.remove(3)) if deletes else None,
+        pa.Table.from_pylist(upserts, schema=schema) if upserts else None,
+        pa.Table.from_pylist(deletes, schema=schema.remove(3)) if deletes else None,
     )
+
+
+def _time_text(change: Change) -> str | None:
+    return UNREADABLE if change.is_unreadable else None if change.ms is None else str(_epoch(change.ms))
 
 
 def _directory_value(change: Change) -> str:

@@ -120,7 +120,13 @@ class Observer:
             read_optimized=self._rows(application, read, queries.read_optimized()),
             as_of=as_of,
             incremental=spans,
-            freshness=ExpectedFreshness(now.cut_ms, now.watermark_ms, now.late_records, now.unknown_event_time_records),
+            freshness=ExpectedFreshness(
+                now.cut_ms,
+                now.watermark_ms,
+                now.late_records,
+                now.unknown_event_time_records,
+                now.unreadable_event_time_records,
+            ),
         )
 
     def _rows(self, application: Application, read: Callable[[str], bytes], plan: QueryPlan) -> Rows:
@@ -145,9 +151,16 @@ class Observer:
             reader = RowReader(replace(plan, slices=(part,)), application.reader, application.engine)
             rows: list[Row] = []
             for batch in reader.to_batches(columns=_COLUMNS):
-                rows += zip(*(batch.column(name).to_pylist() for name in _COLUMNS), strict=True)
+                columns = {name: batch.column(name).to_pylist() for name in _COLUMNS}
+                columns["ms"] = list(map(_time, columns["ms"]))
+                rows += zip(*columns.values(), strict=True)
             self._known[seen] = tuple(rows)
         return self._known[seen]
+
+
+def _time(value: int | str | None) -> int | str | None:
+    """An event time of a column of numbers or of texts."""
+    return int(value) if isinstance(value, str) and value.isdigit() else value
 
 
 class BlockInstants:
@@ -172,6 +185,12 @@ class BlockInstants:
             table = pq.ParquetFile(pa.BufferReader(base)).read(columns=[_COMMIT_TIME], use_threads=False)
             self._of_bases[base] = frozenset(str(time) for time in table.column(_COMMIT_TIME).to_pylist())
         return self._of_bases[base]
+
+
+def is_immutable(path: str) -> bool:
+    """True for data files, and for the timeline files of completed actions."""
+    name = path.rpartition("/")[2]
+    return not path.startswith(".hoodie/") or (name[:17].isdigit() and not name.endswith(("requested", "inflight")))
 
 
 def check_verified(application: Application, *, is_deep: bool = False) -> None:

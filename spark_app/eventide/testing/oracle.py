@@ -30,7 +30,7 @@ class Change:
     """One version of a key: an upsert with its word, or a delete (no word).
 
     The `ms` of a delete in natural order is None. If the table orders by commit time, the `ms` of an upsert can be None,
-    too.
+    too. With `is_unreadable`, the record has an event time, `UNREADABLE`, that nobody can read; `ms` is None.
     """
 
     partition: str
@@ -38,9 +38,11 @@ class Change:
     ms: int | None
     word: str | None
     instant: str = ""
+    is_unreadable: bool = False
 
 
-Row = tuple[str, str, int | None, str, str]
+UNREADABLE = "soon"
+Row = tuple[str, str, int | str | None, str, str]
 """Partition, key, event time, word, instant of the commit."""
 Rows = frozenset[Row]
 
@@ -51,6 +53,7 @@ class ExpectedFreshness:
     watermark_ms: int | None
     late_records: int
     unknown_event_time_records: int
+    unreadable_event_time_records: int = 0
 
 
 @dataclass(slots=True)
@@ -215,11 +218,13 @@ class Oracle:
     def freshness(self) -> ExpectedFreshness:
         pending = [c for group in self._groups.values() for log in group.logs for c in log if c not in group.early]
         times = [change.ms for change in pending if change.ms is not None]
-        unknown = sum(change.ms is None for change in pending)
+        unreadable = sum(change.is_unreadable for change in pending)
+        unknown = sum(change.ms is None for change in pending) - unreadable
         if self._cut_ms is None:
-            return ExpectedFreshness(None, None, 0, unknown)
+            return ExpectedFreshness(None, None, 0, unknown, unreadable)
         late = sum(time < self._cut_ms for time in times)
-        return ExpectedFreshness(self._cut_ms, min([self._cut_ms, *times]), late, unknown)
+        watermark_ms = None if unreadable else min([self._cut_ms, *times])
+        return ExpectedFreshness(self._cut_ms, watermark_ms, late, unknown, unreadable)
 
     def _remember(self, instant: str, changes: Sequence[Change]) -> None:
         """Records the snapshot as of an instant, and updates those as of later instants that completed before it.
@@ -336,4 +341,6 @@ def _ms(change: Change) -> int:
 
 
 def _rows(changes: Iterable[Change]) -> Rows:
-    return frozenset((c.partition, c.key, c.ms, c.word or "", c.instant) for c in changes)
+    return frozenset(
+        (c.partition, c.key, UNREADABLE if c.is_unreadable else c.ms, c.word or "", c.instant) for c in changes
+    )

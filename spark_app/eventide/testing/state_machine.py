@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
 
 from eventide.testing.histories import Commit, Layout, delete, layouts, put
+from eventide.testing.interruptions import Pause
 from eventide.testing.living_table import LivingTable
 from eventide.testing.observation import Observer
 from eventide.testing.oracle import Change, Order
@@ -34,6 +35,7 @@ LATENESS = st.sampled_from([0, 0, 0, 1, 2, 2, -1, -2, -5])
 THRESHOLDS = st.sampled_from([-3, 0, 1, 2, 3, 4, 6])
 # The write before which the process dies; None if it survives. The longest protocol here makes about twenty writes.
 DEATHS = st.one_of(st.none(), st.none(), st.integers(0, 16))
+PAUSES = st.integers(0, 20)
 
 
 class Compacting(Enum):
@@ -66,6 +68,30 @@ class Service(Enum):
     ARCHIVE = auto()
 
 
+class Verb(Enum):
+    """What stands still."""
+
+    INGEST = auto()
+    PLAN = auto()
+    EXECUTE = auto()
+    SERVE = auto()
+    CLEAN = auto()
+    ROLL_BACK = auto()
+    ROLL_BACK_PLAN = auto()
+    ARCHIVE = auto()
+
+
+class Other(Enum):
+    """What another process does meanwhile."""
+
+    UNDO = auto()
+    WRITE = auto()
+    COMPACT = auto()
+    CLEAN = auto()
+    ARCHIVE = auto()
+    GO_BEYOND = auto()
+
+
 @dataclass(frozen=True, slots=True)
 class Configuration:
     """A kind of table and of compaction. It has `partitions` times the layout's buckets file groups."""
@@ -77,7 +103,8 @@ class Configuration:
 
     def __str__(self) -> str:
         groups = self.layout.buckets * len(self.partitions)
-        return f"v{self.layout.version}-{self.layout.order.name}-{self.link}-{self.cut}-{groups} groups"
+        times = "-texts" if self.layout.has_text_times else ""
+        return f"v{self.layout.version}-{self.layout.order.name}{times}-{self.link}-{self.cut}-{groups} groups"
 
 
 def configurations() -> tuple[Configuration, ...]:
@@ -107,14 +134,21 @@ def configurations() -> tuple[Configuration, ...]:
         Configuration(Layout(6, Order.COMMIT_TIME, buckets=2), LinkChoice.SYMLINK, CutMode.FILE, ("a", "b")),
         Configuration(Layout(6, Order.COMMIT_TIME), LinkChoice.COPY, CutMode.EXACT, ("a",)),
     ]
+    for version in (6, 9):
+        texts = Layout(version, Order.COMMIT_TIME, has_text_times=True)
+        found += [
+            Configuration(texts, LinkChoice.COPY, CutMode.FILE, ("a",)),
+            Configuration(replace(texts, buckets=2), LinkChoice.COPY, CutMode.EXACT, ("a", "b")),
+        ]
     return tuple(found)
 
 
 @st.composite
-def commits(draw: st.DrawFn, partitions: tuple[str, ...], order: Order) -> Commit:
+def commits(draw: st.DrawFn, partitions: tuple[str, ...], layout: Layout) -> Commit:
     """Changes of a few keys: upserts, including late ones and ties, and deletes with and without an event time.
 
-    Event times are relative to the time of the write. In a table in commit order, some upserts have none.
+    Event times are relative to the time of the write. In a table in commit order, some upserts have none, or one that
+    can't be read if they are texts.
     """
     changes: dict[tuple[str, str], Change] = {}
     for _ in range(draw(st.integers(1, 3))):
@@ -124,8 +158,10 @@ def commits(draw: st.DrawFn, partitions: tuple[str, ...], order: Order) -> Commi
             change = delete(key, partition=partition)
         elif kind <= 2:
             change = delete(key, draw(LATENESS), partition=partition)
-        elif kind == 3 and order is Order.COMMIT_TIME:
+        elif kind == 3 and layout.order is Order.COMMIT_TIME:
             change = put(key, None, f"word {draw(st.integers(0, 99))}", partition=partition)
+        elif kind == 4 and layout.has_text_times:
+            change = replace(put(key, None, "word", partition=partition), is_unreadable=True)
         else:
             change = put(key, draw(LATENESS), f"word {draw(st.integers(0, 99))}", partition=partition)
         changes[partition, key] = change
@@ -200,6 +236,50 @@ class TableMachine(RuleBasedStateMachine):
                     self.table.execute()
                 self.table.clean(1, death)
 
+    def pause(self, verb: Verb, before: int, others: list[Other], commit: Commit, behind_ms: int) -> None:
+        """A process stands still before a write of its verb, others go on, and it wakes up."""
+        table, cut_ms = self.table, self.now_ms - behind_ms
+        pause = Pause(before, lambda: self.go_on(others, commit, behind_ms))
+        if verb in (Verb.EXECUTE, Verb.ROLL_BACK_PLAN) and not self.has_plan:
+            table.schedule(cut_ms)
+        match verb:
+            case Verb.INGEST:
+                table.write(self.timed(commit), pause)
+            case Verb.PLAN:
+                table.schedule(cut_ms, pause)
+            case Verb.EXECUTE:
+                table.execute(pause)
+            case Verb.SERVE:
+                table.serve(cut_ms, pause)
+            case Verb.CLEAN:
+                table.clean(1, pause)
+            case Verb.ROLL_BACK:
+                table.undo_last(pause)
+            case Verb.ROLL_BACK_PLAN:
+                table.roll_back_plan(pause)
+            case Verb.ARCHIVE:
+                table.archive(pause)
+
+    def go_on(self, others: list[Other], commit: Commit, behind_ms: int) -> None:
+        for other in others:
+            match other:
+                case Other.UNDO:
+                    self.table.undo_what_is_left()
+                case Other.WRITE:
+                    self.commit(
+                        tuple(c if c.word is None else replace(c, word=f"others {self.now_ms}") for c in commit)
+                    )
+                case Other.COMPACT:
+                    self.table.schedule(self.now_ms - behind_ms)
+                    self.table.execute()
+                case Other.CLEAN:
+                    self.table.clean(1)
+                case Other.ARCHIVE:
+                    self.table.archive()
+                case Other.GO_BEYOND:
+                    for _ in range(2):
+                        self.go_on([Other.UNDO, Other.WRITE, Other.COMPACT, Other.CLEAN, Other.ARCHIVE], commit, 0)
+
     @precondition(lambda self: self.has_plan)
     @rule(how=st.sampled_from(Ending), death=DEATHS)
     def end_the_compaction(self, how: Ending, death: int | None) -> None:
@@ -237,7 +317,7 @@ class TableMachine(RuleBasedStateMachine):
 
 def table_machine(configuration: Configuration, reach: Counter[str]) -> type[RuleBasedStateMachine]:
     """The machine for one kind of table. `reach` counts what its examples reach."""
-    changes = commits(configuration.partitions, configuration.layout.order)
+    changes = commits(configuration.partitions, configuration.layout)
     observer = Observer()  # shared by all examples: it caches the content of files
 
     class MachineOfKind(TableMachine):
@@ -273,6 +353,17 @@ def table_machine(configuration: Configuration, reach: Counter[str]) -> type[Rul
         def compact(self, how: Compacting, commit: Commit, behind_ms: int, death: int | None) -> None:
             reach["steps"] += 1
             self.plan_or_compact(how, commit, behind_ms, death)
+
+        @rule(
+            verb=st.sampled_from(Verb),
+            before=PAUSES,
+            others=st.lists(st.sampled_from(Other), min_size=1, max_size=3),
+            commit=changes,
+            behind_ms=THRESHOLDS,
+        )
+        def stand_still(self, verb: Verb, before: int, others: list[Other], commit: Commit, behind_ms: int) -> None:
+            reach["steps"] += 1
+            self.pause(verb, before, others, commit, behind_ms)
 
     MachineOfKind.__name__ = f"TableMachine of {configuration}"
     return MachineOfKind
