@@ -5,6 +5,7 @@ MERGE INTO of Hudi 1.x writes blocks of them. Payloads declare on version 9 whic
 
 from __future__ import annotations
 
+import re
 import shutil
 from collections.abc import Sequence
 from pathlib import Path
@@ -19,6 +20,7 @@ from eventide_core.errors import format_timestamp
 from eventide_core.table.timeline.plans import FallbackReason
 from support.judge import HudiJudge
 from support.judge.deeds import Statements
+from support.judge.hudi_judge import JudgeError
 from support.judge.options import (
     AVRO_LOG_BLOCKS,
     BUCKET_INDEX,
@@ -180,6 +182,53 @@ def test_partial_updates_of_every_version(
     judges = [judge_111, judge_120] if version == 9 else [judge_102, judge_111, judge_120]
     chosen = next(judge for judge in (judge_102, judge_111, judge_120) if judge.version == writer)
     hold_alike(tmp_path, chosen, judges, version, mode, cut, compacts=True, **more)
+
+
+TOUCHED = [
+    {(key, part) for part in "xy" for key in "abc"},
+    {("a", "x"), ("b", "x"), ("a", "y")},
+    {("a", "x"), ("a", "y")},
+    {("c", "x")},
+]
+"""The keys of each commit of `changed`."""
+
+
+@pytest.mark.broad
+def test_increments_of_merge_into_are_whole_rows(tmp_path: Path, judge_111: HudiJudge) -> None:
+    """Each increment has the rows of the snapshot as of its end, also one whose end a compaction has passed.
+
+    Hudi 1.1.1 takes the columns of such a block for others, and fails.
+    """
+    path, name = tmp_path / "updated", f"updated_{uuid4().hex}"
+    settings = QUIET | {"hoodie.write.table.version": "9", "hoodie.spark.sql.insert.into.operation": "insert"}
+    told(judge_111, [*created(name, path, "EVENT_TIME_ORDERING"), *changed(name)], settings)
+    table = Table.open(str(path), OPTIONS)
+    pattern = re.compile(r"(\d+)_(\d+)\.deltacommit")
+    files = sorted(file.name for file in (path / ".hoodie" / "timeline").iterdir())
+    (_, first), *commits = [found.groups() for file in files if (found := pattern.fullmatch(file))]
+    until = commits[1][1]
+    with pytest.raises(JudgeError, match="cannot be cast"):
+        judge_111.read(path, "incremental", begin=first, end=until)
+
+    def check() -> None:
+        for begin in range(len(commits)):
+            for end in range(begin + 1, len(commits) + 1):
+                after = first if begin == 0 else commits[begin - 1][1]
+                instant, until = commits[end - 1]
+                touched = set().union(*TOUCHED[begin:end])
+                whole = [row for row in seen(table.as_of(instant).to_arrow()) if (row[1], row[-1]) in touched]
+                assert seen(table.incremental(after, until).to_arrow()) == whole, (begin, end)
+                if end == len(commits):
+                    # A late update that only fills columns is no longer there once it is merged: its row keeps the commit
+                    # time of the version that won.
+                    won = {row for row in whole if row[0] > after}
+                    assert won <= set(seen(table.incremental(after).to_arrow())) <= set(whole), (begin, end)
+
+    check()
+    table.compact(before=format_timestamp(T))
+    check()
+    table.compact(before=format_timestamp(1000))
+    check()
 
 
 UNAVAILABLE = "__debezium_unavailable_value"

@@ -2,6 +2,7 @@
 
 import re
 import sys
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -22,6 +23,7 @@ from eventide.cli.ingest_target import (
 )
 from eventide.cli.settings import Settings, common_options
 from eventide.formatting import format_size
+from eventide.rows.text_ordering import TextOrderingWarning
 from eventide.sources.finding import STDIN, SourceFinder
 from eventide.sources.rows import SourceRows, read_rows
 from eventide.sources.schema_file import StatedSchema, read_schema
@@ -237,7 +239,9 @@ def _written(
     stated: StatedSchema | None,
     fields: Mapping[str, Any],
 ) -> WriteResult:
-    with settings.session() as spark, settings.console.progress() as progress:
+    with settings.session() as spark, settings.console.progress() as progress, warnings.catch_warnings():
+        warnings.simplefilter("always", TextOrderingWarning)
+        warnings.showwarning = lambda message, *_: settings.console.say(f"warning: {message}")
         if existing is None:
             opened = table_to_create(uri, _new_schema(rows, stated), settings.options, fields, spark)
         else:

@@ -4,6 +4,7 @@ timestamp, date, time    ISO-8601; a timestamp with a zone in UTC, with Z
 decimal                  its digits, as text: JSON numbers would lose some
 binary                   base64, as Spark writes it
 struct, map              an object; list: an array
+variant                  the value that it is; as a struct if its bytes are no variant
 NaN, infinity            "NaN", "Infinity", "-Infinity", as Spark writes them
 """
 
@@ -16,11 +17,22 @@ from typing import Any
 
 import pyarrow as pa
 
+from eventide_adapters.format.avro.schema import is_variant
+from eventide_core.table.records.variant import variant_value
+
 
 def plain_rows(batch: pa.RecordBatch) -> Iterator[dict[str, Any]]:
     """The rows of a batch, with values that JSON can represent."""
+    variants = {field.name for field in batch.schema if is_variant(field)}
     for row in batch.to_pylist():
-        yield {name: plain_value(value) for name, value in row.items()}
+        yield {name: plain_value(_of_variant(value) if name in variants else value) for name, value in row.items()}
+
+
+def _of_variant(value: Any) -> Any:
+    try:
+        return value and variant_value(value["metadata"], value["value"])
+    except ValueError:
+        return value
 
 
 def plain_value(value: Any) -> Any:

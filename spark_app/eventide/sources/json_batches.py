@@ -92,18 +92,19 @@ def _parsed(chunk: bytes, types: Callable[[str], Any], place: str, first_row: in
         ) from None
     if not chunk.strip():
         return pa.table({})
+    is_declared = False
     try:
         found = _read(chunk, None)
         wanted: list[Any] = [
             column.with_type(declared_type(column.type, types(column.name), reads_times=False))
             for column in found.schema
         ]
-        schema = pa.schema(wanted)
+        schema, is_declared = pa.schema(wanted), True
         return found if schema == found.schema else _read(chunk, schema)
     except pa.ArrowNotImplementedError as error:
         raise InvalidRecordError(f"source {place!r}: {error}: use Parquet for such a column") from None
     except pa.ArrowException as error:
-        raise InvalidRecordError(_what(str(error), place, first_row)) from None
+        raise InvalidRecordError(_what(str(error), place, first_row, is_declared=is_declared)) from None
 
 
 def _read(chunk: bytes, schema: pa.Schema | None) -> pa.Table:
@@ -113,7 +114,7 @@ def _read(chunk: bytes, schema: pa.Schema | None) -> pa.Table:
     return pyarrow.json.read_json(io.BytesIO(chunk), read_options=read, parse_options=parse)
 
 
-def _what(error: str, place: str, first_row: int) -> str:
+def _what(error: str, place: str, first_row: int, *, is_declared: bool) -> str:
     text = error.removeprefix("JSON parse error: ")
     changed = _CHANGED.search(text)
     if changed is not None:
@@ -121,6 +122,12 @@ def _what(error: str, place: str, first_row: int) -> str:
         if not changed["path"]:
             return f"{where}: {changed['new']} instead of an object: write one object per line, as `jq -c '.[]'` does"
         name = changed["path"].strip("/").replace("/", ".")
+        if is_declared:
+            cure = "write it in quotes" if changed["old"] == "string" else f"write it as {changed['old']}"
+            return (
+                f"{where}: column {name!r} is {changed['new']}, and {changed['old']} in the table, or as --schema states: "
+                f"{cure}"
+            )
         return (
             f"{where}: column {name!r} is {changed['new']} instead of {changed['old']}: write all of its values alike"
         )

@@ -17,6 +17,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from eventide_adapters.format.avro.schema import arrow_schema
+from eventide_adapters.format.avro.vector_type import VectorType
 from eventide_core.errors import ConfigError, EventideError
 
 _TYPES: Final[dict[str, Any]] = {
@@ -43,7 +44,10 @@ _TYPES: Final[dict[str, Any]] = {
 }
 _DECIMAL: Final = re.compile(r"decimal\((\d+),(\d+)\)")
 _LINE: Final = re.compile(r"(\S+)\s+(.+?)(\s+not\s+null)?", re.IGNORECASE)
-TYPE_WORDS: Final = "string, int, long, float, double, boolean, binary, date, timestamp, timestamp_ntz, decimal(P,S)"
+TYPE_WORDS: Final = (
+    "string, int, long, float, double, boolean, binary, date, timestamp, timestamp_ntz, decimal(P,S), vector(N), "
+    "vector(N,double), vector(N,int8)"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +121,9 @@ def _lines(text: str, path: Path) -> StatedSchema:
 def type_of(text: str) -> Any:
     """The Arrow type that a word such as `long` or `decimal(10,2)` names; None if it names none."""
     word = re.sub(r"\s", "", text.lower())
+    vector = VectorType.of_name(word)
+    if vector is not None:
+        return vector.list_type
     decimal = _DECIMAL.fullmatch(word)
     if decimal is None:
         return _TYPES.get(word)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from eventide.bootstrap import Application
 from eventide.engine_local import LocalEngine
@@ -24,6 +24,9 @@ if TYPE_CHECKING:
     from eventide.table.table import Table
     from eventide_core.action.write.pending_write import WriteResult
     from eventide_core.service.state.table import TableState
+
+
+_CALLER_OF_THE_TABLE: Final = 4
 
 
 class TableWrites:
@@ -144,6 +147,7 @@ class TableWrites:
         schema_mode: str | None = None,
         sources: Mapping[Table, SourceState] | None = None,
     ) -> WriteResult:
+        from eventide.rows.text_ordering import warn_of_text_ordering
         from eventide.rows.writer import incoming_records
 
         application = self._application
@@ -151,6 +155,7 @@ class TableWrites:
         if session is not None and isinstance(application.engine, LocalEngine):
             application = self._on(session)  # what the indexes need is read where the rows are, not by the driver
         incoming = incoming_records(application, operation, records)
+        warn_of_text_ordering(application, incoming, stacklevel=_CALLER_OF_THE_TABLE)
         append = application.append if schema_mode is None else application.append.having(SCHEMA_MODE, schema_mode)
         if sources is not None:
             from eventide.table.derived import notes_of

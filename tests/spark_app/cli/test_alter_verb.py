@@ -34,7 +34,22 @@ def test_alter_refuses_wrong_usage_and_what_a_reader_would_not_follow(tmp_path: 
         (["rename", "word=title"], 3, "cannot be renamed to 'title'"),
         (["drop", "id"], 3, "it is a record key field"),
         (["turn", "id"], 2, "turn"),
+        (["add", "a-b int"], 2, "Choose another name, such as the one in parentheses"),
+        (["add", "v vector(0)"], 2, "vector(N,double)"),
     ):
         refused = run("alter", table.uri, *words)
         assert refused.exit_code == code, refused
         assert message in refused.stderr
+
+
+def test_alter_adds_vectors_and_drops_a_column_that_is_named_twice(tmp_path: Path) -> None:
+    table = make(tmp_path / "t")
+    table.upsert(rows(("k0", "a", 10, "zero")))
+    run_json(
+        "alter", table.uri, "add", "n int", "v vector(3)", "w vector(2, double) after ms", "b VECTOR(4,INT8) first"
+    )
+    kinds = {field.name: str(field.type) for field in table.snapshot().schema}
+    assert kinds["v"].startswith("fixed_size_list<element: float")
+    assert kinds["w"].startswith("fixed_size_list<element: double")
+    assert kinds["b"].startswith("fixed_size_list<element: int8")
+    assert run_json("alter", table.uri, "drop", "n", "n")["dropped_columns"] == ["n"]

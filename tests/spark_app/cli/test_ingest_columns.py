@@ -53,3 +53,13 @@ def test_a_column_that_is_left_out_becomes_null_only_where_that_is_allowed(table
     less.write_text("trip,at\na,1772496000001\n")
     run_json("ingest", table, less, "--option", "hoodie.write.set.null.for.missing.columns=true")
     assert Table.open(str(table)).snapshot().to_arrow().column("fare").to_pylist() == [None]
+
+
+def test_a_json_number_in_a_text_column_is_refused_with_its_own_cure(table: Path, tmp_path: Path) -> None:
+    source = tmp_path / "rows.jsonl"
+    source.write_text('{"trip": 5, "at": 1772496000000, "fare": 1.5}\n')
+    refused = run("ingest", table, source)
+    assert refused.exit_code == 2
+    assert (
+        "column 'trip' is number, and string in the table, or as --schema states: write it in quotes" in refused.stderr
+    )

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any, Final
 
@@ -30,9 +30,12 @@ from eventide_adapters.format.avro.vector_type import VectorType, shown_schema
 from eventide_core.errors import ResourceLimitError, UnsupportedTableError
 from eventide_core.table.records.record_shape import RecordShape
 from eventide_core.table.records.schema import META_FIELDS
+from eventide_core.table.records.variant import LOGICAL_TYPE as VARIANT
 
 RECORD_KEY: Final = "_hoodie_record_key"
 IS_DELETED: Final = "_hoodie_is_deleted"
+_VARIANT_METADATA: Final = {b"hudi_type": b"VARIANT"}
+_VARIANT_FIELDS: Final = [("metadata", "bytes"), ("value", "bytes")]
 
 _PRIMITIVES: Final[Mapping[str, pa.DataType]] = {
     "null": pa.null(),
@@ -72,7 +75,8 @@ class AvroType:
 
     `kind` is Avro's name of the type. `fields` are a record's fields, the item of an array or map, or the branches of a
     union except null. `size` is the size of a fixed; `symbols` are those of an enum. `depth` is the nesting depth of
-    types, `values` their total number. `vector` is set for a fixed that contains a vector.
+    types, `values` their total number. `vector` is set for a fixed that contains a vector, `is_variant` for a record that is
+    one.
     """
 
     kind: str
@@ -83,6 +87,7 @@ class AvroType:
     depth: int = 1
     values: int = 1
     vector: VectorType | None = None
+    is_variant: bool = False
 
     @classmethod
     def of_fields(cls, kind: str, fields: tuple[AvroField, ...], arrow: Callable[[], ArrowType]) -> AvroType:
@@ -130,7 +135,9 @@ class AvroField:
 
     def __post_init__(self) -> None:
         # Cached, because every batch of every file uses it.
-        metadata = None if self.type.vector is None else self.type.vector.metadata
+        metadata = _VARIANT_METADATA if self.type.is_variant else None
+        if self.type.vector is not None:
+            metadata = self.type.vector.metadata
         object.__setattr__(self, "arrow", pa.field(self.name, self.type.arrow, self.is_nullable, metadata))
 
     @property
@@ -151,6 +158,11 @@ def with_meta_fields(schema: str) -> str:
         return json.dumps({**parsed, "fields": fields}, separators=(",", ":"))
     except RecursionError as error:
         raise UnsupportedTableError(f"an Avro schema whose types are nested too deeply: {schema[:200]}") from error
+
+
+def is_variant(column: pa.Field[Any]) -> bool:
+    """Whether a column of a query has a variant in each row, which is not shredded (core's table/records/variant)."""
+    return column.metadata == _VARIANT_METADATA
 
 
 def table_fields(schema: str, names: Collection[str] | None = None) -> tuple[AvroField, ...]:
@@ -279,6 +291,8 @@ class _Resolver:
                 raise UnsupportedTableError(f"Avro record {name} has no fields, which no Parquet column supports")
             _refuse_doubles(name, (f.name for f in fields))
             defined = AvroType.of_fields("record", fields, lambda: pa.struct([f.arrow for f in fields]))
+            parts = [(f.name, f.type.kind) for f in fields]
+            defined = replace(defined, is_variant=schema.get("logicalType") == VARIANT and parts == _VARIANT_FIELDS)
         self.names[name] = defined
         return defined
 

@@ -12,6 +12,7 @@ their metadata. As in Hudi, vectors are columns of the table, and never part of 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
@@ -25,6 +26,7 @@ LOGICAL_TYPE: Final = "vector"
 VECTORS_FOOTER: Final = "hoodie.vector.columns"
 """In base files, the columns that are vectors, as in `v:VECTOR(3),w:VECTOR(2, DOUBLE)`."""
 _METADATA_KEY: Final = b"hudi_type"
+_NAME: Final = re.compile(r"VECTOR\(\s*([0-9]{1,6})\s*(?:,\s*(FLOAT|DOUBLE|INT8)\s*)?\)")
 _ELEMENTS: Final[Mapping[str, pa.DataType]] = {"FLOAT": pa.float32(), "DOUBLE": pa.float64(), "INT8": pa.int8()}
 
 
@@ -54,11 +56,15 @@ class VectorType:
     @classmethod
     def of_field(cls, field: pa.Field[Any]) -> VectorType | None:
         """The type that a field's metadata name; None if they name none."""
-        name = (field.metadata or {}).get(_METADATA_KEY, b"").decode()
-        if not name.startswith("VECTOR("):
+        return cls.of_name((field.metadata or {}).get(_METADATA_KEY, b"").decode())
+
+    @classmethod
+    def of_name(cls, name: str) -> VectorType | None:
+        """The type that Hudi's name names, such as `VECTOR(3)` or `vector(2, double)`; None if it names none."""
+        found = _NAME.fullmatch(name.upper())
+        if found is None or not int(found[1]):
             return None
-        dimension, _, element = name.removeprefix("VECTOR(").rstrip(")").partition(", ")
-        return cls(element or "FLOAT", int(dimension))
+        return cls(found[2] or "FLOAT", int(found[1]))
 
     @property
     def name(self) -> str:

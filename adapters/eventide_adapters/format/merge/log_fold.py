@@ -70,6 +70,21 @@ class FoldedLogFiles:
     def is_delete(self) -> Flags:
         return self.row_of < 0
 
+    def without_partial(self) -> tuple[FoldedLogFiles, pa.Array[Any]]:
+        """The same without the keys whose winners lack columns, which a merge leaves out, and those keys."""
+        lacks = np.zeros(len(self.rows), np.bool_)
+        for flags in self.lacking.values():
+            lacks |= flags
+        chosen = ~self.is_delete
+        chosen[chosen] = lacks[self.row_of[chosen]]
+        others = replace(
+            self,
+            is_natural_delete=self.is_natural_delete | chosen,
+            row_of=np.where(chosen, -1, self.row_of),
+            lacking={},
+        )
+        return others, self.keys.filter(to_arrow(chosen))
+
     @classmethod
     def of(
         cls,

@@ -13,7 +13,7 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from eventide_adapters.format.avro.schema import AvroField, query_schema, table_fields
+from eventide_adapters.format.avro.schema import RECORD_KEY, AvroField, query_schema, table_fields
 from eventide_adapters.format.avro.vector_type import shown
 from eventide_adapters.format.base_file.dictionary_columns import dictionary_fields, in_columns
 from eventide_adapters.format.base_file.keyed import read_keyed_base
@@ -64,7 +64,7 @@ class ArrowSliceReader:
         fields = table_fields(shape.schema, names)
         selected = [name for name in table_names if name in set(wanted)]
         for batch in self.records(slice_read, shape, fields):
-            chosen = _of_commits(batch, slice_read.commit_times).select(selected)
+            chosen = batch.select(selected)
             if len(chosen):
                 yield shown(_with_nulls(chosen, slice_read.null_fields))
 
@@ -108,10 +108,16 @@ class ArrowSliceReader:
         positions = PositionsInBase(path)
         blocks = positions.records(self.storage, logs, shape, slice_read.blocks, schema.names, is_strict=False)
         folded = FoldedLogFiles.of(sought.of_keys(blocks) if sought is not None and has_keys else blocks, schema, shape)
+        whole, partial = slice_read.whole, folded.keys.slice(0, 0)
+        if whole is not None:
+            folded, partial = folded.without_partial()
         merge = SliceMerge(folded, shape, meets_all_of_key=positions.are_known)
         for table in merge.batches(base):
             for batch in table.to_batches():
-                yield in_columns(batch, schema)
+                yield _of_commits(in_columns(batch, schema), slice_read.commit_times)
+        if whole is not None and len(partial):
+            for batch in self._records(whole, shape, fields):
+                yield batch.filter(pc.is_in(batch.column(RECORD_KEY), value_set=partial))
 
 
 def _known(columns: Iterable[str], names: Sequence[str]) -> list[str]:

@@ -9,6 +9,8 @@ time travel: the slices as of an instant, and the blocks of their log files up t
 incremental (begin, end]: the slices that the files written in that span make up, and of their rows the ones committed in
     it, as Hudi's readers do. Version 6 measures the span by requested times, 8 and later by completion times. A span may
     begin before the active timeline: its archived writes are among them (Hudi's readers of version 6 leave them out).
+    A row of which the span has some columns only, as partial updates write them, is the one of the whole slice as of the
+    span's end (Hudi's readers show null in the others).
 """
 
 import re
@@ -133,11 +135,18 @@ def slices_of_span(view: FileSystemView) -> tuple[FileSlice, ...]:
     return tuple(found)
 
 
-def plan_incremental(slices: Iterable[FileSlice], instants: Sequence[Instant]) -> tuple[SliceRead, ...]:
-    """Reads of the rows that these instants committed, from slices made of the files that they wrote."""
+def plan_incremental(
+    slices: Iterable[FileSlice], instants: Sequence[Instant], whole: Iterable[SliceRead]
+) -> tuple[SliceRead, ...]:
+    """Reads of the rows that these instants committed, from slices made of the files that they wrote.
+
+    `whole` are reads of the same file groups as of the end of the span.
+    """
     times = frozenset(i.requested_time for i in instants)
     blocks = BlockFilter(completed=times, timeline_start=None)
-    return tuple(_read(found, blocks, times) for found in slices)
+    of_group = {(one.partition, one.file_id): one for one in whole}
+    reads = (_read(found, blocks, times) for found in slices)
+    return tuple(replace(one, whole=of_group.get((one.partition, one.file_id))) for one in reads)
 
 
 def _read(

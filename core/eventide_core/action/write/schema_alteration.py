@@ -53,7 +53,7 @@ def altered_schema(schema: str, alteration: SchemaAlteration, fixed_columns: Map
     root = json.loads(schema)
     fields: list[dict[str, Any]] = root["fields"]
     vectors = vector_definitions([*alteration.add.values(), *(column["type"] for column in fields)])
-    for name in alteration.drop:
+    for name in dict.fromkeys(alteration.drop):
         place = _place_of(fields, name)
         _refuse_fixed(name, fixed_columns, "dropped")
         if not _is_nullable(fields[place]["type"]):
@@ -119,7 +119,7 @@ def _refuse_fixed(name: str, fixed_columns: Mapping[str, str], change: str) -> N
 def _refuse_new_name(name: str, fields: Sequence[Mapping[str, Any]]) -> None:
     if "." in name:
         _place_of(fields, name)  # says why
-    refuse_invalid_names([name])
+    refuse_invalid_names([name], "Choose another name, such as the one in parentheses")
     if name.startswith(_OF_HUDI):
         raise SchemaChangeError(
             f"column {name!r}: names that begin with {_OF_HUDI} are Hudi's own: choose another name"

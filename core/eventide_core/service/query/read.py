@@ -16,7 +16,7 @@ from eventide_core.action.query.planner import (
     span,
 )
 from eventide_core.errors import CleanedHistoryError, MissingFileError, UnsupportedTableError
-from eventide_core.service.facts.history import check_history
+from eventide_core.service.facts.history import check_history, check_history_when
 from eventide_core.service.facts.moments import moment_as_instant
 from eventide_core.service.facts.needed_files import savepoints_of
 from eventide_core.service.facts.planning import schema_since
@@ -26,7 +26,7 @@ from eventide_core.service.state.table import TableState
 from eventide_core.service.state.table_files import TableFiles
 from eventide_core.table.files.file_name import BaseFileName
 from eventide_core.table.files.file_slice import FileSlice
-from eventide_core.table.files.slice_read import QueryPlan, SliceRead
+from eventide_core.table.files.slice_read import BlockFilter, QueryPlan, SliceRead
 from eventide_core.table.timeline.file_system_view import DataFile
 from eventide_core.table.timeline.instant import Instant
 
@@ -135,7 +135,8 @@ class QueryService:
         else:
             slices = _slices_until(state, until)
         note = skipped_later(state.timeline, instants, by_completion_time=state.config.slices_by_completion_time)
-        return replace(_plan(state, plan_incremental(slices, instants)), note=note)
+        whole = _whole_slices(state, slices, until)
+        return replace(_plan(state, plan_incremental(slices, instants, whole)), note=note)
 
     def changes(self, begin: str, end: str | None) -> QueryPlan:
         """What each commit in (begin, end] changed, as Hudi's incremental queries of format `cdc` have it.
@@ -200,6 +201,36 @@ def _writes_since(state: TableState, begin: str) -> tuple[Instant, ...]:
     start = state.timeline.start
     archived = state.archived_writes(earliest) if start is None or earliest < start else ()
     return (*reversed(state.timeline.writes), *archived)
+
+
+def _whole_slices(state: TableState, slices: Iterable[FileSlice], until: str | None) -> tuple[SliceRead, ...]:
+    """Reads of the file groups of these slices as of the end of a span; none if what was there then has been cleaned.
+
+    Only partial updates ask for them, which no table has below version 8 that doesn't declare them.
+    """
+    if not state.config.slices_by_completion_time and state.config.partial_update is None:
+        return ()
+    groups = {(one.partition, one.file_id) for one in slices if one.log_files}
+    if until is None or not groups:
+        found = [one for one in state.view.latest_slices() if (one.partition, one.file_id) in groups]
+        return plan_slices(found, state.blocks())
+    ended = frozenset(write.requested_time for write in span(state.timeline.writes, "", until))
+    blocks = BlockFilter(ended, state.timeline.start, until)
+    try:
+        check_history_when(state, blocks.accepts, until)
+    except CleanedHistoryError:
+        return ()
+    files = [
+        file
+        for file in state.listing
+        if (name := file.parsed) is not None
+        and (file.partition, name.file_id) in groups
+        and (
+            blocks.accepts(name.instant)
+            or not (state.config.slices_by_completion_time or isinstance(name, BaseFileName))
+        )
+    ]
+    return plan_slices(state.view_of(files, blocks.accepts).latest_slices(), blocks)
 
 
 def _slices_until(state: TableState, until: str | None) -> tuple[FileSlice, ...]:

@@ -86,7 +86,8 @@ class SliceRead:
     """One slice to read: base and log files in reader order, merged, and only commits of `commit_times` where given.
 
     `is_plain`: its rows are those of its base file, with the query's columns and types, so that any Parquet reader can
-    read them. `null_fields` are columns that the query shows as null, whatever the files hold.
+    read them. `null_fields` are columns that the query shows as null, whatever the files hold. `whole`, of an increment: the
+    slice as of its end, which has the columns that partial updates lack; None if that slice has been cleaned.
     """
 
     partition: str
@@ -97,6 +98,7 @@ class SliceRead:
     commit_times: frozenset[str] | None = None
     is_plain: bool = False
     null_fields: tuple[str, ...] = ()
+    whole: "SliceRead | None" = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -42,16 +42,18 @@ def sanitized_names(names: Iterable[str]) -> dict[str, str]:
     return found
 
 
-def refuse_invalid_names(names: Iterable[str]) -> None:
-    """Raises InvalidColumnNameError, which names the invalid columns and their sanitized names."""
+def refuse_invalid_names(
+    names: Iterable[str],
+    cure: str = "Rename the columns, or use --sanitize (sanitize=True), which gives them the names in parentheses",
+) -> None:
+    """Raises InvalidColumnNameError, which names the invalid columns, their sanitized names and the cure."""
     invalid = [name for name in names if not is_avro_name(name)]
     if invalid:
         listed = ", ".join(f"{name!r} ({sanitized(name)})" for name in invalid[:5])
         more = f", and {len(invalid) - 5} more" if len(invalid) > 5 else ""
         raise InvalidColumnNameError(
             f"Avro, and so Hudi, cannot hold these column names: {listed}{more}. A name consists of letters, digits and "
-            "underscores, and begins with no digit. Rename the columns, or use --sanitize (sanitize=True), which gives them "
-            "the names in parentheses"
+            f"underscores, and begins with no digit. {cure}"
         )
 
 
