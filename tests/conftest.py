@@ -18,7 +18,8 @@ settings.load_profile("eventide")
 os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m -XX:+UseSerialGC")
 
 REAL_HUDI = {"judge_015", "judge_102", "judge_111", "judge_111_with_catalog", "judge_120", "judge"}
-SERVERS = {"moto", "seaweedfs", "rclone", "hdfs", "hdfs_with_symlinks", "native_hdfs", "hive_metastore", "spark"}
+S3_SERVERS = {"moto", "seaweedfs", "rclone"}
+SERVERS = {*S3_SERVERS, "hdfs", "hdfs_with_symlinks", "native_hdfs", "secured_hdfs", "hive_metastore", "spark"}
 
 pytest_plugins = ["support.campaign", "support.run_parts", "support.judge.fixtures", "support.servers.fixtures"]
 

@@ -34,22 +34,30 @@ T = TypeVar("T")
 class HdfsStorage:
     """ports.Storage over a directory of the namespace `scheme://authority`. `path` has no slashes at its ends.
 
-    Pickles its configuration and the detected capabilities. An executor opens its own connections.
+    Pickles its configuration, the detected capabilities, and the delegation token. An executor opens its own connections.
     """
 
     def __init__(
-        self, scheme: str, authority: str, path: str, config: HdfsConfig, capabilities: Capability | None = None
+        self,
+        scheme: str,
+        authority: str,
+        path: str,
+        config: HdfsConfig,
+        capabilities: Capability | None = None,
+        token: str | None = None,
     ) -> None:
         self._place = (scheme, authority, path)
         self._root_path = f"/{path}" if path else ""
         self._config = config
-        self._web = WebHdfs(config)
+        self._web = WebHdfs(config, token)
         self._bytes = hdfs_bytes(config, self._web)
         self._publisher = HdfsPublisher(self._web, self._bytes, self._root_path)
         self._capabilities = capabilities
 
-    def __reduce__(self) -> tuple[type["HdfsStorage"], tuple[str, str, str, HdfsConfig, Capability | None]]:
-        return HdfsStorage, (*self._place, self._config, self._capabilities)
+    def __reduce__(
+        self,
+    ) -> tuple[type["HdfsStorage"], tuple[str, str, str, HdfsConfig, Capability | None, str | None]]:
+        return HdfsStorage, (*self._place, self._config, self._capabilities, self._web.login.token)
 
     @property
     def root(self) -> str:
@@ -234,7 +242,7 @@ class HdfsStorage:
         except EventideError:
             raise
         except (RemoteError, OSError, HTTPException) as failure:
-            secrets = (self._config.delegation_token or "",)
+            secrets = self._web.login.secrets
             shown = without_secrets(str(failure), secrets)
             message = f"cannot {verb} {path!r} in {self.root}: {shown}"
             raise storage_error(message, failure) from harmless(failure, secrets)

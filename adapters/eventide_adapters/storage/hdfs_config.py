@@ -3,7 +3,9 @@
 A setting is an option, with or without Spark's prefix `spark.hadoop.`, otherwise a property of `hdfs-site.xml` in
 HADOOP_CONF_DIR. The web addresses of the NameNodes of `hdfs://NAME` are
 
-1. every `dfs.namenode.http-address.NAME.*`, in order of key, if NAME is a name service of several NameNodes;
+1. those of the NameNodes that `dfs.ha.namenodes.NAME` names, in this order, if NAME is a name service: each one's
+   `dfs.namenode.http-address.NAME.ID`, otherwise Hadoop's port at the host of `dfs.namenode.rpc-address.NAME.ID`;
+   without that key, every `dfs.namenode.http-address.NAME.*`, in order of key;
 2. otherwise `dfs.namenode.http-address`, one or more addresses separated by commas;
 3. otherwise the host NAME with Hadoop's port for web addresses.
 
@@ -14,6 +16,7 @@ libhdfs gets every setting of `dfs.`, and finds the NameNode of `hdfs://NAME` li
 
 import getpass
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
@@ -23,6 +26,8 @@ from eventide_core.config.option import TEXT, Option, Options, choice, whole_num
 from eventide_core.errors import ConfigError
 
 _SPARK = "spark.hadoop."
+_NAME_NODES = "dfs.ha.namenodes"
+_RPC_ADDRESS = "dfs.namenode.rpc-address"
 # Hadoop's default ports of a NameNode's web addresses.
 _PORTS = {"http": 9870, "https": 9871}
 
@@ -47,6 +52,20 @@ DELEGATION_TOKEN = Option(
     None,
     "A token as `hdfs fetchdt --webservice` prints it. No message shows it.",
     secret=True,
+)
+PRINCIPAL = Option(
+    "hdfs.kerberos.principal",
+    TEXT,
+    None,
+    "The Kerberos principal who asks the NameNode.",
+    otherwise="that of the keytab or the ticket cache",
+)
+KEYTAB = Option(
+    "hdfs.kerberos.keytab",
+    TEXT,
+    None,
+    "A keytab of that principal, on the driver.",
+    otherwise="the ticket cache, which `kinit` fills",
 )
 BYTES = Option(
     "hdfs.bytes",
@@ -102,6 +121,8 @@ class HdfsConfig:
     addresses: tuple[str, ...]
     user: str
     delegation_token: str | None = field(repr=False)
+    principal: str | None
+    keytab: str | None
     timeout_seconds: int
     native: NativeConfig | None
 
@@ -114,6 +135,8 @@ class HdfsConfig:
             _addresses(scheme, authority, settings),
             user,
             settings.get(DELEGATION_TOKEN),
+            settings.get(PRINCIPAL),
+            settings.get(KEYTAB),
             settings.get(TIMEOUT_SECONDS),
             _native(scheme, authority, user, settings) if settings.get(BYTES) is BytesBy.LIBHDFS else None,
         )
@@ -124,12 +147,29 @@ def _addresses(scheme: str, authority: str, settings: Options) -> tuple[str, ...
         return (f"{'https' if scheme == 'swebhdfs' else 'http'}://{authority}",)
     http, key = ("https", HTTPS_ADDRESS) if settings.get(POLICY).upper() == "HTTPS_ONLY" else ("http", HTTP_ADDRESS)
     name = authority.partition(":")[0]
-    found = [text for k, text in sorted(settings.values.items()) if k.startswith(f"{key}.{name}.")]
-    found = found or (settings.get(key) or "").split(",")
+    found = _of_service(name, key, _PORTS[http], settings.values) or (settings.get(key) or "").split(",")
     for address in found:
         refuse_user_info(address, key)
     addresses = tuple(f"{http}://{address.strip()}" for address in found if address.strip())
     return addresses or (f"{http}://{name}:{_PORTS[http]}",)
+
+
+def _of_service(name: str, key: str, port: int, values: Mapping[str, str]) -> list[str]:
+    """The web addresses of a name service's NameNodes."""
+    ids = values.get(f"{_NAME_NODES}.{name}", "").replace(",", " ").split()
+    if not ids:
+        return [text for k, text in sorted(values.items()) if k.startswith(f"{key}.{name}.")]
+    found: list[str] = []
+    for one in ids:
+        host = values.get(f"{_RPC_ADDRESS}.{name}.{one}", "").partition(":")[0]
+        address = values.get(f"{key}.{name}.{one}") or (f"{host}:{port}" if host else "")
+        if not address:
+            raise ConfigError(
+                f"{_NAME_NODES}.{name} names {one!r}, which has no address: set {key}.{name}.{one}, or point "
+                "HADOOP_CONF_DIR to the directory of a complete hdfs-site.xml"
+            )
+        found.append(address)
+    return found
 
 
 def _native(scheme: str, authority: str, user: str, settings: Options) -> NativeConfig:

@@ -64,6 +64,11 @@ def open_storage(uri: str, options: Options, *, what: str = "table") -> Storage:
 
 
 def _unknown(scheme: str) -> str:
+    if scheme == "viewfs":
+        return (
+            "a scheme that only Hadoop's clients resolve: open the table by the hdfs:// URI that its mount point leads to, "
+            "which fs.viewfs.mounttable.* in core-site.xml names"
+        )
     packages = [f"{name}://" for name in STORAGES.names() if name not in STORAGES.built_in]
     of_packages = f", and with the installed packages {', '.join(packages)}" if packages else ""
     return (

@@ -8,19 +8,26 @@ matters find out themselves (hdfs.py).
 import json
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from http.client import HTTPConnection, HTTPException, HTTPSConnection
 from typing import Any, BinaryIO, Final
 from urllib.parse import quote, urlencode, urlsplit
 
-from eventide_adapters.storage.hdfs_config import DELEGATION_TOKEN, HdfsConfig
+from eventide_adapters.storage.hdfs_config import HdfsConfig
+from eventide_adapters.storage.hdfs_login import HdfsLogin
 from eventide_adapters.storage.request_count import count_request
+from eventide_adapters.storage.spnego import KerberosError
+from eventide_core.errors import StorageAccessError
 
 _ROUNDS: Final = 5
+# A failover takes as long as ZooKeeper and the fencing of the old NameNode: half a minute is usual.
+_ROUNDS_OF_SEVERAL: Final = 12
 _PAUSE_SECONDS: Final = 0.2
+_PAUSE_SECONDS_MAX: Final = 10.0
 _SEND_BYTES: Final = 4 << 20
 # The errors of a NameNode that cannot answer now, but another NameNode, or the same one a little later, can.
 _TRY_ANOTHER: Final = frozenset({"StandbyException", "RetriableException", "ObserverRetryOnActiveException"})
+_NO_HEADERS: Final[Mapping[str, str]] = {}
 _ABSENT: Final = frozenset({"FileNotFoundException", "ParentNotDirectoryException"})
 
 
@@ -40,6 +47,13 @@ class RemoteError(Exception):
         return self.kind in _ABSENT
 
     @property
+    def is_login(self) -> bool:
+        """Whether the request has no valid authentication: none, or a token that the NameNode doesn't accept."""
+        # The second kind is how a NameNode fails at a text that is no token.
+        refused = self.kind in ("HTTP 401", "NegativeArraySizeException")
+        return refused or self.message.startswith("Failed to obtain user group information")
+
+    @property
     def is_link(self) -> bool:
         """Whether the name is a link, or is behind one. The message is the target's path."""
         return self.kind == "UnresolvedPathException"
@@ -48,6 +62,7 @@ class RemoteError(Exception):
 @dataclass(frozen=True, slots=True)
 class _Answer:
     status: int
+    reason: str
     location: str | None
     body: bytes
 
@@ -58,15 +73,18 @@ class _Answer:
             said = json.loads(self.body)["RemoteException"]
             return RemoteError(said["exception"], str(said["message"]).split("\n")[0])
         except (ValueError, KeyError, TypeError):
-            return RemoteError(f"HTTP {self.status}", self.body[:200].decode(errors="replace").split("\n")[0])
+            return RemoteError(f"HTTP {self.status}", self.reason)
 
 
-@dataclass(frozen=True, slots=True)
 class WebHdfs:
-    """Paths are absolute. Raises RemoteError; OSError or HTTPException if nothing answers."""
+    """Paths are absolute. Raises RemoteError; StorageAccessError without a login; OSError or HTTPException if nothing
+    answers. `token` is a delegation token that another process obtained.
+    """
 
-    config: HdfsConfig
-    _order: list[str] = field(default_factory=list[str], compare=False)
+    def __init__(self, config: HdfsConfig, token: str | None = None) -> None:
+        self.config = config
+        self.login = HdfsLogin(config, token)
+        self._answered_last: str | None = None
 
     def call(self, method: str, operation: str, path: str, **parameters: str) -> dict[str, Any]:
         """The NameNode's answer to an operation on names."""
@@ -103,53 +121,87 @@ class WebHdfs:
             failure = answer.error()
             if failure is None:
                 return answer.body
-            if answer.status < 500 and failure.kind not in _TRY_ANOTHER:
+            if answer.status < 500 and failure.kind not in _TRY_ANOTHER and not failure.is_login:
                 break
         assert failure is not None
         raise failure
 
     def _ask(self, method: str, operation: str, path: str, parameters: Mapping[str, str]) -> _Answer:
-        token = self.config.delegation_token
-        identity = {"user.name": self.config.user} if token is None else {"delegation": token}
-        query = urlencode({"op": operation, **parameters, **identity})
         failure: Exception | None = None
-        for attempt in range(_ROUNDS):
+        for attempt in range(_ROUNDS if len(self.config.addresses) == 1 else _ROUNDS_OF_SEVERAL):
             if failure is not None:
-                time.sleep(_PAUSE_SECONDS * 2**attempt)
+                time.sleep(min(_PAUSE_SECONDS * 2**attempt, _PAUSE_SECONDS_MAX))
+            denied: StorageAccessError | None = None
             for address in self._addresses():
                 try:
-                    answer = self._exchange(method, f"{address}/webhdfs/v1{quote(path)}?{query}", None, 0)
+                    answer = self._authenticated(address, method, operation, path, parameters)
+                except StorageAccessError as refused:  # a standby NameNode may not know the token yet
+                    denied = refused
+                    continue
                 except (OSError, HTTPException) as lost:
                     failure = lost
                     continue
                 failure = answer.error()
-                if answer.status == 401:
-                    raise RemoteError(
-                        "HTTP 401", f"{address} requires authentication: set a delegation token as {DELEGATION_TOKEN}"
-                    )
                 if failure is None or (answer.status < 500 and failure.kind not in _TRY_ANOTHER):
-                    self._order[:] = [address]
+                    self._answered_last = address
                     if failure is not None:
                         raise failure
                     return answer
+            if denied is not None:
+                raise denied
         assert failure is not None
         raise failure
 
+    def _authenticated(
+        self, address: str, method: str, operation: str, path: str, parameters: Mapping[str, str]
+    ) -> _Answer:
+        """The answer of one NameNode. Logs in if it requires that. Raises StorageAccessError if that is impossible."""
+
+        def ask(token: str | None) -> _Answer:
+            identity = {"user.name": self.config.user} if token is None else {"delegation": token}
+            query = urlencode({"op": operation, **parameters, **identity})
+            return self._exchange(method, f"{address}/webhdfs/v1{quote(path)}?{query}", None, 0)
+
+        token = self.login.token
+        answer = ask(token)
+        failure = answer.error()
+        if failure is None or not failure.is_login:
+            return answer
+        url = f"{address}/webhdfs/v1/?op=GETDELEGATIONTOKEN"
+        issued: list[_Answer] = []
+
+        def fetch_token(header: str) -> str | None:
+            """None if this NameNode issues none now."""
+            issued[:] = [self._exchange("GET", url, None, 0, {"Authorization": header})]
+            refused = issued[0].error()
+            if refused is None:
+                return str(json.loads(issued[0].body)["Token"]["urlString"])
+            if refused.is_login:
+                raise KerberosError(refused.message)
+            return None
+
+        is_renewed = self.login.renew(token, address, failure.message, fetch_token)
+        return ask(self.login.token) if is_renewed else issued[0]
+
     def _addresses(self) -> tuple[str, ...]:
         """The addresses, beginning with the one that answered last."""
-        last = self._order[:1]
-        return (*last, *(address for address in self.config.addresses if address not in last))
+        return tuple(sorted(self.config.addresses, key=lambda address: address != self._answered_last))
 
-    def _exchange(self, method: str, url: str, content: BinaryIO | None, size: int) -> _Answer:
+    def _exchange(
+        self, method: str, url: str, content: BinaryIO | None, size: int, more_headers: Mapping[str, str] = _NO_HEADERS
+    ) -> _Answer:
         """One request, on a separate connection, because a NameNode closes it after each response anyway."""
         parts = urlsplit(url)
         kind = HTTPSConnection if parts.scheme == "https" else HTTPConnection
         count_request()
         connection = kind(parts.netloc, timeout=self.config.timeout_seconds, blocksize=_SEND_BYTES)
         try:
-            headers = {"Content-Type": "application/octet-stream", "Content-Length": str(size)}
-            connection.request(method, f"{parts.path}?{parts.query}", content, headers if method != "GET" else {})
+            headers = (
+                {"Content-Type": "application/octet-stream", "Content-Length": str(size)} if method != "GET" else {}
+            )
+            connection.request(method, f"{parts.path}?{parts.query}", content, {**headers, **more_headers})
             answer = connection.getresponse()
-            return _Answer(answer.status, answer.getheader("Location") if answer.status == 307 else None, answer.read())
+            location = answer.getheader("Location") if answer.status == 307 else None
+            return _Answer(answer.status, answer.reason, location, answer.read())
         finally:
             connection.close()

@@ -20,6 +20,15 @@ HIGHLY_AVAILABLE = {
     "dfs.namenode.http-address.lake.nn2": "two:9870",
     "dfs.namenode.http-address.other.nn1": "three:9870",
 }
+OF_HADOOP = {
+    "dfs.nameservices": "lake",
+    "dfs.ha.namenodes.lake": "nn2, nn1,nn3",
+    "dfs.namenode.rpc-address.lake.nn1": "one:8020",
+    "dfs.namenode.rpc-address.lake.nn2": "two:8020",
+    "dfs.namenode.http-address.lake.nn2": "two:1",
+    "dfs.namenode.http-address.lake.nn3": "three:1",
+    "dfs.namenode.http-address.lake.gone": "gone:1",
+}
 
 
 @pytest.fixture(autouse=True)
@@ -37,6 +46,7 @@ def no_hadoop_here(monkeypatch: pytest.MonkeyPatch) -> None:
         ("hdfs", "nn", {"dfs.namenode.http-address": "one:1, two:1"}, ("http://one:1", "http://two:1")),
         ("hdfs", "nn", {"spark.hadoop.dfs.namenode.http-address": "web:1"}, ("http://web:1",)),
         ("hdfs", "lake", HIGHLY_AVAILABLE, ("http://one:9870", "http://two:9870")),
+        ("hdfs", "lake", OF_HADOOP, ("http://two:1", "http://one:9870", "http://three:1")),
         ("webhdfs", "web:1", HIGHLY_AVAILABLE, ("http://web:1",)),
         ("swebhdfs", "web:1", {}, ("https://web:1",)),
     ],
@@ -45,6 +55,11 @@ def test_the_name_nodes_web_addresses(
     scheme: str, authority: str, options: dict[str, str], addresses: tuple[str, ...]
 ) -> None:
     assert HdfsConfig.of(scheme, authority, Options(options)).addresses == addresses
+
+
+def test_a_name_node_without_an_address_is_named() -> None:
+    with pytest.raises(ConfigError, match=r"'nn3', which has no address: set dfs\.namenode\.http-address\.lake\.nn3"):
+        HdfsConfig.of("hdfs", "lake", Options({**OF_HADOOP, "dfs.namenode.http-address.lake.nn3": ""}))
 
 
 def test_hadoops_own_file_is_read_and_an_option_goes_before_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -55,6 +55,11 @@ def test_a_known_scheme_without_a_full_address_is_not_called_unknown(uri: str) -
     assert without_secrets(str(answer.value), ()) == str(answer.value), "the forms of URIs are shown unmasked"
 
 
+def test_a_view_of_hadoops_clients_is_refused_with_what_to_open() -> None:
+    with pytest.raises(ConfigError, match=r"open the table by the hdfs:// URI .* fs\.viewfs\.mounttable"):
+        open_storage("viewfs://cluster/lake/trips", NONE)
+
+
 @pytest.mark.parametrize("uri", ["", "  "])
 def test_no_path_is_no_table(uri: str) -> None:
     with pytest.raises(ConfigError, match="no path"):

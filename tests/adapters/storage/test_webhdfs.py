@@ -14,7 +14,7 @@ import pytest
 
 from eventide_adapters.storage.open import open_storage
 from eventide_core.config import Options
-from eventide_core.errors import StorageError
+from eventide_core.errors import StorageAccessError
 from eventide_core.ports import Storage
 
 STANDBY: tuple[int, object] = (403, {"RemoteException": {"exception": "StandbyException", "message": "not active"}})
@@ -87,6 +87,21 @@ def test_a_fail_over_is_followed(nodes: tuple[NameNode, NameNode], monkeypatch: 
     assert nodes[0].asked[-1]["op"] == ["LISTSTATUS"]
 
 
+def test_a_failover_may_take_a_minute(nodes: tuple[NameNode, NameNode], monkeypatch: pytest.MonkeyPatch) -> None:
+    """The pauses are counted, not waited for."""
+    waited: list[float] = []
+
+    def sleep(seconds: float) -> None:
+        waited.append(seconds)
+        if sum(waited) > 60:
+            nodes[0].answer = EMPTY
+
+    nodes[1].answer = STANDBY
+    monkeypatch.setattr("eventide_adapters.storage.webhdfs.time.sleep", sleep)
+    assert storage_on(*nodes).list("") == ()
+    assert max(waited) <= 10
+
+
 def test_who_has_a_delegation_token_gives_it_in_place_of_a_name(nodes: tuple[NameNode, NameNode]) -> None:
     storage_on(nodes[1], **{"hdfs.delegation.token": "the-token", "hadoop.user.name": "lake"}).list("")
     storage_on(nodes[1], **{"hadoop.user.name": "lake"}).list("")
@@ -96,5 +111,6 @@ def test_who_has_a_delegation_token_gives_it_in_place_of_a_name(nodes: tuple[Nam
 
 
 def test_a_name_node_that_wants_kerberos_is_answered_with_what_to_give() -> None:
-    with serving((401, {})) as node, pytest.raises(StorageError, match=r"hdfs\.delegation\.token"):
+    with serving((401, {})) as node, pytest.raises(StorageAccessError, match=r"hdfs\.delegation\.token") as failure:
         storage_on(node).list("")
+    assert failure.value.exit_code == 2

@@ -13,11 +13,13 @@ from support.run_parts import Parts, Start
 from support.servers import cloud_servers, hdfs_server, s3_servers, zookeeper_server
 from support.servers import hive_metastore as hive
 from support.servers import native_hdfs as libhdfs
+from support.servers import secured_hdfs as secured
 from support.servers.cloud_servers import AzureServer, GoogleServer
 from support.servers.hdfs_server import HdfsServer
 from support.servers.hive_metastore import HiveMetastoreServer
 from support.servers.native_hdfs import NativeHdfs, NativeHdfsUnavailableError
 from support.servers.s3_servers import S3Server
+from support.servers.secured_hdfs import SecuredHdfs
 from support.servers.server_process import ServerUnavailableError
 from support.servers.zookeeper_server import ZookeeperServer
 
@@ -86,6 +88,12 @@ def hdfs_with_symlinks(name_node_alone: HdfsServer) -> HdfsServer:
 def hdfs(name_node_alone: HdfsServer) -> HdfsServer:
     """HDFS with the default of no symbolic links."""
     return name_node_alone.with_symlinks(False)
+
+
+@pytest.fixture(scope="session")
+def secured_hdfs(parts: Parts) -> SecuredHdfs:
+    """HDFS with Kerberos and two NameNodes. Any test may fail over at any time."""
+    return started(parts, secured.secured_hdfs)
 
 
 @pytest.fixture(scope="session")

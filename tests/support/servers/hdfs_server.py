@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -24,7 +24,7 @@ from eventide_adapters.storage.hdfs_config import HdfsConfig
 from eventide_adapters.storage.webhdfs import WebHdfs
 from eventide_core.config import Options
 from support.maven import JarUnavailableError, MavenJar, maven_jar
-from support.servers.java_process import SPARK_JARS, java_process
+from support.servers.java_process import SPARK_JARS, JavaProcess, java_process
 from support.servers.server_process import ServerUnavailableError, last_line
 
 # The Hadoop version of PySpark 4.1, which brings the other jars.
@@ -101,6 +101,14 @@ class HdfsServer:
 @contextmanager
 def hdfs(directory: Path) -> Iterator[HdfsServer]:
     """A NameNode for the length of the block. Raises ServerUnavailableError."""
+    with hadoop_process(directory, []) as started:
+        uri, web_address = _started(started.jvm, directory / "data")
+        yield HdfsServer(uri, web_address, True, directory / "lock", started.port)
+
+
+@contextmanager
+def hadoop_process(directory: Path, more_options: Sequence[str]) -> Iterator[JavaProcess]:
+    """A Java process that can start mini clusters. Raises ServerUnavailableError, also for an error of Java."""
     try:
         java_home = find_java_home()
         environment = {key: value for key, value in os.environ.items() if not key.startswith(("SPARK", "PYTHON"))}
@@ -111,24 +119,37 @@ def hdfs(directory: Path) -> Iterator[HdfsServer]:
     log = directory / "log"
     classpath = [*map(str, jars), f"{SPARK_JARS}/*"]
     options = ["-Xmx512m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "--add-opens=java.base/java.lang=ALL-UNNAMED"]
-    with java_process(Path(java_home, "bin", "java"), classpath, options, log) as started:
+    with java_process(Path(java_home, "bin", "java"), classpath, [*options, *more_options], log) as started:
         try:
-            uri, web_address = _started(started.jvm, directory / "data")
-            yield HdfsServer(uri, web_address, True, directory / "lock", started.port)
+            yield started
         except Py4JError as failure:
             raise ServerUnavailableError(f"the NameNode did not start: {last_line(log)}") from failure
 
 
+def cluster_settings(java: Any, directory: Path, settings: Mapping[str, str]) -> Any:
+    """Hadoop's settings of a mini cluster that keeps its data in a directory."""
+    found = java.org.apache.hadoop.conf.Configuration()
+    found.set("hdfs.minidfs.basedir", str(directory))
+    for key, value in {**_SETTINGS, **settings}.items():
+        found.set(key, value)
+    return found
+
+
+def make_lake(java: Any, file_system: Any) -> None:
+    """The directory in which a test's user may write."""
+    lake = java.org.apache.hadoop.fs.Path("/lake")
+    file_system.mkdirs(lake)
+    file_system.setOwner(lake, "lake", "lake")
+
+
+def web_address_of(cluster: Any, name_node: int = 0) -> str:
+    web = cluster.getNameNode(name_node).getHttpAddress()
+    return f"{web.getHostName()}:{web.getPort()}"
+
+
 def _started(java: Any, directory: Path) -> tuple[str, str]:
-    hadoop = java.org.apache.hadoop
-    settings = hadoop.conf.Configuration()
-    settings.set("hdfs.minidfs.basedir", str(directory))
-    for key, value in _SETTINGS.items():
-        settings.set(key, value)
-    cluster = getattr(hadoop.hdfs, "MiniDFSCluster$Builder")(settings).numDataNodes(1).build()
+    settings = cluster_settings(java, directory, {})
+    cluster = getattr(java.org.apache.hadoop.hdfs, "MiniDFSCluster$Builder")(settings).numDataNodes(1).build()
     cluster.waitActive()
-    lake = hadoop.fs.Path("/lake")
-    cluster.getFileSystem().mkdirs(lake)
-    cluster.getFileSystem().setOwner(lake, "lake", "lake")
-    web = cluster.getNameNode().getHttpAddress()
-    return f"hdfs://localhost:{cluster.getNameNodePort()}", f"{web.getHostName()}:{web.getPort()}"
+    make_lake(java, cluster.getFileSystem())
+    return f"hdfs://localhost:{cluster.getNameNodePort()}", web_address_of(cluster)
