@@ -18,7 +18,18 @@ settings.load_profile("eventide")
 os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m -XX:+UseSerialGC")
 
 REAL_HUDI = {"judge_015", "judge_102", "judge_111", "judge_111_with_catalog", "judge_120", "judge"}
-SERVERS = {"moto", "seaweedfs", "rclone", "hdfs", "hdfs_with_symlinks", "native_hdfs", "hive_metastore", "spark"}
+SERVERS = {
+    "moto",
+    "seaweedfs",
+    "rclone",
+    "fake_gcs",
+    "azurite",
+    "hdfs",
+    "hdfs_with_symlinks",
+    "native_hdfs",
+    "hive_metastore",
+    "spark",
+}
 
 pytest_plugins = ["support.campaign", "support.run_parts", "support.judge.fixtures", "support.servers.fixtures"]
 
