@@ -16,7 +16,7 @@ from eventide_core.ports import Storage
 from eventide_core.table.timeline.plans import LinkMode
 from support.servers.cloud_servers import CloudServer
 from support.servers.hdfs_server import HdfsServer
-from support.servers.s3_servers import BUCKET, S3Server
+from support.servers.s3_servers import S3Server
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,9 +54,7 @@ def backend(name: str, request: pytest.FixtureRequest, directory: Path) -> Backe
             return Backend(f"memory://{place}", {EXCLUSIVE: "true", LINK_MODE: "symlink"}, LinkMode.SYMLINK)
         case _:
             server = request.getfixturevalue(name)
-    if isinstance(server, S3Server):
-        return Backend(f"s3://{BUCKET}/{place}", server.options, LinkMode.COPY)
-    if isinstance(server, CloudServer):
+    if isinstance(server, S3Server | CloudServer):
         return Backend(server.uri(place), server.options, LinkMode.COPY)
     assert isinstance(server, HdfsServer)
     linked = LinkMode.SYMLINK if server.has_symlinks else LinkMode.COPY

@@ -21,7 +21,7 @@ from typing import BinaryIO
 from eventide_adapters.storage.objects import UNSAFE_WRITES, Objects, StoredObject, Upload, VersionedObjects
 from eventide_adapters.storage.paths import check_whole, checked_directory, checked_path
 from eventide_adapters.storage.remote_streams import StreamedOutput, in_pieces, open_ranges
-from eventide_core.errors import MissingFileError, RefusedError, StorageError
+from eventide_core.errors import MissingFileError, RefusedError, StorageAccessError, StorageError
 from eventide_core.ports import WHOLE_FILE_BYTES_MAX, Capability, FileInfo, OutputFile
 
 _PROBES = ".hoodie/.eventide_temp"
@@ -174,17 +174,30 @@ class ObjectStorage:
             )
 
     def _keeps_conditions(self) -> bool:
-        """Whether a second create of a key fails, both by PutObject and by CompleteMultipartUpload."""
+        """Whether a second create of a key fails, both by PutObject and by CompleteMultipartUpload.
+
+        Raises StorageAccessError if the store forbids to delete: a table could be begun there, and not be written to.
+        """
         key = f"{self._prefix}{_PROBES}/probe-{uuid.uuid4().hex}"
-        objects = self._objects
         try:
-            if not objects.create(key, b"1") or objects.create(key, b"2"):
-                return False
-            found = objects.head(key)
-            return found is not None and not objects.copy(found, key)
-        finally:
+            keeps = self._refuses_a_second_create(key)
+        except StorageError:
             with suppress(StorageError):
-                objects.delete(key)
+                self._objects.delete(key)
+            raise
+        try:
+            self._objects.delete(key)
+        except StorageError as failure:
+            if isinstance(failure, StorageAccessError):
+                raise  # otherwise, the next write tells whether the store is there
+        return keeps
+
+    def _refuses_a_second_create(self, key: str) -> bool:
+        objects = self._objects
+        if not objects.create(key, b"1") or objects.create(key, b"2"):
+            return False
+        found = objects.head(key)
+        return found is not None and not objects.copy(found, key)
 
     def _key(self, path: str) -> str:
         return self._prefix + checked_path(path)

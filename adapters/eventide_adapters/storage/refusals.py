@@ -7,6 +7,8 @@ from eventide_core.errors import StorageAccessError, StorageError
 
 _REFUSED: Final = (errno.EACCES, errno.EPERM, errno.EROFS)
 _STATUSES: Final = (401, 403)
+# With which Azure answers a delete or a replacement that a policy forbids.
+_CONFLICT: Final = 409
 _KINDS: Final = frozenset(
     {
         # botocore: there are no credentials, or only a part of them.
@@ -31,9 +33,36 @@ _KINDS: Final = frozenset(
 )
 
 
+# What the stores say, in lower case, of a refusal that other permissions or credentials don't cure.
+_CURES: Final = (
+    (
+        (
+            "difference between the request time",  # S3
+            "date header too old",  # Azure
+            "reasonable timeframe",  # Google
+        ),
+        "the clocks of this machine and of the store differ too much: set this machine's clock by NTP",
+    ),
+    (
+        (
+            "retention policy",  # Google, of buckets and of objects
+            "-based hold",
+            "temporary hold",
+            "immutable due to",  # Azure, by a policy or by a legal hold
+        ),
+        "the store keeps what a table must delete: remove the retention, immutability policy or hold there",
+    ),
+)
+
+
 def storage_error(message: str, failure: BaseException) -> StorageError:
     """The typed error of a failure: StorageAccessError if the storage refused the access or the credentials."""
-    if is_refusal(failure):
+    is_refused, said = is_refusal(failure), str(failure).lower()
+    if is_refused or getattr(failure, "status_code", None) == _CONFLICT:
+        for words, cure in _CURES:
+            if any(word in said for word in words):
+                return StorageAccessError(f"{message}; {cure}")
+    if is_refused:
         return StorageAccessError(f"{message}; check the permissions there and the credentials in use")
     return StorageError(message)
 

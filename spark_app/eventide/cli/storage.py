@@ -1,6 +1,7 @@
 """`eventide storage`: what a store guarantees and costs."""
 
-from typing import Any
+from textwrap import fill
+from typing import Any, Final
 
 import click
 
@@ -9,6 +10,10 @@ from eventide.cli.settings import Settings, common_options
 from eventide.storage_check import CLOCK_OFFSET_MAX_MS, StorageCheck, check_storage
 
 FAILED = 1
+
+_WIDTH: Final = 80
+_ROOM: Final = 38
+"""The columns of a sentence beside the name and the status of its check."""
 
 
 @click.group()
@@ -29,14 +34,14 @@ def check(ctx: click.Context, settings: Settings, uri: str) -> None:
     """
     with settings.console.progress() as progress:
         found = check_storage(uri, settings.options, progress)
-    checks = [(one.name, one.status, one.broken or one.text) for one in found.checks]
+    checks = [(one.name, one.status, _wrapped(one.broken or one.text, _ROOM)) for one in found.checks]
     costs = [(one.operation, one.milliseconds, one.requests) for one in found.costs]
     settings.console.result(
         _json(found),
         table_of("", ("check", "status", "what it says"), checks),
         table_of("", ("operation", "ms", "requests"), costs),
         f"supports {', '.join(name.replace('_', ' ') for name in found.capabilities) or 'nothing beyond reads'}",
-        f"modification times in steps of {found.modified_step_ms:,} ms, {_clock(found)}",
+        _wrapped(f"modification times in steps of {found.modified_step_ms:,} ms, {_clock(found)}", _WIDTH),
     )
     if not found.ok:
         ctx.exit(FAILED)
@@ -58,6 +63,11 @@ def _json(found: StorageCheck) -> dict[str, Any]:
             for one in found.costs
         ],
     }
+
+
+def _wrapped(sentence: str, width: int) -> str:
+    """In a pipe, too, where tables have no width. A path that is longer than a line stays whole."""
+    return fill(sentence, width, break_long_words=False, break_on_hyphens=False)
 
 
 def _clock(found: StorageCheck) -> str:

@@ -77,3 +77,19 @@ def test_a_command_that_may_not_write_is_wrong_input(tmp_path: Path, monkeypatch
     answer = run("ingest", tmp_path / "t", source, "--op", "upsert", *words)
     assert answer.exit_code == 2
     assert "check the permissions" in answer.stderr
+
+
+@pytest.mark.parametrize(
+    ("said", "cure"),
+    [
+        ("The difference between the request time and the current time is too large.", "by NTP"),
+        ("Object 'x' is subject to bucket's retention policy and cannot be deleted", "remove the retention"),
+        ("Object 'x' is under active Event-Based hold and cannot be deleted", "remove the retention"),
+    ],
+)
+def test_a_refusal_that_no_permission_cures_names_its_cure(said: str, cure: str) -> None:
+    error = storage_error("cannot delete 'x'", PermissionError(said))
+    assert isinstance(error, StorageAccessError)
+    assert cure in str(error)
+    assert "permissions" not in str(error)
+    assert cure not in str(storage_error("cannot delete 'x'", OSError(said)))

@@ -1,68 +1,47 @@
-"""Lost responses, refusals and timeouts between eventide and an S3 store: nothing is lost, duplicated or misread."""
+"""What only S3 has of lost responses: timeouts, uploads side by side, copies inside the store, repeated completions."""
 
-import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 from botocore.exceptions import ClientError
 
-from eventide_adapters.storage.open import open_storage
 from eventide_adapters.storage.s3_objects import S3Objects
-from eventide_core.config import Options
 from eventide_core.errors import StorageError
-from eventide_core.ports import Capability, Storage
-from support.servers.faulty_proxy import Fault, FaultyProxy, faulty_proxy
+from eventide_core.ports import Storage
+from support.faulty_stores import CREATES, DATA, LOST, FaultyStore, faulty_store, shorten_pauses
+from support.servers.faulty_proxy import Fault, FaultyProxy
 from support.servers.s3_servers import BUCKET, S3Server
-
-DATA = bytes(range(256)) * 8192  # 2 MiB: a copy of it is made inside the store
 
 
 @pytest.fixture(scope="module")
-def proxy(moto: S3Server) -> Iterator[FaultyProxy]:
-    with faulty_proxy(moto.endpoint.removeprefix("http://")) as found:
+def store(moto: S3Server) -> Iterator[FaultyStore]:
+    with faulty_store(moto) as found:
         yield found
 
 
 @pytest.fixture(autouse=True)
 def short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("botocore.retries.standard.ExponentialBackoff.delay_amount", lambda *_: 0.01)
+    shorten_pauses(monkeypatch)
 
 
 @pytest.fixture
-def storage(moto: S3Server, proxy: FaultyProxy) -> Storage:
-    return _opened(moto, proxy, timeout_seconds=1)
+def proxy(store: FaultyStore) -> FaultyProxy:
+    return store.proxy
 
 
 @pytest.fixture
-def patient(moto: S3Server, proxy: FaultyProxy) -> Storage:
+def storage(store: FaultyStore) -> Storage:
+    return store.with_source({"s3.request-timeout": "1"})
+
+
+@pytest.fixture
+def patient(store: FaultyStore) -> Storage:
     """A storage for large requests, which take longer on a busy machine."""
-    return _opened(moto, proxy, timeout_seconds=60)
+    return store.with_source()
 
 
-def _opened(moto: S3Server, proxy: FaultyProxy, *, timeout_seconds: int) -> Storage:
-    proxy.choose = lambda _method, _path, _number: None
-    options = {**moto.options, "fs.s3a.endpoint": f"http://{proxy.address}", "s3.request-timeout": str(timeout_seconds)}
-    found = open_storage(f"s3://{BUCKET}/{uuid.uuid4().hex}", Options(options))
-    found.put("source", DATA)
-    assert Capability.PUT_IF_ABSENT in found.capabilities
-    proxy.struck.clear()
-    return found
-
-
-def write_output(storage: Storage) -> bool:
-    output = storage.open_output("new")
-    output.write(DATA)
-    return output.commit()
-
-
-CREATES: dict[str, Callable[[Storage], bool]] = {
-    "put_if_absent": lambda storage: storage.put_if_absent("new", DATA),
-    "open_output": write_output,
-    "copy_if_absent": lambda storage: storage.copy_if_absent("source", "new"),
-}
-
-# What each create asks of the store, in order: by method and what is in the path.
+# What each create asks of the store, in order, by method and what is in the path; test_store_faults.py strikes the last.
 REQUESTS = [
     ("put_if_absent", "PUT", "/new"),
     ("open_output", "PUT", "/new"),
@@ -70,11 +49,15 @@ REQUESTS = [
     ("copy_if_absent", "PUT", "partNumber"),
     ("copy_if_absent", "POST", "uploadId"),
 ]
-WRITE_FAULTS = [Fault.REPLY_LOST, Fault.UNAVAILABLE, Fault.FAILED_AFTER, Fault.SILENT]
 
 
-@pytest.mark.parametrize("fault", WRITE_FAULTS)
-@pytest.mark.parametrize(("create", "method", "path"), REQUESTS)
+@pytest.mark.parametrize(
+    ("create", "method", "path", "fault"),
+    [
+        *((*request, Fault.SILENT) for request in REQUESTS),
+        *((*request, fault) for request in REQUESTS[2:4] for fault in LOST),
+    ],
+)
 def test_who_creates_a_file_knows_it_whatever_happens_to_one_request(
     storage: Storage, proxy: FaultyProxy, create: str, method: str, path: str, fault: Fault
 ) -> None:
@@ -83,27 +66,6 @@ def test_who_creates_a_file_knows_it_whatever_happens_to_one_request(
     assert proxy.struck == {fault: 1}
     assert storage.read("new") == DATA
     assert not CREATES[create](storage)
-
-
-@pytest.mark.parametrize("create", CREATES)
-def test_a_lost_answer_does_not_make_anothers_file_ours(storage: Storage, proxy: FaultyProxy, create: str) -> None:
-    # The same content: only the mark tells whose it is.
-    assert storage.put_if_absent("new", DATA)
-    proxy.strike_once(Fault.REPLY_LOST, "POST" if create == "copy_if_absent" else "PUT")
-    assert not CREATES[create](storage)
-    assert proxy.struck == {Fault.REPLY_LOST: 1}
-
-
-@pytest.mark.parametrize("create", CREATES)
-def test_a_store_that_stays_away_is_an_error_and_leaves_no_file(
-    storage: Storage, proxy: FaultyProxy, create: str
-) -> None:
-    proxy.choose = lambda method, _path, _number: Fault.UNAVAILABLE if method in ("PUT", "POST") else None
-    with pytest.raises(StorageError, match="new"):
-        CREATES[create](storage)
-    proxy.choose = lambda _method, _path, _number: None
-    assert storage.stat("new") is None
-    assert CREATES[create](storage)
 
 
 @pytest.fixture
@@ -148,7 +110,7 @@ def test_a_part_that_stays_away_is_an_error_and_leaves_no_file(
     assert _unfinished(moto, patient) == []
 
 
-@pytest.mark.parametrize("fault", [Fault.REPLY_LOST, Fault.UNAVAILABLE, Fault.FAILED_AFTER])
+@pytest.mark.parametrize("fault", LOST)
 @pytest.mark.parametrize(("method", "path"), [("POST", "uploads"), ("PUT", "partNumber=6"), ("POST", "uploadId")])
 def test_who_uploads_a_large_file_knows_it_whatever_happens_to_one_request(
     patient: Storage, proxy: FaultyProxy, large: bytes, method: str, path: str, fault: Fault
@@ -221,22 +183,7 @@ def test_an_upload_that_the_store_wants_repeated_is_sent_again(
     assert _unfinished(moto, patient) == []
 
 
-@pytest.mark.parametrize("fault", [*WRITE_FAULTS, Fault.HALF])
-def test_a_file_is_read_whole_whatever_happens_to_one_answer(
-    storage: Storage, proxy: FaultyProxy, fault: Fault
-) -> None:
-    proxy.strike_once(fault, "GET", "/source")
+def test_a_file_is_read_whole_if_the_store_falls_silent_once(storage: Storage, proxy: FaultyProxy) -> None:
+    proxy.strike_once(Fault.SILENT, "GET", "/source")
     assert storage.read("source") == DATA
-    assert proxy.struck == {fault: 1}
-    with storage.open_input("source") as stream:
-        proxy.strike_once(fault, "GET", "/source")
-        assert stream.read() == DATA
-
-
-@pytest.mark.parametrize("fault", [Fault.REPLY_LOST, Fault.UNAVAILABLE, Fault.FAILED_AFTER])
-def test_lists_and_deletes_are_repeated(storage: Storage, proxy: FaultyProxy, fault: Fault) -> None:
-    proxy.strike_once(fault, "GET", "list-type=2")
-    assert [info.path for info in storage.list("")] == ["source"]
-    proxy.strike_once(fault, "DELETE", "/source")
-    assert storage.delete("source")
-    assert storage.stat("source") is None
+    assert proxy.struck == {Fault.SILENT: 1}

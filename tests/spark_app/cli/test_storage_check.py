@@ -61,6 +61,18 @@ def test_the_text_shows_checks_costs_and_clock(tmp_path: Path) -> None:
     assert (answer.exit_code, list(tmp_path.iterdir())) == (0, [])
     for words in ("exclusive create, at once", "not supported", "copy 8 MiB", "supports put if absent", "clock is"):
         assert words in answer.stdout
+    assert max(map(len, answer.stdout.splitlines())) <= 80
+
+
+@pytest.mark.parametrize("offset_ms", [-7_200_000, 7_200_000])
+def test_a_long_sentence_is_wrapped(offset_ms: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("eventide.storage_check._clock", lambda _: (1000, offset_ms))
+    broken = "a create of a taken name succeeded, and " * 5
+    monkeypatch.setattr("eventide.storage_check._broken", lambda *_: broken.strip())
+    answer = run("storage", "check", tmp_path)
+    assert answer.exit_code == 1
+    assert "by NTP" in answer.stdout
+    assert max(map(len, answer.stdout.splitlines())) <= 80
 
 
 def test_a_broken_guarantee_fails_with_the_check(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -42,6 +42,9 @@ class S3Server:
             "fs.s3a.secret.key": SECRET_KEY,
         }
 
+    def uri(self, place: str) -> str:
+        return f"s3://{BUCKET}/{place}"
+
     def client(self) -> Any:
         """A separate client, for access that bypasses the adapter."""
         return _client(self.endpoint)

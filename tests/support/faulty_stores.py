@@ -1,0 +1,165 @@
+"""Tables in object stores behind a proxy that loses answers: of S3, Google and Azure alike."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+import uuid
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType, SimpleNamespace
+from typing import Any
+
+import pytest
+
+from eventide.bootstrap import Application, assemble
+from eventide.engine_local import LocalEngine
+from eventide.testing.crash_enumeration import OPTIONS, Moment, Protocol
+from eventide.testing.histories import ManualClock
+from eventide.testing.observation import HEARTBEATS_PREFIX, LOCK_PREFIX
+from eventide_adapters.storage.memory import MemoryFile
+from eventide_adapters.storage.open import open_storage
+from eventide_core.config import Options
+from eventide_core.errors import EventideError
+from eventide_core.ports import Capability, Storage
+from eventide_core.ports.requests import Requests
+from support.servers.cloud_servers import CloudServer
+from support.servers.faulty_proxy import Fault, FaultyProxy, faulty_proxy
+from support.servers.s3_servers import S3Server
+
+ObjectServer = S3Server | CloudServer
+WRITES = ("PUT", "POST", "DELETE")
+LOST = (Fault.REPLY_LOST, Fault.UNAVAILABLE, Fault.FAILED_AFTER)
+DATA = bytes(range(256)) * 8192  # 2 MiB: a copy of it is no small one
+
+
+def write_output(storage: Storage, size: int = len(DATA)) -> bool:
+    output = storage.open_output("new")
+    output.write(DATA * (size // len(DATA)))
+    return output.commit()
+
+
+CREATES: dict[str, Callable[[Storage], bool]] = {
+    "put_if_absent": lambda storage: storage.put_if_absent("new", DATA),
+    "open_output": write_output,
+    "copy_if_absent": lambda storage: storage.copy_if_absent("source", "new"),
+}
+"""The ways to create `new`; the last one copies `source`."""
+
+
+@dataclass(frozen=True, slots=True)
+class FaultyStore:
+    """A store, and a proxy before it."""
+
+    server: ObjectServer
+    proxy: FaultyProxy
+
+    def with_source(self, more: Mapping[str, str] = MappingProxyType({})) -> Storage:
+        """A new place with the file `source`, before anything is struck."""
+        self.proxy.choose = lambda *_: None
+        found = self.opened(uuid.uuid4().hex, more=more)
+        found.put("source", DATA)
+        self.proxy.struck.clear()
+        return found
+
+    def opened(self, place: str, *, is_faulty: bool = True, more: Mapping[str, str] = MappingProxyType({})) -> Storage:
+        """The storage of a place, which has been tried out."""
+        server = replace(self.server, endpoint=f"http://{self.proxy.address}") if is_faulty else self.server
+        found = open_storage(server.uri(place), Options({**server.options, **more}))
+        assert Capability.PUT_IF_ABSENT in found.capabilities
+        return found
+
+
+@contextmanager
+def faulty_store(server: ObjectServer) -> Iterator[FaultyStore]:
+    with faulty_proxy(server.endpoint.removeprefix("http://")) as proxy:
+        yield FaultyStore(server, proxy)
+
+
+def shorten_pauses(patch: pytest.MonkeyPatch) -> None:
+    """Makes the clients repeat a request soon."""
+    sleep = asyncio.sleep
+
+    async def briefly(seconds: float, *more: Any) -> None:
+        await sleep(min(seconds, 0.01), *more)
+
+    patch.setattr("botocore.retries.standard.ExponentialBackoff.delay_amount", lambda *_: 0.01)
+    patch.setattr("gcsfs.retry.asyncio", SimpleNamespace(sleep=briefly))
+    patch.setattr("azure.storage.blob._shared.policies_async.ExponentialRetry.get_backoff_time", lambda *_: 0.01)
+
+
+@dataclass(slots=True)
+class WriteFault:
+    """Strikes one request that may change the store, by its number. `is_end`: no later request is answered either, so
+    that the store is as a process leaves it that dies then.
+    """
+
+    number: int
+    fault: Fault | None
+    is_end: bool = False
+    seen: int = field(default=0, init=False)
+
+    def choose(self, method: str, _path: str, _number: int) -> Fault | None:
+        if self.is_end and self.seen > self.number:
+            return Fault.UNAVAILABLE
+        if method not in WRITES:
+            return None
+        self.seen += 1
+        return self.fault if self.seen == self.number + 1 else None
+
+
+@dataclass(slots=True)
+class TableInStore:
+    """Runs protocols on copies of a table, each at a new place of a store, where its files have the store's times."""
+
+    store: FaultyStore
+    place: str = field(default_factory=lambda: uuid.uuid4().hex)
+
+    def load(self, moment: Moment) -> None:
+        self.place = uuid.uuid4().hex
+        storage = self.store.opened(self.place, is_faulty=False)
+        for path, file in moment.files.items():
+            storage.put(path, file.data)
+
+    def moment(self, time_ms: int) -> Moment:
+        storage = self.store.opened(self.place, is_faulty=False)
+        files: dict[str, MemoryFile] = {}
+        waiting = [""]
+        while waiting:
+            for info in storage.list(waiting.pop()):
+                if info.is_directory:
+                    waiting.append(info.path)
+                else:
+                    files[info.path] = MemoryFile(storage.read(info.path), info.modified_ms)
+        return Moment(dict(sorted(files.items())), time_ms)
+
+    def expire(self) -> None:
+        """Removes the lock and the heartbeats of a process that died: no test can move the store's times."""
+        storage = self.store.opened(self.place, is_faulty=False)
+        for info in (*storage.list(".hoodie"), *storage.list(HEARTBEATS_PREFIX.rstrip("/"))):
+            if info.path.startswith((LOCK_PREFIX, HEARTBEATS_PREFIX)) and not info.is_directory:
+                storage.delete(info.path)
+
+    def run(
+        self, protocol: Protocol, time_ms: int, fault: WriteFault | None = None
+    ) -> tuple[Moment, EventideError | None]:
+        """The table after a process at that time or now, whichever is later, and the error that it ended in."""
+        clock = ManualClock(max(time_ms, time.time_ns() // 1_000_000))
+        failure: EventideError | None = None
+        application = self._process(clock, is_faulty=fault is not None)
+        self.store.proxy.choose = fault.choose if fault else lambda *_: None
+        try:
+            protocol(application)
+        except EventideError as error:
+            failure = error
+        finally:
+            self.store.proxy.choose = lambda *_: None
+        return self.moment(clock.time_ms), failure
+
+    def _process(self, clock: ManualClock, *, is_faulty: bool) -> Application:
+        """In one thread, so that requests have the same numbers in each run."""
+        storage, engine = self.store.opened(self.place, is_faulty=is_faulty), LocalEngine(1)
+        application = assemble(storage.root, OPTIONS, engine=engine, storage=storage, clock=clock)
+        application.files.requests = Requests(engine)
+        return application
