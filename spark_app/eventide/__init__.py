@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from eventide.results.history import HistoryEntry
     from eventide.results.plan import Plan
     from eventide.rows.reader import Rows
+    from eventide.table.catalog import Catalog
     from eventide.table.table import Table
     from eventide.table.window import Window, Windows
     from eventide_core.action.freshness.freshness import Freshness
@@ -74,6 +75,7 @@ if TYPE_CHECKING:
 __all__ = [
     "AlterResult",
     "BusyError",
+    "Catalog",
     "CatalogError",
     "CleanedHistoryError",
     "CleanedWhileReadingError",
@@ -140,6 +142,7 @@ _HOMES = {
     "Rows": "eventide.rows.reader",
     "register": "eventide.datasource.register",
     "stream_sink": "eventide.datasource.streaming",
+    "Catalog": "eventide.table.catalog",
     "Table": "eventide.table.table",
     "Window": "eventide.table.window",
     "Windows": "eventide.table.window",

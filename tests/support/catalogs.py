@@ -27,6 +27,9 @@ class MemoryCatalog:
         self._write()
         self.databases.add(name)
 
+    def table_names(self, database: str) -> tuple[str, ...]:
+        return tuple(name for within, name in self.tables if within == database)
+
     def table(self, database: str, name: str) -> CatalogTable | None:
         return self.tables.get((database, name))
 

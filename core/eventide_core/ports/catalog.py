@@ -20,6 +20,10 @@ class Catalog(Protocol):
         """Makes an empty database, where there is none."""
         ...
 
+    def table_names(self, database: str) -> tuple[str, ...]:
+        """The names of a database's tables and views, in any order."""
+        ...
+
     def table(self, database: str, name: str) -> CatalogTable | None:
         """The table or view as the catalog has it; None if there is none."""
         ...

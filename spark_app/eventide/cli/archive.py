@@ -2,11 +2,11 @@
 
 import click
 
-from eventide.cli.settings import Settings, common_options
+from eventide.cli.settings import Settings, common_options, table_argument
 
 
 @click.command()
-@click.argument("table")
+@table_argument
 @common_options
 def archive(settings: Settings, table: str) -> None:
     """Move old instants to the archive.

@@ -2,11 +2,11 @@
 
 import click
 
-from eventide.cli.settings import Settings, common_options
+from eventide.cli.settings import Settings, common_options, table_argument
 
 
 @click.command()
-@click.argument("table")
+@table_argument
 @click.option(
     "--retain-commits",
     type=click.IntRange(min=1),

@@ -13,7 +13,7 @@ import click
 from eventide import Table
 from eventide.cli.console import Console
 from eventide.cli.plan import chosen, foreign_plans_option, plan_for, plan_options
-from eventide.cli.settings import Settings, common_options, detail_options
+from eventide.cli.settings import Settings, common_options, detail_options, table_argument
 from eventide.formatting import format_size
 from eventide.results.detail import Detail
 from eventide.results.plan import Plan
@@ -24,7 +24,7 @@ from eventide_core.table.records.event_time import parse_threshold
 
 
 @click.command()
-@click.argument("table")
+@table_argument
 @plan_options
 @click.option("--schedule-only", is_flag=True, help="Puts the plan on the timeline and does not run it.")
 @click.option("--execute", "scheduled", metavar="INSTANT", help="Runs the compaction that was scheduled at INSTANT.")

@@ -9,7 +9,7 @@ import click
 
 from eventide import Table
 from eventide.cli.console import table_of
-from eventide.cli.settings import Duration, Settings, common_options, event_time_option
+from eventide.cli.settings import Duration, Settings, common_options, event_time_option, table_argument
 from eventide.results.detail import more
 from eventide_core.action.freshness.freshness import Freshness, watermark_text
 from eventide_core.config import EVENT_TIME_FIELD
@@ -22,7 +22,7 @@ _POLL_SECONDS = 1.0
 
 
 @click.command()
-@click.argument("table")
+@table_argument
 @click.option("--by", type=click.Choice(["partition"]), help="Also shows the freshness of each partition.")
 @click.option("--require", metavar="T", help="Exits with 1 unless everything before T is in the read-optimized table.")
 @click.option(

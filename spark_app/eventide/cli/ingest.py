@@ -21,7 +21,7 @@ from eventide.cli.ingest_target import (
     refuse_contradictions,
     table_to_create,
 )
-from eventide.cli.settings import Settings, common_options
+from eventide.cli.settings import Settings, common_options, table_argument
 from eventide.formatting import format_size
 from eventide.rows.text_ordering import TextOrderingWarning
 from eventide.sources.finding import STDIN, SourceFinder
@@ -66,7 +66,7 @@ def _character(ctx: click.Context, param: click.Parameter, value: str | None) ->
 
 
 @click.command()
-@click.argument("table")
+@table_argument
 @click.argument("sources", nargs=-1, required=True, metavar="SOURCE...")
 @click.option(
     "--op",

@@ -4,13 +4,13 @@ from typing import Any
 
 import click
 
-from eventide.cli.settings import Settings, common_options
+from eventide.cli.settings import Settings, common_options, table_argument
 from eventide_core.errors import counted
 from eventide_core.table.settings.metadata_table import FILES, REBUILT_INDEXES
 
 
 @click.command()
-@click.argument("table")
+@table_argument
 @click.option("--rebuild", is_flag=True, help="Makes it anew, also where there is none.")
 @click.option(
     "--index",

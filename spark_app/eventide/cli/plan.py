@@ -13,6 +13,7 @@ from eventide.cli.settings import (
     detail_options,
     event_time_option,
     option_help,
+    table_argument,
 )
 from eventide.results.detail import Detail
 from eventide.results.plan import Plan
@@ -80,7 +81,7 @@ def plan_for(table: Table, words: dict[str, Any]) -> Plan:
 
 
 @click.command()
-@click.argument("table")
+@table_argument
 @plan_options
 @detail_options
 @common_options

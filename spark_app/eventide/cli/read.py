@@ -12,7 +12,7 @@ from eventide import Table
 from eventide.cli.file_path import FilePath
 from eventide.cli.own_process import spare_pandas
 from eventide.cli.row_files import format_of, write_rows
-from eventide.cli.settings import Settings, common_options, option_help
+from eventide.cli.settings import Settings, common_options, option_help, table_argument
 from eventide.options.queries import AS_OF, BEGIN, END, QUERY_TYPE, QueryType
 from eventide.rows.plain_values import plain_rows
 from eventide.rows.reader import Rows
@@ -28,7 +28,7 @@ ROWS_SHOWN = 20
 
 
 @click.command()
-@click.argument("table")
+@table_argument
 @click.option("--query", type=click.Choice(QUERY_TYPE.kind.choices), help=option_help(QUERY_TYPE))
 @click.option("--as-of", metavar="INSTANT", help=option_help(AS_OF))
 @click.option(

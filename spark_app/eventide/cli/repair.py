@@ -11,7 +11,7 @@ import pyarrow as pa
 from eventide import Table
 from eventide.cli.file_path import FilePath
 from eventide.cli.row_files import format_of, write_rows
-from eventide.cli.settings import Settings, common_options, pairs_of
+from eventide.cli.settings import Settings, common_options, pairs_of, table_argument
 from eventide_core.action.repair.lost_keys import LostKeys
 from eventide_core.action.repair.repairs import Repair, Unrepaired
 from eventide_core.errors import NotAHudiTableError, counted
@@ -26,7 +26,7 @@ LOST_KEYS = pa.schema(
 
 
 @click.command()
-@click.argument("table")
+@table_argument
 @click.argument("checks", nargs=-1, metavar="[CHECK]...")
 @click.option("--deep", is_flag=True, help="Also repairs what is found by reading every record.")
 @click.option("--apply", is_flag=True, help="Applies the repairs. Without it, only lists them.")

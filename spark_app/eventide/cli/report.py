@@ -5,14 +5,14 @@ from pathlib import Path
 import click
 
 from eventide.cli.file_path import FilePath
-from eventide.cli.settings import Settings, common_options, event_time_option
+from eventide.cli.settings import Settings, common_options, event_time_option, table_argument
 from eventide_core.action.freshness.freshness import watermark_text
 from eventide_core.config import EVENT_TIME_FIELD
 from eventide_core.errors import counted
 
 
 @click.command()
-@click.argument("table")
+@table_argument
 @click.option("--to", "path", required=True, type=FilePath(), metavar="FILE.html", help="Where to write the page.")
 @event_time_option
 @common_options

@@ -2,11 +2,11 @@
 
 import click
 
-from eventide.cli.settings import Settings, common_options
+from eventide.cli.settings import Settings, common_options, table_argument
 
 
 @click.command()
-@click.argument("table")
+@table_argument
 @click.argument("instant")
 @click.option(
     "--force", is_flag=True, help="Also undoes a pending write without a heartbeat, whose writer must be dead."

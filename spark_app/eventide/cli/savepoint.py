@@ -2,11 +2,11 @@
 
 import click
 
-from eventide.cli.settings import Settings, common_options
+from eventide.cli.settings import Settings, common_options, table_argument
 
 
 @click.command()
-@click.argument("table")
+@table_argument
 @click.argument("instant")
 @click.option("--tag", metavar="NAME", help="A name for `read --tag`.")
 @click.option("--delete", is_flag=True, help="Deletes the savepoint.")
@@ -29,7 +29,7 @@ def savepoint(settings: Settings, table: str, instant: str, tag: str | None, del
 
 
 @click.command()
-@click.argument("table")
+@table_argument
 @click.argument("instant")
 @common_options
 def restore(settings: Settings, table: str, instant: str) -> None:

@@ -8,11 +8,12 @@ from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
 from eventide import Table
+from eventide.catalog import located
 from eventide.cli.console import Console
 from eventide.cli.engine_by_size import EngineBySize
 from eventide.cli.file_path import FilePath
@@ -20,12 +21,14 @@ from eventide.cli.own_process import spare_pandas
 from eventide.cli.redaction import Redaction
 from eventide.options.sections import UnknownOptionWarning, unknown_options
 from eventide.options.toml_options import flat_options, toml_document
+from eventide.options.user_settings import user_settings
 from eventide.results.detail import Detail
 from eventide.spark.session import quiet_session
 from eventide_adapters.extras import install_command
 from eventide_core.config import EVENT_TIME_FIELD, Option, duration_of
 from eventide_core.errors import ConfigError
 from eventide_core.ports import Engine
+from eventide_core.table.catalog.table_name import TableName
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -66,6 +69,25 @@ def option_help(option: Option[Any]) -> str:
     """The `--help` text of a command-line option that stands for an option: the same as on the reference page."""
     default = option.otherwise or option.default_text
     return option.doc + (f"  [default: {default}]" if default else "")
+
+
+_CATALOG: Final = "eventide.catalog"  # the key of --catalog in the context of a run
+
+
+def table_argument(verb: Callable[..., Any]) -> Callable[..., Any]:
+    """Adds TABLE: a path, a URI, or the name of a table in a catalog; `common_options` turns the name into the location."""
+
+    def keep(ctx: click.Context, _: click.Parameter, value: str | None) -> None:
+        ctx.meta[_CATALOG] = value
+
+    catalog = click.option(
+        "--catalog",
+        metavar="NAME",
+        expose_value=False,
+        callback=keep,
+        help="hive, glue, or the name of a package's: where TABLE is, as DATABASE.TABLE.  [default: by the user's settings]",
+    )
+    return click.argument("table")(catalog(verb))
 
 
 event_time_option = click.option("--event-time", metavar="FIELD", help=option_help(EVENT_TIME_FIELD))
@@ -169,9 +191,11 @@ def common_options(verb: Callable[..., Any]) -> Callable[..., Any]:
         **words: Any,
     ) -> Any:
         options = {**(_of_file(config) if config is not None else {}), **pairs_of(option, "--option", last_wins=True)}
-        redaction = click.get_current_context().find_object(Redaction)
-        if redaction is not None:
-            redaction.add(options)
+        context = click.get_current_context()
+        redaction = context.find_object(Redaction) or Redaction()
+        redaction.add(options)
+        if words.get("table") is not None:
+            words["table"], options = _located(words["table"], context.meta.get(_CATALOG), options, redaction)
         console = Console(is_json=output == "json", is_quiet=quiet)
         for sentence in unknown_options(options):
             console.say(f"warning: {sentence}")
@@ -182,6 +206,21 @@ def common_options(verb: Callable[..., Any]) -> Callable[..., Any]:
     for decorate in reversed(_COMMON_OPTIONS):
         run = decorate(run)
     return run
+
+
+def _located(
+    table: str, catalog: str | None, options: dict[str, str], redaction: Redaction
+) -> tuple[str, dict[str, str]]:
+    """The location of TABLE, and the options to open it with; a path or a URI as it is. Raises what `located` does."""
+    name = TableName.parse(table)
+    if catalog is not None and (name is None or name.catalog is not None):
+        raise click.UsageError(f"--catalog is for a TABLE of the form DATABASE.TABLE, not {table}")
+    if name is None:
+        return located(table, options)
+    settings = user_settings()
+    redaction.add(settings.options)
+    in_catalog = name.catalog or catalog or settings.catalog
+    return located(table if in_catalog is None else f"{in_catalog}://{name.qualified}", options)
 
 
 def detail_options(verb: Callable[..., Any]) -> Callable[..., Any]:

@@ -5,7 +5,7 @@ from typing import Any, Final
 import click
 
 from eventide.cli.console import table_of
-from eventide.cli.settings import Settings, common_options, detail_options, event_time_option
+from eventide.cli.settings import Settings, common_options, detail_options, event_time_option, table_argument
 from eventide.cli.text_table import Lines
 from eventide.formatting import format_size
 from eventide.results.detail import Detail
@@ -19,7 +19,7 @@ _RECENT: Final = 5
 
 
 @click.command()
-@click.argument("table")
+@table_argument
 @event_time_option
 @detail_options
 @common_options

@@ -5,13 +5,13 @@ from typing import Any
 import click
 
 from eventide.cli.console import table_of
-from eventide.cli.settings import Settings, common_options
+from eventide.cli.settings import Settings, common_options, table_argument
 from eventide_core.errors import format_timestamp
 from eventide_core.service.rollback.savepoint import Tag
 
 
 @click.command()
-@click.argument("table")
+@table_argument
 @click.argument("name", required=False)
 @click.option("--instant", metavar="INSTANT", help="Keeps the table as of this commit.  [default: the last one]")
 @click.option("--as-of-watermark", metavar="T", help="Keeps the read-optimized table as of watermark T.")

@@ -4,12 +4,12 @@ from collections.abc import Sequence
 
 import click
 
-from eventide.cli.settings import Settings, common_options, pairs_of
+from eventide.cli.settings import Settings, common_options, pairs_of, table_argument
 from eventide_core.errors import counted
 
 
 @click.command()
-@click.argument("table")
+@table_argument
 @click.option(
     "--set",
     "values",

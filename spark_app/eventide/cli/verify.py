@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from eventide.cli.console import table_of
-from eventide.cli.settings import Settings, common_options, event_time_option, finding_options
+from eventide.cli.settings import Settings, common_options, event_time_option, finding_options, table_argument
 from eventide.results.detail import WORST, Detail, more
 from eventide_core.action.verification.result import CheckResult, Status, Verification
 from eventide_core.config import EVENT_TIME_FIELD
@@ -21,7 +21,7 @@ REMARK_MAX = 200
 
 
 @click.command()
-@click.argument("table")
+@table_argument
 @click.option("--deep", is_flag=True, help="Also reads every record of the latest slices.")
 @event_time_option
 @finding_options

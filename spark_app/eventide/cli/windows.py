@@ -10,7 +10,7 @@ import click
 from eventide.cli.console import table_of
 from eventide.cli.file_path import FilePath
 from eventide.cli.row_files import format_of, write_rows
-from eventide.cli.settings import Settings, common_options
+from eventide.cli.settings import Settings, common_options, table_argument
 from eventide.table.table import Table
 from eventide.table.window import Window, Windows
 from eventide_core.action.windows.progress import LatePolicy, Progress
@@ -20,7 +20,7 @@ _LISTED = 100  # of the windows that are due; a consumer that begins may have ye
 
 
 @click.command()
-@click.argument("table")
+@table_argument
 @click.option("--every", required=True, metavar="LENGTH", help="The length of the windows, such as 15m, 1h, or 1d.")
 @click.option("--consumer", required=True, metavar="NAME", help="Who gets the windows, each of them once.")
 @click.option("--time-zone", default="UTC", show_default=True, metavar="ZONE", help="Where days and hours begin.")

@@ -34,6 +34,7 @@ from pyspark.sql.datasource import (
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
+from eventide.catalog import located
 from eventide.datasource.change_stream import ChangeStream
 from eventide.datasource.writers import StreamWriter, Writer, overwriting
 from eventide.options import queries as keys
@@ -86,16 +87,20 @@ class EventideSource(DataSource):
                 f"{keys.QUERY_TYPE}=read_optimized, {keys.AS_OF}, {keys.BEGIN} and {keys.END}; {STREAM_START} "
                 "states where it begins"
             )
-        return ChangeStream(self._path(), dict(self.options), schema)
+        return ChangeStream(*self._located(dict(self.options)), schema)
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceArrowWriter:  # noqa: ARG002
         options = overwriting(self.options) if overwrite else dict(self.options)
-        return Writer(self._path(), options)
+        return Writer(*self._located(options))
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamArrowWriter:  # noqa: ARG002, N802
         if overwrite:
             raise ConfigError(f'output mode "complete" is not possible; use "append", with {WRITE_OPERATION}')
-        return StreamWriter(self._path(), dict(self.options))
+        return StreamWriter(*self._located(dict(self.options)))
+
+    def _located(self, options: dict[str, str]) -> tuple[str, dict[str, str]]:
+        """The table's location, also if its name in a catalog is given, and the options to open it with."""
+        return located(self._path(), options)
 
     def _path(self) -> str:
         path = self.options.get("path")

@@ -8,7 +8,7 @@ be sent is logged, and nothing else fails.
 import logging
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -18,6 +18,7 @@ from eventide.options.lineage import OPENLINEAGE_NAMESPACE
 from eventide_adapters.extras import install_command
 from eventide_core.errors import BusyError
 from eventide_core.ports import NoProgress, Progress
+from eventide_core.service.facts.sources import freshness_with_sources
 
 if TYPE_CHECKING:
     from eventide.integrations.openlineage_events import CompactionEvents
@@ -45,7 +46,7 @@ def run_compaction(
     except Exception as error:
         _send(partial(events.fail, instant, error))
         raise
-    _send(partial(events.complete, result))
+    _send(lambda: events.complete(_with_sources(application, result)))
     return result
 
 
@@ -60,7 +61,13 @@ def _report_completed(application: Application, instant: str) -> None:
     events = _events(application)
     if events is not None:
         # Of a completed compaction, this only reads the result.
-        _send(lambda: events.complete(application.runner.execute(instant, NoProgress())))
+        _send(lambda: events.complete(_with_sources(application, application.runner.execute(instant, NoProgress()))))
+
+
+def _with_sources(application: Application, result: "CompactionResult") -> "CompactionResult":
+    """The result with the freshness of a derived table, which is no later than its sources had."""
+    fresh = freshness_with_sources(application.files, application.state(), result.freshness)
+    return replace(result, freshness=fresh)
 
 
 def _events(application: Application) -> "CompactionEvents | None":

@@ -54,6 +54,9 @@ class SparkHiveCatalog:
         with self._asking(f"create the database {name}", forgiving="AlreadyExistsException"):
             self._client.createDatabase(self._api.Database(name, "created by eventide", None, self._map({})))
 
+    def table_names(self, database: str) -> tuple[str, ...]:
+        return tuple(self._found(lambda: self._client.getAllTables(database)) or ())
+
     def table(self, database: str, name: str) -> CatalogTable | None:
         raw = self._found(lambda: self._client.getTable(database, name))
         return None if raw is None else _table_of(raw)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +19,10 @@ if TYPE_CHECKING:
     from eventide.rows.merge import Clause, Clauses
     from eventide.rows.reader import Rows
     from eventide.rows.row_filter import Filter
+    from eventide.table.derived import SourceState
+    from eventide.table.table import Table
     from eventide_core.action.write.pending_write import WriteResult
+    from eventide_core.service.write.append import Append
 
 
 class TableChanges:
@@ -32,6 +35,8 @@ class TableChanges:
     if TYPE_CHECKING:
 
         def snapshot(self, *, tag: str | None = None) -> Rows: ...
+
+        def _noting(self, append: Append, sources: Mapping[Table, SourceState] | None) -> Append: ...
 
     def update(self, set: Values, where: Filter | None = None, *, progress: Progress | None = None) -> WriteResult:
         """Gives the rows that `where` keeps new values, in one commit; without `where`, all rows.
@@ -62,6 +67,7 @@ class TableChanges:
         when_matched_update: Clause = None,
         when_matched_delete: Clause = None,
         when_not_matched_insert: Clause = None,
+        sources: Mapping[Table, SourceState] | None = None,
         progress: Progress | None = None,
     ) -> WriteResult:
         """Updates and deletes the rows that source rows match, and inserts source rows that match nothing, in one commit.
@@ -75,7 +81,8 @@ class TableChanges:
         values, and comes before the update. A column that an insert's values leave out is null.
 
         An update whose ordering value is less than the row's own leaves the row as it is, as in each write; without one,
-        the row keeps its own. The result counts the rows that were inserted, updated and deleted.
+        the row keeps its own. The result counts the rows that were inserted, updated and deleted. `sources` says what the
+        source rows were made of, as in `upsert`.
 
         Raises InvalidRecordError for ambiguous matches and values that do not fit; ConfigError for a clause that cannot be,
         and values of key or partition columns; InvalidFilterError for an invalid expression; and WriteConflictError if
@@ -85,9 +92,11 @@ class TableChanges:
 
         clauses = Clauses(when_matched_update, when_matched_delete, when_not_matched_insert)
         columns = None if on is None else (on,) if isinstance(on, str) else tuple(on)
-        return self._merge(source, columns, clauses, progress)
+        return self._merge(source, columns, clauses, progress, sources)
 
-    def _upsert_some_columns(self, records: Any, progress: Progress | None) -> WriteResult:
+    def _upsert_some_columns(
+        self, records: Any, progress: Progress | None, sources: Mapping[Table, SourceState] | None
+    ) -> WriteResult:
         """Updates the columns that the records have; in new rows, the others are null."""
         import pyarrow.compute as pc
 
@@ -97,10 +106,15 @@ class TableChanges:
 
         rows = own_columns(sanitized_table(self._application, records))
         given = {name: pc.field("source", name) for name in rows.column_names}
-        return self._merge(rows, None, Clauses(True, None, given), progress)
+        return self._merge(rows, None, Clauses(True, None, given), progress, sources)
 
     def _merge(
-        self, source: Any, on: tuple[str, ...] | None, clauses: Clauses, progress: Progress | None
+        self,
+        source: Any,
+        on: tuple[str, ...] | None,
+        clauses: Clauses,
+        progress: Progress | None,
+        sources: Mapping[Table, SourceState] | None,
     ) -> WriteResult:
         from eventide.rows.changed_rows import ChangedTable, own_columns
         from eventide.rows.merge import Merge
@@ -119,6 +133,7 @@ class TableChanges:
             inserted=changes.inserted,
             updated=changes.updated,
             progress=progress,
+            sources=sources,
         )
 
     def _write_changes(
@@ -130,12 +145,14 @@ class TableChanges:
         progress: Progress | None,
         inserted: int = 0,
         updated: int = 0,
+        sources: Mapping[Table, SourceState] | None = None,
     ) -> WriteResult:
         """Writes upserts and deletes in one commit, unless the table's rows have changed since `table` was loaded."""
         from eventide.rows.writer import arrow_records
 
         records = arrow_records(self._application, upserts, deletes)
         basis = replace(table.basis, new_keys=inserted)
-        result = self._application.append.write(WriteOperation.UPSERT, records, progress_of(progress), basis=basis)
+        append = self._noting(self._application.append, sources)
+        result = append.write(WriteOperation.UPSERT, records, progress_of(progress), basis=basis)
         deleted = 0 if deletes is None else len(deletes)
         return replace(result, rows_inserted=inserted, rows_updated=updated, rows_deleted=deleted)

@@ -7,11 +7,10 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, TypeAlias
 
 from eventide.bootstrap import Application
-from eventide_core.action.freshness.derived import lowest
 from eventide_core.action.freshness.freshness import Freshness
 from eventide_core.errors import ConfigError
 from eventide_core.service.compaction.result import CompactionResult
-from eventide_core.service.facts.sources import mark_derived, notes_as_of, source_notes
+from eventide_core.service.facts.sources import mark_derived, source_notes, watermark_with_sources
 from eventide_core.service.state.table import TableState
 from eventide_core.table.timeline.source_notes import SourceNote
 
@@ -67,10 +66,4 @@ def _note(table: Table, read: SourceState, earlier: Mapping[str, SourceNote]) ->
 
 def _made_of(table: Table, instant: str, watermark_ms: int | None) -> int | None:
     """The lower of a watermark and of what the source itself was made of, in the view of the compaction at `instant`."""
-    state = table.state()
-    if not source_notes(table._application.files, state):
-        return watermark_ms
-    notes = notes_as_of(state, instant)
-    if not notes:
-        return None  # what the view was made of is no longer known
-    return lowest([watermark_ms, *(note.watermark_ms for note in notes if not note.is_complete)])
+    return watermark_with_sources(table._application.files, table.state(), instant, watermark_ms)

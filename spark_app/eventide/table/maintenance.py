@@ -7,6 +7,7 @@ from os import PathLike
 from typing import TYPE_CHECKING
 
 from eventide.bootstrap import Application, assemble
+from eventide.catalog import located
 from eventide.table.arguments import (
     options_of,
     progress_of,
@@ -131,7 +132,7 @@ class TableMaintenance:
         `settings` are those that the files don't tell; an empty value stands for one that the table didn't have. `apply`
         raises ConfigError if one is missing. Raises RefusedError if the table has its settings.
         """
-        recovery = assemble(uri_of(uri), options_of(options)).settings_recovery
+        recovery = assemble(*located(uri_of(uri), options_of(options))).settings_recovery
         return (recovery.apply if apply else recovery.plan)(settings or {})
 
     def undo_repair(self, instant: str | None = None) -> UndoneRepair:

@@ -10,6 +10,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from eventide.bootstrap import Application, assemble
+from eventide.catalog import located
 from eventide.formatting import sanitize
 from eventide.notebook import html_facts
 from eventide.table.arguments import options_of, progress_of, require_given_texts, require_number, require_texts, uri_of
@@ -62,15 +63,16 @@ class Table(TableQueries, TableWrites, TableChanges, TableSchema, TableTags, Tab
         *,
         engine: SparkSession | Engine | None = None,
     ) -> Table:
-        """Opens the table at a URI or path. `options` are the keys of Hudi (`hoodie.*`), of eventide and of the storage.
+        """Opens the table at a URI or path, or one of a catalog by its name, such as `hive://lake.trips`.
 
-        `engine` runs the tasks: a SparkSession, or threads of this process if omitted.
+        `options` are the keys of Hudi (`hoodie.*`), of eventide and of the storage. `engine` runs the tasks: a SparkSession,
+        or threads of this process if omitted.
 
-        Raises NotAHudiTableError, UnsupportedTableError, ConfigError.
+        Raises NotAHudiTableError, UnsupportedTableError, ConfigError; for a name CatalogError, too.
         """
-        uri = uri_of(uri)
-        texts = options_of(options)
-        application = assemble(uri, texts, engine=None if engine is None else task_engine(engine))
+        running = None if engine is None else task_engine(engine)
+        uri, texts = located(uri_of(uri), options_of(options), running)
+        application = assemble(uri, texts, engine=running)
         application.files.config()
         return cls(uri, texts, application)
 
@@ -246,13 +248,12 @@ class Table(TableQueries, TableWrites, TableChanges, TableSchema, TableTags, Tab
         After an exact cut, it says whether the view is exact there, for which it reads the footer of each base file, unless
         `is_exact` is false.
         """
-        from eventide_core.action.freshness.derived import derived_freshness
-        from eventide_core.service.facts.sources import source_notes
+        from eventide_core.service.facts.sources import freshness_with_sources
 
         state = self.state()
         found = self._application.freshness.now(state)
         own = self._application.exact_views.told(state, found) if is_exact else found
-        return derived_freshness(own, source_notes(self._application.files, state))
+        return freshness_with_sources(self._application.files, state, own)
 
     def freshness_by_partition(self) -> Mapping[str, Freshness]:
         from eventide_core.action.freshness.derived import derived_freshness

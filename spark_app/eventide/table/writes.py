@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from eventide.table.table import Table
     from eventide_core.action.write.pending_write import WriteResult
     from eventide_core.service.state.table import TableState
+    from eventide_core.service.write.append import Append
 
 
 _CALLER_OF_THE_TABLE: Final = 4
@@ -45,7 +46,9 @@ class TableWrites:
 
         def _on(self, engine: SparkSession | Engine) -> Application: ...
 
-        def _upsert_some_columns(self, records: Records, progress: Progress | None) -> WriteResult: ...
+        def _upsert_some_columns(
+            self, records: Records, progress: Progress | None, sources: Mapping[Table, SourceState] | None
+        ) -> WriteResult: ...
 
     def upsert(
         self,
@@ -73,27 +76,43 @@ class TableWrites:
         freshness from before it was read. The commit records it, and `freshness` of this table is no later than that.
         """
         if columns is not None:
-            if columns != "partial" or schema_mode is not None or sources is not None:
-                raise ConfigError(
-                    f"columns={columns!r}: only 'partial' is known; it adds no columns, and notes no sources"
-                )
-            return self._upsert_some_columns(records, progress)
+            if columns != "partial" or schema_mode is not None:
+                raise ConfigError(f"columns={columns!r}: only 'partial' is known, and it adds no columns")
+            return self._upsert_some_columns(records, progress, sources)
         return self._write(WriteOperation.UPSERT, records, progress, schema_mode, sources)
 
     def insert(
-        self, records: Records, *, schema_mode: str | None = None, progress: Progress | None = None
+        self,
+        records: Records,
+        *,
+        schema_mode: str | None = None,
+        sources: Mapping[Table, SourceState] | None = None,
+        progress: Progress | None = None,
     ) -> WriteResult:
-        """Inserts records without looking up their keys. Only the bucket index still assigns keys to file groups."""
-        return self._write(WriteOperation.INSERT, records, progress, schema_mode)
+        """Inserts records without looking up their keys. Only the bucket index still assigns keys to file groups.
+
+        `schema_mode` and `sources`, of every insert: as of `upsert`.
+        """
+        return self._write(WriteOperation.INSERT, records, progress, schema_mode, sources)
 
     def bulk_insert(
-        self, records: Records, *, schema_mode: str | None = None, progress: Progress | None = None
+        self,
+        records: Records,
+        *,
+        schema_mode: str | None = None,
+        sources: Mapping[Table, SourceState] | None = None,
+        progress: Progress | None = None,
     ) -> WriteResult:
         """Inserts many records, as in an initial load, into new file groups if the index allows it."""
-        return self._write(WriteOperation.BULK_INSERT, records, progress, schema_mode)
+        return self._write(WriteOperation.BULK_INSERT, records, progress, schema_mode, sources)
 
     def insert_overwrite(
-        self, records: Records, *, schema_mode: str | None = None, progress: Progress | None = None
+        self,
+        records: Records,
+        *,
+        schema_mode: str | None = None,
+        sources: Mapping[Table, SourceState] | None = None,
+        progress: Progress | None = None,
     ) -> WriteResult:
         """Replaces all rows of the partitions that `records` has rows of, as Hudi's `INSERT OVERWRITE` does.
 
@@ -104,29 +123,39 @@ class TableWrites:
         because what such a write adds to a replaced file would be lost; WriteConflictError if another writer of eventide
         wrote to one of the partitions in the meantime.
         """
-        return self._write(WriteOperation.INSERT_OVERWRITE, records, progress, schema_mode)
+        return self._write(WriteOperation.INSERT_OVERWRITE, records, progress, schema_mode, sources)
 
     def insert_overwrite_table(
-        self, records: Records, *, schema_mode: str | None = None, progress: Progress | None = None
+        self,
+        records: Records,
+        *,
+        schema_mode: str | None = None,
+        sources: Mapping[Table, SourceState] | None = None,
+        progress: Progress | None = None,
     ) -> WriteResult:
         """Replaces all rows of the table; otherwise as `insert_overwrite`. Without records, it leaves an empty table."""
-        return self._write(WriteOperation.INSERT_OVERWRITE_TABLE, records, progress, schema_mode)
+        return self._write(WriteOperation.INSERT_OVERWRITE_TABLE, records, progress, schema_mode, sources)
 
     def delete(
-        self, records: Records | None = None, *, where: Filter | None = None, progress: Progress | None = None
+        self,
+        records: Records | None = None,
+        *,
+        where: Filter | None = None,
+        sources: Mapping[Table, SourceState] | None = None,
+        progress: Progress | None = None,
     ) -> WriteResult:
         """Deletes keys: those of `records`, which has the key and partition columns, or of the rows that `where` keeps.
 
         With the ordering column, a delete is ordered among the versions of its key. Without it, it deletes every version.
         `where` is a filter as in `Rows`. Its deletes carry the ordering value of the row that was read, so a later version
-        that another writer adds in the meantime survives, if the table has an ordering column.
+        that another writer adds in the meantime survives, if the table has an ordering column. `sources`: as of `upsert`.
 
         Raises ConfigError unless it gets one of the two, and InvalidFilterError for an invalid condition.
         """
         if (records is None) == (where is None):
             raise ConfigError("pass either records or a condition (`where`)")
         deleted = records if where is None else self._keys(where)
-        return self._write(WriteOperation.DELETE, deleted, progress)
+        return self._write(WriteOperation.DELETE, deleted, progress, sources=sources)
 
     def _keys(self, where: Filter) -> Any:
         """The key, partition and ordering columns of the rows that a condition keeps, read where the table's tasks run."""
@@ -157,8 +186,12 @@ class TableWrites:
         incoming = incoming_records(application, operation, records)
         warn_of_text_ordering(application, incoming, stacklevel=_CALLER_OF_THE_TABLE)
         append = application.append if schema_mode is None else application.append.having(SCHEMA_MODE, schema_mode)
-        if sources is not None:
-            from eventide.table.derived import notes_of
+        return self._noting(append, sources).write(operation, incoming, progress_of(progress))
 
-            append = replace(append, sources=notes_of(application, sources))
-        return append.write(operation, incoming, progress_of(progress))
+    def _noting(self, append: Append, sources: Mapping[Table, SourceState] | None) -> Append:
+        """The same write, whose commit notes what its records were made of. Raises what `notes_of` raises."""
+        if sources is None:
+            return append
+        from eventide.table.derived import notes_of
+
+        return replace(append, sources=notes_of(self._application, sources))

@@ -10,9 +10,11 @@ import pyarrow as pa
 import pytest
 
 from eventide import ConfigError, Table
+from eventide.integrations.lineage import _with_sources
 from eventide_core.config import BUCKETS, CLOCK_SKEW_MS
 from eventide_core.service.facts.sources import source_notes
 from eventide_core.table.timeline.source_notes import SOURCE_PREFIX
+from support.catalogs import MemoryCatalog
 from support.command_line import run
 
 HOUR_MS = 3_600_000
@@ -231,3 +233,62 @@ def test_wrong_sources_are_named_and_nothing_is_written(tmp_path: Path) -> None:
         with pytest.raises(ConfigError, match="sources"):
             derived.upsert(rows(0), sources=sources)
     assert sorted((tmp_path / "derived").rglob("*")) == before
+
+
+@pytest.mark.parametrize(
+    "write",
+    [
+        lambda table, sources: table.insert(rows(3), sources=sources),
+        lambda table, sources: table.bulk_insert(rows(3), sources=sources),
+        lambda table, sources: table.insert_overwrite(rows(3), sources=sources),
+        lambda table, sources: table.insert_overwrite_table(rows(3), sources=sources),
+        lambda table, sources: table.delete(rows(0), sources=sources),
+        lambda table, sources: table.merge(rows(3), when_not_matched_insert="*", sources=sources),
+        lambda table, sources: table.upsert(rows(3), columns="partial", sources=sources),
+    ],
+    ids=["insert", "bulk_insert", "insert_overwrite", "insert_overwrite_table", "delete", "merge", "some_columns"],
+)
+def test_each_write_notes_its_sources(write: Any, tmp_path: Path) -> None:
+    raw, derived = made(tmp_path, "raw"), made(tmp_path, "derived")
+    raw.upsert(rows(0.5))
+    derived.upsert(rows(0))
+    write(derived, {raw: raw.compact(before=at(2))})
+    assert [note.watermark_ms for note in derived.state().source_notes] == [at(2)]
+
+
+def test_windows_of_a_derived_table_close_when_its_sources_had(tmp_path: Path) -> None:
+    raw, hourly = made(tmp_path, "raw"), made(tmp_path, "hourly")
+    raw.upsert(rows(0.5, 1.5, 2.5))
+    hourly.upsert(rows(0.25, 1.25), sources={raw: raw.compact(before=at(2))})
+    hourly.compact(before=at(9))
+
+    def delivered() -> list[int]:
+        found = []
+        for window in hourly.windows("1h", "report"):
+            found.append(window.begin_ms)
+            window.done()
+        return found
+
+    assert delivered() == [at(0), at(1)], "the raw table may still get rows of the third hour"
+    hourly.upsert(rows(2.25), sources={raw: raw.compact(before=at(3))})
+    assert delivered() == [], "no view has these rows yet"
+    hourly.compact(before=at(9))
+    assert delivered() == [at(2)]
+
+
+def test_a_catalog_and_lineage_get_the_freshness_of_a_derived_table(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    raw, derived = made(tmp_path, "raw"), made(tmp_path, "derived")
+    raw.upsert(rows(0.5))
+    derived.upsert(rows(0), sources={raw: raw.compact(before=at(2))})
+    derived.compact(before=at(9))
+    catalog = MemoryCatalog()
+    monkeypatch.setattr("eventide.catalog.open_catalog", lambda *_: catalog)
+    derived.sync(database="lake")
+    assert catalog.tables["lake", "derived_ro"].properties["hoodie.ro.event.time.watermark"] == str(at(2))
+
+    application = derived._application
+    done = application.runner.reached()
+    assert done.freshness.watermark_ms == at(9)
+    assert _with_sources(application, done).freshness.watermark_ms == at(2)

@@ -108,7 +108,7 @@ class Progress:
     def seen(
         self,
         view: ConsumerView,
-        closed_ms: int,
+        closed_ms: int | None,
         changed: Collection[int],
         before: ConsumerView | None,
         terms: WindowTerms,

@@ -3,6 +3,8 @@
 A marker states that a table has sources: without it, no archived commit is read.
 """
 
+from eventide_core.action.freshness.derived import derived_freshness, lowest
+from eventide_core.action.freshness.freshness import Freshness
 from eventide_core.service.state.table import TableState
 from eventide_core.service.state.table_files import TableFiles
 from eventide_core.table.timeline.source_notes import SourceNote, latest_notes, notes_in
@@ -32,3 +34,21 @@ def notes_as_of(state: TableState, instant: str) -> tuple[SourceNote, ...]:
     """The last note of each source from writes before an instant, which is what a view of that compaction has."""
     notes = (note for commit in state.commits.values() for note in notes_in(commit.extra_metadata))
     return latest_notes(note for note in notes if note.noted_at < instant)
+
+
+def freshness_with_sources(files: TableFiles, state: TableState, own: Freshness) -> Freshness:
+    """The lower of a derived table's own freshness and of that which its sources had."""
+    return derived_freshness(own, source_notes(files, state))
+
+
+def watermark_with_sources(files: TableFiles, state: TableState, instant: str, watermark_ms: int | None) -> int | None:
+    """The lower of a view's watermark and of what the table had been made of before the compaction at that instant.
+
+    None if the table is derived, and what that view was made of is not known.
+    """
+    if not source_notes(files, state):
+        return watermark_ms
+    notes = notes_as_of(state, instant)
+    if not notes:
+        return None
+    return lowest([watermark_ms, *(note.watermark_ms for note in notes if not note.is_complete)])

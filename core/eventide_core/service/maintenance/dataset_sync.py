@@ -13,6 +13,7 @@ from eventide_core.action.sync.options import DatasetOptions
 from eventide_core.config import Options
 from eventide_core.ports import DatasetCatalog
 from eventide_core.service.facts.freshness import FreshnessReader
+from eventide_core.service.facts.sources import freshness_with_sources
 from eventide_core.service.maintenance.sync import SyncedTable, SyncResult, last_times
 from eventide_core.service.state.table import TableState
 from eventide_core.service.state.table_files import TableFiles
@@ -35,7 +36,9 @@ class DatasetSync:
         """
         state = TableState.load(self.files)
         options = DatasetOptions.of(self.options, state.config)
-        fresh = published(*last_times(state), self.freshness.published(state))
+        fresh = published(
+            *last_times(state), freshness_with_sources(self.files, state, self.freshness.published(state))
+        )
         location = hadoop_location(options.base_path or self.files.storage.root)
         properties = wanted_properties(state.config, options, location, fresh)
         with closing(self.open_catalog()) as catalog:

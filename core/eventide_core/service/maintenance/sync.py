@@ -28,6 +28,7 @@ from eventide_core.config import SYNC_AUTO_CREATE_DATABASE, Options
 from eventide_core.errors import DatabaseNotFoundError, EventideError
 from eventide_core.ports import Catalog
 from eventide_core.service.facts.freshness import FreshnessReader
+from eventide_core.service.facts.sources import freshness_with_sources
 from eventide_core.service.state.table import TableState
 from eventide_core.service.state.table_files import TableFiles
 from eventide_core.table.catalog.catalog_columns import TableColumns
@@ -135,7 +136,7 @@ class CatalogSync:
             ),
             last_commit=last_commit,
             last_completion=last_completion,
-            freshness=self.freshness.published(state),
+            freshness=freshness_with_sources(self.files, state, self.freshness.published(state)),
             is_copy_on_write=state.config.is_copy_on_write,
         )
 

@@ -35,6 +35,7 @@ from eventide_core.errors import (
 )
 from eventide_core.ports import Clock, Engine, WindowContent
 from eventide_core.service.facts.event_time_field import event_time_field_of
+from eventide_core.service.facts.sources import watermark_with_sources
 from eventide_core.service.facts.watermark_views import (
     base_files_of,
     last_write_of,
@@ -94,7 +95,7 @@ class WindowService:
         newest = latest_readable_view(state)
         if newest is None or not _is_newer(state, newest, progress.view):
             return progress
-        progress = replace(progress, closed_ms=_closed_ms(state, newest, progress))
+        progress = replace(progress, closed_ms=_closed_ms(self.files, state, newest, progress))
         if progress.next_ms is not None:
             return progress
         return self._begun(state, self._plan_of(state, consumer, _recorded(state, newest)), progress, terms) or progress
@@ -226,7 +227,7 @@ class WindowService:
         recorded = _recorded(state, newest)
         changed, before = self._changed(state, files, progress, recorded, terms, renew=renew)
         view = files.record(newest.compaction.requested_time, self.runner, recorded)
-        return progress.seen(view, _closed_ms(state, newest, progress), changed, before, terms)
+        return progress.seen(view, _closed_ms(self.files, state, newest, progress), changed, before, terms)
 
     def _changed(
         self,
@@ -346,12 +347,19 @@ def _recorded(state: TableState, view: PublishedView) -> RecordedView:
     return RecordedView(last_write_of(state, view), paths)
 
 
-def _closed_ms(state: TableState, newest: PublishedView, progress: Progress) -> int:
-    """The time up to which windows are closed as of that view: late records don't open them again."""
-    watermarks = [view.watermark_ms for view in published_views(state) if view.completed <= newest.completed]
-    if progress.closed_ms is not None and progress.view is not None and state.find_write(progress.view.instant):
+def _closed_ms(files: TableFiles, state: TableState, newest: PublishedView, progress: Progress) -> int | None:
+    """The time up to which windows are closed as of that view: late records don't open them again.
+
+    Those of a derived table close no earlier than those of its sources had when they were read.
+    """
+    watermarks = [
+        watermark_with_sources(files, state, view.compaction.requested_time, view.watermark_ms)
+        for view in published_views(state)
+        if view.completed <= newest.completed
+    ]
+    if progress.view is not None and state.find_write(progress.view.instant):
         watermarks.append(progress.closed_ms)  # else a restore has undone that view
-    return max(watermarks)
+    return max((found for found in watermarks if found is not None), default=None)
 
 
 def _check_terms(consumer: str, progress: Progress, terms: WindowTerms) -> None:
