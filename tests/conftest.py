@@ -18,9 +18,9 @@ settings.load_profile("eventide")
 os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m -XX:+UseSerialGC")
 
 REAL_HUDI = {"judge_015", "judge_102", "judge_111", "judge_111_with_catalog", "judge_120", "judge"}
-S3_SERVERS = {"moto", "seaweedfs", "rclone"}
-CLOUD_SERVERS = {*S3_SERVERS, "fake_gcs", "azurite"}
-SERVERS = {*CLOUD_SERVERS, "hdfs", "hdfs_with_symlinks", "native_hdfs", "secured_hdfs", "hive_metastore", "spark"}
+CLOUD_SERVERS = {"moto", "seaweedfs", "rclone", "fake_gcs", "azurite"}
+HDFS_SERVERS = {"hdfs", "hdfs_with_symlinks", "native_hdfs", "secured_hdfs"}
+SERVERS = {*CLOUD_SERVERS, *HDFS_SERVERS, "hive_metastore", "spark"}
 
 pytest_plugins = ["support.campaign", "support.run_parts", "support.judge.fixtures", "support.servers.fixtures"]
 

@@ -17,5 +17,7 @@ from eventide_core.config.sync import *
 from eventide_core.config.tags import *
 from eventide_core.config.times import duration_of as duration_of
 from eventide_core.config.times import duration_seconds as duration_seconds
+from eventide_core.config.times import duration_text as duration_text
+from eventide_core.config.times import positive_duration_of as positive_duration_of
 from eventide_core.config.times import zone_of as zone_of
 from eventide_core.config.writes import *

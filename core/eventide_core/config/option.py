@@ -15,9 +15,11 @@ from eventide_core.config.times import A_DURATION, duration_seconds
 from eventide_core.errors import ConfigError
 
 FIRST_VERSION: Final = "0.1.0"
-# Other keys belong to Hudi, Spark or Hadoop, which have more of them than eventide reads.
-_OWN_KEYS = ("eventide.", "s3.")
-_NEARNESS = 0.8  # of difflib: one or two typing errors in a key
+# Keys that nobody else reads. Others belong to Hudi, Spark or Hadoop, which have more of them than eventide reads.
+_OWN_KEYS: Final = ("eventide.", "hoodie.eventide.")
+_PARTLY_OWN_KEYS: Final = ("s3.", "hoodie.compaction.event.time.")
+_OF_HUDI: Final = "hoodie."
+_NEARNESS: Final = 0.8  # of difflib: one or two typing errors in a key, or in one of its parts
 
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
@@ -207,13 +209,37 @@ class Options:
 
 
 def unknown_keys(keys: Iterable[str], declared: Iterable[Option[Any]]) -> tuple[str, ...]:
-    """A sentence for each key that is eventide's or S3's by its beginning, and that no option has."""
-    known = {name for option in declared for name in option.names}
-    unknown = [key for key in keys if key.startswith(_OWN_KEYS) and key not in known]
-    return tuple(_unknown(key, sorted(known)) for key in unknown)
+    """A sentence for each key that no option has, and that looks like one of eventide's.
+
+    A key of Hudi's that eventide does not read is passed over, unless one of its parts is misspelled. Raises ConfigError
+    for an unknown key that nobody but eventide could read.
+    """
+    known = sorted({name for option in declared for name in option.names})
+    prefixes = tuple(name.removesuffix("*") for name in known if name.endswith(".*"))
+    unknown = [key for key in keys if key not in known and not key.startswith(prefixes)]
+    for key in unknown:
+        if key.startswith(_OWN_KEYS):
+            near = get_close_matches(key, known, n=1, cutoff=_NEARNESS)
+            cure = f"did you mean {near[0]}?" if near else "docs/reference/configuration.md has all options"
+            raise ConfigError(f"option {key} is unknown; {cure}")
+    return tuple(sentence for key in unknown if (sentence := _unknown(key, known)) is not None)
 
 
-def _unknown(key: str, known: list[str]) -> str:
-    near = get_close_matches(key, known, n=1, cutoff=_NEARNESS)
-    cure = f"did you mean {near[0]}?" if near else "docs/reference/configuration.md has all options"
-    return f"option {key} is unknown and has no effect; {cure}"
+def _unknown(key: str, known: list[str]) -> str | None:
+    if key.startswith(_PARTLY_OWN_KEYS):
+        near = get_close_matches(key, known, n=1, cutoff=_NEARNESS)
+        cure = f"did you mean {near[0]}?" if near else "docs/reference/configuration.md has all options"
+        return f"option {key} is unknown and has no effect; {cure}"
+    if key.startswith(_OF_HUDI):
+        meant = next((name for name in known if _differs_in_one_part(key, name)), None)
+        return None if meant is None else f"option {key} is unknown to eventide; did you mean {meant}?"
+    return None
+
+
+def _differs_in_one_part(key: str, known: str) -> bool:
+    """Whether one part between dots is another, similar one. Two options of Hudi mostly differ in more."""
+    parts, known_parts = key.split("."), known.split(".")
+    if len(parts) != len(known_parts):
+        return False
+    others = [pair for pair in zip(parts, known_parts, strict=True) if pair[0] != pair[1]]
+    return len(others) == 1 and bool(get_close_matches(others[0][0], [others[0][1]], cutoff=_NEARNESS))

@@ -30,6 +30,24 @@ def duration_of(text: object, asked: str) -> int:
     return seconds
 
 
+def positive_duration_of(text: object, asked: str) -> int:
+    """The same, above 0. Raises ConfigError."""
+    seconds = duration_of(text, asked)
+    if not seconds:
+        raise ConfigError(f"{asked}{text!r} is not above 0: use {A_DURATION}")
+    return seconds
+
+
+def duration_text(seconds: int) -> str:
+    """A duration as users write it: 1h30m."""
+    parts: list[str] = []
+    for unit, length in sorted(_SECONDS.items(), key=lambda one: -one[1]):
+        count, seconds = divmod(seconds, length)
+        if count:
+            parts.append(f"{count}{unit}")
+    return "".join(parts) or "0s"
+
+
 def zone_of(name: str, asked: str) -> tzinfo:
     """The time zone of that name; `asked` begins the message, such as "time_zone=". Raises ConfigError.
 

@@ -38,7 +38,7 @@ class Console:
 
         for number, part in enumerate(parts):
             if isinstance(part, str):
-                click.echo(printable(part, keeps_lines=True))
+                click.echo(_fitted(part, screen_width()))
                 continue
             if number:
                 click.echo()
@@ -74,12 +74,12 @@ class Console:
     def tell(self, sentence: str) -> None:
         """Prints a part of the result as soon as it is known: to stdout as text, to stderr with JSON output."""
         if not self._is_quiet:
-            click.echo(printable(sentence, keeps_lines=True), err=self.is_json)
+            click.echo(_fitted(sentence, screen_width(is_stderr=self.is_json)), err=self.is_json)
 
     def say(self, sentence: str) -> None:
         """Prints a message about the progress of the run."""
         if not self._is_quiet:
-            click.echo(printable(sentence, keeps_lines=True), err=True)
+            click.echo(_fitted(sentence, screen_width(is_stderr=True)), err=True)
 
     def report_dropped(self, indexes: Sequence[str]) -> None:
         """Reports indexes of the metadata table that a write or a compaction dropped because it could not update them."""
@@ -162,9 +162,19 @@ class _Bar:
             self._bar = None
 
 
-def screen_width() -> int | None:
-    """The columns of the terminal that the result goes to; None for a pipe or a file, where no line is too long."""
-    return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+def screen_width(*, is_stderr: bool = False) -> int | None:
+    """The columns of the terminal that the output goes to; None for a pipe or a file, where no line is too long."""
+    stream = sys.stderr if is_stderr else sys.stdout
+    return shutil.get_terminal_size().columns if stream.isatty() else None
+
+
+def _fitted(text: str, width: int | None) -> str:
+    shown = printable(text, keeps_lines=True)
+    if width is None:
+        return shown
+    from eventide.cli.text_table import wrapped
+
+    return wrapped(shown, width)
 
 
 def table_of(title: str, columns: Sequence[str], rows: Iterable[Sequence[object]]) -> "Lines":

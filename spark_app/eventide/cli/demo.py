@@ -9,7 +9,7 @@ import click
 
 from eventide.cli.file_path import FilePath
 from eventide.cli.settings import Settings, common_options
-from eventide.demo import Step, run_demo
+from eventide.demo import Step, check_needs, run_demo
 from eventide.demo.story import DAYS_DEFAULT, DAYS_MAX
 from eventide.options.new_tables import TABLE_VERSION
 from eventide_core.config import Options
@@ -39,6 +39,7 @@ def demo(ctx: click.Context, settings: Settings, directory: Path | None, days: i
     console = settings.console
     version = Options(settings.options).get(TABLE_VERSION)
     where = Path(tempfile.mkdtemp(prefix="eventide-demo-")) if directory is None else directory
+    check_needs(where)
 
     def tell(step: Step) -> None:
         console.tell(f"{step.name:<10} {step.sentence}")

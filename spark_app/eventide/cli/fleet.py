@@ -20,9 +20,9 @@ _OPTIONS: Final = (
     click.option("--database", metavar="NAME", help="The database of --catalog."),
     click.option(
         "--target-lag",
-        type=Duration(),
+        type=Duration(is_positive=True),
         metavar="DURATION",
-        help="The target lag of each table of --catalog.  [default: 1h]",
+        help="The target lag of each table of --catalog, or with `status` of TABLE.  [default: 1h]",
     ),
 )
 
@@ -32,6 +32,10 @@ def fleet_options(verb: Callable[..., Any]) -> Callable[..., Any]:
     for decorate in reversed(_OPTIONS):
         verb = decorate(verb)
     return verb
+
+
+def target_lag_text(seconds: int | None) -> str:
+    return f"{_HOUR if seconds is None else seconds}s"
 
 
 def fleet_of(
@@ -49,4 +53,4 @@ def fleet_of(
     locations = hudi_tables(catalog, Options(dict(settings.options)), database)
     if not locations:
         raise ConfigError(f"database {database!r} has no Hudi table")
-    return fleet_of_locations(locations, settings.options, target_lag=f"{_HOUR if target_lag is None else target_lag}s")
+    return fleet_of_locations(locations, settings.options, target_lag=target_lag_text(target_lag))

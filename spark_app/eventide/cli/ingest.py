@@ -3,8 +3,8 @@
 import re
 import sys
 import warnings
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -32,7 +32,7 @@ from eventide.sources.streams import known_encoding
 from eventide.table.creation import existing_table
 from eventide_core.action.write.pending_write import WriteResult
 from eventide_core.config import EVENT_TIME_FIELD, SANITIZE_NAMES, SCHEMA_MODE, Options, SchemaMode
-from eventide_core.errors import InvalidRecordError, counted
+from eventide_core.errors import EventideError, InvalidRecordError, counted
 from eventide_core.table.records.avro_names import sanitized, sanitized_names
 from eventide_core.table.records.schema import META_FIELDS
 from eventide_core.table.settings.write_shape import WriteOperation
@@ -40,6 +40,8 @@ from eventide_core.table.settings.write_shape import WriteOperation
 _FIELDS = ("record_key", "partition", "ordering", "event_time")
 _DELIMITERS = {"tab": "\t", "\\t": "\t"}
 _ROW = re.compile(r"row (\d+): ")
+_VALUE = re.compile(r"[-+]?\d")
+"""The start of a number or a time, which few columns are named like."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,14 +172,15 @@ def ingest(
                 on_rows=on_rows,
                 rows_max=PREVIEW_ROWS if dry_run else None,
             )
-    if dry_run:
-        if existing is None:
-            check_new_table(table, _new_schema(rows, stated), settings.options, fields)
-        event_time = _event_time(existing, fields, Options(settings.options))
-        document, parts = preview(rows, None if existing is None else types, event_time, sanitizes=sanitizes)
-        settings.console.result(document, *parts)
-        return
-    result = _written(settings, table, existing, operation, rows, stated, fields)
+    with _header_doubted(found, csv, rows):
+        if dry_run:
+            if existing is None:
+                check_new_table(table, _new_schema(rows, stated), settings.options, fields)
+            event_time = _event_time(existing, fields, Options(settings.options))
+            document, parts = preview(rows, None if existing is None else types, event_time, sanitizes=sanitizes)
+            settings.console.result(document, *parts)
+            return
+        result = _written(settings, table, existing, operation, rows, stated, fields)
     renamed = _renamed(rows.rows) if sanitizes else {}
     for name, new in renamed.items():
         settings.console.say(f"column {name!r} is named {new!r} in the table")
@@ -217,6 +220,21 @@ def _checked(sources: Sequence[Source], csv: _Csv) -> Sequence[Source]:
             f"--delimiter, --quote, --no-header and --null are of CSV, and the sources are {sources[0].format}: omit them"
         )
     return sources
+
+
+@contextmanager
+def _header_doubted(sources: Sequence[Source], csv: _Csv, rows: SourceRows) -> Iterator[None]:
+    """Adds to an error that the first row of a CSV, whose names look like values, may be no header."""
+    try:
+        yield
+    except EventideError as error:
+        is_read = csv.has_header and any(source.format is Format.CSV for source in sources)
+        values = [name for name in rows.rows.column_names if _VALUE.match(name)]
+        if is_read and values:
+            error.add_note(
+                f"the column {values[0]!r} looks like a value: if the first row is data, add --no-header and --schema"
+            )
+        raise
 
 
 def _event_time(existing: Table | None, fields: Mapping[str, Any], options: Options) -> str | None:

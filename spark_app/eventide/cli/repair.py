@@ -14,7 +14,7 @@ from eventide.cli.row_files import format_of, write_rows
 from eventide.cli.settings import Settings, common_options, pairs_of, table_argument
 from eventide_core.action.repair.lost_keys import LostKeys
 from eventide_core.action.repair.repairs import Repair, Unrepaired
-from eventide_core.errors import NotAHudiTableError, counted
+from eventide_core.errors import NotAHudiTableError, NothingToDoError, counted
 from eventide_core.service.repair.lost_settings import RecoveredSettings
 from eventide_core.service.repair.repair import RepairResult
 
@@ -95,7 +95,11 @@ def _repair(
 ) -> None:
     with settings.table(table) as opened:
         if is_undone:
-            undone = opened.undo_repair()
+            try:
+                undone = opened.undo_repair()
+            except NothingToDoError as nothing:
+                settings.console.result({"undone": None, "restored": []}, f"nothing to undo: {nothing}")
+                return
             settings.console.result(
                 {"undone": undone.instant, "restored": list(undone.paths)},
                 *(f"restored {path}" for path in undone.paths),

@@ -9,6 +9,7 @@ from pathlib import Path
 from types import FrameType
 
 import click
+from click.core import ParameterSource
 
 from eventide import Table
 from eventide.cli.fleet import fleet_of, fleet_options
@@ -33,7 +34,7 @@ _SIGNALS = (signal.SIGTERM, signal.SIGINT)
 @fleet_options
 @click.option(
     "--every",
-    type=Duration(),
+    type=Duration(is_positive=True),
     metavar="DURATION",
     default="10m",
     show_default=True,
@@ -83,8 +84,15 @@ def serve(
     if (table is None) == (fleet is None and catalog is None):
         raise click.UsageError("give either TABLE, --fleet or --catalog")
     if table is None:
+        if ctx.get_parameter_source("every") is ParameterSource.COMMANDLINE:
+            raise click.UsageError("--every is for a single TABLE: a fleet serves each table by its target lag")
         tables = fleet_of(settings, fleet, catalog, database, target_lag)
         ctx.exit(_serve_fleet(settings, tables, Overrides(cut=cut, link_mode=link_mode), rounds))
+    for option, value in (("--database", database), ("--target-lag", target_lag)):
+        if value is not None:
+            raise click.UsageError(
+                f"{option} goes with --catalog: a single TABLE is served in rounds, one each --every"
+            )
     with settings.engine_by_size() as engine, _stop_on_signal() as ending:
         opened = Table.open(table, settings.options, engine=engine)
         service = opened.service(cut=cut, link_mode=link_mode)

@@ -25,7 +25,7 @@ from eventide.options.user_settings import user_settings
 from eventide.results.detail import Detail
 from eventide.spark.session import quiet_session
 from eventide_adapters.extras import install_command
-from eventide_core.config import EVENT_TIME_FIELD, Option, duration_of
+from eventide_core.config import EVENT_TIME_FIELD, Option, duration_of, positive_duration_of
 from eventide_core.errors import ConfigError
 from eventide_core.ports import Engine
 from eventide_core.table.catalog.table_name import TableName
@@ -298,10 +298,13 @@ class Duration(_WholeNumber):
 
     name = "duration"
 
+    def __init__(self, *, is_positive: bool = False) -> None:
+        self._read = positive_duration_of if is_positive else duration_of
+
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
         if isinstance(value, int):
             return value
         try:
-            return duration_of(value, "")
+            return self._read(value, "")
         except ConfigError as error:
             self.fail(str(error), param, ctx)

@@ -5,10 +5,11 @@ from pathlib import Path
 
 import click
 
+from eventide import Table
 from eventide.bootstrap import SystemClock
 from eventide.cli.console import table_of
 from eventide.cli.file_path import FilePath
-from eventide.cli.fleet import fleet_of, fleet_options
+from eventide.cli.fleet import fleet_of, fleet_options, target_lag_text
 from eventide.cli.settings import Settings, common_options
 from eventide.fleet.chain import Link
 from eventide.fleet.settings import FleetSettings, fleet_of_locations
@@ -79,5 +80,8 @@ def _tables(
         raise click.UsageError("give either TABLE, --fleet or --catalog")
     if table is None:
         return fleet_of(settings, fleet, catalog, database, target_lag)
+    if database is not None:
+        raise click.UsageError("--database goes with --catalog: omit it beside TABLE")
+    Table.open(table, settings.options)  # what is no table is an error here, and in a fleet the state of one row
     name = table.rstrip("/").rpartition("/")[2] or "table"
-    return fleet_of_locations({name: table}, settings.options, target_lag=f"{target_lag or 3600}s")
+    return fleet_of_locations({name: table}, settings.options, target_lag=target_lag_text(target_lag))

@@ -5,7 +5,7 @@
 3. If only the last column is too wide, and its words fit, its sentences are wrapped at spaces.
 4. A table that is still too wide is drawn as one block of lines for each row: `column  value`.
 
-A pipe has no width: nothing is shortened. No line ends with spaces.
+A text is wrapped at spaces. A pipe has no width: nothing is shortened or wrapped. No line ends with spaces.
 """
 
 from collections.abc import Iterator, Sequence
@@ -57,6 +57,24 @@ def shortened(word: str) -> str:
     return f"{word[: kept // 2]}…{word[-(kept - kept // 2) :]}"
 
 
+def wrapped(text: str, width: int | None) -> str:
+    """The text in lines that fit the width, as far as its words do. Further lines of a line are indented."""
+    if width is None:
+        return text
+    return "\n".join(part for line in text.split("\n") for part in _wrapped(line, width))
+
+
+def _wrapped(line: str, width: int) -> Iterator[str]:
+    if cell_len(line) <= width:
+        yield line
+        return
+    sentence = line.lstrip(" ")
+    indent = " " * (len(line) - len(sentence))
+    first, *more = _lines(sentence, width - len(indent) - len(_GAP))
+    yield indent + first
+    yield from (f"{indent}{_GAP}{part}" for part in more)
+
+
 def _with_last_wrapped(heads: Sequence[str], cells: Sequence[Sequence[str]], width: int) -> list[list[str]] | None:
     """The cells with the last one of each row on several lines; None if they would not fit or be hard to read."""
     room = width - _width(heads, [[*row[:-1], ""] for row in cells]) + cell_len(heads[-1])
@@ -71,7 +89,7 @@ def _lines(text: str, width: int) -> list[str]:
     lines = [""]
     for word in text.split(" "):
         longer = f"{lines[-1]} {word}" if lines[-1] else word
-        if cell_len(longer) <= width:
+        if not lines[-1] or cell_len(longer) <= width:
             lines[-1] = longer
         else:
             lines.append(word)

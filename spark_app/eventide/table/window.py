@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from eventide.bootstrap import Application
 from eventide_core.action.windows.calendar import WindowCalendar
 from eventide_core.action.windows.progress import LatePolicy, WindowTerms
-from eventide_core.config import duration_of, zone_of
+from eventide_core.config import duration_of, positive_duration_of, zone_of
 from eventide_core.errors import ConfigError, RefusedError, format_timestamp
 from eventide_core.table.records.event_time import Moment, parse_threshold
 
@@ -179,11 +179,11 @@ def window_terms(
     if late not in list(LatePolicy):
         raise ConfigError(f"late={late!r} is none of {', '.join(LatePolicy)}")
     return WindowTerms(
-        WindowCalendar(duration_of(every, "every="), zone),
+        WindowCalendar(positive_duration_of(every, "every="), zone),
         time_zone,
         None if since is None else parse_threshold(since),
         LatePolicy(late),
         retention,
-        duration_of(lease, "lease=") * 1000,
-        duration_of(keep, "keep=") * 1000,
+        positive_duration_of(lease, "lease=") * 1000,
+        positive_duration_of(keep, "keep=") * 1000,
     )

@@ -1,6 +1,7 @@
 """What an option reads, and what it says of a value or a key that it does not take."""
 
 import pickle
+import re
 from enum import StrEnum
 from typing import Any
 
@@ -126,13 +127,40 @@ def test_an_unknown_key_is_named_with_the_nearest_one() -> None:
         Option("eventide.table.exclusive", FLAG, False, ""),
         Option("s3.region", TEXT, None, "", aliases=("fs.region",)),
     ]
-    assert unknown_keys(["eventide.table.exlusive", "s3.regio", "eventide.zzz"], known) == (
-        "option eventide.table.exlusive is unknown and has no effect; did you mean eventide.table.exclusive?",
+    assert unknown_keys(["s3.regio", "s3.zzz"], known) == (
         "option s3.regio is unknown and has no effect; did you mean s3.region?",
-        "option eventide.zzz is unknown and has no effect; docs/reference/configuration.md has all options",
+        "option s3.zzz is unknown and has no effect; docs/reference/configuration.md has all options",
     )
+
+
+@pytest.mark.parametrize(
+    ("key", "cure"),
+    [
+        ("eventide.table.exlusive", "did you mean eventide.table.exclusive?"),
+        ("hoodie.eventide.zzz", "docs/reference/configuration.md has all options"),
+    ],
+)
+def test_an_unknown_key_that_only_eventide_could_read_is_refused(key: str, cure: str) -> None:
+    known: list[Option[Any]] = [Option("eventide.table.exclusive", FLAG, False, "")]
+    with pytest.raises(ConfigError, match=rf"^option {re.escape(key)} is unknown; {re.escape(cure)}$"):
+        unknown_keys([key], known)
+
+
+def test_a_misspelled_key_of_hudi_is_named_and_its_other_keys_are_passed_over() -> None:
+    known: list[Option[Any]] = [
+        Option(key, TEXT, None, "")
+        for key in ("hoodie.table.name", "hoodie.keep.min.commits", "hoodie.keygen.timebased.*")
+    ]
+    assert unknown_keys(["hoodie.tabel.name", "hoodie.keep.min.comits"], known) == (
+        "option hoodie.tabel.name is unknown to eventide; did you mean hoodie.table.name?",
+        "option hoodie.keep.min.comits is unknown to eventide; did you mean hoodie.keep.min.commits?",
+    )
+    others = ["hoodie.keep.max.commits", "hoodie.table.names.of.others", "hoodie.keygen.timebased.timezone", "hoodie.x"]
+    assert unknown_keys(others, known) == ()
 
 
 def test_keys_that_are_known_or_belong_to_others_are_passed_over() -> None:
     known: list[Option[Any]] = [Option("eventide.table.exclusive", FLAG, False, "")]
-    assert unknown_keys(["eventide.table.exclusive", "hoodie.tabel.name", "fs.s3a.x", "path", "spark.x"], known) == ()
+    assert (
+        unknown_keys(["eventide.table.exclusive", "hoodie.memory.fraction", "fs.s3a.x", "path", "spark.x"], known) == ()
+    )

@@ -381,6 +381,26 @@ def test_a_file_without_a_header_and_without_quotes(tmp_path: Path) -> None:
     assert "3 columns, and without a header 2 are expected: id, size" in refused(tmp_path / "t", source, "--no-header")
 
 
+@pytest.mark.parametrize("is_new", [True, False])
+def test_a_first_row_that_looks_like_data_is_named_with_the_cure(is_new: bool, tmp_path: Path) -> None:
+    table = tmp_path / "t"
+    (tmp_path / "rows.csv").write_text("a,1,x\nb,2,y\n", encoding="utf-8")
+    if not is_new:
+        (tmp_path / "first.csv").write_text(CSV, encoding="utf-8")
+        run_json("ingest", table, tmp_path / "first.csv", *NEW)
+    refused = run("ingest", table, tmp_path / "rows.csv", *NEW)
+    assert refused.exit_code in (2, 3)
+    assert "'1' looks like a value: if the first row is data, add --no-header and --schema" in refused.stderr
+
+
+def test_what_is_no_parquet_has_a_cure(tmp_path: Path) -> None:
+    (tmp_path / "rows.parquet").write_text(CSV, encoding="utf-8")
+    refused = run("ingest", tmp_path / "t", tmp_path / "rows.parquet", *NEW)
+    assert refused.exit_code == 2
+    assert "cannot be read as Parquet" in refused.stderr
+    assert "Copy it again, or name its format with --format csv or json" in refused.stderr
+
+
 def test_sources_of_several_formats_agree_on_types(tmp_path: Path) -> None:
     pq.write_table(pa.table({"id": ["a"], "n": ["1"]}), tmp_path / "x.parquet")
     (tmp_path / "y.csv").write_text("id,n\nb,7\n")

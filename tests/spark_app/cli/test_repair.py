@@ -9,7 +9,7 @@ import pytest
 
 from eventide import Table
 from support import golden
-from support.command_line import content_of, run
+from support.command_line import content_of, run, run_json
 
 TABLES = ["v6_mdt", "v6_encoded", "v9_no_deletes"]
 
@@ -54,7 +54,10 @@ def test_a_torn_delta_commit_of_hudi_is_written_again_and_torn_again_by_an_undo(
     # A checksum of Hadoop's goes with the content that it was of.
     assert undone == {name: data for name, data in damaged.items() if name in undone or not name.endswith(".crc")}
     again = run("repair", path, "--undo")
-    assert "has no repair to undo" in again.stderr
+    assert (again.exit_code, again.stderr) == (0, "")
+    assert again.stdout.startswith("nothing to undo: ")
+    assert "has no repair to undo" in again.stdout
+    assert run_json("repair", path, "--undo") == {"undone": None, "restored": []}
 
 
 def test_what_no_repair_mends_is_named_and_nothing_is_written(path: Path) -> None:

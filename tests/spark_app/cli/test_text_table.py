@@ -3,7 +3,7 @@
 import pytest
 from rich.cells import cell_len
 
-from eventide.cli.text_table import Lines, drawn, shortened
+from eventide.cli.text_table import Lines, drawn, shortened, wrapped
 
 TIME = "2026-11-21T00:00:00.123+01:00"
 FILE_ID = "00000002-4f2b-45ab-bdbb-1e3da7cf1d2c-0"
@@ -27,6 +27,12 @@ def test_long_words_lose_their_middle_before_anything_else_changes() -> None:
     assert FILE_ID not in narrow[-1]
     assert narrow[-1].count(TIME[:23] + "Z") == 2
     assert narrow[-1].startswith(FILE_ID[:13])
+
+
+def test_a_text_is_wrapped_at_spaces_and_its_further_lines_are_indented() -> None:
+    assert wrapped("  one two three four\nfive", 12) == "  one two\n    three\n    four\nfive"
+    assert wrapped("a" * 20 + " b", 12) == "a" * 20 + "\n  b"
+    assert wrapped("one two", None) == "one two"
 
 
 @pytest.mark.parametrize("width", [60, 80])

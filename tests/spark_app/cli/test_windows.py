@@ -59,7 +59,7 @@ def test_a_window_is_listed_taken_and_done(table: str, tmp_path: Path) -> None:
     assert run(*verb, "--next").exit_code == 4
     assert run(*verb, "--done", "--token", taken["token"] + 1).exit_code == 4
     assert run_json(*verb, "--done", "--token", taken["token"])["windows"][0]["state"] == "done"
-    assert run(*verb, "--done").exit_code == 4
+    assert run(*verb, "--done").exit_code == 2
     (taken,) = run_json(*verb, "--next", "--done")["windows"]
     assert (taken["begin"], taken["state"]) == ("2026-03-02T09:00:00Z", "done")
     assert run_json(*verb, "--next")["windows"] == []
@@ -87,13 +87,20 @@ def test_a_correction_comes_first_and_a_ledger_is_listed(table: str) -> None:
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (("--every", "7h", "--consumer", "c"), "windows: 25200 seconds divide neither"),
+        (("--every", "7h", "--consumer", "c"), "windows: 7h divides neither"),
         (("--every", "soon", "--consumer", "c"), "every='soon' is not a duration"),
         (("--every", "1h", "--consumer", "../c"), "consumer '../c': use up to 100 letters"),
         (("--every", "1h", "--consumer", "c", "--time-zone", "Mars/Base"), "time_zone='Mars/Base' is not a known"),
         (("--every", "1h", "--consumer", "c", "--time-zone", "GMT+8:00"), "or Etc/GMT-8, whose sign is the other"),
         (("--every", "1h", "--consumer", "c", "--to", "x.csv"), "--to goes with --next"),
         (("--every", "1h", "--consumer", "c", "--token", "3"), "--token goes with --done"),
+        (("--every", "0", "--consumer", "c"), "every='0' is not above 0"),
+        (
+            ("--every", "1h", "--consumer", "c", "--lease", "0s"),
+            "lease='0s' is not above 0: use a duration such as 90s",
+        ),
+        (("--every", "1h", "--consumer", "c", "--keep", "0"), "keep='0' is not above 0"),
+        (("--every", "1h", "--consumer", "c", "--done"), "no window of the consumer c is open; take one with --next"),
     ],
 )
 def test_a_wrong_argument_is_named_before_anything_is_done(words: tuple[str, ...], said: str, table: str) -> None:
@@ -108,4 +115,4 @@ def test_a_consumer_keeps_its_windows(table: str) -> None:
     run_json("windows", table, "--every", "1h", "--consumer", "c", "--next", "--done")
     answer = run("windows", table, "--every", "30m", "--consumer", "c", "--next")
     assert answer.exit_code == 2
-    assert "the consumer c has windows of 3600 seconds in UTC" in answer.stderr
+    assert "the consumer c has windows of 1h in UTC, not of 30m in UTC" in answer.stderr

@@ -100,6 +100,24 @@ def test_a_second_demo_in_the_same_directory_is_refused_and_writes_nothing(demo:
     assert content_of(directory) == before
 
 
+@pytest.mark.parametrize("end", ["", "deep/er"])
+def test_a_directory_that_cannot_be_made_is_refused_before_anything_starts(end: str, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("", encoding="utf-8")
+    answer = run("demo", "--dir", tmp_path / "file" / end, "--engine", "spark")
+    assert answer.exit_code == 2
+    assert "is a file; name another one" in answer.stderr
+    assert "starting Spark" not in answer.stderr
+
+
+def test_a_directory_without_permission_is_refused_before_anything_starts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("eventide.demo.story.os.access", lambda *_: False)
+    answer = run("demo", "--dir", tmp_path / "new", "--engine", "spark")
+    assert (answer.exit_code, "starting Spark" in answer.stderr) == (2, False)
+    assert f"no permission in {str(tmp_path)!r}" in answer.stderr
+
+
 def test_what_the_demo_prints_fits_a_screen(tmp_path: Path) -> None:
     answer = run("demo", "--dir", tmp_path / "demo", "--engine", "local")
     assert 12 <= answer.stdout.count("\n") <= 30

@@ -104,6 +104,7 @@ def test_the_status_fits_a_screen_and_shows_all_tables_on_request(made: Path, tm
     assert all(f"t{number:02}" in whole for number in range(22))
     before = content_of(tmp_path)
     assert run("status", tmp_path / "t00").exit_code == 0
+    assert run_json("status", tmp_path / "t00", "--target-lag", "90s")["tables"][0]["target_lag_ms"] == 90_000
     assert content_of(tmp_path) == before, "it writes nothing"
 
 
@@ -142,6 +143,13 @@ def test_sigterm_ends_a_fleet_that_waits(made: Path, tmp_path: Path) -> None:
         ("status", "--catalog", "hive"),
         ("serve", "--fleet", "f.toml", "--database", "d"),
         ("serve", "--fleet", "f.toml"),
+        ("serve", "/t", "--target-lag", "5m"),
+        ("serve", "/t", "--database", "d"),
+        ("serve", "/t", "--every", "0"),
+        ("serve", "--fleet", "f.toml", "--every", "5m"),
+        ("status", "/t", "--database", "d"),
+        ("status", "/t", "--target-lag", "0"),
+        ("status", "/nowhere"),
     ],
 )
 def test_a_command_line_that_names_no_fleet_is_wrong_usage(words: tuple[str, ...]) -> None:

@@ -22,6 +22,7 @@ from eventide.options.sections import SECTIONS, all_options
 from eventide_core.action.compaction.trigger import Trigger
 from eventide_core.config import CLEANING_POLICY, CLOCK_SKEW_MS, CUT, LOG_BLOCK_FORMAT, THRESHOLD, TRIGGER
 from eventide_core.config.option import Option, Options
+from eventide_core.errors import ConfigError
 from eventide_core.ports import NoProgress
 from eventide_core.table.settings.write_shape import LogBlockFormat
 from eventide_core.table.timeline.clean_metadata import CleaningPolicy
@@ -33,6 +34,7 @@ ROOT = Path(__file__).parents[3]
 PACKAGES = (eventide_core, eventide_adapters, eventide)
 OPTIONS = tuple(all_options())
 MISSPELLED = "eventide.table.exlusive"
+MISSPELLED_OF_HUDI = "hoodie.tabel.name"
 
 
 def test_every_option_is_declared_once_and_listed() -> None:
@@ -152,14 +154,14 @@ def test_the_choices_are_the_tables_own_nouns(option: Option[Any], nouns: type[S
 
 def test_an_unknown_option_is_named_where_a_table_is_opened(tmp_path: Path) -> None:
     table = golden.unpack("v9_no_deletes", tmp_path)
-    with pytest.warns(
-        UnknownOptionWarning, match=f"{MISSPELLED} is unknown .* did you mean eventide.table.exclusive"
-    ) as told:
+    with pytest.raises(ConfigError, match=f"{MISSPELLED} is unknown; did you mean eventide.table.exclusive"):
         Table.open(str(table), {MISSPELLED: "true"})
+    with pytest.warns(UnknownOptionWarning, match=f"{MISSPELLED_OF_HUDI} is .* did you mean hoodie.table.name") as told:
+        Table.open(str(table), {MISSPELLED_OF_HUDI: "x"})
     assert [Path(found.filename).name for found in told] == [Path(__file__).name]
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        Table.open(str(table), {"eventide.table.exclusive": "true", "hoodie.tabel.name": "x"})
+        Table.open(str(table), {"eventide.table.exclusive": "true", "hoodie.memory.merge.fraction": "1"})
 
 
 @pytest.mark.slow
@@ -167,12 +169,17 @@ def test_an_unknown_option_is_named_where_a_table_is_opened(tmp_path: Path) -> N
 def test_an_unknown_option_is_named_by_the_command_line(how: str, tmp_path: Path) -> None:
     table = golden.unpack("v9_no_deletes", tmp_path)
     file = tmp_path / "lake.toml"
-    file.write_text(f'[options]\n{MISSPELLED} = "true"\n', encoding="utf-8")
-    words = ("--option", f"{MISSPELLED}=true") if how == "option" else ("--config", file)
+    file.write_text(f'[options]\n{MISSPELLED_OF_HUDI} = "true"\n', encoding="utf-8")
+    words = ("--option", f"{MISSPELLED_OF_HUDI}=true") if how == "option" else ("--config", file)
     answer = run("show", table, "--output", "json", *words)
     assert answer.exit_code == 0
     assert answer.document["table"]
     assert answer.stderr == (
-        f"warning: option {MISSPELLED} is unknown and has no effect; did you mean eventide.table.exclusive?\n"
+        f"warning: option {MISSPELLED_OF_HUDI} is unknown to eventide; did you mean hoodie.table.name?\n"
     )
     assert run("show", table, "--quiet", *words).stderr == ""
+    refused = run("show", table, "--option", f"{MISSPELLED}=true")
+    assert (refused.exit_code, refused.stderr) == (
+        2,
+        f"error: option {MISSPELLED} is unknown; did you mean eventide.table.exclusive?\n",
+    )

@@ -208,6 +208,8 @@ def test_what_does_not_say_how_much_was_read_is_refused(tmp_path: Path) -> None:
     (window, *_) = iter_first(raw)
     with pytest.raises(ConfigError, match="not of"):
         derived.upsert(rows(0), sources={other: window})
+    with pytest.raises(ConfigError, match="is the table itself"):
+        derived.upsert(rows(0), sources={Table.open(derived.uri): derived.freshness()})
     assert not [one for one in derived.history() if one.records]
 
 

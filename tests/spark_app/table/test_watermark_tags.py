@@ -65,7 +65,7 @@ def test_a_state_that_a_savepoint_keeps_already_gets_no_second_one(tmp_path: Pat
 @pytest.mark.parametrize(
     ("option", "value", "said"),
     [
-        ("hoodie.eventide.tag.every", "7h", r"hoodie\.eventide\.tag\.every: 25200 seconds divide neither"),
+        ("hoodie.eventide.tag.every", "7h", r"hoodie\.eventide\.tag\.every: 7h divides neither"),
         ("hoodie.eventide.tag.timezone", "Mars/Base", r"hoodie\.eventide\.tag\.timezone='Mars/Base' is not a known"),
         ("hoodie.eventide.tag.name", "today", "names several tags alike"),
         ("hoodie.eventide.tag.name", "%Y %m %d", "use up to 128 letters"),

@@ -11,7 +11,7 @@ Lengths divide an hour or a day without a remainder, so that each day has the sa
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, tzinfo
 
-from eventide_core.config import ALIGN
+from eventide_core.config import ALIGN, duration_text
 from eventide_core.errors import ConfigError
 
 _HOUR, _DAY = 3600, 86_400
@@ -32,7 +32,7 @@ class Alignment:
         fits_day = self.seconds > 0 and self.seconds % _HOUR == 0 and _DAY % self.seconds == 0
         if not (fits_hour or fits_day):
             raise ConfigError(
-                f"option {ALIGN}: {self.seconds} seconds divide neither an hour nor a day: use 15m, 1h, 6h or "
+                f"option {ALIGN}: {duration_text(self.seconds)} divides neither an hour nor a day: use 15m, 1h, 6h or "
                 "1d, for example"
             )
 

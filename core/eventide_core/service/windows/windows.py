@@ -23,7 +23,7 @@ from eventide_core.action.windows.progress import (
     Progress,
     WindowTerms,
 )
-from eventide_core.config import Options
+from eventide_core.config import Options, duration_text
 from eventide_core.errors import (
     BusyError,
     CleanedHistoryError,
@@ -366,8 +366,8 @@ def _check_terms(consumer: str, progress: Progress, terms: WindowTerms) -> None:
     """Raises ConfigError if the consumer has other windows."""
     if (progress.seconds, progress.zone) != (terms.calendar.seconds, terms.zone):
         raise ConfigError(
-            f"the consumer {consumer} has windows of {progress.seconds} seconds in {progress.zone}, not of "
-            f"{terms.calendar.seconds} seconds in {terms.zone}: use another consumer for these"
+            f"the consumer {consumer} has windows of {duration_text(progress.seconds)} in {progress.zone}, not of "
+            f"{duration_text(terms.calendar.seconds)} in {terms.zone}: use another consumer for these"
         )
 
 

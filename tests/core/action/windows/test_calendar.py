@@ -55,7 +55,7 @@ def test_every_moment_is_in_one_window_and_windows_follow_one_another(moment: in
 
 
 def test_a_length_that_divides_no_day_is_refused() -> None:
-    with pytest.raises(ConfigError, match=r"^windows: 25200 seconds divide neither an hour nor a day"):
+    with pytest.raises(ConfigError, match=r"^windows: 7h divides neither an hour nor a day"):
         WindowCalendar(7 * 3600)
 
 

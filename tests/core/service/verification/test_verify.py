@@ -181,6 +181,15 @@ def test_json_describes_each_check(tmp_path: Path) -> None:
     assert len(set(names)) == len(names)
 
 
+def test_a_partition_that_the_table_does_not_have_is_wrong_usage(tmp_path: Path) -> None:
+    path = golden.unpack("v9_no_deletes", tmp_path)
+    refused = run("verify", path, "--partition", "nope")
+    assert refused.exit_code == 2
+    assert f"no partition 'nope' in {path}: give the name of its directory" in refused.stderr
+    partition = next(found.parent.name for found in path.rglob(".hoodie_partition_metadata"))
+    assert run("verify", path, "--partition", partition).exit_code == 0
+
+
 @pytest.mark.parametrize("name", ["v6_no_deletes", "v9_no_deletes"])
 def test_a_lost_file_is_told_with_its_records_and_commits(name: str, tmp_path: Path) -> None:
     path = golden.unpack(name, tmp_path)
