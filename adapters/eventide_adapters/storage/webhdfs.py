@@ -77,8 +77,9 @@ class _Answer:
 
 
 class WebHdfs:
-    """Paths are absolute. Raises RemoteError; StorageAccessError without a login; OSError or HTTPException if nothing
-    answers. `token` is a delegation token that another process obtained.
+    """A name node's WebHDFS. Paths are absolute. `token` is a delegation token that another process obtained.
+
+    Raises RemoteError; StorageAccessError without a login; OSError or HTTPException if nothing answers.
     """
 
     def __init__(self, config: HdfsConfig, token: str | None = None) -> None:
