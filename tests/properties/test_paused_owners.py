@@ -34,7 +34,8 @@ pytestmark = pytest.mark.slow
 
 VERBS = {"compact": compact(16, CutMode.FILE), "compact exactly": compact(16, CutMode.EXACT)}
 SIMPLE = tuple(replace(layout, index="SIMPLE") for layout in LAYOUTS)
-TABLES = (*LAYOUTS, *(pytest.param(layout, marks=pytest.mark.broad) for layout in SIMPLE))
+VERSIONS = (pytest.param(LAYOUTS[0], marks=pytest.mark.broad), LAYOUTS[1])
+TABLES = (*VERSIONS, *(pytest.param(layout, marks=pytest.mark.proof) for layout in SIMPLE))
 WITH_METADATA_TABLE = tuple(replace(layout, has_metadata_table=True) for layout in LAYOUTS)
 _COMPACTED_SOON = {"hoodie.metadata.compact.max.delta.commits": "2"}
 
@@ -126,10 +127,11 @@ def test_a_table_service_that_wakes_up_changes_no_row(layout: Layout) -> None:
 @pytest.mark.parametrize(
     ("layout", "protocol"),
     [
-        pytest.param(layout, protocol, id=f"{layout.version}-{name}", marks=() if is_default else pytest.mark.broad)
+        pytest.param(layout, protocol, id=f"{layout.version}-{name}", marks=marks)
         for layout in WITH_METADATA_TABLE
         for name, protocol in ({"ingest": ingest(OWN), "clean": clean_up} | VERBS).items()
-        for is_default in (layout.version == 9 and name == "ingest",)
+        for rarely in (pytest.mark.broad if layout.version == 9 else pytest.mark.proof,)
+        for marks in (() if (layout.version, name) == (9, "ingest") else rarely,)
     ],
 )
 def test_what_wakes_up_as_it_updates_the_metadata_table_harms_nobody(layout: Layout, protocol: Protocol) -> None:
@@ -172,7 +174,7 @@ def test_an_overwrite_that_wakes_up_is_whole_or_not_there(operation: WriteOperat
     assert ends[False] > 5
 
 
-@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("layout", VERSIONS)
 @pytest.mark.parametrize("begin", [clean, undo_failed, undo_completed])
 def test_a_service_that_wakes_up_has_done_all_of_its_work_or_none(
     begin: Callable[[Story, Bench], Service], layout: Layout
