@@ -188,7 +188,7 @@ def logged(path: Path) -> Counter[tuple[str, ...]]:
 @pytest.mark.parametrize(
     ("mode", "metadata", "is_planned_by_hudi"),
     [
-        pytest.param("DATA_BEFORE_AFTER", METADATA_TABLE, False, marks=pytest.mark.broad),
+        pytest.param("DATA_BEFORE_AFTER", METADATA_TABLE, False, marks=pytest.mark.proof),
         pytest.param("DATA_BEFORE_AFTER", NO_METADATA_TABLE, True, marks=pytest.mark.proof),
         pytest.param("DATA_BEFORE", NO_METADATA_TABLE, False, marks=pytest.mark.proof),
         pytest.param("OP_KEY_ONLY", NO_METADATA_TABLE, False, marks=pytest.mark.broad),

@@ -115,7 +115,7 @@ def test_hudi_continues_with_a_repaired_table(
     ("name", "bundle"),
     [
         ("v6_mdt", "0.15.0"),
-        pytest.param("v9_mdt", "1.1.1", marks=BROAD),
+        pytest.param("v9_mdt", "1.1.1", marks=PROOF),
         pytest.param("v9_event_bucket", "1.1.1", marks=PROOF),
         pytest.param("v9_120_event", "1.2.0", marks=BROAD),
     ],

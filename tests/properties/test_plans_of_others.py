@@ -60,7 +60,9 @@ KINDS = (
 
 
 def marks_of(kind: Layout) -> tuple[pytest.MarkDecorator, ...]:
-    return () if (kind.version, kind.order) == (9, Order.EVENT_TIME) else (pytest.mark.broad,)
+    if kind.order is not Order.EVENT_TIME:
+        return (pytest.mark.proof,)
+    return () if kind.version == 9 else (pytest.mark.broad,)
 
 
 RACES = [

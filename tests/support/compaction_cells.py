@@ -69,7 +69,7 @@ def cell_name(layout: Layout, history: History, link: LinkChoice) -> str:
 
 
 CELLS = tuple(cells())
-# One of each history, of each link mode, of a metadata table, and of both ways to slice. The others are broad.
+# One of each history, of each link mode, of a metadata table, and of both ways to slice.
 BY_DEFAULT = {
     "v6-EVENT_TIME-late data and ties-copy",
     "v6-EVENT_TIME-deletes in natural order-hardlink",
@@ -78,14 +78,25 @@ BY_DEFAULT = {
     "v9-EVENT_TIME-a delete that must be carried-copy",
     "v9-EVENT_TIME-metadata table-late data and ties-copy",
 }
+IN_BROAD = {
+    "v6-HUDI_0X_OVERWRITE-late data and ties-copy",
+    "v6-EVENT_TIME-a delete that must be carried-copy",
+    "v9-EVENT_TIME-late data and ties-prefix",
+    "v9-EVENT_TIME-a delete in natural order that two left-overs follow-auto",
+}
 # The cells that also get every second crash: one for each layout's slicing, and every cell in a campaign.
 PAIRED = CELLS if CAMPAIGN > 1 else tuple(cell for cell in CELLS if "late" in cell[1].name)[1:4:2]
 
 
 def params_of(cells: Sequence[Cell]) -> list[ParameterSet]:
     """The cells as parameters of a fixture."""
-    named = [(cell_name(*cell), cell) for cell in cells]
-    return [pytest.param(cell, id=name, marks=() if name in BY_DEFAULT else pytest.mark.broad) for name, cell in named]
+    return [pytest.param(cell, id=name, marks=_marks_of(name)) for cell in cells for name in (cell_name(*cell),)]
+
+
+def _marks_of(name: str) -> tuple[pytest.MarkDecorator, ...]:
+    if name in BY_DEFAULT:
+        return ()
+    return (pytest.mark.broad if name in IN_BROAD else pytest.mark.proof,)
 
 
 def check_reach(floors: Mapping[str, int]) -> None:

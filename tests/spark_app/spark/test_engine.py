@@ -209,7 +209,7 @@ print("ANSWER" + json.dumps({
 """
 
 
-@pytest.mark.broad
+@pytest.mark.proof  # `./run compat lowest` runs the smoke tests on it
 def test_pyspark_35_compacts_and_reads(tmp_path: Path) -> None:
     try:
         python, environment = judge_python(), judge_environment()
