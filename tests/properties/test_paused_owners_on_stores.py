@@ -26,11 +26,16 @@ def _is_completed_file(operation: Operation) -> bool:
 
 
 CASES = [
-    pytest.param(where, store, verb, layout, id=f"{where}-{store}-{verb}-v{layout.version}", marks=mark)
-    for where, mark in ((COMPLETED, pytest.mark.broad), (EVERY, pytest.mark.proof))
-    for store in ("moto", "hdfs")
-    for verb in ("ingest", "compact")
-    for layout in LAYOUTS
+    *(
+        pytest.param(COMPLETED, store, verb, LAYOUTS[-1], id=f"{store}-{verb}-{COMPLETED}", marks=pytest.mark.broad)
+        for store, verb in (("moto", "ingest"), ("hdfs", "compact"))
+    ),
+    *(
+        pytest.param(EVERY, store, verb, layout, id=f"{store}-{verb}-v{layout.version}", marks=pytest.mark.proof)
+        for store in ("moto", "hdfs")
+        for verb in ("ingest", "compact")
+        for layout in LAYOUTS
+    ),
 ]
 
 
@@ -44,7 +49,7 @@ def test_what_wakes_up_on_a_store_harms_nobody(
     protocol, own = (ingest(OWN), OWN) if verb == "ingest" else (compact(16, CutMode.FILE), ())
     at = _is_completed_file if where == COMPLETED else lambda _: True
     ends = set[bool]()
-    for woken in wakings(bench, past.start, protocol, at=at):
+    for woken in wakings(bench, past.start, protocol, at=at, meanwhile=lambda others: others.go_on(2)):
         problem = wrong(past.bench, woken, before, own)
         assert problem is None, f"{woken.number}: {woken.operation} ended in {woken.failure!r}: {problem}"
         ends.add(woken.failure is None)

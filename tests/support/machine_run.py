@@ -16,7 +16,7 @@ from eventide_adapters.format.base_file import dictionary_columns
 from support.campaign import IS_REPEATED, tries
 from support.reach import reached
 
-EXAMPLES = tries(test=8, proof=50)
+EXAMPLES = tries(test=6, proof=50)
 
 # The minimum average reach of an example. A generator that reaches less finds less.
 FLOORS = {

@@ -24,18 +24,16 @@ Interruption = int | Pause | None
 
 def interrupted(storage: Storage, how: Interruption, falls_asleep: Callable[[], None]) -> FaultyStorage:
     """The storage of such a process. `falls_asleep` runs before what others do meanwhile."""
-    match how:
-        case Pause(before, meanwhile):
+    if isinstance(how, Pause):
+        meanwhile = how.meanwhile
 
-            def interlude() -> None:
-                falls_asleep()
-                meanwhile()
+        def interlude() -> None:
+            falls_asleep()
+            meanwhile()
 
-            return StandingStill(storage, before, interlude)
-        case None:
-            return FaultyStorage(storage)
-        case _:
-            return FaultyStorage(storage, FaultPlan(writes={how: Fault.CRASH_BEFORE}))
+        return StandingStill(storage, how.before, interlude)
+    writes = {} if how is None else {how: Fault.CRASH_BEFORE}
+    return FaultyStorage(storage, FaultPlan(writes=writes))
 
 
 def was_paused(storage: FaultyStorage, how: Interruption) -> bool:
