@@ -29,6 +29,8 @@ from support.writers.spark_writers import NON_BLOCKING, OCC
 
 CLIENT, CLIENT_WITH_METADATA = "1.2.1", "1.2.0"
 """The newest has no bundle of its own, and on that of 1.2.0 it can't make a metadata table (NoSuchFieldError)."""
+# After its own compaction of the metadata table, this client can't write to it (ArrayIndexOutOfBoundsException).
+METADATA_TABLE = {"hoodie.metadata.compact.max.delta.commits": "1000"}
 EXPIRED_SECONDS = 600
 BUCKET_INDEX = {
     "hoodie.index.type": "BUCKET",
@@ -54,7 +56,7 @@ class Case(NamedTuple):
     @property
     def options(self) -> dict[str, str]:
         mode = NON_BLOCKING | BUCKET_INDEX if self.is_non_blocking else {}
-        shared = OCC if self.has_metadata_table else {}
+        shared = OCC | METADATA_TABLE if self.has_metadata_table else {}
         return {"hoodie.metadata.enable": str(self.has_metadata_table).lower()} | mode | shared
 
     @property
