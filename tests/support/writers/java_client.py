@@ -11,6 +11,7 @@ Usage: `python java_client.py CONFIG`, a JSON file with
     hudi              the version of the client
     first             the number of the first batch
     whole             how many batches a table with `steps` gets before
+    has_variant       whether the rows have a VARIANT column, `doc`: their event time in an object
     is_flink_state    whether file ids are UUIDs alone, as of Flink's state index, and not those of buckets
     hold, gap         seconds between the last log of a batch and its commit, and between that and the next instant
 
@@ -23,6 +24,7 @@ dies there:
     inflight    and inflight
     some logs   and half of the file groups have their logs
     logs        and all of them have
+    twice       and is committed, and a writer that comes back and renews its heartbeat commits it again
     plan        no batch: the client schedules a compaction
 
 Prints `ready` when it has taken every such table that far. Runs with PySpark's py4j and imports nothing of the project.
@@ -47,6 +49,19 @@ PAYLOAD = "EventTimeAvroPayload"
 FIELDS = {"id": "string", "part": "string", "event_ts": "long", "word": "string"}
 SCHEMA = json.dumps(
     {"type": "record", "name": "trip", "fields": [{"name": name, "type": kind} for name, kind in FIELDS.items()]}
+)
+_BYTES = [{"name": name, "type": "bytes"} for name in ("metadata", "value")]
+VARIANT = {"type": "record", "name": "variant", "logicalType": "variant", "fields": _BYTES}
+"""As `HoodieSchema.createVariant` has it, without its descriptions."""
+WITH_VARIANT = json.dumps(
+    {
+        "type": "record",
+        "name": "trip",
+        "fields": [
+            *({"name": name, "type": kind} for name, kind in FIELDS.items()),
+            {"name": "doc", "type": ["null", VARIANT], "default": None},
+        ],
+    }
 )
 OPTIONS = {
     "hoodie.auto.commit": "false",
@@ -82,8 +97,11 @@ class Writer:
         hudi: tuple[int, ...],
         *,
         is_flink_state: bool = False,
+        has_variant: bool = False,
     ) -> None:
         self._is_flink_state = is_flink_state
+        self._has_variant = has_variant
+        self._schema_text = WITH_VARIANT if has_variant else SCHEMA
         self._jvm: Any = gateway.jvm
         self._hudi: Any = self._jvm.org.apache.hudi
         self._path = path
@@ -100,12 +118,12 @@ class Writer:
         }
         for key, value in {**OPTIONS, **chosen, **given}.items():
             options.setProperty(key, value)
-        config = self._hudi.config.HoodieWriteConfig.newBuilder().withPath(str(path)).withSchema(SCHEMA)
+        config = self._hudi.config.HoodieWriteConfig.newBuilder().withPath(str(path)).withSchema(self._schema_text)
         context = self._hudi.client.common.HoodieJavaEngineContext(self._conf)
         self._client: Any = self._hudi.client.HoodieJavaWriteClient(
             context, config.forTable("beside").withProps(options).build()
         )
-        self._schema: Any = self._jvm.org.apache.avro.Schema.Parser().parse(SCHEMA)
+        self._schema: Any = self._jvm.org.apache.avro.Schema.Parser().parse(self._schema_text)
         self._file_ids = self._file_groups()
         is_changelog = given.get("hoodie.allow.operation.metadata.field") == "true"
         self._operation = [self._hudi.common.model.HoodieOperation.UPDATE_AFTER] if is_changelog else []
@@ -135,8 +153,12 @@ class Writer:
         self._client.transitionInflight(instant)
         if steps == "inflight":
             return
-        chosen = rows if steps == "logs" else [row for row in rows if row[1] == "a"]
-        self._client.upsertPreppedRecords(self._records(chosen), instant)
+        chosen = rows if steps in ("logs", "twice") else [row for row in rows if row[1] == "a"]
+        statuses = self._client.upsertPreppedRecords(self._records(chosen), instant)
+        if steps == "twice":
+            self._client.commit(instant, statuses)
+            self._client.getHeartbeatClient().start(instant)
+            self._client.commit(instant, statuses)
 
     def close(self) -> None:
         self._client.close()
@@ -151,6 +173,8 @@ class Writer:
         record = self._jvm.org.apache.avro.generic.GenericData.Record(self._schema)
         for name, value in zip(FIELDS, (key, part, event_ms, word), strict=True):
             record.put(name, value)
+        if self._has_variant:
+            record.put("doc", self._variant(event_ms))
         model = self._hudi.common.model
         made = model.HoodieAvroRecord(
             model.HoodieKey(key, f"part={part}"), self._payload(record, event_ms), *self._operation
@@ -166,6 +190,15 @@ class Writer:
         made.seal()
         return made
 
+    def _variant(self, event_ms: int) -> Any:
+        """The object {"ms": event_ms}."""
+        kind = self._schema.getField("doc").schema().getTypes().get(1)
+        found = self._jvm.org.apache.avro.generic.GenericData.Record(kind)
+        of_bytes = self._jvm.java.nio.ByteBuffer.wrap
+        found.put("metadata", of_bytes(bytes([1, 1, 0, 2]) + b"ms"))
+        found.put("value", of_bytes(bytes([2, 1, 0, 0, 9, 6 << 2]) + event_ms.to_bytes(8, "little")))
+        return found
+
     def _make_table(self, version: int, hudi: tuple[int, ...], payload_class: str) -> None:
         client = self._hudi.common.table.HoodieTableMetaClient
         builder = client.withPropertyBuilder() if hudi < (1,) else client.newTableBuilder().setTableVersion(version)
@@ -177,7 +210,7 @@ class Writer:
             .setPayloadClassName(payload_class)
             .setKeyGeneratorClassProp("org.apache.hudi.keygen.SimpleAvroKeyGenerator")
             .setHiveStylePartitioningEnable(True)
-            .setTableCreateSchema(SCHEMA)
+            .setTableCreateSchema(self._schema_text)
         )
         set_ordering = builder.setOrderingFields if hudi >= (1, 1) else builder.setPreCombineField
         set_ordering("event_ts").initTable(self._conf, str(self._path))
@@ -222,6 +255,7 @@ def main() -> None:
                 config["options"],
                 hudi,
                 is_flink_state=config["is_flink_state"],
+                has_variant=config["has_variant"],
             ),
             table.get("steps"),
         )

@@ -17,7 +17,7 @@ from support.judge.jars import BUNDLES, CLIENT_RUNS_ON, JAVA_CLIENTS
 from support.maven import maven_jar
 from support.writers.batches import Batch, put_json_lines
 
-Steps = Literal["requested", "inflight", "some logs", "logs"]
+Steps = Literal["requested", "inflight", "some logs", "logs", "twice"]
 SCRIPT = Path(__file__).parent / "java_client.py"
 BATCHES = 400
 TIMEOUT_SECONDS = 300
@@ -44,6 +44,7 @@ class JavaWriter:
         hold: float = 0.0,
         gap: float = 0.05,
         is_flink_state: bool = False,
+        has_variant: bool = False,
     ) -> None:
         python, environment = judge_python(), judge_environment()
         wanted = JAVA_CLIENTS[hudi], BUNDLES[CLIENT_RUNS_ON.get(hudi, hudi)]
@@ -70,6 +71,7 @@ class JavaWriter:
             "hold": hold,
             "gap": gap,
             "is_flink_state": is_flink_state,
+            "has_variant": has_variant,
         }
         (scratch / "config.json").write_text(json.dumps(config))
         with self._log.open("ab") as log:

@@ -102,7 +102,7 @@ def _one_instant(facts: TableFacts, time: str, states: list[Instant]) -> Iterato
         yield Finding(
             place,
             f"has completed {len(completed)} times: {names}",
-            "keep the file whose data files exist; the other one states nothing that exists",
+            "keep the file whose data files exist, or the first of several that state the same; remove the others",
         )
     if len(actions) > 1:
         yield Finding(
