@@ -87,6 +87,10 @@ class WebHdfs:
         self.login = HdfsLogin(config, token)
         self._answered_last: str | None = None
 
+    @property
+    def _rounds(self) -> int:
+        return _ROUNDS if len(self.config.addresses) == 1 else _ROUNDS_OF_SEVERAL
+
     def call(self, method: str, operation: str, path: str, **parameters: str) -> dict[str, Any]:
         """The NameNode's answer to an operation on names."""
         answer = self._ask(method, operation, path, parameters)
@@ -106,9 +110,9 @@ class WebHdfs:
     ) -> bytes:
         """An operation that the NameNode redirects to a DataNode. Starts again if that one fails."""
         failure: Exception | None = None
-        for attempt in range(_ROUNDS):
+        for attempt in range(self._rounds):
             if failure is not None:
-                time.sleep(_PAUSE_SECONDS * 2**attempt)
+                _pause(attempt)
             answer = self._ask(method, operation, path, parameters)
             if answer.location is None:
                 return answer.body
@@ -129,9 +133,9 @@ class WebHdfs:
 
     def _ask(self, method: str, operation: str, path: str, parameters: Mapping[str, str]) -> _Answer:
         failure: Exception | None = None
-        for attempt in range(_ROUNDS if len(self.config.addresses) == 1 else _ROUNDS_OF_SEVERAL):
+        for attempt in range(self._rounds):
             if failure is not None:
-                time.sleep(min(_PAUSE_SECONDS * 2**attempt, _PAUSE_SECONDS_MAX))
+                _pause(attempt)
             denied: StorageAccessError | None = None
             for address in self._addresses():
                 try:
@@ -206,3 +210,7 @@ class WebHdfs:
             return _Answer(answer.status, answer.reason, location, answer.read())
         finally:
             connection.close()
+
+
+def _pause(attempt: int) -> None:
+    time.sleep(min(_PAUSE_SECONDS * 2**attempt, _PAUSE_SECONDS_MAX))
