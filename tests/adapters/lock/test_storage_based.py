@@ -296,12 +296,15 @@ class TestOnServers:
         assert _content(storage)["expired"] is True
 
 
-@pytest.mark.parametrize("name", ["moto", "fake_gcs", "azurite"])
 @pytest.mark.parametrize(
-    "sections", [pytest.param(25, marks=pytest.mark.broad), pytest.param(5_000, marks=pytest.mark.proof)]
+    ("name", "sections"),
+    [
+        pytest.param("fake_gcs", 25, marks=pytest.mark.broad),
+        *(pytest.param(name, 5_000, marks=pytest.mark.proof) for name in ("moto", "fake_gcs", "azurite")),
+    ],
 )
 def test_critical_sections_of_two_processes_never_overlap_and_a_killed_owner_has_an_heir(
-    sections: int, name: str, request: pytest.FixtureRequest, tmp_path: Path
+    name: str, sections: int, request: pytest.FixtureRequest, tmp_path: Path
 ) -> None:
     server: S3Server | CloudServer = request.getfixturevalue(name)
     uri = server.uri(uuid.uuid4().hex)
