@@ -18,7 +18,7 @@ from eventide.testing.histories import layouts
 from eventide.testing.named_histories import named_histories
 from eventide_core.config import LinkChoice
 from support.faulty_stores import LOST, FaultyStore, TableInStore, WriteFault, faulty_store, shorten_pauses
-from support.ingest_case import WRITTEN, ingest, ingest_case
+from support.ingest_case import HEARTBEAT_EXPIRY_MS, WRITTEN, ingest, ingest_case
 from support.reach import reached
 from support.servers.faulty_proxy import Fault
 
@@ -116,7 +116,7 @@ def test_a_process_whose_answers_are_lost_or_end_at_any_write_request_loses_and_
         tally.add("ends")
         is_completed = made.check(left)
         table.expire()
-        made.check_recovered(table, left, is_completed, number)
+        made.check_recovered(table, left.later(HEARTBEAT_EXPIRY_MS), is_completed, number)
         for fault in LOST if is_all else (LOST[number % len(LOST)],):
             table.load(made.start)
             done, failure = table.run(made.protocol, made.start.time_ms, WriteFault(number, fault))
