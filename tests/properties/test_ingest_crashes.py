@@ -3,26 +3,18 @@
 Beside another writer, or a scheduling, snapshot and time travel alone are checked: on version 6 the logs of two writers may
 lie in another order than their instants, which is what the oracle goes by, and it is not told of the compaction here. So I11
 and I13, which speak of pending plans, say nothing; compactions are held to them by test_execute_crashes.py.
-
-The write updates a key, adds one to a bucket that exists and one to a partition that is not, and deletes one.
 """
 
 from __future__ import annotations
 
-import itertools
 import sys
-from dataclasses import dataclass, field
 
 import pytest
 
-from eventide.bootstrap import Application
-from eventide.rows.writer import arrow_records
-from eventide.testing.checks import check_snapshot, check_time_travel
 from eventide.testing.crash_enumeration import (
     LOCK_EXPIRY_MS,
     Bench,
     Moment,
-    Protocol,
     Tally,
     crash_states,
     execute,
@@ -30,89 +22,21 @@ from eventide.testing.crash_enumeration import (
     interludes,
     pending_plan,
     schedule,
-    start_of,
 )
-from eventide.testing.histories import EPOCH_MS, Commit, History, Layout, delete, layouts, put, records, write_history
-from eventide.testing.invariants import Inspection, check_invariants
-from eventide.testing.observation import BlockInstants, Observer
-from eventide.testing.oracle import Change, Oracle, Order
+from eventide.testing.histories import Commit, Layout, layouts, put
+from eventide.testing.oracle import Order
 from eventide_adapters.storage.faulty import Fault
 from eventide_core.config import LinkChoice
 from eventide_core.errors import LockError, WriteConflictError
-from eventide_core.ports import NoProgress
-from eventide_core.table.settings.write_shape import WriteOperation
+from support.ingest_case import BEGINNING, HEARTBEAT_EXPIRY_MS, WRITTEN, IngestCase, ingest, ingest_case
 from support.lost_completions import check_no_lost_completion
 
 pytestmark = pytest.mark.slow
 
-HEARTBEAT_EXPIRY_MS = 121_000
-BEGINNING = History(
-    "beginning",
-    ((put("k0", 1, "base"), put("k1", 2, "base"), put("k2", 3, "base")), (put("k0", 5, "log"), delete("k2"))),
-    cut_ms=10,
-)
-WRITTEN = (put("k0", 9, "written"), put("k4", 4, "new"), put("k5", 4, "elsewhere", partition="b"), delete("k1", 8))
 RIVAL = (put("k0", 7, "rival"),)
 ELSEWHERE = (put("k9", 7, "far off", partition="z"),)
 TALLY = Tally()
 FLOORS = {"crash states": 40, "faults": 120, "writes rolled back": 20, "conflicts": 10, "both committed": 40}
-
-
-def ingest(changes: Commit) -> Protocol:
-    def run(application: Application) -> None:
-        incoming = arrow_records(application, *records(changes))
-        application.append.write(WriteOperation.UPSERT, incoming, NoProgress())
-
-    return run
-
-
-@dataclass(slots=True)
-class Case:
-    """The table before the write, and what the oracle says of it."""
-
-    layout: Layout
-    start: Moment
-    oracle: Oracle
-    bench: Bench
-    observer: Observer = field(default_factory=Observer)
-    blocks: BlockInstants = field(default_factory=BlockInstants)
-
-    def check(self, moment: Moment, *possible: Commit, is_alone: bool = True) -> tuple[Commit, ...]:
-        """Holds the table to what its completed writes promise; answers which of the possible ones they are."""
-        self.bench.load(moment)
-        application = self.bench.process()
-        state = application.state()
-        written = [time for time in sorted(state.commits) if not state.commits[time].is_compacted]
-        new = [time for time in written if time not in self.oracle.instants]
-        for changes in itertools.permutations(possible, len(new)):
-            oracle = self.oracle.copy()
-            for instant, commit in zip(new, changes, strict=True):
-                oracle.commit(instant, [_at_epoch(change) for change in commit])
-            seen = self.observer.look(application, oracle.instants)
-            try:
-                check_snapshot(seen, oracle.snapshot())
-            except AssertionError:
-                continue
-            check_time_travel(seen, oracle)
-            if not is_alone:
-                return changes
-            check_invariants(
-                Inspection(
-                    files=moment.files,
-                    state=state,
-                    seen=seen,
-                    oracle=oracle,
-                    blocks=self.blocks,
-                    reader_orders=self.layout.reader_orders,
-                    untouched=self.start.files,
-                )
-            )
-            return changes
-        raise AssertionError(f"{new} wrote nothing that was to be written: {possible}")
-
-
-def _at_epoch(change: Change) -> Change:
-    return Change(change.partition, change.key, None if change.ms is None else EPOCH_MS + change.ms, change.word)
 
 
 @pytest.fixture(
@@ -126,14 +50,12 @@ def _at_epoch(change: Change) -> Change:
         for layout in layouts()
     ],
 )
-def case(request: pytest.FixtureRequest) -> Case:
+def case(request: pytest.FixtureRequest) -> IngestCase:
     layout: Layout = request.param
-    bench = Bench("ingest-crashes")
-    written = write_history(layout, BEGINNING, bench.name)
-    return Case(layout, start_of(written), written.oracle, bench)
+    return ingest_case(layout, Bench("ingest-crashes"))
 
 
-def test_a_write_that_dies_at_any_step_is_never_visible_and_the_next_one_continues(case: Case) -> None:
+def test_a_write_that_dies_at_any_step_is_never_visible_and_the_next_one_continues(case: IngestCase) -> None:
     for number, left in crash_states(case.bench, case.start, ingest(WRITTEN)):
         TALLY.add("crash states")
         seen = case.check(left, WRITTEN)
@@ -154,7 +76,7 @@ def test_a_write_that_dies_at_any_step_is_never_visible_and_the_next_one_continu
         assert case.bench.process().state().timeline.find(plan.instant) is not None
 
 
-def test_a_write_whose_storage_fails_or_loses_a_reply_is_whole_or_not_there(case: Case) -> None:
+def test_a_write_whose_storage_fails_or_loses_a_reply_is_whole_or_not_there(case: IngestCase) -> None:
     for fault, operation, left, failure in faults(case.bench, case.start, ingest(WRITTEN)):
         TALLY.add("faults")
         seen = case.check(left, WRITTEN)
@@ -171,7 +93,7 @@ def test_a_write_whose_storage_fails_or_loses_a_reply_is_whole_or_not_there(case
 
 @pytest.mark.parametrize(("other", "may_go_together"), [(RIVAL, False), (ELSEWHERE, True)])
 def test_of_two_writers_at_once_both_are_seen_or_the_slower_is_reported(
-    case: Case, other: Commit, may_go_together: bool
+    case: IngestCase, other: Commit, may_go_together: bool
 ) -> None:
     for operation, left, failure, others_failure in interludes(case.bench, case.start, ingest(WRITTEN), ingest(other)):
         seen = case.check(left, WRITTEN, other, is_alone=False)
@@ -185,7 +107,7 @@ def test_of_two_writers_at_once_both_are_seen_or_the_slower_is_reported(
             check_nothing_is_pending(case, left)
 
 
-def test_a_write_beside_a_scheduling_keeps_its_records_whichever_is_first(case: Case) -> None:
+def test_a_write_beside_a_scheduling_keeps_its_records_whichever_is_first(case: IngestCase) -> None:
     plan_for = schedule(BEGINNING, LinkChoice.COPY)
     for operation, left, failure, _ in interludes(case.bench, case.start, ingest(WRITTEN), plan_for):
         assert failure is None, operation
@@ -199,7 +121,7 @@ def test_a_write_beside_a_scheduling_keeps_its_records_whichever_is_first(case: 
             assert case.check(done, WRITTEN, is_alone=False) == (WRITTEN,)
 
 
-def check_nothing_is_pending(case: Case, moment: Moment) -> None:
+def check_nothing_is_pending(case: IngestCase, moment: Moment) -> None:
     """No write of a dead process is left, nor, where Hudi's rollback removes them, a data file of one."""
     case.bench.load(moment)
     state = case.bench.process().state()

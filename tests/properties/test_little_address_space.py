@@ -64,7 +64,7 @@ def little() -> Iterator[LittleMemory]:
 @pytest.mark.parametrize("verb", _VERBS)
 def test_it_ends_and_the_table_is_well(verb: str, begun: Path, little: LittleMemory, tmp_path: Path) -> None:
     table, said, ends = tmp_path / "table", tmp_path / "said", Counter[int]()
-    name, *rest = (begun / word if str(word).endswith(".parquet") else word for word in _VERBS[verb])
+    name, *rest = (begun / str(word) if str(word).endswith(".parquet") else word for word in _VERBS[verb])
     before = seen(Table.open(str(begun / "table")).snapshot().to_arrow())
     after = _after(verb, before, begun)
     for megabytes in _MEGABYTES:

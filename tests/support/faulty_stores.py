@@ -17,10 +17,10 @@ from eventide.bootstrap import Application, assemble
 from eventide.engine_local import LocalEngine
 from eventide.testing.crash_enumeration import OPTIONS, Moment, Protocol
 from eventide.testing.histories import ManualClock
-from eventide.testing.observation import HEARTBEATS_PREFIX, LOCK_PREFIX
+from eventide.testing.observation import LOCK_PREFIX
 from eventide_adapters.storage.memory import MemoryFile
 from eventide_adapters.storage.open import open_storage
-from eventide_core.config import Options
+from eventide_core.config import LOCK_EXPIRE_MINUTES, Options
 from eventide_core.errors import EventideError
 from eventide_core.ports import Capability, Storage
 from eventide_core.ports.requests import Requests
@@ -30,6 +30,8 @@ from support.servers.s3_servers import S3Server
 
 ObjectServer = S3Server | CloudServer
 WRITES = ("PUT", "POST", "DELETE")
+# A clock that is past the heartbeats of the dead is also ahead of the lock of the living.
+_OPTIONS: dict[str, str] = {**OPTIONS, LOCK_EXPIRE_MINUTES: "10"}
 LOST = (Fault.REPLY_LOST, Fault.UNAVAILABLE, Fault.FAILED_AFTER)
 DATA = bytes(range(256)) * 8192  # 2 MiB: a copy of it is no small one
 
@@ -135,10 +137,10 @@ class TableInStore:
         return Moment(dict(sorted(files.items())), time_ms)
 
     def expire(self) -> None:
-        """Removes the lock and the heartbeats of a process that died: no test can move the store's times."""
+        """Removes the lock of a process that died: no test can move the store's times."""
         storage = self.store.opened(self.place, is_faulty=False)
-        for info in (*storage.list(".hoodie"), *storage.list(HEARTBEATS_PREFIX.rstrip("/"))):
-            if info.path.startswith((LOCK_PREFIX, HEARTBEATS_PREFIX)) and not info.is_directory:
+        for info in storage.list(".hoodie"):
+            if info.path.startswith(LOCK_PREFIX) and not info.is_directory:
                 storage.delete(info.path)
 
     def run(
@@ -160,6 +162,6 @@ class TableInStore:
     def _process(self, clock: ManualClock, *, is_faulty: bool) -> Application:
         """In one thread, so that requests have the same numbers in each run."""
         storage, engine = self.store.opened(self.place, is_faulty=is_faulty), LocalEngine(1)
-        application = assemble(storage.root, OPTIONS, engine=engine, storage=storage, clock=clock)
+        application = assemble(storage.root, _OPTIONS, engine=engine, storage=storage, clock=clock)
         application.files.requests = Requests(engine)
         return application

@@ -20,6 +20,8 @@ from eventide_core.config import LOCK_RENEWAL_SECONDS, LOCK_VALIDITY_SECONDS, LO
 from eventide_core.errors import ConfigError, LockError, RefusedError, StorageError
 from eventide_core.ports import Storage
 from support.clocks import ManualClock
+from support.critical_sections import PROCESSES, held_until_killed, increments, lock_of
+from support.reach import reached
 from support.servers.cloud_servers import CloudServer
 from support.servers.s3_servers import BUCKET, S3Server
 
@@ -245,8 +247,7 @@ def test_a_storage_that_cannot_replace_on_condition_is_refused(tmp_path: Path, c
 @pytest.fixture(params=["moto", "seaweedfs", "fake_gcs", "azurite"])
 def on_server(request: pytest.FixtureRequest) -> Callable[[], Storage]:
     server: S3Server | CloudServer = request.getfixturevalue(request.param)
-    place = uuid.uuid4().hex
-    uri = f"s3://{BUCKET}/{place}" if isinstance(server, S3Server) else server.uri(place)
+    uri = server.uri(uuid.uuid4().hex)
     return lambda: open_storage(uri, Options(server.options))
 
 
@@ -293,6 +294,30 @@ class TestOnServers:
             assert _content(storage).keys() >= {"expired", "validUntil", "owner"}
             lease.check()
         assert _content(storage)["expired"] is True
+
+
+@pytest.mark.parametrize(
+    ("name", "sections"),
+    [
+        pytest.param("fake_gcs", 25, marks=pytest.mark.broad),
+        *(pytest.param(name, 5_000, marks=pytest.mark.proof) for name in ("moto", "fake_gcs", "azurite")),
+    ],
+)
+def test_critical_sections_of_two_processes_never_overlap_and_a_killed_owner_has_an_heir(
+    name: str, sections: int, request: pytest.FixtureRequest, tmp_path: Path
+) -> None:
+    server: S3Server | CloudServer = request.getfixturevalue(name)
+    uri = server.uri(uuid.uuid4().hex)
+    options: dict[str, str] = {**server.options, LOCK_WAIT_MS: "20000"}
+    counted = increments("storage-based", options, (), tmp_path / "counter", sections, uri)
+    assert counted == sections * PROCESSES
+    reached(f"critical sections on {name}", counted)
+    kill = held_until_killed("storage-based", options, uri)
+    with pytest.raises(LockError, match="holds it until"):
+        lock_of("storage-based", {**options, LOCK_WAIT_MS: "0"}, "heir", uri).acquire()
+    kill()
+    with lock_of("storage-based", options, "heir", uri).acquire() as lease:
+        lease.check()
 
 
 def test_a_store_that_ignores_conditions_is_refused(rclone: S3Server, clock: ManualClock) -> None:

@@ -123,7 +123,7 @@ def _event_time(life: Life, partition: str, key: str, *, is_delete: bool) -> int
         return None
     if drawn < 0.25:
         for row in sorted(life.oracle.snapshot(), key=repr):
-            if row[:2] == (partition, key) and row[2] is not None:
+            if row[:2] == (partition, key) and isinstance(row[2], int):
                 return row[2]
     if drawn < 0.5:
         return EPOCH_MS + life.chance.randint(0, 10 * life.turn)
