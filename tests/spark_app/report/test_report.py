@@ -13,6 +13,7 @@ import pyarrow as pa
 import pytest
 
 from eventide import Table
+from eventide.report.style import page
 from eventide.report.words import shown
 from eventide_core.config import BUCKETS, CLOCK_SKEW_MS
 from eventide_core.errors import format_timestamp
@@ -269,3 +270,9 @@ def test_a_browser_shows_all_of_it_in_either_scheme_and_fetches_nothing(
         background, ink = (sum(map(int, re.findall(r"\d+", seen[part])[:3])) for part in ("background", "color"))
         assert abs(background - ink) > 400, "text that is hard to read"
         assert (background < ink) is is_dark
+
+
+def test_a_command_is_wrapped_because_its_end_says_what_it_does() -> None:
+    (rule,) = re.findall(r"ol code \{([^}]*)\}", page("a title", ""))
+    assert "overflow-wrap: anywhere" in rule
+    assert "nowrap" not in rule
