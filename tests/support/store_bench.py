@@ -53,7 +53,8 @@ class TimedStorage(FaultyStorage):
 
     def _write(self, kind: str, path: str, write: Callable[[], _Answer]) -> _Answer:
         answer = super()._write(kind, path, write)
-        if answer is not False:
+        written: object = answer
+        if written is not False:
             self._times[path] = self._now_ms()
         return answer
 
