@@ -69,6 +69,9 @@ class MachineRun:
         if examples < len(self.kinds):
             pytest.skip("not every configuration was run")
         missed = {
-            what: self.reach[what] / examples for what, floor in FLOORS.items() if self.reach[what] < floor * examples
+            what: self.reach[what] / examples
+            for what, floor in FLOORS.items()
+            # A few examples need not reach what is rare.
+            if self.reach[what] < int(floor * examples)
         }
         assert not missed, f"reached only {missed} an example, of {FLOORS}"
