@@ -135,8 +135,8 @@ class Account:
         if f"{instant}.compaction.requested" in files_of_timeline and (
             self.plan is None or self.plan.instant != instant
         ):
-            # Planned and run in one step, and it replaces a plan that was rolled back.
-            if self.plan is not None:
+            # Planned and run in one step, and it follows a plan that was run in the same step, or was rolled back.
+            if self.plan is not None and self.plan.instant not in completed_instants(files):
                 self.rolled_back.add(self.plan.instant)
             self._read_plan(
                 application, files, files_of_timeline[f"{instant}.compaction.requested"], is_alone=not changes
