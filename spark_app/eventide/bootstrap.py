@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from eventide_adapters.format.merge.content_audit import ArrowContentAudit
     from eventide_adapters.format.merge.slice_merger import ArrowSliceMerger
     from eventide_adapters.format.merge.slice_reader import ArrowSliceReader
+    from eventide_core.action.freshness.freshness import Freshness
     from eventide_core.ports import BaseContent, LogContent
     from eventide_core.service.compaction.pending import PendingCompactions
     from eventide_core.service.compaction.run import CompactionRunner
@@ -115,6 +116,12 @@ class Application:
     def state(self) -> TableState:
         """The current settings, timeline and file slices."""
         return TableState.load(self.files)
+
+    def with_sources(self, state: TableState, own: Freshness) -> Freshness:
+        """The freshness of a derived table, which is no later than its sources had; of any other, its own."""
+        from eventide_core.service.facts.sources import freshness_with_sources
+
+        return freshness_with_sources(self.files, state, own)
 
     @cached_property
     def scheduler(self) -> CompactionScheduler:

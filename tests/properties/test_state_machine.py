@@ -6,9 +6,15 @@ examples of twenty steps, other ones at each run.
 
 from __future__ import annotations
 
+from collections import Counter
+
 import pytest
 
-from eventide.testing.state_machine import Configuration, configurations
+from eventide.testing.histories import Layout, put
+from eventide.testing.oracle import Order
+from eventide.testing.state_machine import Configuration, Other, Verb, configurations, table_machine
+from eventide_core.config import LinkChoice
+from eventide_core.table.timeline.plans import CutMode
 from support.machine_run import MachineRun, params_of
 
 pytestmark = pytest.mark.campaign
@@ -23,3 +29,16 @@ def test_a_table_keeps_every_promise_whatever_happens_to_it(configuration: Confi
 
 def test_the_machine_reached_what_it_is_for() -> None:
     RUN.tell()
+
+
+@pytest.mark.parametrize("before", range(4, 9))
+def test_a_compaction_that_wakes_up_when_its_files_are_cleaned_takes_its_plan_back(before: int) -> None:
+    """Before write 6, its inflight file: it reads texts for their times then, and stays behind with an error."""
+    texts = Layout(9, Order.COMMIT_TIME, has_text_times=True)
+    machine = table_machine(Configuration(texts, LinkChoice.COPY, CutMode.EXACT, ("a",)), Counter())()
+    for number in range(4):
+        machine.commit((put("k0", number, f"word {number}", partition="a"), put("k1", -number, "word", partition="a")))
+    changes = (put("k0", -1, "beyond", partition="a"), put("k2", -4, "beyond", partition="a"))
+    machine.pause(Verb.EXECUTE, before, [Other.GO_BEYOND, Other.CLEAN], changes, 3)
+    machine.commit((put("k2", 0, "afterwards", partition="a"),))
+    machine.teardown()

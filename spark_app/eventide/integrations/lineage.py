@@ -18,7 +18,6 @@ from eventide.options.lineage import OPENLINEAGE_NAMESPACE
 from eventide_adapters.extras import install_command
 from eventide_core.errors import BusyError
 from eventide_core.ports import NoProgress, Progress
-from eventide_core.service.facts.sources import freshness_with_sources
 
 if TYPE_CHECKING:
     from eventide.integrations.openlineage_events import CompactionEvents
@@ -66,8 +65,7 @@ def _report_completed(application: Application, instant: str) -> None:
 
 def _with_sources(application: Application, result: "CompactionResult") -> "CompactionResult":
     """The result with the freshness of a derived table, which is no later than its sources had."""
-    fresh = freshness_with_sources(application.files, application.state(), result.freshness)
-    return replace(result, freshness=fresh)
+    return replace(result, freshness=application.with_sources(application.state(), result.freshness))
 
 
 def _events(application: Application) -> "CompactionEvents | None":

@@ -9,7 +9,6 @@ from eventide.results.show import describe
 from eventide_core.action.compaction.backlog import backlog
 from eventide_core.ports import MetricsSink, Unreported
 from eventide_core.service.facts.compaction_history import compaction_history, kept_bytes
-from eventide_core.service.facts.sources import freshness_with_sources
 from eventide_core.service.query.metrics import table_metrics
 
 _LOG = logging.getLogger(__name__)
@@ -38,7 +37,7 @@ def _measure(application: Application, sink: MetricsSink) -> None:
     state = table.state
     history = compaction_history(state, application.storage, application.clock)
     own = None if table.problems else application.freshness.now(state)
-    fresh = None if own is None else freshness_with_sources(application.files, state, own)
+    fresh = None if own is None else application.with_sources(state, own)
     now_ms = application.clock.now_ms()
     logs = backlog(table.file_slices, table.facts)
     measured = table_metrics(fresh, logs, kept_bytes(state, history), history, table.metadata_table, now_ms)

@@ -248,12 +248,10 @@ class Table(TableQueries, TableWrites, TableChanges, TableSchema, TableTags, Tab
         After an exact cut, it says whether the view is exact there, for which it reads the footer of each base file, unless
         `is_exact` is false.
         """
-        from eventide_core.service.facts.sources import freshness_with_sources
-
         state = self.state()
         found = self._application.freshness.now(state)
         own = self._application.exact_views.told(state, found) if is_exact else found
-        return freshness_with_sources(self._application.files, state, own)
+        return self._application.with_sources(state, own)
 
     def freshness_by_partition(self) -> Mapping[str, Freshness]:
         from eventide_core.action.freshness.derived import derived_freshness

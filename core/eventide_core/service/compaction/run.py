@@ -200,8 +200,8 @@ class CompactionRunner:
         state, plan = started
         # The slices were checked in this state; what has come since is in none of them.
         tasks = merge_tasks(state, self.options, plan)
-        self.freshness.after(state, plan)  # warms the facts before the lock is held
         try:
+            self.freshness.after(state, plan)  # warms the facts before the lock is held
             results = run_tasks(self.engine, self.compact_slice, plan, tasks, progress, ahead)
         except EventideError as failure:
             if self._sweep_after_rollback(plan):
