@@ -7,6 +7,7 @@ examples of twenty steps, other ones at each run.
 from __future__ import annotations
 
 from collections import Counter
+from typing import Any
 
 import pytest
 
@@ -35,7 +36,7 @@ def test_the_machine_reached_what_it_is_for() -> None:
 def test_a_compaction_that_wakes_up_when_its_files_are_cleaned_takes_its_plan_back(before: int) -> None:
     """Before write 6, its inflight file: it reads texts for their times then, and stays behind with an error."""
     texts = Layout(9, Order.COMMIT_TIME, has_text_times=True)
-    machine = table_machine(Configuration(texts, LinkChoice.COPY, CutMode.EXACT, ("a",)), Counter())()
+    machine: Any = table_machine(Configuration(texts, LinkChoice.COPY, CutMode.EXACT, ("a",)), Counter())()
     for number in range(4):
         machine.commit((put("k0", number, f"word {number}", partition="a"), put("k1", -number, "word", partition="a")))
     changes = (put("k0", -1, "beyond", partition="a"), put("k2", -4, "beyond", partition="a"))

@@ -315,7 +315,7 @@ class TableMachine(RuleBasedStateMachine):
         self.table.inspect(whole=True)
 
 
-def table_machine(configuration: Configuration, reach: Counter[str]) -> type[TableMachine]:
+def table_machine(configuration: Configuration, reach: Counter[str]) -> type[RuleBasedStateMachine]:
     """The machine for one kind of table. `reach` counts what its examples reach."""
     changes = commits(configuration.partitions, configuration.layout)
     observer = Observer()  # shared by all examples: it caches the content of files
