@@ -369,4 +369,4 @@ def test_each_rule_for_a_plan_of_another_engine_is_needed(
 
 
 def test_the_enumeration_reached_what_it_is_for() -> None:
-    check_reach({"plans of others": 6, "crash states": 100, "interludes": 300, "faults": 300})
+    check_reach({"plans of others": 6, "crash states": 100, "interludes": 250, "faults": 150})

@@ -132,6 +132,7 @@ def test_every_declared_option_whose_key_looks_like_a_secret_is_one() -> None:
     looks = {name for option in all_options() for name in option.names if may_be_secret(name)}
     assert {name for name in looks if not is_secret(name)} == {
         "fs.s3a.connection.ssl.enabled",
+        "hdfs.kerberos.keytab",  # a path
         "hoodie.write.lock.dynamodb.partition_key",
         "hoodie.write.lock.zookeeper.connection_timeout_ms",
         "hoodie.write.lock.zookeeper.lock_key",

@@ -76,6 +76,11 @@ class Account:
     def __post_init__(self) -> None:
         self.oracle = self._new_oracle()
 
+    @property
+    def instants(self) -> frozenset[str]:
+        """Those that have completed, and were not undone."""
+        return frozenset(event.instant for event in self.completed)
+
     def copy(self) -> Account:
         other = copy(self)
         other.completed, other.rolled_back = list(self.completed), set(self.rolled_back)
@@ -91,7 +96,7 @@ class Account:
             for path, match in _timeline(files):
                 if (match[1], match[3]) == (self.plan.instant, "compaction.requested"):
                     self._read_plan(application, files, path, is_alone=not changes)  # it may have been planned again
-        known = {event.instant for event in self.completed}
+        known = self.instants
         gone = known - self._archived - shown
         if archives:
             self._archived |= gone

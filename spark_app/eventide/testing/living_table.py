@@ -363,7 +363,7 @@ class LivingTable:
 
     def _look(self, step: _Effects) -> frozenset[str]:
         """Updates the account, and inspects the table. Returns what has completed since the last look."""
-        files, known = self.files, completed_instants(self._before)
+        files, known = self.files, self.account.instants
         if step.retained is not None:
             self._abort(step.retained)
         removes = step.removes or step.retained is not None
@@ -376,7 +376,7 @@ class LivingTable:
         )
         self.reach["completed actions undone"] += len(gone)
         self.inspect()
-        return completed_instants(files) - known
+        return self.account.instants - known
 
     def _die(self, run: Callable[[Application], None], crash_at: int) -> None:
         died, _ = self._run(run, interrupted(self.bench.storage, crash_at, self.let_the_dead_expire))

@@ -75,7 +75,7 @@ def test_a_table_has_its_own_settings_before_those_of_the_file_and_the_command_l
         ("[[table]]\nname = 'a'", "table 1 has no uri"),
         ("[[table]]\nuri = '/a'\nlag = '1h'", "table 1: 'lag' is not one of"),
         ("[[table]]\nuri = '/a'\ntarget_lag = '1 hour'", "table 1: target_lag '1 hour' is not a duration"),
-        ("[[table]]\nuri = '/a'\ntarget_lag = '0'", "target_lag '0' is not a duration"),
+        ("[[table]]\nuri = '/a'\ntarget_lag = '0'", "target_lag '0' is not above 0"),
         ("[[table]]\nuri = '/a'\ntarget_lag = '5m'\ndata_latency = '5m'", "has to be longer than data_latency"),
         ("[[table]]\nuri = '/a'\nwindow = '22-06'", "table 1: window '22-06'"),
         (
