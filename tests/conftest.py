@@ -22,6 +22,8 @@ CLOUD_SERVERS = {"moto", "seaweedfs", "rclone", "fake_gcs", "azurite"}
 HDFS_SERVERS = {"hdfs", "hdfs_with_symlinks", "native_hdfs", "secured_hdfs"}
 SERVERS = {*CLOUD_SERVERS, *HDFS_SERVERS, "hive_metastore", "spark"}
 
+SLOW = {"conformance", "project", "properties"}
+
 pytest_plugins = ["support.campaign", "support.run_parts", "support.judge.fixtures", "support.servers.fixtures"]
 
 
@@ -41,6 +43,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker("real")
         is_first = (needed & REAL_HUDI, item.get_closest_marker("campaign"), needed & SERVERS, asks)
         place = next((place for place, is_here in enumerate(is_first) if is_here), len(is_first))
+        if item.path.relative_to(Path(__file__).parent).parts[0] in SLOW:
+            item.add_marker("slow")
         places[item.path] = min(places.get(item.path, place), place)
     items.sort(key=lambda item: places[item.path])
 

@@ -20,6 +20,8 @@ from golden.readings import as_values
 from support import golden
 from support.command_line import content_of, run, run_json
 
+pytestmark = pytest.mark.slow
+
 NAMES = ("v6_copy_on_write", "v9_copy_on_write")
 T = "2030-01-01T00:00Z"
 ONE_VERSION = {

@@ -16,6 +16,8 @@ from eventide_core.errors import ConfigError, InvalidRecordError, RecordMergerEr
 from support.command_line import content_of, run, run_json
 from support.small_table import HOUR_MS, LATER_MS, SOON, make, rows
 
+pytestmark = pytest.mark.slow
+
 STRATEGY = "3f1c5a1e-6d2b-4f58-9a51-0d8f4a3f7c21"
 T = TypeVar("T")
 R = TypeVar("R")

@@ -13,6 +13,8 @@ from support.faulty_stores import CREATES, DATA, LOST, FaultyStore, faulty_store
 from support.servers.cloud_servers import GoogleServer
 from support.servers.faulty_proxy import Fault, FaultyProxy
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module", params=["moto", "fake_gcs", "azurite"])
 def store(request: pytest.FixtureRequest) -> Iterator[FaultyStore]:

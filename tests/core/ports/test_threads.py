@@ -21,6 +21,8 @@ from eventide_core.ports.requests import responses
 from eventide_core.ports.threads import Handed, Threads
 from eventide_core.service.compaction.merge_tasks import merges_ahead
 
+pytestmark = pytest.mark.slow
+
 Start = Callable[..., int]
 
 

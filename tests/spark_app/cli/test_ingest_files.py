@@ -19,6 +19,8 @@ from eventide_core.config import Options
 from support.backends import backend
 from support.command_line import Answer, content_of, run, run_json
 
+pytestmark = pytest.mark.slow
+
 NEW = ("--create", "--record-key", "id")
 CSV = "id,name,fare\na,Oslo,1.5\nb,Lima,2\n"
 

@@ -14,6 +14,8 @@ from eventide import Table
 from eventide_core.config import BUCKETS, CLOCK_SKEW_MS
 from support.command_line import content_of, run, run_json
 
+pytestmark = pytest.mark.slow
+
 COLUMNS: list[pa.Field[Any]] = [pa.field("id", pa.string()), pa.field("at", pa.timestamp("us", "UTC"))]
 SCHEMA = pa.schema(COLUMNS)
 

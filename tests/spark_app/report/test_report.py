@@ -21,6 +21,8 @@ from support import golden
 from support.browser import seen_in_browser
 from support.command_line import content_of, run, run_json
 
+pytestmark = pytest.mark.slow
+
 HOSTILE = '"><img src=x onerror=alert(1)>&lt;\u202e'
 HOUR_MS = 3_600_000
 T_MS = 1_700_006_400_000

@@ -17,6 +17,8 @@ from eventide_core.table.timeline.source_notes import SOURCE_PREFIX
 from support.catalogs import MemoryCatalog
 from support.command_line import run
 
+pytestmark = pytest.mark.slow
+
 HOUR_MS = 3_600_000
 EPOCH_MS = 1_700_000_400_000 - 1_700_000_400_000 % HOUR_MS
 COLUMNS: list[pa.Field[Any]] = [pa.field("id", pa.string()), pa.field("ms", pa.int64())]

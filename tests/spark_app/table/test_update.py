@@ -19,6 +19,8 @@ from eventide import (
 from eventide.rows.reader import Rows
 from support.append_tables import START_MS, make, rows, seen
 
+pytestmark = pytest.mark.slow
+
 _ROWS = (("k0", "a", 10, "zero"), ("k1", "a", 20, "one"), ("k2", "b", 30, "two"))
 
 

@@ -13,6 +13,8 @@ from eventide import RefusedError, Table, UnsupportedTableError
 from eventide_core.config import BUCKETS, CLOCK_SKEW_MS, EVENT_TIME_FIELD
 from support import golden
 
+pytestmark = pytest.mark.slow
+
 OPTIONS = {BUCKETS: "1", CLOCK_SKEW_MS: "1"}
 MICROS = pa.timestamp("us", "UTC")
 

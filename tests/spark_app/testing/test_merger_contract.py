@@ -13,6 +13,8 @@ from eventide.testing.merger_contract import MergerContract, values_of
 from eventide_core.errors import RecordMergerError
 from support.mergers import Joined, Longest, with_words
 
+pytestmark = pytest.mark.slow
+
 COLUMNS: list[pa.Field[Any]] = [
     pa.field("id", pa.string(), nullable=False),
     pa.field("ms", pa.timestamp("ms", "UTC")),

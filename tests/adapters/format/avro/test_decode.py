@@ -22,6 +22,8 @@ from eventide_core.errors import RecordDecodeError, UnsupportedLogFormatError, U
 from support.avro_types import DECIMALS, FLAT, TEXT, TypedValues, avro_types, logical
 from support.log_files import avro_content, table_schema
 
+pytestmark = pytest.mark.slow
+
 _NESTED: dict[str, tuple[Any, st.SearchStrategy[Any]]] = {
     "array": ({"type": "array", "items": ["null", "long"]}, st.lists(st.none() | st.integers(-9, 1 << 40), max_size=4)),
     "map": ({"type": "map", "values": "string"}, st.dictionaries(TEXT, TEXT, max_size=3)),

@@ -31,6 +31,8 @@ from eventide_core.table.records.event_time import (
 )
 from support.log_files import table_schema
 
+pytestmark = pytest.mark.slow
+
 _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 _LONGS = st.one_of(
     st.integers(-(1 << 63), (1 << 63) - 1),

@@ -16,6 +16,8 @@ import pytest
 from eventide_adapters.format.base_file.footer_columns import Footer, codec_of, require_sound_columns
 from eventide_core.errors import CorruptBaseFileError
 
+pytestmark = pytest.mark.slow
+
 COLUMNS: list[pa.Field[Any]] = [pa.field("key", pa.string()), pa.field("ms", pa.int64())]
 
 

@@ -24,6 +24,8 @@ from eventide_adapters.format.base_file.gzip_pages import GzipPages, gzip_page
 from eventide_adapters.format.base_file.parquet_output import ParquetOutput
 from eventide_adapters.format.base_file.thrift_compact import fields, integer
 
+pytestmark = pytest.mark.slow
+
 SCHEMA = json.dumps(
     {
         "type": "record",

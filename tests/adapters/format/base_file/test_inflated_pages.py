@@ -31,6 +31,8 @@ from support import golden
 from support.campaign import IS_PROOF
 from support.remote_stream import RemoteStream
 
+pytestmark = pytest.mark.slow
+
 SIZE, COMPRESSED_SIZE = 2, 3
 PLAIN: dict[str, Any] = {"compression": "gzip", "store_schema": False, "write_page_checksum": True}
 

@@ -37,6 +37,8 @@ from eventide_core.errors import (
 from eventide_core.table.records.schema import META_FIELDS
 from support.log_files import table_schema
 
+pytestmark = pytest.mark.slow
+
 BLOOM = BloomParameters.for_entries(10, 0.001)
 PATH = "part=a/base.parquet"
 

@@ -29,6 +29,8 @@ from eventide_core.table.records.record_shape import RecordShape
 from support.log_files import table_schema
 from support.remote_stream import RemoteStream
 
+pytestmark = pytest.mark.slow
+
 SCHEMA = table_schema({"name": "id", "type": "string"})
 COLUMNS = arrow_schema(with_meta_fields(SCHEMA))
 

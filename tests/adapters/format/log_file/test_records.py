@@ -50,6 +50,8 @@ from support.log_files import (
     written_schema,
 )
 
+pytestmark = pytest.mark.slow
+
 T1, T2, T3, T4 = (f"2026112106041386{n}" for n in range(1, 5))
 SCHEMA_TEXT = table_schema(
     {"name": "id", "type": "string"},

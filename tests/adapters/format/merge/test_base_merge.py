@@ -23,6 +23,8 @@ from eventide_core.table.records.record_order import MergeRule, Version, latest
 from eventide_core.table.records.record_shape import RecordShape
 from support.campaign import tries
 
+pytestmark = pytest.mark.slow
+
 EVENT_TIME = MergeRule.EVENT_TIME_ORDERING
 COMMIT_TIME = MergeRule.COMMIT_TIME_ORDERING
 

@@ -22,6 +22,8 @@ from eventide_core.table.records.custom_merger import CustomMerger
 from eventide_core.table.records.record_order import MergeRule
 from eventide_core.table.records.record_shape import RecordShape
 
+pytestmark = pytest.mark.slow
+
 KEY, ORDERING, WORD = "_hoodie_record_key", "ts", "word"
 COLUMNS: list[pa.Field[Any]] = [pa.field(KEY, pa.string()), pa.field(ORDERING, pa.int64()), pa.field(WORD, pa.string())]
 SCHEMA = pa.schema(COLUMNS)

@@ -14,6 +14,8 @@ from hypothesis import strategies as st
 from eventide_adapters.format.merge import key_index
 from eventide_adapters.format.merge.key_index import KeyIndex
 
+pytestmark = pytest.mark.slow
+
 LONG = "x" * 600  # more than is looked at of a key
 
 TEXTS = st.text(max_size=20) | st.integers(0, 40).map(lambda number: f"{LONG}{number}")

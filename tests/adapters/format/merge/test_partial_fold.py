@@ -19,6 +19,8 @@ from eventide_core.table.records.partial_update import PartialVersion, latest_pa
 from eventide_core.table.records.record_order import MergeRule, Version
 from eventide_core.table.records.record_shape import PartialUpdate, RecordShape
 
+pytestmark = pytest.mark.slow
+
 COLUMNS = ("x", "y")
 KEY, ORDERING = "_hoodie_record_key", "ts"
 MARKER = "unavailable"

@@ -25,6 +25,8 @@ from eventide_adapters.format.metadata_table.records import (
 from eventide_core.errors import RecordDecodeError
 from support.campaign import IS_REPEATED
 
+pytestmark = pytest.mark.slow
+
 WRAPPERS = [
     "null",
     {"type": "record", "name": "LongWrapper", "namespace": "org", "fields": [{"name": "value", "type": "long"}]},

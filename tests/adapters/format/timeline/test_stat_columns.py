@@ -21,6 +21,8 @@ from eventide_core.table.timeline.commit_metadata import CommitMetadata, WriteSt
 from support import golden
 from support.changed_bytes import EDITS, Edit, edited
 
+pytestmark = pytest.mark.slow
+
 CODEC = HudiMetadataCodec()
 _NEVER = 1 << 62
 _INSTANT = "20261121060413861"

@@ -13,6 +13,8 @@ from eventide_core.action.compaction.slice_split import carried_tombstone, judge
 from eventide_core.table.records.key_history import KeyHistory
 from eventide_core.table.records.record_order import MergeRule, Version, latest
 
+pytestmark = pytest.mark.slow
+
 Block = tuple[int, dict[str, Version]]
 """The instant, and the version of each key."""
 

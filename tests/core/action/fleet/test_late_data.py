@@ -7,11 +7,14 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from eventide_core.action.fleet.scheduler import FleetScheduler, Measured, Target
 from support.campaign import IS_REPEATED
+
+pytestmark = pytest.mark.slow
 
 SECOND = 1000
 MINUTE = 60 * SECOND

@@ -24,6 +24,8 @@ from eventide_core.ports import NoProgress
 from eventide_core.service.compaction.merge_tasks import MergesAhead, merges_ahead
 from support.append_tables import START_MS, make, rows, seen
 
+pytestmark = pytest.mark.slow
+
 REQUEST = CompactionRequest(START_MS + 50, None, LinkChoice.AUTO)
 AHEAD = {".compaction.requested", "lock", ".heartbeat"}
 

@@ -12,6 +12,8 @@ from support.command_line import run
 from support.damages import CODEC
 from support.small_table import HOUR_MS, LATER_MS, make, rows, seen
 
+pytestmark = pytest.mark.slow
+
 SOON_ABANDONED = {"eventide.pending.service.stale_ms": "0"}
 
 

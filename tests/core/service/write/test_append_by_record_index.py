@@ -23,6 +23,8 @@ from support.campaign import IS_REPEATED, tries
 from support.counting_storage import CountingStorage
 from support.indexed_table import OPTIONS, indexed, own_rows
 
+pytestmark = pytest.mark.slow
+
 GROUPS = 3
 PARTS = ("a", "b", "new")
 KEYS = ("k00000", "k00001", "k00004", "k00005", "new1", "new2")

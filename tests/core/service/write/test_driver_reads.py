@@ -26,6 +26,8 @@ from eventide_core.table.timeline.instant import Action
 from support.indexed_table import INDEXES, OPTIONS, SECONDARY, indexed, own_rows, with_ids
 from support.thresholds import dividing_plan
 
+pytestmark = pytest.mark.slow
+
 T = TypeVar("T")
 R = TypeVar("R")
 

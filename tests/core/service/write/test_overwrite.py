@@ -18,6 +18,8 @@ from eventide_core.table.settings.write_shape import WriteOperation
 from eventide_core.table.timeline.instant import Action
 from support.append_tables import START_MS, make, rows, seen
 
+pytestmark = pytest.mark.slow
+
 LAYOUTS = [(6, "BUCKET"), (8, "SIMPLE"), (9, "BUCKET"), (9, "SIMPLE")]
 
 

@@ -24,6 +24,8 @@ from eventide_core.table.files.file_group_write import MARKERS, STAGING
 from support.indexed_table import OPTIONS, SECONDARY, indexed, own_rows, with_ids
 from support.pickled_tasks import PickledTasks
 
+pytestmark = pytest.mark.slow
+
 LARGEST_ANSWER_BYTES = 1000  # a path, and two ranges for each of two file groups
 ROWS = 2000
 

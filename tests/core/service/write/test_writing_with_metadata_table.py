@@ -28,6 +28,8 @@ from eventide_core.errors import CorruptLogBlockError, UnsupportedTableError
 from eventide_core.table.settings.properties import PROPERTIES_PATH
 from support import golden
 
+pytestmark = pytest.mark.slow
+
 INDEXED = ("_hoodie_record_key", "id", "part", "event_ts", "val", "amount")
 FIRST = "00000000000000000"  # the instant at which Hudi made the metadata table
 FILE_GROUPS = {
