@@ -9,6 +9,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pyarrow as pa
+import pytest
 
 from eventide import Table
 from eventide_core.table.timeline.instant import instant_time
@@ -27,6 +28,7 @@ def _upsert(table: Table, *values: tuple[str, int, str]) -> str:
     ).instant
 
 
+@pytest.mark.broad
 def test_time_travel_between_compactions_loses_no_row(
     tmp_path: Path, judge_015: HudiJudge, judge_111: HudiJudge, judge_120: HudiJudge
 ) -> None:

@@ -18,7 +18,10 @@ TIMEOUT_SECONDS = 300
 # Contents are the same with links and without: what is asked of them all is asked once.
 @pytest.mark.parametrize(
     ("name", "asked"),
-    [("hdfs_with_symlinks", ""), pytest.param("hdfs", "compaction or written or replicas", marks=pytest.mark.broad)],
+    [
+        pytest.param("hdfs_with_symlinks", "", marks=pytest.mark.broad),
+        pytest.param("hdfs", "compaction or written or replicas", marks=pytest.mark.proof),
+    ],
 )
 def test_a_table_whose_bytes_go_by_libhdfs_is_the_same(
     name: str, asked: str, native_hdfs: NativeHdfs, request: pytest.FixtureRequest

@@ -20,7 +20,12 @@ HISTORY = ".hoodie/timeline/history"
 
 
 @pytest.mark.parametrize(
-    "number", [pytest.param(0, marks=pytest.mark.proof), 1, pytest.param(2, marks=pytest.mark.proof)]
+    "number",
+    [
+        pytest.param(0, marks=pytest.mark.proof),
+        pytest.param(1, marks=pytest.mark.broad),
+        pytest.param(2, marks=pytest.mark.proof),
+    ],
 )
 def test_hudi_goes_on_after_the_repair(number: int, tmp_path: Path, judge_111: HudiJudge) -> None:
     path = golden.unpack("v9_archived", tmp_path)

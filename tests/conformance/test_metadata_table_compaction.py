@@ -139,9 +139,9 @@ def test_hudi_continues_after_the_timeline_of_the_metadata_table_is_archived(
     ("name", "fixture"),
     [
         pytest.param("v6_mdt", "judge_015", marks=BROAD),
-        ("v9_mdt", "judge_111"),
+        pytest.param("v9_mdt", "judge_111", marks=BROAD),
         pytest.param("v6_mdt", "judge_111", marks=pytest.mark.proof),
-        pytest.param("v9_mdt", "judge_120", marks=BROAD),
+        pytest.param("v9_mdt", "judge_120", marks=pytest.mark.proof),
     ],
 )
 def test_hudi_continues_with_a_compacted_metadata_table(

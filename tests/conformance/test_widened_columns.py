@@ -32,7 +32,7 @@ KINDS = [
     pytest.param(before, after, marks=marks, id=f"{before} to {after}")
     for before, after, marks in (
         (pa.int32(), pa.float64(), ()),
-        (pa.int32(), pa.string(), pytest.mark.broad),
+        (pa.int32(), pa.string(), pytest.mark.proof),
         (pa.int32(), pa.int64(), pytest.mark.proof),
         (pa.int32(), pa.float32(), pytest.mark.proof),
         (pa.int64(), pa.float64(), pytest.mark.proof),

@@ -53,8 +53,8 @@ class Kind:
 KINDS = (
     pytest.param(Kind(Order.EVENT_TIME, LinkChoice.COPY), marks=pytest.mark.proof),
     pytest.param(Kind(Order.COMMIT_TIME, LinkChoice.COPY), marks=pytest.mark.proof),
-    pytest.param(Kind(Order.COMMIT_TIME, LinkChoice.PREFIX), marks=pytest.mark.broad),
-    Kind(Order.EVENT_TIME, LinkChoice.COPY, CutMode.EXACT),
+    pytest.param(Kind(Order.COMMIT_TIME, LinkChoice.PREFIX), marks=pytest.mark.proof),
+    pytest.param(Kind(Order.EVENT_TIME, LinkChoice.COPY, CutMode.EXACT), marks=pytest.mark.broad),
 )
 
 

@@ -164,7 +164,11 @@ def test_a_batch_that_another_driver_writes_at_the_same_time_is_written_once(tmp
 
 @pytest.mark.parametrize(
     "how",
-    [COMPACT_INLINE, *(pytest.param(how, marks=pytest.mark.broad) for how in (COMPACT_ASYNC, COMPACT_SCHEDULE_INLINE))],
+    [
+        pytest.param(COMPACT_INLINE, marks=pytest.mark.broad),
+        pytest.param(COMPACT_ASYNC, marks=pytest.mark.broad),
+        pytest.param(COMPACT_SCHEDULE_INLINE, marks=pytest.mark.proof),
+    ],
 )
 def test_compactions_beside_a_stream_fill_the_read_optimized_table(
     how: str, tmp_path: Path, spark: SparkSession

@@ -98,7 +98,13 @@ def test_a_compaction_survives_a_store_that_loses_every_fourth_answer(
     assert in_order(there.table().read_optimized().to_arrow()) == in_order(here.read_optimized().to_arrow())
 
 
-@pytest.mark.parametrize("table", [pytest.param("v6_copy_on_write", marks=pytest.mark.broad), "v9_copy_on_write"])
+@pytest.mark.parametrize(
+    "table",
+    [
+        pytest.param("v6_copy_on_write", marks=pytest.mark.proof),
+        pytest.param("v9_copy_on_write", marks=pytest.mark.broad),
+    ],
+)
 def test_a_copy_on_write_table_is_read_by_spark_as_here(table: str, tmp_path: Path, spark: SparkSession) -> None:
     here = Table.open(str(golden.unpack(table, tmp_path)))
     begin = here.state().timeline.writes[-2].requested_time
