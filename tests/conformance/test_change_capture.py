@@ -191,7 +191,7 @@ def logged(path: Path) -> Counter[tuple[str, ...]]:
         pytest.param("DATA_BEFORE_AFTER", METADATA_TABLE, False, marks=pytest.mark.proof),
         pytest.param("DATA_BEFORE_AFTER", NO_METADATA_TABLE, True, marks=pytest.mark.proof),
         pytest.param("DATA_BEFORE", NO_METADATA_TABLE, False, marks=pytest.mark.proof),
-        pytest.param("OP_KEY_ONLY", NO_METADATA_TABLE, False, marks=pytest.mark.broad),
+        pytest.param("OP_KEY_ONLY", NO_METADATA_TABLE, False, marks=pytest.mark.proof),
     ],
 )
 def test_under_a_bucket_index_compactions_write_the_change_logs_of_hudi(

@@ -93,7 +93,7 @@ def _judge_a_tiny_table(judge: HudiJudge, path: Path, options: dict[str, str]) -
     assert _tags_by_key(judge.read(path, "read_optimized")) == MERGED
 
 
-@pytest.mark.broad
+@pytest.mark.proof
 def test_hudi_015_writes_and_reads_a_table_of_version_6(judge_015: HudiJudge, tmp_path: Path) -> None:
     _judge_a_tiny_table(judge_015, tmp_path / "tiny", PLAIN | DEFAULT_PAYLOAD)
 
@@ -103,7 +103,7 @@ def test_hudi_102_writes_and_reads_a_table_of_version_8(judge_102: HudiJudge, tm
     _judge_a_tiny_table(judge_102, tmp_path / "tiny", PLAIN | EVENT_TIME_ORDERING | table_version(8))
 
 
-@pytest.mark.broad
+@pytest.mark.proof
 def test_hudi_111_writes_and_reads_a_table_of_version_6(judge_111: HudiJudge, tmp_path: Path) -> None:
     _judge_a_tiny_table(judge_111, tmp_path / "tiny", PLAIN | DEFAULT_PAYLOAD | table_version(6))
 
@@ -113,7 +113,7 @@ def test_hudi_111_writes_and_reads_a_table_of_version_9(judge_111: HudiJudge, tm
     _judge_a_tiny_table(judge_111, tmp_path / "tiny", PLAIN | EVENT_TIME_ORDERING | table_version(9))
 
 
-@pytest.mark.broad
+@pytest.mark.proof
 def test_hudi_120_writes_and_reads_a_table_of_version_9(judge_120: HudiJudge, tmp_path: Path) -> None:
     _judge_a_tiny_table(judge_120, tmp_path / "tiny", PLAIN | EVENT_TIME_ORDERING | table_version(9))
 

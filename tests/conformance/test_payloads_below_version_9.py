@@ -135,7 +135,7 @@ def fallbacks(plan: Plan) -> dict[str, FallbackReason | None]:
         pytest.param(DMS, 8, marks=pytest.mark.proof),
         pytest.param(PARTIAL, 6, marks=pytest.mark.proof),
         pytest.param(NON_DEFAULTS, 6, marks=pytest.mark.proof),
-        pytest.param(DMS, 6, marks=pytest.mark.broad),
+        pytest.param(DMS, 6, marks=pytest.mark.proof),
     ],
 )
 def test_payloads_in_tables_of_hudi_1(payload: str, version: int, tmp_path: Path, judge_111: HudiJudge) -> None:
@@ -191,7 +191,7 @@ def test_the_payload_of_aws_dms_in_tables_of_hudi_0_15(
 
 
 @pytest.mark.broad
-@pytest.mark.parametrize("payload", [PARTIAL, NON_DEFAULTS])
+@pytest.mark.parametrize("payload", [PARTIAL, pytest.param(NON_DEFAULTS, marks=pytest.mark.proof)])
 def test_hudi_0_15_and_1_read_other_payloads_differently(
     payload: str, tmp_path: Path, judge_015: HudiJudge, judge_111: HudiJudge
 ) -> None:

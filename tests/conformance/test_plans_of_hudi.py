@@ -118,8 +118,7 @@ def test_a_plan_that_a_write_of_spark_scheduled_is_run_alike(
     reached("plans of Hudi: scheduled inline by Spark, run")
 
 
-@BROAD
-@pytest.mark.parametrize("hudi", JAVA)
+@pytest.mark.parametrize("hudi", [pytest.param(hudi, marks=BROAD if hudi == "1.2.0" else PROOF) for hudi in JAVA])
 def test_a_plan_of_the_java_client_is_run_alike(hudi: str, request: pytest.FixtureRequest, tmp_path: Path) -> None:
     """Log-only slices, bucket ids and `EventTimeAvroPayload`, as Flink's sink makes them."""
     name, version = JAVA[hudi]

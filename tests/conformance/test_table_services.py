@@ -68,7 +68,9 @@ def opened(path: Path, options: dict[str, str]) -> Table:
 
 
 @pytest.mark.broad
-@pytest.mark.parametrize(("name", "bundle"), [("v6_inflight", "0.15.0"), ("v9_inflight", "1.1.1")])
+@pytest.mark.parametrize(
+    ("name", "bundle"), [pytest.param("v6_inflight", "0.15.0", marks=pytest.mark.proof), ("v9_inflight", "1.1.1")]
+)
 def test_hudi_continues_after_eventide_rolled_back_a_failed_write_and_a_completed_one(
     name: str, tmp_path: Path, judge: HudiJudge
 ) -> None:
@@ -91,7 +93,9 @@ def test_hudi_continues_after_eventide_rolled_back_a_failed_write_and_a_complete
 
 
 @pytest.mark.broad
-@pytest.mark.parametrize(("name", "bundle"), [("v6_no_deletes", "0.15.0"), ("v9_no_deletes", "1.1.1")])
+@pytest.mark.parametrize(
+    ("name", "bundle"), [pytest.param("v6_no_deletes", "0.15.0", marks=pytest.mark.proof), ("v9_no_deletes", "1.1.1")]
+)
 def test_hudi_continues_after_a_clean_a_restore_and_an_archival(name: str, tmp_path: Path, judge: HudiJudge) -> None:
     path = golden.unpack(name, tmp_path / "ours")
     options = dict(golden.expected(name).options)

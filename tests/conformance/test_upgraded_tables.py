@@ -141,7 +141,7 @@ def live_at_version_6(life: Life, *, is_planned_by_hudi: bool) -> str:
 @pytest.mark.parametrize(
     ("name", "is_planned_by_hudi"),
     [
-        pytest.param("judge_111", False, id="1.1.1-plan of eventide", marks=BROAD),
+        pytest.param("judge_111", False, id="1.1.1-plan of eventide", marks=PROOF),
         pytest.param("judge_111", True, id="1.1.1-plan of Hudi", marks=PROOF),
         pytest.param("judge_102", False, id="1.0.2-plan of eventide", marks=PROOF),
         pytest.param("judge_120", False, id="1.2.0-plan of eventide", marks=PROOF),
