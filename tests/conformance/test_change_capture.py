@@ -103,7 +103,7 @@ def opened(path: Path) -> Table:
         pytest.param("0.15.0", 6, "DATA_BEFORE_AFTER", marks=pytest.mark.proof),
         pytest.param("0.15.0", 6, "OP_KEY_ONLY", marks=pytest.mark.proof),
         pytest.param("1.1.1", 9, "DATA_BEFORE_AFTER", marks=pytest.mark.proof),
-        pytest.param("1.1.1", 9, "OP_KEY_ONLY", marks=pytest.mark.broad),
+        pytest.param("1.1.1", 9, "OP_KEY_ONLY", marks=pytest.mark.proof),
         pytest.param("1.1.1", 6, "DATA_BEFORE", marks=pytest.mark.proof),
         pytest.param("1.2.0", 9, "DATA_BEFORE", marks=pytest.mark.proof),
     ],

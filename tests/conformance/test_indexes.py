@@ -118,13 +118,8 @@ def write_with_indexes(judge: HudiJudge, path: Path, name: str, version: int) ->
     return options
 
 
-@pytest.mark.parametrize(
-    ("fixture", "version"),
-    [
-        pytest.param("judge_102", 8, marks=pytest.mark.proof),
-        pytest.param("judge_111", 9, marks=pytest.mark.broad),
-    ],
-)
+@pytest.mark.proof
+@pytest.mark.parametrize(("fixture", "version"), [("judge_102", 8), ("judge_111", 9)])
 def test_hudi_finds_and_skips_by_indexes_of_values(
     fixture: str, version: int, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:

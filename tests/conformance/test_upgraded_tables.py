@@ -138,13 +138,14 @@ def live_at_version_6(life: Life, *, is_planned_by_hudi: bool) -> str:
     return pending.requested_time
 
 
+@PROOF
 @pytest.mark.parametrize(
     ("name", "is_planned_by_hudi"),
     [
-        pytest.param("judge_111", False, id="1.1.1-plan of eventide", marks=PROOF),
-        pytest.param("judge_111", True, id="1.1.1-plan of Hudi", marks=PROOF),
-        pytest.param("judge_102", False, id="1.0.2-plan of eventide", marks=PROOF),
-        pytest.param("judge_120", False, id="1.2.0-plan of eventide", marks=PROOF),
+        pytest.param("judge_111", False, id="1.1.1-plan of eventide"),
+        pytest.param("judge_111", True, id="1.1.1-plan of Hudi"),
+        pytest.param("judge_102", False, id="1.0.2-plan of eventide"),
+        pytest.param("judge_120", False, id="1.2.0-plan of eventide"),
     ],
 )
 def test_a_table_is_upgraded_with_a_plan_pending(
@@ -259,7 +260,8 @@ class Walk(Life):
         reached("versions up and down: plans run after a change of version", len(ended.resumed))
 
 
-@pytest.mark.parametrize("name", [pytest.param("judge_111", marks=BROAD), pytest.param("judge_120", marks=PROOF)])
+@PROOF
+@pytest.mark.parametrize("name", ["judge_111", "judge_120"])
 def test_a_life_up_and_down(name: str, request: pytest.FixtureRequest, tmp_path: Path) -> None:
     walk = Walk(request.getfixturevalue(name), tmp_path / "table")
     for number in range(3):

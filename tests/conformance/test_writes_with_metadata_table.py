@@ -229,14 +229,8 @@ def test_a_clean_removes_the_records_of_removed_files_as_hudi_does(
     assert snapshot(judge, path) == shown(Table.open(str(path)).snapshot().to_arrow()) != before
 
 
-@pytest.mark.parametrize(
-    ("fixture", "version"),
-    [
-        pytest.param("judge_015", 6, marks=pytest.mark.proof),
-        pytest.param("judge_102", 8, marks=pytest.mark.proof),
-        pytest.param("judge_111", 9, marks=pytest.mark.broad),
-    ],
-)
+@pytest.mark.proof
+@pytest.mark.parametrize(("fixture", "version"), [("judge_015", 6), ("judge_102", 8), ("judge_111", 9)])
 def test_hudi_goes_on_after_overwrites_of_eventide(
     fixture: str, version: int, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:

@@ -75,7 +75,7 @@ def seen(table: Table) -> list[tuple[object, ...]]:
     ("version", "index", "left"),
     [
         (9, "BUCKET", 60),
-        pytest.param(6, "SIMPLE", 60, marks=pytest.mark.broad),
+        pytest.param(6, "SIMPLE", 60, marks=pytest.mark.proof),
         pytest.param(9, "GLOBAL_SIMPLE", 59, marks=pytest.mark.broad),
     ],
 )
