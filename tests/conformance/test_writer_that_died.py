@@ -18,7 +18,7 @@ from support.judge import HudiJudge
 from support.reach import reached
 from support.writers.batches import Batch
 from support.writers.beside import check_all_readers, wait_for
-from support.writers.java_writer import JavaWriter, Steps
+from support.writers.java_writer import JavaWriter, Steps, Unfinished
 
 WHOLE = 3
 BATCHES = [Batch(number) for number in range(WHOLE)]
@@ -38,7 +38,7 @@ def test_a_stock_writer_that_died_continues_after_a_compaction(
 ) -> None:
     judge: HudiJudge = request.getfixturevalue(JUDGES[hudi])
     options = {"hoodie.metadata.enable": METADATA_TABLE[hudi]}
-    dying: dict[Path, Steps] = {tmp_path / steps.replace(" ", "-"): steps for steps in get_args(Steps)}
+    dying: dict[Path, Steps] = {tmp_path / steps.replace(" ", "-"): steps for steps in get_args(Unfinished)}
     with JavaWriter(hudi, VERSIONS[hudi], [], tmp_path / "dies", options=options, dying=dying, whole=WHOLE) as writer:
         writer.kill()
     for path, steps in dying.items():

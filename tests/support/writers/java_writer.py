@@ -17,7 +17,8 @@ from support.judge.jars import BUNDLES, CLIENT_RUNS_ON, JAVA_CLIENTS
 from support.maven import maven_jar
 from support.writers.batches import Batch, put_json_lines
 
-Steps = Literal["requested", "inflight", "some logs", "logs", "twice"]
+Unfinished = Literal["requested", "inflight", "some logs", "logs"]
+Steps = Unfinished | Literal["twice"]
 SCRIPT = Path(__file__).parent / "java_client.py"
 BATCHES = 400
 TIMEOUT_SECONDS = 300
