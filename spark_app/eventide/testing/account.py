@@ -100,7 +100,7 @@ class Account:
         gone = known - self._archived - shown
         if archives:
             self._archived |= gone
-            gone = set()
+            gone = frozenset()
         if gone:
             self.rolled_back |= gone
             self.completed = [event for event in self.completed if event.instant not in gone]
