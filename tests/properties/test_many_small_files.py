@@ -34,9 +34,8 @@ def files_of(path: Path) -> list[Path]:
     return [one for one in (path / "part=a").iterdir() if one.suffix == ".parquet" or ".log." in one.name]
 
 
-@pytest.mark.parametrize(
-    "version", [pytest.param(6, marks=pytest.mark.proof), pytest.param(9, marks=pytest.mark.broad)]
-)
+@pytest.mark.proof
+@pytest.mark.parametrize("version", [6, 9])
 def test_ten_thousand_small_files_in_a_partition(version: int, tmp_path: Path) -> None:
     path = tmp_path / "t"
     table = Table.create(

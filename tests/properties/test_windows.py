@@ -212,7 +212,7 @@ def test_every_row_is_delivered_in_one_state_per_window_and_correction(version: 
 
 
 @pytest.mark.broad
-@pytest.mark.parametrize("version", [6, 9])
+@pytest.mark.parametrize("version", [pytest.param(6, marks=pytest.mark.proof), 9])
 @settings(max_examples=150, deadline=None)
 @given(life=lives)
 def test_every_row_is_delivered_in_one_state_in_many_lives(version: int, life: list[Any]) -> None:
