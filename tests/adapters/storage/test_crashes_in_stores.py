@@ -17,12 +17,12 @@ from eventide.testing.crash_enumeration import Bench, Moment, Protocol, Tally, e
 from eventide.testing.histories import layouts
 from eventide.testing.named_histories import named_histories
 from eventide_core.config import LinkChoice
-from support.faulty_stores import LOST, FaultyStore, TableInStore, WriteFault, faulty_store, shorten_pauses
+from support.faulty_stores import LOST, FaultyStore, TableInStore, WriteFault, faulty_store
 from support.ingest_case import HEARTBEAT_EXPIRY_MS, WRITTEN, ingest, ingest_case
 from support.reach import reached
 from support.servers.faulty_proxy import Fault
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("short_pauses")]
 
 VERSIONS = {6: 1, 9: 3}
 """The layout in event-time order of each version, by its place in `layouts()`."""
@@ -32,11 +32,6 @@ VERSIONS = {6: 1, 9: 3}
 def store(request: pytest.FixtureRequest) -> Iterator[FaultyStore]:
     with faulty_store(request.getfixturevalue(request.param)) as found:
         yield found
-
-
-@pytest.fixture(autouse=True)
-def short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
-    shorten_pauses(monkeypatch)
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,25 +9,17 @@ from botocore.exceptions import ClientError
 from eventide_adapters.storage.s3_objects import S3Objects
 from eventide_core.errors import StorageError
 from eventide_core.ports import Storage
-from support.faulty_stores import CREATES, DATA, LOST, FaultyStore, faulty_store, shorten_pauses
+from support.faulty_stores import CREATES, DATA, LOST, FaultyStore, faulty_store
 from support.servers.faulty_proxy import Fault, FaultyProxy
 from support.servers.s3_servers import BUCKET, S3Server
+
+pytestmark = pytest.mark.usefixtures("short_pauses")
 
 
 @pytest.fixture(scope="module")
 def store(moto: S3Server) -> Iterator[FaultyStore]:
     with faulty_store(moto) as found:
         yield found
-
-
-@pytest.fixture(autouse=True)
-def short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
-    shorten_pauses(monkeypatch)
-
-
-@pytest.fixture
-def proxy(store: FaultyStore) -> FaultyProxy:
-    return store.proxy
 
 
 @pytest.fixture

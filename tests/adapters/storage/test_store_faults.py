@@ -9,27 +9,17 @@ import pytest
 from eventide_adapters.storage.objects import PART_BYTES
 from eventide_core.errors import StorageError
 from eventide_core.ports import Storage
-from support.faulty_stores import CREATES, DATA, LOST, FaultyStore, faulty_store, shorten_pauses, write_output
+from support.faulty_stores import CREATES, DATA, LOST, FaultyStore, faulty_store, write_output
 from support.servers.cloud_servers import GoogleServer
 from support.servers.faulty_proxy import Fault, FaultyProxy
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("short_pauses")]
 
 
 @pytest.fixture(scope="module", params=["moto", "fake_gcs", "azurite"])
 def store(request: pytest.FixtureRequest) -> Iterator[FaultyStore]:
     with faulty_store(request.getfixturevalue(request.param)) as found:
         yield found
-
-
-@pytest.fixture(autouse=True)
-def short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
-    shorten_pauses(monkeypatch)
-
-
-@pytest.fixture
-def proxy(store: FaultyStore) -> FaultyProxy:
-    return store.proxy
 
 
 @pytest.fixture
