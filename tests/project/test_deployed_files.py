@@ -14,6 +14,7 @@ from eventide_core.action.freshness.freshness import Freshness
 from eventide_core.service.facts.compaction_history import KeptBytes, PastCompaction
 from eventide_core.service.query.metrics import table_metrics
 from eventide_core.table.settings.metadata_table import MetadataTableStatus
+from eventide_core.table.timeline.instant import instant_epoch_ms
 
 DEPLOY = Path(__file__).parents[2] / "deploy"
 NAME = re.compile(r"\beventide_(\w+)")
@@ -39,7 +40,10 @@ def exported() -> set[str]:
     fresh = Freshness(1, 1, 0, 0, 1)
     logs = Backlog(file_slices=1, log_files=1, bytes=1, min_event_time_ms=1)
     status = MetadataTableStatus(("files",), 1, "20260101000000000")
-    return {metric.name for metric in table_metrics(fresh, logs, KeptBytes(0, 0), (compaction,), status, 3)}
+    return {
+        metric.name
+        for metric in table_metrics(fresh, logs, KeptBytes(0, 0), (compaction,), status, 3, moment_of=instant_epoch_ms)
+    }
 
 
 def check_expression(text: str) -> None:

@@ -1,7 +1,7 @@
 """Measures a table, and sends the metrics to the sink in the options."""
 
 import logging
-from functools import cache
+from functools import cache, partial
 
 from eventide.bootstrap import Application
 from eventide.formatting import sanitize
@@ -9,6 +9,7 @@ from eventide.results.show import describe
 from eventide_core.action.compaction.backlog import backlog
 from eventide_core.ports import MetricsSink, Unreported
 from eventide_core.service.facts.compaction_history import compaction_history, kept_bytes
+from eventide_core.service.facts.moments import epoch_ms_of
 from eventide_core.service.query.metrics import table_metrics
 
 _LOG = logging.getLogger(__name__)
@@ -40,7 +41,9 @@ def _measure(application: Application, sink: MetricsSink) -> None:
     fresh = None if own is None else application.with_sources(state, own)
     now_ms = application.clock.now_ms()
     logs = backlog(table.file_slices, table.facts)
-    measured = table_metrics(fresh, logs, kept_bytes(state, history), history, table.metadata_table, now_ms)
+    kept = kept_bytes(state, history)
+    moment_of = partial(epoch_ms_of, state.config, state.timeline, clock=application.clock)
+    measured = table_metrics(fresh, logs, kept, history, table.metadata_table, now_ms, moment_of=moment_of)
     sink.write(state.config.name, now_ms, measured)
 
 

@@ -3,14 +3,13 @@
 Leaves out values that don't exist, such as the watermark before the first compaction by event time.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from eventide_core.action.compaction.backlog import Backlog
 from eventide_core.action.freshness.freshness import Freshness
 from eventide_core.service.facts.compaction_history import KeptBytes, PastCompaction
 from eventide_core.table.catalog.metric import Metric
 from eventide_core.table.settings.metadata_table import MetadataTableStatus
-from eventide_core.table.timeline.instant import instant_epoch_ms
 from eventide_core.table.timeline.plans import FallbackReason
 
 _INSTANT_LENGTH = 17
@@ -23,15 +22,20 @@ def table_metrics(
     history: Sequence[PastCompaction],
     metadata_table: MetadataTableStatus | None,
     now_ms: int,
+    *,
+    moment_of: Callable[[str], int],
 ) -> tuple[Metric, ...]:
-    """The metrics at `now_ms`. `fresh` is None if event times are not known; `history` by completion."""
+    """The metrics at `now_ms`. `fresh` is None if event times are not known; `history` by completion.
+
+    `moment_of`: the epoch milliseconds of an instant, by the clock of the table's writers.
+    """
     measured = Metric("measured_timestamp_seconds", "When all of these were measured.", now_ms / 1000)
     return (
         measured,
         *_of_freshness(fresh, now_ms),
         *_of_backlog(logs, kept),
         *_of_compactions(history),
-        *_of_metadata_table(metadata_table),
+        *_of_metadata_table(metadata_table, moment_of),
     )
 
 
@@ -98,7 +102,7 @@ def _of_compactions(history: Sequence[PastCompaction]) -> Iterator[Metric]:
         )
 
 
-def _of_metadata_table(status: MetadataTableStatus | None) -> Iterator[Metric]:
+def _of_metadata_table(status: MetadataTableStatus | None, moment_of: Callable[[str], int]) -> Iterator[Metric]:
     if status is None:
         return
     yield Metric("metadata_table_partitions", "Partitions of Hudi's metadata table.", len(status.partitions))
@@ -110,7 +114,7 @@ def _of_metadata_table(status: MetadataTableStatus | None) -> Iterator[Metric]:
     if status.last_compaction is not None:
         yield Metric(
             "metadata_table_last_compaction_timestamp_seconds",
-            "The instant of its last compaction, in the time zone of the table's instants.",
+            "The instant of its last compaction.",
             # On version 6, Hudi appends a suffix to the instant.
-            instant_epoch_ms(status.last_compaction[:_INSTANT_LENGTH]) / 1000,
+            moment_of(status.last_compaction[:_INSTANT_LENGTH]) / 1000,
         )

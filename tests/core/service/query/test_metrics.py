@@ -16,6 +16,7 @@ from eventide_core.action.compaction.backlog import Backlog
 from eventide_core.service.facts.compaction_history import KeptBytes
 from eventide_core.service.query.metrics import table_metrics
 from eventide_core.table.settings.metadata_table import MetadataTableStatus
+from eventide_core.table.timeline.instant import instant_epoch_ms
 from eventide_core.table.timeline.plans import FallbackReason
 from support import golden
 from support.command_line import run, run_json
@@ -84,8 +85,11 @@ def test_freshness_adds_a_line_each_time(table: Path, tmp_path: Path) -> None:
 def test_the_state_of_the_metadata_table_is_reported() -> None:
     logs = Backlog(file_slices=0, log_files=0, bytes=0, min_event_time_ms=None)
 
+    def in_berlin(instant: str) -> int:
+        return instant_epoch_ms(instant) - 3_600_000
+
     def told(status: MetadataTableStatus | None) -> dict[str, float]:
-        found = table_metrics(None, logs, KeptBytes(0, 0), (), status, 0)
+        found = table_metrics(None, logs, KeptBytes(0, 0), (), status, 0, moment_of=in_berlin)
         return {metric.name: metric.value for metric in found if metric.name.startswith("metadata_table")}
 
     assert told(None) == {}
@@ -94,7 +98,7 @@ def test_the_state_of_the_metadata_table_is_reported() -> None:
         "metadata_table_delta_commits": 7,
     }
     suffixed = MetadataTableStatus(("column_stats", "files"), 1, "20260101000000000001")
-    assert told(suffixed)["metadata_table_last_compaction_timestamp_seconds"] == 1_767_225_600
+    assert told(suffixed)["metadata_table_last_compaction_timestamp_seconds"] == 1_767_225_600 - 3_600
     assert str(suffixed) == "column_stats, files; 1 delta commit since its last compaction at 20260101000000000001"
 
 
