@@ -28,7 +28,7 @@ from eventide.testing.oracle import Order
 from eventide.testing.schedules import Explored, Schedules, in_words
 from eventide_adapters.storage.faulty import Fault, FaultPlan, FaultyStorage, SimulatedCrash
 from eventide_core.config import LinkChoice
-from eventide_core.errors import BusyError, EventideError, MissingFileError
+from eventide_core.errors import BusyError, EventideError, InstantNotFoundError, MissingFileError
 from eventide_core.service.compaction import completion, run_foreign
 from eventide_core.service.compaction.run_foreign import ForeignCompactionRunner
 from eventide_core.table.files.file_group_write import HEARTBEATS
@@ -40,6 +40,7 @@ from support.compaction_cells import TALLY, check_reach
 from support.plans_of_others import (
     HISTORY,
     as_other,
+    bases_of,
     begun_by_other,
     check_single_bases,
     end_pending,
@@ -234,6 +235,33 @@ def test_an_engine_that_was_alive_after_all_cannot_complete_a_second_time(case: 
         TALLY.add("engines that woke up")
         check_single_completion(left.files, case.instant)
         assert case.check(without_strays(case, left)) == "completed", operation
+
+
+def test_a_plan_that_its_engine_unscheduled_meanwhile_leaves_nothing_behind(case: Case) -> None:
+    """As `compaction unschedule` of Hudi, which takes back what nobody has begun. Version 6: the logs name the slice."""
+    if case.layout.version < 8:
+        return
+
+    def unschedule(_: Application) -> None:
+        directory = case.bench.process().files.config().timeline_path
+        requested, inflight = (
+            f"{directory}/{Instant(case.instant, Action.COMPACTION, state).file_name}"
+            for state in (State.REQUESTED, State.INFLIGHT)
+        )
+        if case.bench.storage.stat(inflight) is None:
+            case.bench.storage.delete(requested)
+
+    ends = set[str]()
+    for operation, left, failure, _ in interludes(case.bench, case.scheduled, execute(case.instant), unschedule):
+        ends.add(status := status_of(case, left))
+        if status == "absent":
+            assert isinstance(failure, BusyError | InstantNotFoundError), f"{operation}: {failure!r}"
+            assert not bases_of(case, left), operation
+            done, failure = case.bench.attempt(left, end_pending)
+            assert (failure, done.visible) == (None, left.visible), operation
+        else:
+            assert (status, case.check(left), failure) == ("completed", "completed", None), operation
+    assert ends == {"absent", "completed"}
 
 
 def test_an_engine_that_dies_while_it_rolls_an_attempt_back_leaves_a_plan_to_run(case: Case) -> None:

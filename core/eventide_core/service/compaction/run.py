@@ -388,7 +388,9 @@ class CompactionRunner:
         state = TableState.load(self.files)
         found = state.find_write(instant)
         if found is None or not found.is_completed:
-            raise InstantNotFoundError(f"the compaction at {instant} completed, and has been rolled back since")
+            raise InstantNotFoundError(
+                f"the compaction at {instant} is no longer on the timeline: it was rolled back, or its plan was taken back"
+            )
         commit = state.commit(found)
         fresh = NO_CUT if state.cut_ms is None else self.freshness.now(state)
         dropped = commit.extra_metadata.get(DROPPED_INDEXES_KEY, "").split(",")

@@ -12,11 +12,12 @@ Order of writes, and what a crash after each leaves:
 2. One task per slice: marker, then base file. A crash leaves a requested plan. The next run of eventide removes these
    files: at its own commit, or after Hudi's, which leaves them (`pending`).
 3. Under the lock: check that nothing has completed, that nobody has begun the plan, and that all files exist. Their
-   markers are removed. Then the inflight file is put if absent: the process that creates it runs the plan. The outcome
-   is claimed, which fixes the completion time. Entries of an earlier attempt in the metadata table are removed, and its
-   base files. The metadata table gets its commit, and the completed file is put. After a crash in between, eventide
-   continues with the same names. Hudi begins again, and leaves these files beside its own: they contain the same rows,
-   and readers use those that the commit names (`table/timeline/file_system_view`).
+   markers are removed. Then the inflight file is put if absent: the process that creates it runs the plan. If the plan
+   is gone by then, its engine took it back, and everything is removed. The outcome is claimed, which fixes the
+   completion time. Entries of an earlier attempt in the metadata table are removed, and its base files. The metadata
+   table gets its commit, and the completed file is put. After a crash in between, eventide continues with the same
+   names. Hudi begins again, and leaves these files beside its own: they contain the same rows, and readers use those
+   that the commit names (`table/timeline/file_system_view`).
 
 If Hudi has begun the plan in the meantime, it wins: eventide removes its own files, and returns Hudi's commit, or
 raises BusyError while there is none. If Hudi began the plan again because it read the timeline before eventide's
@@ -35,7 +36,14 @@ from eventide_core import config as keys
 from eventide_core.action.compaction.change_capture import with_change_logs, writes_change_logs
 from eventide_core.action.compaction.trigger import check_pending_writes, check_undoing
 from eventide_core.config import Options
-from eventide_core.errors import BusyError, EventideError, MissingFileError, PlanMismatchError, StorageError
+from eventide_core.errors import (
+    BusyError,
+    EventideError,
+    InstantNotFoundError,
+    MissingFileError,
+    PlanMismatchError,
+    StorageError,
+)
 from eventide_core.ports import (
     Clock,
     Engine,
@@ -54,7 +62,7 @@ from eventide_core.service.compaction.foreign_plan import Attempt, as_executed, 
 from eventide_core.service.compaction.merge_tasks import merge_tasks, run_tasks
 from eventide_core.service.compaction.planned_slices import is_as_planned
 from eventide_core.service.compaction.schedule import wait_until
-from eventide_core.service.rollback.compaction_files import made_files, marker_path
+from eventide_core.service.rollback.compaction_files import made_files, marker_path, remove_orphaned_inflight
 from eventide_core.service.state.metadata_table import MetadataTableUpkeep, PendingUpdate
 from eventide_core.service.state.table import TableState
 from eventide_core.service.state.table_files import TableFiles
@@ -156,6 +164,12 @@ class ForeignCompactionRunner:
             if not storage.put_if_absent(inflight, attempt.encode()):
                 self._remove(made_files(executed), executed, lease)
                 raise BusyError(_is_taken(plan.instant))
+            if remove_orphaned_inflight(self.files, plan.instant):  # this process slept since the last check
+                self._remove(made_files(executed), executed, lease)
+                raise InstantNotFoundError(
+                    f"another engine took back its compaction plan at {plan.instant} while eventide ran it, and nothing "
+                    "of eventide's is left"
+                )
             self._check_made(plan, results)
             self.metadata.revert(state.config, lease, plan.instant)
             update = self.metadata.prepare(state.config, lease, plan.instant, changes, known)
