@@ -31,6 +31,7 @@ from support.table_life import TableLife
 def no_ticket(secured_hdfs: SecuredHdfs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("HADOOP_CONF_DIR", raising=False)
     monkeypatch.setenv("KRB5_CONFIG", str(secured_hdfs.kdc.settings))
+    monkeypatch.setenv("SSL_CERT_FILE", str(secured_hdfs.authority))
     monkeypatch.setenv("KRB5CCNAME", f"FILE:{tmp_path}/tickets")
 
 
@@ -102,10 +103,20 @@ def test_without_a_ticket_one_line_names_who_where_and_the_cure(
         with pytest.raises(StorageAccessError) as failure:
             act()
         text = str(failure.value)
-        assert all(part in text for part in (*said, "http://localhost:", "run `kinit`", "KDC"))
+        assert all(part in text for part in (*said, "https://localhost:", "run `kinit`", "KDC"))
         assert "\n" not in text
         assert "no-token" not in text
         assert failure.value.exit_code == 2
+
+
+@pytest.mark.broad
+def test_a_certificate_that_nobody_here_trusts_is_wrong_input(
+    secured_hdfs: SecuredHdfs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("SSL_CERT_FILE")
+    storage = storage_with(secured_hdfs.options)
+    with pytest.raises(StorageAccessError, match=r"certificate of localhost:\d+ is not trusted .*SSL_CERT_FILE"):
+        storage.put_if_absent("file", b"data")
 
 
 @pytest.mark.broad

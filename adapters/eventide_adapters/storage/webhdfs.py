@@ -6,9 +6,12 @@ matters find out themselves (hdfs.py).
 """
 
 import json
+import os
+import ssl
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 from http.client import HTTPConnection, HTTPException, HTTPSConnection
 from typing import Any, BinaryIO, Final
 from urllib.parse import quote, urlencode, urlsplit
@@ -197,9 +200,13 @@ class WebHdfs:
     ) -> _Answer:
         """One request, on a separate connection, because a NameNode closes it after each response anyway."""
         parts = urlsplit(url)
-        kind = HTTPSConnection if parts.scheme == "https" else HTTPConnection
+        timeout, is_tls = self.config.timeout_seconds, parts.scheme == "https"
         count_request()
-        connection = kind(parts.netloc, timeout=self.config.timeout_seconds, blocksize=_SEND_BYTES)
+        connection = (
+            HTTPSConnection(parts.netloc, timeout=timeout, blocksize=_SEND_BYTES, context=_tls(_authorities()))
+            if is_tls
+            else HTTPConnection(parts.netloc, timeout=timeout, blocksize=_SEND_BYTES)
+        )
         try:
             headers = (
                 {"Content-Type": "application/octet-stream", "Content-Length": str(size)} if method != "GET" else {}
@@ -208,9 +215,26 @@ class WebHdfs:
             answer = connection.getresponse()
             location = answer.getheader("Location") if answer.status == 307 else None
             return _Answer(answer.status, answer.reason, location, answer.read())
+        except ssl.SSLCertVerificationError as failure:
+            raise StorageAccessError(
+                f"the certificate of {parts.netloc} is not trusted ({failure.verify_message}): here and on executors, let "
+                "SSL_CERT_FILE name a PEM file with the certificate of its authority, and reach the server by a name that "
+                "its certificate has"
+            ) from failure
         finally:
             connection.close()
 
 
 def _pause(attempt: int) -> None:
     time.sleep(min(_PAUSE_SECONDS * 2**attempt, _PAUSE_SECONDS_MAX))
+
+
+def _authorities() -> str | None:
+    """The file of trusted certificates that OpenSSL's own variable names."""
+    return os.environ.get("SSL_CERT_FILE")
+
+
+@cache
+def _tls(authorities: str | None) -> ssl.SSLContext:
+    """Reading the system's certificates takes longer than a request, so they are read once."""
+    return ssl.create_default_context(cafile=authorities)

@@ -107,7 +107,9 @@ def hdfs(directory: Path) -> Iterator[HdfsServer]:
 
 
 @contextmanager
-def hadoop_process(directory: Path, more_options: Sequence[str]) -> Iterator[JavaProcess]:
+def hadoop_process(
+    directory: Path, more_options: Sequence[str], *, more_classpath: Sequence[str] = ()
+) -> Iterator[JavaProcess]:
     """A Java process that can start mini clusters. Raises ServerUnavailableError, also for an error of Java."""
     try:
         java_home = find_java_home()
@@ -117,7 +119,7 @@ def hadoop_process(directory: Path, more_options: Sequence[str]) -> Iterator[Jav
     except (JavaNotFoundError, JarUnavailableError) as missing:
         raise ServerUnavailableError(str(missing)) from missing
     log = directory / "log"
-    classpath = [*map(str, jars), f"{SPARK_JARS}/*"]
+    classpath = [*more_classpath, *map(str, jars), f"{SPARK_JARS}/*"]
     options = ["-Xmx512m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "--add-opens=java.base/java.lang=ALL-UNNAMED"]
     with java_process(Path(java_home, "bin", "java"), classpath, [*options, *more_options], log) as started:
         try:
@@ -143,7 +145,8 @@ def make_lake(java: Any, file_system: Any) -> None:
 
 
 def web_address_of(cluster: Any, name_node: int = 0) -> str:
-    web = cluster.getNameNode(name_node).getHttpAddress()
+    node = cluster.getNameNode(name_node)
+    web = node.getHttpAddress() or node.getHttpsAddress()
     return f"{web.getHostName()}:{web.getPort()}"
 
 

@@ -1,7 +1,6 @@
-"""A mini cluster as secured clusters are: Kerberos, and two NameNodes, of which one is active.
+"""A mini cluster as secured clusters are: Kerberos, HTTPS, and two NameNodes, of which one is active.
 
-RPC requires Kerberos, the web ports SPNEGO, and the transfer of data SASL. Hadoop would also demand HTTPS or a privileged
-port of the DataNode; the mini cluster is told to do without.
+RPC requires Kerberos, the web ports TLS and SPNEGO, and the transfer of data SASL.
 """
 
 from __future__ import annotations
@@ -9,29 +8,46 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from ipaddress import IPv4Address
 from pathlib import Path
 from typing import Any
 
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.serialization import pkcs12
 from py4j.java_gateway import GatewayParameters, JavaGateway, JavaObject
 
 from support.servers.hdfs_server import cluster_settings, hadoop_process, make_lake, web_address_of
 from support.servers.kerberos_server import SERVICES, USER, KerberosServer, kerberos
 
+_PASSWORD = "of the test"
+
 
 @dataclass(frozen=True, slots=True)
 class SecuredHdfs:
-    """Two running NameNodes of the name service `lake`, and their KDC. `cluster` names the mini cluster in its process."""
+    """Two running NameNodes of the name service `lake`, and their KDC. `cluster` names the mini cluster in its process.
+
+    `authority` is the file with the certificate that the web ports show.
+    """
 
     web_addresses: tuple[str, str]
     kdc: KerberosServer
+    authority: Path
     gateway_port: int
     cluster: str
 
     @property
     def addresses(self) -> dict[str, str]:
         """As in hdfs-site.xml."""
-        each = {f"dfs.namenode.http-address.lake.nn{n}": address for n, address in enumerate(self.web_addresses)}
-        return {"dfs.nameservices": "lake", "dfs.ha.namenodes.lake": "nn0,nn1", **each}
+        each = {f"dfs.namenode.https-address.lake.nn{n}": address for n, address in enumerate(self.web_addresses)}
+        return {
+            "dfs.http.policy": "HTTPS_ONLY",
+            "dfs.nameservices": "lake",
+            "dfs.ha.namenodes.lake": "nn0,nn1",
+            **each,
+        }
 
     @property
     def options(self) -> dict[str, str]:
@@ -60,14 +76,47 @@ def secured_hdfs(directory: Path) -> Iterator[SecuredHdfs]:
     """The cluster for the length of the block. Raises ServerUnavailableError."""
     of_kdc = directory / "kdc"
     of_kdc.mkdir()
+    of_tls = directory / "tls"
+    of_tls.mkdir()
+    authority = _make_certificate(of_tls)
     with (
         kerberos(of_kdc) as kdc,
-        hadoop_process(directory, [f"-Djava.security.krb5.conf={kdc.settings}"]) as started,
+        hadoop_process(
+            directory, [f"-Djava.security.krb5.conf={kdc.settings}"], more_classpath=[str(of_tls)]
+        ) as started,
     ):
         cluster = _started(started.jvm, directory / "data", kdc)
-        yield SecuredHdfs(
-            (web_address_of(cluster, 0), web_address_of(cluster, 1)), kdc, started.port, cluster._target_id
-        )
+        addresses = web_address_of(cluster, 0), web_address_of(cluster, 1)
+        yield SecuredHdfs(addresses, kdc, authority, started.port, cluster._target_id)
+
+
+def _make_certificate(directory: Path) -> Path:
+    """The web ports' key and its certificate of localhost, as Hadoop's ssl-server.xml names them."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "localhost")])
+    names = x509.SubjectAlternativeName([x509.DNSName("localhost"), x509.IPAddress(IPv4Address("127.0.0.1"))])
+    now = datetime.now(UTC)
+    certificate = (
+        x509.CertificateBuilder(name, name, key.public_key(), x509.random_serial_number())
+        .not_valid_before(now - timedelta(days=1))
+        .not_valid_after(now + timedelta(days=1))
+        .add_extension(names, critical=False)
+        .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
+        .sign(key, hashes.SHA256())
+    )
+    encryption = serialization.BestAvailableEncryption(_PASSWORD.encode())
+    (directory / "keys").write_bytes(pkcs12.serialize_key_and_certificates(b"web", key, certificate, None, encryption))
+    of_server = {
+        "ssl.server.keystore.location": str(directory / "keys"),
+        "ssl.server.keystore.type": "PKCS12",
+        "ssl.server.keystore.password": _PASSWORD,
+        "ssl.server.keystore.keypassword": _PASSWORD,
+    }
+    properties = (f"<property><name>{key}</name><value>{value}</value></property>" for key, value in of_server.items())
+    (directory / "ssl-server.xml").write_text(f"<configuration>{''.join(properties)}</configuration>")
+    authority = directory / "authority.pem"
+    authority.write_bytes(certificate.public_bytes(serialization.Encoding.PEM))
+    return authority
 
 
 def _started(java: Any, directory: Path, kdc: KerberosServer) -> Any:
@@ -90,7 +139,9 @@ def _started(java: Any, directory: Path, kdc: KerberosServer) -> Any:
             "dfs.datanode.keytab.file": keytab,
             "dfs.block.access.token.enable": "true",
             "dfs.data.transfer.protection": "authentication",
-            "ignore.secure.ports.for.testing": "true",
+            "dfs.http.policy": "HTTPS_ONLY",
+            "dfs.namenode.https-address": "localhost:0",
+            "dfs.datanode.https.address": "localhost:0",
         },
     )
     user = java.org.apache.hadoop.security.UserGroupInformation
