@@ -134,6 +134,19 @@ def test_a_run_outlives_its_ticket_and_its_token(secured_hdfs: SecuredHdfs) -> N
     assert storage.read("file") == b"data"
 
 
+@pytest.mark.broad
+def test_nobody_reads_what_the_observer_does_not_know_yet(secured_hdfs: SecuredHdfs) -> None:
+    storage = storage_with(secured_hdfs.options)
+    assert storage.put_if_absent("file", b"data")
+    token = storage._web.login.token
+    assert token is not None
+    secured_hdfs.update_observer()  # it knows the token now, and answers
+    assert storage.put_if_absent("later", b"data")
+    another = open_storage(storage.root, Options({**secured_hdfs.addresses, "hdfs.delegation.token": token}))
+    assert {"file", "later"} <= {entry.path for entry in another.list("")}
+    assert another.read("later") == b"data"
+
+
 def cancel_token(storage: HdfsStorage, server: SecuredHdfs) -> None:
     """What the NameNode does with a token whose time is over."""
     token = storage._web.login.token

@@ -3,6 +3,9 @@
 Each request goes to the NameNode that answered last, and then to the others if it is gone or on standby, in several
 rounds with growing pauses. So an operation may have happened although its response was lost. Callers for which that
 matters find out themselves (hdfs.py).
+
+An observer answers reads over WebHDFS, without Hadoop's check of its age: a listing may be minutes old. So a NameNode of
+several is asked to read only if it has just taken a change, or would take one. Only the active one does.
 """
 
 import json
@@ -30,6 +33,10 @@ _PAUSE_SECONDS_MAX: Final = 10.0
 _SEND_BYTES: Final = 4 << 20
 # The errors of a NameNode that cannot answer now, but another NameNode, or the same one a little later, can.
 _TRY_ANOTHER: Final = frozenset({"StandbyException", "RetriableException", "ObserverRetryOnActiveException"})
+# How long a NameNode counts as active after it has taken a change: no operator makes it an observer so soon.
+_ACTIVE_SECONDS: Final = 10.0
+# Changes nothing if the file exists, and it doesn't.
+_PROBE: Final = ("PUT", "SETTIMES", "/.eventide_is_active")
 _NO_HEADERS: Final[Mapping[str, str]] = {}
 _ABSENT: Final = frozenset({"FileNotFoundException", "ParentNotDirectoryException"})
 
@@ -89,6 +96,7 @@ class WebHdfs:
         self.config = config
         self.login = HdfsLogin(config, token)
         self._answered_last: str | None = None
+        self._active_until = 0.0
 
     @property
     def _rounds(self) -> int:
@@ -142,7 +150,9 @@ class WebHdfs:
             denied: StorageAccessError | None = None
             for address in self._addresses():
                 try:
-                    answer = self._authenticated(address, method, operation, path, parameters)
+                    answer = self._of_active(address) if method == "GET" else None
+                    if answer is None:
+                        answer = self._authenticated(address, method, operation, path, parameters)
                 except StorageAccessError as refused:  # a standby NameNode may not know the token yet
                     denied = refused
                     continue
@@ -150,8 +160,10 @@ class WebHdfs:
                     failure = lost
                     continue
                 failure = answer.error()
-                if failure is None or (answer.status < 500 and failure.kind not in _TRY_ANOTHER):
+                if _is_final(answer, failure):
                     self._answered_last = address
+                    if method != "GET":
+                        self._active_until = time.monotonic() + _ACTIVE_SECONDS
                     if failure is not None:
                         raise failure
                     return answer
@@ -159,6 +171,17 @@ class WebHdfs:
                 raise denied
         assert failure is not None
         raise failure
+
+    def _of_active(self, address: str) -> _Answer | None:
+        """None if this is the active NameNode, otherwise its refusal."""
+        is_known = address == self._answered_last and time.monotonic() < self._active_until
+        if is_known or len(self.config.addresses) == 1:
+            return None
+        answer = self._authenticated(address, *_PROBE, {})
+        if not _is_final(answer, answer.error()):
+            return answer
+        self._answered_last, self._active_until = address, time.monotonic() + _ACTIVE_SECONDS
+        return None
 
     def _authenticated(
         self, address: str, method: str, operation: str, path: str, parameters: Mapping[str, str]
@@ -223,6 +246,11 @@ class WebHdfs:
             ) from failure
         finally:
             connection.close()
+
+
+def _is_final(answer: _Answer, failure: RemoteError | None) -> bool:
+    """Whether neither this NameNode a little later nor another one would answer otherwise."""
+    return failure is None or (answer.status < 500 and failure.kind not in _TRY_ANOTHER)
 
 
 def _pause(attempt: int) -> None:

@@ -18,14 +18,19 @@ from eventide_core.errors import StorageAccessError
 from eventide_core.ports import Storage
 
 STANDBY: tuple[int, object] = (403, {"RemoteException": {"exception": "StandbyException", "message": "not active"}})
+OBSERVER: tuple[int, object] = (
+    403,
+    {"RemoteException": {"exception": "ObserverRetryOnActiveException", "message": "Operation category WRITE"}},
+)
 EMPTY: tuple[int, object] = (200, {"FileStatuses": {"FileStatus": []}})
 
 
 @dataclass(slots=True)
 class NameNode:
-    """Answers every request alike. `asked` are the queries so far."""
+    """Answers every request alike, or changes by `of_changes`. `asked` are the queries so far."""
 
     answer: tuple[int, object]
+    of_changes: tuple[int, object] | None = None
     address: str = ""
     asked: list[dict[str, list[str]]] = field(default_factory=list[dict[str, list[str]]])
 
@@ -36,8 +41,14 @@ def serving(answer: tuple[int, object]) -> Iterator[NameNode]:
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
+            self._answer(node.answer)
+
+        def do_PUT(self) -> None:
+            self._answer(node.of_changes or node.answer)
+
+        def _answer(self, answer: tuple[int, object]) -> None:
             node.asked.append(parse_qs(urlsplit(self.path).query))
-            status, document = node.answer
+            status, document = answer
             body = json.dumps(document).encode()
             self.send_response(status)
             self.send_header("Content-Length", str(len(body)))
@@ -75,7 +86,27 @@ def test_the_active_name_node_is_found_and_asked_first_from_then_on(nodes: tuple
     storage = storage_on(*nodes)
     for _ in range(3):
         assert storage.list("") == ()
-    assert (len(standby.asked), len(active.asked)) == (1, 3)
+    assert [query["op"] for query in standby.asked] == [["SETTIMES"]]
+    assert [query["op"] for query in active.asked] == [["SETTIMES"], *[["LISTSTATUS"]] * 3]
+
+
+def test_no_observer_is_asked_to_read_because_what_it_knows_may_be_old(
+    nodes: tuple[NameNode, NameNode], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not even one that was active a little while ago."""
+    monkeypatch.setattr("eventide_adapters.storage.webhdfs._ACTIVE_SECONDS", 0.0)
+    first, second = nodes
+    first.answer, first.of_changes = EMPTY, OBSERVER
+    storage = storage_on(*nodes)
+    assert storage.list("") == ()
+    assert (reads_of(first), reads_of(second)) == (0, 1)
+    first.of_changes, second.of_changes = None, OBSERVER
+    assert storage.list("") == ()
+    assert (reads_of(first), reads_of(second)) == (1, 1)
+
+
+def reads_of(node: NameNode) -> int:
+    return sum(query["op"] == ["LISTSTATUS"] for query in node.asked)
 
 
 def test_a_fail_over_is_followed(nodes: tuple[NameNode, NameNode], monkeypatch: pytest.MonkeyPatch) -> None:

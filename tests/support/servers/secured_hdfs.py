@@ -1,6 +1,7 @@
-"""A mini cluster as secured clusters are: Kerberos, HTTPS, and two NameNodes, of which one is active.
+"""A mini cluster as secured clusters are: Kerberos, HTTPS, and an active NameNode, one on standby, and an observer.
 
-RPC requires Kerberos, the web ports TLS and SPNEGO, and the transfer of data SASL.
+RPC requires Kerberos, the web ports TLS and SPNEGO, and the transfer of data SASL. The observer is asked first, and reads
+the edits of the active NameNode only once a minute, as is Hadoop's default.
 """
 
 from __future__ import annotations
@@ -27,12 +28,12 @@ _PASSWORD = "of the test"
 
 @dataclass(frozen=True, slots=True)
 class SecuredHdfs:
-    """Two running NameNodes of the name service `lake`, and their KDC. `cluster` names the mini cluster in its process.
+    """The running NameNodes of the name service `lake`, and their KDC. `cluster` names the mini cluster in its process.
 
     `authority` is the file with the certificate that the web ports show.
     """
 
-    web_addresses: tuple[str, str]
+    web_addresses: tuple[str, ...]
     kdc: KerberosServer
     authority: Path
     gateway_port: int
@@ -45,7 +46,7 @@ class SecuredHdfs:
         return {
             "dfs.http.policy": "HTTPS_ONLY",
             "dfs.nameservices": "lake",
-            "dfs.ha.namenodes.lake": "nn0,nn1",
+            "dfs.ha.namenodes.lake": "nn2,nn0,nn1",
             **each,
         }
 
@@ -59,16 +60,30 @@ class SecuredHdfs:
 
     def fail_over(self) -> None:
         """The active NameNode becomes the standby, and the other one active."""
+        with self._mini_cluster() as cluster:
+            active = _active_of(cluster)
+            cluster.transitionToStandby(active)
+            cluster.transitionToActive(1 - active)
+
+    def update_observer(self) -> None:
+        """The observer learns what has happened until now."""
+        with self._mini_cluster() as cluster:
+            cluster.getNameNodeRpc(_active_of(cluster)).rollEditLog()
+            cluster.getNamesystem(2).getEditLogTailer().doTailEdits()
+
+    @contextmanager
+    def _mini_cluster(self) -> Iterator[Any]:
         gateway: Any = JavaGateway(
             gateway_parameters=GatewayParameters(port=self.gateway_port, enable_memory_management=False)
         )
         try:
-            cluster: Any = JavaObject(self.cluster, gateway._gateway_client)
-            active = 0 if cluster.getNameNode(0).isActiveState() else 1
-            cluster.transitionToStandby(active)
-            cluster.transitionToActive(1 - active)
+            yield JavaObject(self.cluster, gateway._gateway_client)
         finally:
             gateway.close()
+
+
+def _active_of(cluster: Any) -> int:
+    return 0 if cluster.getNameNode(0).isActiveState() else 1
 
 
 @contextmanager
@@ -86,7 +101,7 @@ def secured_hdfs(directory: Path) -> Iterator[SecuredHdfs]:
         ) as started,
     ):
         cluster = _started(started.jvm, directory / "data", kdc)
-        addresses = web_address_of(cluster, 0), web_address_of(cluster, 1)
+        addresses = tuple(web_address_of(cluster, n) for n in range(3))
         yield SecuredHdfs(addresses, kdc, authority, started.port, cluster._target_id)
 
 
@@ -148,9 +163,10 @@ def _started(java: Any, directory: Path, kdc: KerberosServer) -> Any:
     user.setConfiguration(settings)
     user.loginUserFromKeytab(hdfs, keytab)
     mini = java.org.apache.hadoop.hdfs
-    two = mini.MiniDFSNNTopology.simpleHATopology()
-    cluster = getattr(mini, "MiniDFSCluster$Builder")(settings).nnTopology(two).numDataNodes(1).build()
+    three = mini.MiniDFSNNTopology.simpleHATopology(3)
+    cluster = getattr(mini, "MiniDFSCluster$Builder")(settings).nnTopology(three).numDataNodes(1).build()
     cluster.waitActive()
     cluster.transitionToActive(0)
+    cluster.transitionToObserver(2)
     make_lake(java, cluster.getFileSystem(0))
     return cluster
