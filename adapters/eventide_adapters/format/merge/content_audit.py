@@ -213,7 +213,7 @@ class ArrowContentAudit:
         if not len(early):
             return None
         names = [*_VERSION, _EVENT_TIME]
-        late = _comparable(early).join(_comparable(base), keys=names, join_type="left anti")
+        late = _comparable(early).join(_comparable(base), keys=names, join_type="left anti", use_threads=False)
         return _stray(late.column(RECORD_KEY))
 
     def _shown(self, slice_read: SliceRead, shape: RecordShape) -> pa.Table:

@@ -43,7 +43,9 @@ def latest_keys(
             chosen = pc.greater_equal(times, pa.scalar(since_ms))
             keys = part.keys if isinstance(part, DeleteBlock) else part.records.column(RECORD_KEY)
             table = pa.table({"key": keys.filter(chosen), "ms": times.filter(chosen)})
-            table = table.group_by("key").aggregate([("ms", "max")]).sort_by([("ms_max", "descending")])
+            table = (
+                table.group_by("key", use_threads=False).aggregate([("ms", "max")]).sort_by([("ms_max", "descending")])
+            )
             for row in table.slice(0, limit).to_pylist():
                 latest[row["key"]] = max(row["ms_max"], latest.get(row["key"], row["ms_max"]))
     worst = sorted(latest.items(), key=lambda pair: (-pair[1], pair[0]))[:limit]

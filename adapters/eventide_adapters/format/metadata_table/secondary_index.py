@@ -162,7 +162,7 @@ def _no_pairs() -> Pairs:
 def _joined(parts: Sequence[Pairs]) -> Pairs:
     """All pairs, each once."""
     keys, values = (pa.concat_arrays([none, *arrays]) for none, *arrays in zip(_no_pairs(), *parts, strict=True))
-    first = pa.table({"key": keys, "value": values}).group_by("key").aggregate([("value", "min")])
+    first = pa.table({"key": keys, "value": values}).group_by("key", use_threads=False).aggregate([("value", "min")])
     return first.column("key").combine_chunks(), first.column("value_min").combine_chunks()
 
 

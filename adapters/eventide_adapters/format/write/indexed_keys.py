@@ -45,7 +45,8 @@ class Places:
         """The slices that are the home of a key."""
         table = pa.table({"partition": self.partitions, "file_id": self.file_ids}).drop_null()
         return {
-            (row["partition"], row["file_id"]) for row in table.group_by(table.column_names).aggregate([]).to_pylist()
+            (row["partition"], row["file_id"])
+            for row in table.group_by(table.column_names, use_threads=False).aggregate([]).to_pylist()
         }
 
 
