@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import io
+import os
 import pickle
 import subprocess
+import sys
 import uuid
 from collections.abc import Mapping
 from itertools import count, islice
@@ -23,6 +25,7 @@ from eventide_core.errors import StorageAccessError
 from eventide_core.table.timeline.plans import LinkMode
 from support.backends import Backend
 from support.servers.kerberos_server import REALM, USER
+from support.servers.native_hdfs import NativeHdfs
 from support.servers.secured_hdfs import SecuredHdfs
 from support.table_life import TableLife
 
@@ -72,11 +75,7 @@ def test_a_ticket_of_the_cache_is_enough_and_hadoops_own_file_names_the_name_nod
     secured_hdfs: SecuredHdfs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     get_tickets(secured_hdfs)
-    properties = (
-        f"<property><name>{key}</name><value>{value}</value></property>"
-        for key, value in secured_hdfs.addresses.items()
-    )
-    (tmp_path / "hdfs-site.xml").write_text(f"<configuration>{''.join(properties)}</configuration>")
+    secured_hdfs.write_client_settings(tmp_path)
     monkeypatch.setenv("HADOOP_CONF_DIR", str(tmp_path))
     assert storage_with({}).put_if_absent("file", b"data")
 
@@ -145,6 +144,47 @@ def test_nobody_reads_what_the_observer_does_not_know_yet(secured_hdfs: SecuredH
     another = open_storage(storage.root, Options({**secured_hdfs.addresses, "hdfs.delegation.token": token}))
     assert {"file", "later"} <= {entry.path for entry in another.list("")}
     assert another.read("later") == b"data"
+
+
+BY_LIBHDFS = """
+import sys
+from eventide_adapters.storage.open import open_storage
+from eventide_adapters.storage.webhdfs import WebHdfs
+from eventide_core.config import Options
+
+def refuse(*_):
+    raise AssertionError("these bytes went by WebHDFS")
+
+WebHdfs.read = WebHdfs.write = refuse
+storage = open_storage(sys.argv[1], Options({"hdfs.bytes": "libhdfs"}))
+assert storage.put_if_absent("file", b"data")
+print(storage.read("file").decode())
+"""
+
+
+@pytest.mark.broad
+def test_hadoops_own_client_moves_the_bytes_with_the_ticket_of_the_cache(
+    secured_hdfs: SecuredHdfs, native_hdfs: NativeHdfs, tmp_path: Path
+) -> None:
+    get_tickets(secured_hdfs)
+    secured_hdfs.write_client_settings(tmp_path)
+    of_java = native_hdfs.environment
+    done = subprocess.run(
+        [sys.executable, "-c", BY_LIBHDFS, f"hdfs://lake/lake/{uuid.uuid4().hex}"],
+        env={
+            **os.environ,
+            **of_java,
+            "CLASSPATH": os.pathsep.join([str(tmp_path), of_java["CLASSPATH"]]),
+            "HADOOP_CONF_DIR": str(tmp_path),
+            "LIBHDFS_OPTS": f"{of_java['LIBHDFS_OPTS']} -Djava.security.krb5.conf={secured_hdfs.kdc.settings}",
+        },
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr[-4000:]
+    assert done.stdout.splitlines()[-1] == "data"
 
 
 def cancel_token(storage: HdfsStorage, server: SecuredHdfs) -> None:

@@ -103,11 +103,14 @@ TIMEOUT_SECONDS = Option(
 
 @dataclass(frozen=True, slots=True)
 class NativeConfig:
-    """The configuration of libhdfs. Port 0 selects Hadoop's default, or a name service. `settings` are never shown."""
+    """The configuration of libhdfs. Port 0 selects Hadoop's default, or a name service. `settings` are never shown.
+
+    `user`: None for whom Java's own login names, the only one that Kerberos accepts.
+    """
 
     host: str
     port: int
-    user: str
+    user: str | None
     settings: tuple[tuple[str, str], ...] = field(repr=False)
 
 
@@ -138,7 +141,7 @@ class HdfsConfig:
             settings.get(PRINCIPAL),
             settings.get(KEYTAB),
             settings.get(TIMEOUT_SECONDS),
-            _native(scheme, authority, user, settings) if settings.get(BYTES) is BytesBy.LIBHDFS else None,
+            _native(scheme, authority, settings) if settings.get(BYTES) is BytesBy.LIBHDFS else None,
         )
 
 
@@ -172,7 +175,7 @@ def _of_service(name: str, key: str, port: int, values: Mapping[str, str]) -> li
     return found
 
 
-def _native(scheme: str, authority: str, user: str, settings: Options) -> NativeConfig:
+def _native(scheme: str, authority: str, settings: Options) -> NativeConfig:
     host, _, port = authority.partition(":")
     if scheme != "hdfs" or not (port or "0").isdecimal():
         raise ConfigError(
@@ -181,7 +184,7 @@ def _native(scheme: str, authority: str, user: str, settings: Options) -> Native
             "set the web address as dfs.namenode.http-address"
         )
     given = tuple(sorted((key, value) for key, value in settings.values.items() if key.startswith("dfs.")))
-    return NativeConfig(host, int(port or 0), user, given)
+    return NativeConfig(host, int(port or 0), settings.get(USER), given)
 
 
 def _settings(options: Options) -> Options:

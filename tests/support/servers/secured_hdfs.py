@@ -6,7 +6,7 @@ the edits of the active NameNode only once a minute, as is Hadoop's default.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -34,6 +34,7 @@ class SecuredHdfs:
     """
 
     web_addresses: tuple[str, ...]
+    rpc_addresses: tuple[str, ...]
     kdc: KerberosServer
     authority: Path
     gateway_port: int
@@ -57,6 +58,19 @@ class SecuredHdfs:
             "hdfs.kerberos.principal": USER,
             "hdfs.kerberos.keytab": str(self.kdc.user),
         }
+
+    def write_client_settings(self, directory: Path) -> None:
+        """core-site.xml and hdfs-site.xml of Hadoop's own clients."""
+        provider = "org.apache.hadoop.hdfs.server.namenode.ha.ConfiguredFailoverProxyProvider"
+        hdfs = {
+            **self.addresses,
+            **{f"dfs.namenode.rpc-address.lake.nn{n}": address for n, address in enumerate(self.rpc_addresses)},
+            "dfs.client.failover.proxy.provider.lake": provider,
+            "dfs.namenode.kerberos.principal": SERVICES[0],
+            "dfs.data.transfer.protection": "authentication",
+        }
+        _write_settings(directory / "hdfs-site.xml", hdfs)
+        _write_settings(directory / "core-site.xml", {"hadoop.security.authentication": "kerberos"})
 
     def fail_over(self) -> None:
         """The active NameNode becomes the standby, and the other one active."""
@@ -82,6 +96,11 @@ class SecuredHdfs:
             gateway.close()
 
 
+def _write_settings(file: Path, settings: Mapping[str, str]) -> None:
+    properties = (f"<property><name>{key}</name><value>{value}</value></property>" for key, value in settings.items())
+    file.write_text(f"<configuration>{''.join(properties)}</configuration>")
+
+
 def _active_of(cluster: Any) -> int:
     return 0 if cluster.getNameNode(0).isActiveState() else 1
 
@@ -102,7 +121,8 @@ def secured_hdfs(directory: Path) -> Iterator[SecuredHdfs]:
     ):
         cluster = _started(started.jvm, directory / "data", kdc)
         addresses = tuple(web_address_of(cluster, n) for n in range(3))
-        yield SecuredHdfs(addresses, kdc, authority, started.port, cluster._target_id)
+        ports = tuple(f"localhost:{cluster.getNameNodePort(n)}" for n in range(3))
+        yield SecuredHdfs(addresses, ports, kdc, authority, started.port, cluster._target_id)
 
 
 def _make_certificate(directory: Path) -> Path:
@@ -127,8 +147,7 @@ def _make_certificate(directory: Path) -> Path:
         "ssl.server.keystore.password": _PASSWORD,
         "ssl.server.keystore.keypassword": _PASSWORD,
     }
-    properties = (f"<property><name>{key}</name><value>{value}</value></property>" for key, value in of_server.items())
-    (directory / "ssl-server.xml").write_text(f"<configuration>{''.join(properties)}</configuration>")
+    _write_settings(directory / "ssl-server.xml", of_server)
     authority = directory / "authority.pem"
     authority.write_bytes(certificate.public_bytes(serialization.Encoding.PEM))
     return authority
