@@ -24,9 +24,10 @@ from support.small_table import HOUR_MS, LATER_MS, OPTIONS, SOON, make, rows, se
 
 pytestmark = pytest.mark.proof
 
-_ENDS: Final = {0, 1, 2, 3, 4, 5, -signal.SIGABRT, 127}
-"""The C++ libraries abort the process where they can't report that memory is short, as a kill does. The C library ends it
-with 127 if it can't begin a thread's own data."""
+_ENDS: Final = {0, 1, 2, 3, 4, 5, -signal.SIGABRT, -signal.SIGSEGV, 127}
+"""The C++ libraries abort the process where they can't report that memory is short, or crash, as a kill does. The C library
+ends it with 127 if it can't begin a thread's own data.
+"""
 _MEGABYTES: Final = (*range(0, 96, 4), *range(96, 256, 16), *range(256, 1280, 128))
 _KEYS: Final = 2000
 _VERBS: Final = {
