@@ -4,8 +4,6 @@ RPC requires Kerberos, the web ports SPNEGO, and the transfer of data SASL. Hado
 port of the DataNode; the mini cluster is told to do without.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
