@@ -4,8 +4,6 @@ What was measured goes to a file of JSON lines, one sample each, and is printed 
 the tables of everything that the file holds into README.md itself.
 """
 
-from __future__ import annotations
-
 import argparse
 import datetime
 import json

@@ -1,7 +1,5 @@
 """What benchmarks beside stock Hudi 1.1.1 in one session of PySpark 3.5 share: how they are started, and their rows."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 from pathlib import Path
@@ -27,7 +25,7 @@ def run_beside_hudi(module: str, place: Path, arguments: list[str]) -> int:
     return subprocess.run(inside, env=environment, cwd=root, check=False).returncode
 
 
-def versions_of(numbers: DataFrame, event_ts: int, partitions: int) -> DataFrame:
+def versions_of(numbers: "DataFrame", event_ts: int, partitions: int) -> "DataFrame":
     """A row for each number of the column `id`: its key, its partition, and other columns of this version of the row."""
     from pyspark.sql import functions
 

@@ -11,8 +11,6 @@ reads the same rows from all three tables.
 Wall time and CPU of the whole process tree are printed as JSON.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import os

@@ -4,8 +4,6 @@ Usage: `python -m benchmarks.contestant`. What a peer needs is imported when it 
 the others.
 """
 
-from __future__ import annotations
-
 import os
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path

@@ -3,8 +3,6 @@
 Usage: `python -m benchmarks.delta JARS SCRATCH`, with PySpark 3.5. Requests are those of `processes.Server`.
 """
 
-from __future__ import annotations
-
 import shutil
 import sys
 from pathlib import Path

@@ -4,8 +4,6 @@ It cannot read a log of Avro blocks, so the changes lie ready as Parquet. It is 
 groups, and builds no filter, marks nothing and commits nothing.
 """
 
-from __future__ import annotations
-
 import importlib
 from typing import Any
 

@@ -1,7 +1,5 @@
 """What eventide means to reach beside each peer, and what it reached on each workload."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
@@ -28,7 +26,7 @@ class Goal:
     ours: str = "eventide"
     at_most_by_clock: float | None = None
 
-    def by_clock(self) -> Goal:
+    def by_clock(self) -> "Goal":
         return self if self.at_most_by_clock is None else replace(self, at_most=self.at_most_by_clock)
 
     def reached(self, samples: Sequence[Sample]) -> float | None:

@@ -4,8 +4,6 @@ The tables are eventide's own, made for each point and thrown away, for fifty co
 Prints a table, and draws a picture for each curve below `--to`: the processor's seconds, and the most memory.
 """
 
-from __future__ import annotations
-
 import argparse
 import shutil
 from collections.abc import Iterator

@@ -7,8 +7,6 @@ and upserts one row in a hundred into log files. Each query has the table's stat
 the same of the base files. Prints JSON.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import shutil
@@ -30,7 +28,7 @@ from support.counting_storage import CountingStorage
 
 HOUR_MS = 3_600_000
 EPOCH_MS = 1_767_225_600_000
-COLUMNS: list[pa.Field[Any]] = [
+COLUMNS: "list[pa.Field[Any]]" = [
     pa.field("id", pa.string()),
     pa.field("ms", pa.int64()),
     pa.field("city", pa.string()),

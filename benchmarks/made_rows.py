@@ -1,7 +1,5 @@
 """The rows of every commit of a workload, drawn from their keys: the same ones whoever writes them, and whenever."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from pyspark.sql import Column, DataFrame, SparkSession

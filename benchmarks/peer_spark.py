@@ -1,7 +1,5 @@
 """The Spark that peers written in Java run on: the same two cores and the same memory for each of them."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 from pyspark.sql import SparkSession

@@ -1,7 +1,5 @@
 """The contestants of each task, and how each one is started and called."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import shutil

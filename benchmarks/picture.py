@@ -1,7 +1,5 @@
 """Small line pictures as SVG, both scales logarithmic: a straight line of slope one is a cost in proportion."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -5,8 +5,6 @@ Prints CPU seconds, user and system: the median of all runs, and the least and t
 one round that compiles the modules. The floor is an interpreter that imports nothing, or only pyarrow.
 """
 
-from __future__ import annotations
-
 import argparse
 import os
 import subprocess

@@ -4,8 +4,6 @@ The CPU time is that of the whole process tree, processes that have ended includ
 of the tree held at once. Linux only.
 """
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os

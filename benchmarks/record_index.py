@@ -11,8 +11,6 @@ Wall time, CPU of the whole process tree, the peak memory of the Python driver, 
 printed as JSON. eventide's driver and workers are Python, Hudi's are the JVM, which both share.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import os

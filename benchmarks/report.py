@@ -1,7 +1,5 @@
 """What was measured, as tables: the median cost of each contestant, and its ratio to each other one of its task."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass

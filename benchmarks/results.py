@@ -1,7 +1,5 @@
 """Writes the results in README.md between two marks, from samples."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Final

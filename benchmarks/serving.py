@@ -1,7 +1,5 @@
 """The other end of `processes.Server`: methods of one object asked by JSON requests, one a line."""
 
-from __future__ import annotations
-
 import json
 import os
 import sys

@@ -6,8 +6,6 @@ uploads the new base files, as many slices at a time as the compaction, with the
 compaction without any delay. Prints the wall time of each as JSON: the least of all rounds, which take turns.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import tempfile

@@ -1,7 +1,5 @@
 """A query that looks at every value of a table's plain columns, the same for every way to read it in Spark."""
 
-from __future__ import annotations
-
 from typing import Any
 
 TEXTS = ("id", "city", "note", "status")

@@ -4,8 +4,6 @@ Usage: `python -m benchmarks.stock JAR SCRATCH`, with PySpark 3.5: nothing but S
 of `processes.Server`.
 """
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 from typing import Any

@@ -5,8 +5,6 @@ and then uploads as many bytes as the compaction wrote, with the same storage (b
 Prints a row for each store: the least wall time of each, and their ratio.
 """
 
-from __future__ import annotations
-
 import argparse
 import tempfile
 import time

@@ -1,7 +1,5 @@
 """The tables that are measured: what each one holds, and what stock Hudi is told when it writes it."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Final, Literal
 

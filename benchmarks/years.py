@@ -8,8 +8,6 @@ last commits of each stretch take turns with as many on a copy of the table afte
 costs. Draws two pictures below `--to`.
 """
 
-from __future__ import annotations
-
 import argparse
 import re
 import shutil
@@ -32,7 +30,7 @@ from eventide_core.ports import Storage, TableLock
 from eventide_core.table.settings.metadata_table import REBUILT_INDEXES
 
 SERVICES_EVERY = 10
-COLUMNS: list[pa.Field[Any]] = [
+COLUMNS: "list[pa.Field[Any]]" = [
     pa.field("id", pa.string()),
     pa.field("part", pa.string()),
     pa.field("ms", pa.int64()),
@@ -185,7 +183,7 @@ class _Young:
     commits: int
 
     @classmethod
-    def copied(cls, life: Life, root: Path) -> _Young:
+    def copied(cls, life: Life, root: Path) -> "_Young":
         copy = root.with_name(f"{root.name}_young")
         shutil.rmtree(copy, ignore_errors=True)
         shutil.copytree(root, copy)

@@ -5,8 +5,6 @@ for each tenth of the life: the requests and the bytes of a commit with its shar
 `.hoodie`.
 """
 
-from __future__ import annotations
-
 import argparse
 import tempfile
 from collections.abc import Iterable, Iterator

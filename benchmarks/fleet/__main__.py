@@ -1,7 +1,5 @@
 """`python -m benchmarks.fleet [--tables N] [--to DIRECTORY]`: prints the table of docs/operating.md, draws its picture."""
 
-from __future__ import annotations
-
 import argparse
 from collections.abc import Callable, Sequence
 from pathlib import Path

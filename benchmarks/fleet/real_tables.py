@@ -5,8 +5,6 @@ tables like them, with round-robin and cron in its place. The lag of a table is 
 run, the first fifth doesn't count.
 """
 
-from __future__ import annotations
-
 import argparse
 import multiprocessing
 import random

@@ -5,8 +5,6 @@ byte, of which the latter varies. It takes everything that had arrived when it s
 time minus the start of its last completed compaction. Sizes and targets are skewed: few tables have most of the bytes.
 """
 
-from __future__ import annotations
-
 import heapq
 import random
 from collections import deque
@@ -128,7 +126,7 @@ class LeastLaxity:
     scheduler: FleetScheduler
 
     @classmethod
-    def of(cls, tables: Sequence[SimulatedTable], workers: int) -> LeastLaxity:
+    def of(cls, tables: Sequence[SimulatedTable], workers: int) -> "LeastLaxity":
         scheduler = FleetScheduler(workers)
         for position, table in enumerate(tables):
             scheduler.add(Target(str(position), table.target_ms), 0)

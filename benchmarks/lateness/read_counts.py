@@ -1,7 +1,5 @@
 """A storage that counts the bytes that are read of log files and of base files."""
 
-from __future__ import annotations
-
 import io
 import threading
 from collections import Counter

@@ -6,8 +6,6 @@ In memory, by the same code that runs on Spark: writer, planner, merge, readers.
 ago is compacted. What the read-optimized table then holds is held against the stream itself.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import statistics

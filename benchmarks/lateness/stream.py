@@ -4,8 +4,6 @@ Each commit is an hour. A record's event time is anywhere in that hour; of 4 % i
 mean of five hours. Keys are drawn from five times as many as a commit has records.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -17,7 +15,7 @@ HOUR_US: Final = 3_600_000_000
 START_US: Final = 1_767_225_600_000_000  # 2026-01-01
 LATE: Final = 0.04
 MEAN_LATENESS_HOURS: Final = 5
-_COLUMNS: list[pa.Field[Any]] = [
+_COLUMNS: "list[pa.Field[Any]]" = [
     pa.field("id", pa.string(), nullable=False),
     pa.field("at", pa.timestamp("us", tz="UTC"), nullable=False),
     pa.field("amount", pa.float64()),

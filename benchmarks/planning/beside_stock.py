@@ -6,8 +6,6 @@ prints a table of CPU seconds. The start of a process isn't counted: neither the
 with its Spark session. Both read every commit, list every partition, and plan every slice. Stock Hudi also writes its plan.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import os

@@ -6,8 +6,6 @@
 prints one JSON document. With a second argument, a service's name, its profile goes to stderr.
 """
 
-from __future__ import annotations
-
 import cProfile
 import gc
 import json

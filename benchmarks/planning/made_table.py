@@ -4,8 +4,6 @@ Every delta commit writes one log file to each file group. Listings come from th
 memory beside what is measured; the commits are files of a directory, encoded once.
 """
 
-from __future__ import annotations
-
 import functools
 import io
 from collections import Counter

@@ -5,8 +5,6 @@
 `--largest` adds the table of a million log files, which takes some minutes and 2 GB.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import subprocess

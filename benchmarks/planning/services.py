@@ -7,8 +7,6 @@ before; CPU seconds, and how many requests the storage got. `python -m benchmark
 one table, see case.py, and prints the profile of one service.
 """
 
-from __future__ import annotations
-
 import argparse
 import functools
 import json

@@ -11,8 +11,6 @@ again if late data changed it. Then its rows are computed anew, and replace the 
 program at any point, and to run it again. Prints what was done as JSON, with the freshness of the end of the chain.
 """
 
-from __future__ import annotations
-
 import json
 import sys
 import tomllib

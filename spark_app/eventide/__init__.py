@@ -3,8 +3,6 @@
 Each name is imported on first use, so that a process that needs few of them starts fast.
 """
 
-from __future__ import annotations
-
 from importlib import import_module
 
 TYPE_CHECKING = False  # for type checkers true; `typing` itself would be a part of the start
@@ -151,7 +149,7 @@ _HOMES = {
 }
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> "Any":
     if name == "__version__":
         from importlib.metadata import version
 

@@ -4,8 +4,6 @@ It imports nothing before it has a handler of Ctrl-C, so that Ctrl-C also ends t
 command line, with one line and exit code 130.
 """
 
-from __future__ import annotations
-
 import os
 import signal
 
@@ -30,7 +28,7 @@ def main() -> None:
     run()
 
 
-def _end(*_: object) -> NoReturn:
+def _end(*_: object) -> "NoReturn":
     # As the command line reports it later. Nothing has been started that would have to end in order.
     os.write(2, b"\nerror: interrupted\n")
     os._exit(_INTERRUPTED)

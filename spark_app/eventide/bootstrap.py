@@ -3,8 +3,6 @@
 The only module that knows both a service and an adapter.
 """
 
-from __future__ import annotations
-
 import socket
 import time
 from collections.abc import Callable, Mapping
@@ -117,14 +115,14 @@ class Application:
         """The current settings, timeline and file slices."""
         return TableState.load(self.files)
 
-    def with_sources(self, state: TableState, own: Freshness) -> Freshness:
+    def with_sources(self, state: TableState, own: "Freshness") -> "Freshness":
         """The freshness of a derived table, which is no later than its sources had; of any other, its own."""
         from eventide_core.service.facts.sources import freshness_with_sources
 
         return freshness_with_sources(self.files, state, own)
 
     @cached_property
-    def scheduler(self) -> CompactionScheduler:
+    def scheduler(self) -> "CompactionScheduler":
         from eventide_core.service.compaction.draft import CompactionDrafter
         from eventide_core.service.compaction.schedule import CompactionScheduler
 
@@ -141,7 +139,7 @@ class Application:
         return CompactionScheduler(self.files, drafter, check_merger, self.engine, self._lock, self.clock, self.options)
 
     @cached_property
-    def runner(self) -> CompactionRunner:
+    def runner(self) -> "CompactionRunner":
         from eventide_core.service.compaction.compact_slice import SliceCompactor
         from eventide_core.service.compaction.replan import Replanner
         from eventide_core.service.compaction.run import CompactionRunner
@@ -162,49 +160,49 @@ class Application:
         )
 
     @cached_property
-    def pending(self) -> PendingCompactions:
+    def pending(self) -> "PendingCompactions":
         from eventide_core.service.compaction.pending import PendingCompactions
 
         return PendingCompactions(self.files, self.runner, self.rollback, self.clock, self.options)
 
     @cached_property
-    def rollback(self) -> Rollback:
+    def rollback(self) -> "Rollback":
         from eventide_core.service.rollback.instant import Rollback
 
         return Rollback(self.files, self.metadata, self._lock, self._heartbeats, self.clock, self.options)
 
     @cached_property
-    def cleaner(self) -> Cleaner:
+    def cleaner(self) -> "Cleaner":
         from eventide_core.service.maintenance.clean import Cleaner
 
         return Cleaner(self.files, self.metadata, self.rollback, self._lock, self._heartbeats, self.clock, self.options)
 
     @cached_property
-    def archiver(self) -> Archiver:
+    def archiver(self) -> "Archiver":
         from eventide_core.service.maintenance.archive import Archiver
 
         return Archiver(self.files, self.cleaner, self._lock, self.clock, self.options)
 
     @cached_property
-    def savepoints(self) -> Savepoints:
+    def savepoints(self) -> "Savepoints":
         from eventide_core.service.rollback.savepoint import Savepoints
 
         return Savepoints(self.files, self.exact_views, self._lock, self.clock)
 
     @cached_property
-    def watermark_tags(self) -> WatermarkTags:
+    def watermark_tags(self) -> "WatermarkTags":
         from eventide_core.service.rollback.watermark_tags import WatermarkTags
 
         return WatermarkTags(self.savepoints, self._tag_schedule)
 
     @cached_property
-    def restorer(self) -> Restorer:
+    def restorer(self) -> "Restorer":
         from eventide_core.service.rollback.restore import Restorer
 
         return Restorer(self.files, self.metadata, self._lock, self._heartbeats, self.clock, self.options)
 
     @cached_property
-    def append(self) -> Append:
+    def append(self) -> "Append":
         from eventide_core.service.write.append import Append
 
         return Append(
@@ -219,24 +217,24 @@ class Application:
         )
 
     @cached_property
-    def alter(self) -> Alter:
+    def alter(self) -> "Alter":
         from eventide_core.service.write.alter import Alter
 
         return Alter(self.append)
 
     @cached_property
-    def batches(self) -> BatchWriter:
+    def batches(self) -> "BatchWriter":
         from eventide_core.service.write.batch import BatchWriter
 
         return BatchWriter(self.files, self.append)
 
     @cached_property
-    def queries(self) -> QueryService:
+    def queries(self) -> "QueryService":
         from eventide_core.service.query.read import QueryService
 
         return QueryService(self.files)
 
-    def windows(self, runner: str) -> WindowService:
+    def windows(self, runner: str) -> "WindowService":
         """The windows of the table's consumers, for a runner of that name."""
         from eventide_adapters.format.merge.window_content import ArrowWindowContent
         from eventide_core.service.windows.windows import WindowService
@@ -250,19 +248,19 @@ class Application:
         return self._new_uuid()
 
     @cached_property
-    def offending(self) -> OffendingRecordsReader:
+    def offending(self) -> "OffendingRecordsReader":
         from eventide_core.service.query.offending_records import OffendingRecordsReader
 
         return OffendingRecordsReader(self.files, self._log_content, self.options)
 
     @cached_property
-    def freshness(self) -> FreshnessReader:
+    def freshness(self) -> "FreshnessReader":
         from eventide_core.service.facts.freshness import FreshnessReader
 
         return FreshnessReader(self._log_content, self._log_facts, self.engine, self.options)
 
     @cached_property
-    def verifier(self) -> Verifier:
+    def verifier(self) -> "Verifier":
         from eventide_core.service.verification.facts import FactsReader
         from eventide_core.service.verification.records import RecordsReader
         from eventide_core.service.verification.verify import Verifier
@@ -271,7 +269,7 @@ class Application:
         return Verifier(self.files, facts, RecordsReader(self._content_audit, self.engine))
 
     @cached_property
-    def repairer(self) -> Repairer:
+    def repairer(self) -> "Repairer":
         from eventide_core.service.repair.repair import Repairer
 
         return Repairer(
@@ -279,24 +277,24 @@ class Application:
         )
 
     @cached_property
-    def lost_keys(self) -> LostKeysReader:
+    def lost_keys(self) -> "LostKeysReader":
         from eventide_core.service.repair.lost_keys import LostKeysReader
 
         return LostKeysReader(self.verifier, self._content_audit, self.metadata, self.engine)
 
     @cached_property
-    def settings_recovery(self) -> SettingsRecovery:
+    def settings_recovery(self) -> "SettingsRecovery":
         from eventide_core.service.repair.lost_settings import SettingsRecovery
 
         return SettingsRecovery(self.files, self._lock, self.clock)
 
     @cached_property
-    def sync(self) -> Sync:
+    def sync(self) -> "Sync":
         from eventide.catalog import catalogs_of, open_catalog
         from eventide_core.service.maintenance.dataset_sync import DatasetSync
         from eventide_core.service.maintenance.sync import CatalogSync, SyncOfEach
 
-        def of(catalog: str) -> Sync:
+        def of(catalog: str) -> "Sync":
             kind = DatasetSync if catalog == "datahub" else CatalogSync
             opened = partial(open_catalog, catalog, self.options, self.engine)
             return kind(self.files, self.freshness, opened, self.options)
@@ -305,55 +303,55 @@ class Application:
         return syncs[0] if len(syncs) == 1 else SyncOfEach(syncs)
 
     @cached_property
-    def metadata(self) -> MetadataTableUpkeep:
+    def metadata(self) -> "MetadataTableUpkeep":
         from eventide_core.service.state.metadata_table import MetadataTableUpkeep
 
         return MetadataTableUpkeep(self.storage, self.files.metadata_table, self.options)
 
     @cached_property
-    def metadata_rebuilder(self) -> MetadataRebuilder:
+    def metadata_rebuilder(self) -> "MetadataRebuilder":
         from eventide_core.service.maintenance.metadata_rebuild import MetadataRebuilder
 
         return MetadataRebuilder(self.files, self.files.metadata_table, self._lock, self.clock)
 
     @cached_property
-    def reader(self) -> ArrowSliceReader:
+    def reader(self) -> "ArrowSliceReader":
         from eventide_adapters.format.merge.slice_reader import ArrowSliceReader
 
         return ArrowSliceReader(self.storage)
 
     @cached_property
-    def change_reader(self) -> ArrowChangeReader:
+    def change_reader(self) -> "ArrowChangeReader":
         from eventide_adapters.format.merge.change_reader import ArrowChangeReader
 
         return ArrowChangeReader(self.storage)
 
     @cached_property
-    def bases(self) -> BaseContent:
+    def bases(self) -> "BaseContent":
         from eventide_adapters.format.base_file.event_times import ParquetBaseContent
 
         return ParquetBaseContent(self.storage)
 
     @cached_property
-    def exact_views(self) -> ExactViews:
+    def exact_views(self) -> "ExactViews":
         from eventide_core.service.facts.exact_view import ExactViews
 
         return ExactViews(lambda: self.bases, self._log_facts.request_engine)
 
     @cached_property
-    def _log_content(self) -> LogContent:
+    def _log_content(self) -> "LogContent":
         from eventide_adapters.format.merge.log_content import ArrowLogContent
 
         return ArrowLogContent(self.storage)
 
     @cached_property
-    def _content_audit(self) -> ArrowContentAudit:
+    def _content_audit(self) -> "ArrowContentAudit":
         from eventide_adapters.format.merge.content_audit import ArrowContentAudit
 
         return ArrowContentAudit(self.storage)
 
     @cached_property
-    def _log_facts(self) -> LogFactsReader:
+    def _log_facts(self) -> "LogFactsReader":
         from eventide_core.service.facts.log_facts import LogFactsReader
 
         engine = self.engine
@@ -361,25 +359,25 @@ class Application:
         return LogFactsReader(self._log_content, engine, request_engine)
 
     @cached_property
-    def _slice_facts(self) -> SliceFactsReader:
+    def _slice_facts(self) -> "SliceFactsReader":
         from eventide_core.service.compaction.slice_facts import SliceFactsReader
 
         return SliceFactsReader(self._log_facts, self.options)
 
     @cached_property
-    def _splits(self) -> SplitJudge:
+    def _splits(self) -> "SplitJudge":
         from eventide_core.service.compaction.split_judge import SplitJudge
 
         return SplitJudge(self._log_content, self.engine)
 
     @cached_property
-    def _merger(self) -> ArrowSliceMerger:
+    def _merger(self) -> "ArrowSliceMerger":
         from eventide_adapters.format.merge.slice_merger import ArrowSliceMerger
 
         return ArrowSliceMerger(self.storage)
 
     @cached_property
-    def _liveness(self) -> Liveness:
+    def _liveness(self) -> "Liveness":
         from eventide_core.service.state.liveness import Liveness
 
         return Liveness(self.storage, self._heartbeats, self.clock, self.options)

@@ -1,7 +1,5 @@
 """Adapters are found by name: the built-in ones as pyproject.toml declares them, and those of installed packages."""
 
-from __future__ import annotations
-
 import pickle
 import subprocess
 import sys

@@ -4,8 +4,6 @@ Looked for are the standard library's and known packages' ways to do so, by any 
 stay have their reason here. Not looked for: what Spark does to send tasks to its own executors; what C code does with bytes.
 """
 
-from __future__ import annotations
-
 import ast
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The parts of a test run: one for all processes, and gone with the run, however it ends."""
 
-from __future__ import annotations
-
 import os
 import select
 import subprocess

@@ -1,7 +1,5 @@
 """The wheel, installed without Spark: its requirements suffice for reading and planning."""
 
-from __future__ import annotations
-
 import ensurepip
 import json
 import os

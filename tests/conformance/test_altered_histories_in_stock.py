@@ -4,8 +4,6 @@ Each history follows an oracle (`support.altered_history`). At its end, Hudi 1.1
 and types, too, and the base files that eventide reads.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

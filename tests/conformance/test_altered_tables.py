@@ -1,7 +1,5 @@
 """Tables whose schema eventide alters: every version of Hudi, and hudi-rs, reads, writes and compacts them afterwards."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 
@@ -21,14 +19,14 @@ COLUMN_STATISTICS = {
     "hoodie.metadata.index.partition.stats.enable": "true",
 }
 SKIPPING = {"hoodie.enable.data.skipping": "true", "hoodie.metadata.enable": "true"}
-BEFORE: list[pa.Field[Any]] = [
+BEFORE: "list[pa.Field[Any]]" = [
     pa.field("id", pa.string()),
     pa.field("part", pa.string()),
     pa.field("event_ts", pa.int64()),
     pa.field("n", pa.int32()),
     pa.field("word", pa.string()),
 ]
-FARE: pa.Field[Any] = pa.field("fare", pa.float64())
+FARE: "pa.Field[Any]" = pa.field("fare", pa.float64())
 ALTERED = pa.schema([BEFORE[3], *BEFORE[:3], FARE])
 WIDENED = pa.schema([pa.field("n", pa.int64()), *BEFORE[:3], FARE])
 

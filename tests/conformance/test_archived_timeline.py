@@ -4,8 +4,6 @@ The recorded readings of the golden tables hold snapshots, time travel and spans
 (test_golden_reads, test_compaction); here are the spans that begin before it, and what eventide finds again by itself.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path

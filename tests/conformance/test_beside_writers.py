@@ -4,8 +4,6 @@ In `./run test broad` two combinations, in `./run proof` (EVENTIDE_CAMPAIGN=1) a
 version 6), 1.0.2 (8), 1.1.1 and 1.2.0 (9), with Hudi's metadata table and without.
 """
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -1,7 +1,5 @@
 """Tables in a real Hive Metastore: those that Hudi's own sync makes, and Spark with Hudi reads them by SQL."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 from contextlib import closing
@@ -30,7 +28,7 @@ from support.judge.options import (
 from support.servers.hive_metastore import HiveMetastoreServer
 
 NAMES = ("kinds_ro", "kinds_rt", "kinds")
-COLUMNS: list[pa.Field[Any]] = [
+COLUMNS: "list[pa.Field[Any]]" = [
     pa.field("id", pa.string()),
     pa.field("part", pa.string()),
     pa.field("event_ts", pa.int64()),

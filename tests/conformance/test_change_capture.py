@@ -3,8 +3,6 @@
 Hudi 1.1 writes change logs (`.cdc`) beside the base files of its own compactions: they are skipped, and cleaned.
 """
 
-from __future__ import annotations
-
 import functools
 import io
 import json
@@ -42,7 +40,7 @@ from support.judge.options import (
 )
 
 T_MS = 1_700_000_000_000
-COLUMNS: list[pa.Field[Any]] = [
+COLUMNS: "list[pa.Field[Any]]" = [
     pa.field("id", pa.string()),
     pa.field("part", pa.string()),
     pa.field("event_ts", pa.int64()),

@@ -4,8 +4,6 @@ Hudi 1.x takes the modification time of a completed file for the completion time
 latest at the completion of the instant in its name.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pyarrow as pa

@@ -1,7 +1,5 @@
 """Copy-on-write tables of stock Hudi: eventide runs the table services on them, and Hudi reads and writes on."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any

@@ -5,8 +5,6 @@ an Integer with a Long: `ClassCastException`, in queries and compactions. Once e
 the table.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pyarrow as pa

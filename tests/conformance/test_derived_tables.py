@@ -1,7 +1,5 @@
 """Stock engines go on with a derived table: its notes of sources are extra metadata that they read past and leave alone."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +23,7 @@ from support.judge.options import (
 pytestmark = pytest.mark.proof
 
 START_MS = 1_700_000_000_000
-COLUMNS: list[pa.Field[Any]] = [
+COLUMNS: "list[pa.Field[Any]]" = [
     pa.field("id", pa.string()),
     pa.field("part", pa.string()),
     pa.field("event_ts", pa.int64()),

@@ -4,8 +4,6 @@ Stock Hudi merges by positions from version 8 on if its index looks up keys in b
 the first of the rows alone.
 """
 
-from __future__ import annotations
-
 import shutil
 from collections import Counter
 from pathlib import Path

@@ -1,8 +1,6 @@
 """Event times of every type and form, null and unreadable ones too, in log files that real Hudi wrote: eventide counts them
 as what they are, promises nothing while one is unreadable, and shows every row once they are merged."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any, Final
 
@@ -19,7 +17,7 @@ from support.reach import reached
 KINDS: Final = [kind for kind in VALUES if kind != "timestamp"]
 """Spark has no timestamps that are as far away as those."""
 COUNT: Final = max(len(values) for _, values in VALUES.values())
-COLUMNS: list[pa.Field[Any]] = [
+COLUMNS: "list[pa.Field[Any]]" = [
     pa.field("id", pa.string()),
     pa.field("part", pa.string()),
     pa.field("event_ts", pa.int64()),

@@ -1,7 +1,5 @@
 """A fleet whose tables a real Hive Metastore names."""
 
-from __future__ import annotations
-
 import json
 from contextlib import closing
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Tables in the shape of Flink's state index: slices of logs alone, in file groups whose ids are UUIDs without a number."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

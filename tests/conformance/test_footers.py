@@ -1,7 +1,5 @@
 """What Hudi writes into the footers of base files is also in those of a compaction by eventide, over all golden tables."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -4,8 +4,6 @@ Each query is asked by the index and by a full scan of listed files. That files 
 in which the files of the other partition are broken: the query fails if it opens one of them.
 """
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import Mapping
 from pathlib import Path

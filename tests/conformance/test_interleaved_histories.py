@@ -4,8 +4,6 @@ A history is drawn from its seed: the kind of table, who makes each move, and wh
 event times; plans are made by one engine and executed by another; writers and executions of eventide die in the middle.
 """
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

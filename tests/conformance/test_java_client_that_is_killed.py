@@ -4,8 +4,6 @@ After each life, no instant is completed twice, and the read-optimized view has 
 is what the writer has begun and Hudi's timeline has completed, which is more than what it could still acknowledge.
 """
 
-from __future__ import annotations
-
 import os
 import random
 import re

@@ -1,7 +1,5 @@
 """The judges: real Hudi in four versions, and hudi-rs, tried on one tiny table each."""
 
-from __future__ import annotations
-
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from pathlib import Path
@@ -25,7 +23,7 @@ from support.judge.options import (
     table_version,
 )
 
-COLUMNS: list[pa.Field[Any]] = [
+COLUMNS: "list[pa.Field[Any]]" = [
     pa.field("id", pa.string()),
     pa.field("part", pa.string()),
     pa.field("event_ts", pa.int64()),

@@ -1,7 +1,5 @@
 """Spark's legacy calendar in log blocks: Hudi writes its days, and no block records it, so that no reader can know."""
 
-from __future__ import annotations
-
 from datetime import date
 from pathlib import Path
 from uuid import uuid4

@@ -1,7 +1,5 @@
 """A table whose instants are local times, Hudi's default, between a Hudi and an eventide in different time zones."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,7 +12,7 @@ from eventide import Table
 from support.judge import HudiJudge
 from support.judge.options import BUCKET_INDEX, MERGE_ON_READ, NO_METADATA_TABLE, table_name, table_version
 
-FIELDS: list[pa.Field[Any]] = [
+FIELDS: "list[pa.Field[Any]]" = [
     pa.field("id", pa.string()),
     pa.field("part", pa.string()),
     pa.field("event_ts", pa.int64()),

@@ -1,7 +1,5 @@
 """A lost file of the archived timeline: neither Hudi nor eventide reads the table, until a repair writes the file again."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

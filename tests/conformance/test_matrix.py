@@ -12,8 +12,6 @@ Every two kinds meet in some cell. In a campaign of n (support.campaign) every n
 are.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Mapping
 from enum import StrEnum

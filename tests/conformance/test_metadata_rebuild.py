@@ -1,7 +1,5 @@
 """Real Hudi takes a metadata table that eventide made from nothing for one of its own, and continues it."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from collections import Counter

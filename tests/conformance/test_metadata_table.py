@@ -4,8 +4,6 @@ A twin goes through the same later writes and services of Hudi without eventide.
 metadata table, which must agree; filtered reads are pruned by it where it has column statistics.
 """
 
-from __future__ import annotations
-
 import re
 import shutil
 from collections import Counter

@@ -3,8 +3,6 @@
 Every read is made with and without the metadata table, which must agree.
 """
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Callable, Mapping

@@ -4,8 +4,6 @@ Hudi 0.15 orders log records by the text of `_event_seq`, and compares with the 
 1.1 compare numbers everywhere; of two log records at one place, Hudi 1.0 keeps the earlier one, and 1.1 the later one.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pyarrow as pa

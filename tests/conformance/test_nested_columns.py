@@ -1,7 +1,5 @@
 """Tables with structs, maps and lists of structs, created by eventide: Hudi reads them, writes on, and compacts."""
 
-from __future__ import annotations
-
 from datetime import date
 from decimal import Decimal
 from pathlib import Path
@@ -20,7 +18,7 @@ FARE = pa.struct(
 )
 # No time in it: hudi-rs 0.5 refuses times in a list of structs.
 STOP = pa.struct([pa.field("number", pa.int32()), pa.field("reached", pa.date32())])
-COLUMNS: list[pa.Field[Any]] = [
+COLUMNS: "list[pa.Field[Any]]" = [
     pa.field("id", pa.string(), nullable=False),
     pa.field("part", pa.string(), nullable=False),
     pa.field("ms", pa.int64(), nullable=False),

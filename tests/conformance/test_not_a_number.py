@@ -1,8 +1,6 @@
 """NaN, which is the greatest float in Spark: neither the footer of a new base file nor its statistics in the metadata table
 let a reader skip a row that has it, nor any other. Hudi leaves NaN out of its own ranges: a compaction heals those."""
 
-from __future__ import annotations
-
 import math
 from pathlib import Path
 from typing import Any
@@ -15,7 +13,7 @@ from support.judge import HudiJudge
 from support.judge.hudi_judge import Question
 from support.judge.options import MERGE_ON_READ, NO_METADATA_TABLE, SIMPLE_INDEX, table_name, table_version
 
-FIELDS: list[pa.Field[Any]] = [
+FIELDS: "list[pa.Field[Any]]" = [
     pa.field("id", pa.string()),
     pa.field("part", pa.string()),
     pa.field("event_ts", pa.int64()),

@@ -4,8 +4,6 @@ Hudi writes a table of each kind, of which eventide compacts a part; Hudi reads 
 eventide compacts a twin in full, as Hudi does another. Both write to twins of the table.
 """
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass

@@ -3,8 +3,6 @@
 MERGE INTO of Hudi 1.x writes blocks of them. Payloads declare on version 9 which values of a record stand for none.
 """
 
-from __future__ import annotations
-
 import re
 import shutil
 from collections.abc import Sequence

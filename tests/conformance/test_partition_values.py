@@ -1,7 +1,5 @@
 """Partition values of every kind, beside Hudi: each query shows the same value, and both engines write to the same place."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 
@@ -42,13 +40,13 @@ VALUES = [
 ENCODED_ALONE = ["a%2Fb", "a:b", "s3:x", "a/", "a//b"]
 """In directories that are not encoded, Hudi can't write these, or decodes what nobody encoded."""
 COLUMNS = ["id", "part", "event_ts", "_hoodie_partition_path"]
-FIELDS: list[pa.Field[Any]] = [
+FIELDS: "list[pa.Field[Any]]" = [
     pa.field("id", pa.string()),
     pa.field("part", pa.string()),
     pa.field("event_ts", pa.int64()),
 ]
 SCHEMA = pa.schema(FIELDS)
-LEVELS: list[pa.Field[Any]] = [pa.field("level", pa.string()), pa.field("x", pa.int32())]
+LEVELS: "list[pa.Field[Any]]" = [pa.field("level", pa.string()), pa.field("x", pa.int32())]
 NESTED = pa.schema([FIELDS[0], pa.field("n", pa.struct(LEVELS)), FIELDS[2]])
 BASE = MERGE_ON_READ | SIMPLE_INDEX | NO_METADATA_TABLE | table_name("values")
 

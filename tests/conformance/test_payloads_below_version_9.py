@@ -3,8 +3,6 @@
 A record of a history is a whole row, a row that leaves out a column, a delete with an ordering value, or one without.
 """
 
-from __future__ import annotations
-
 import itertools
 import shutil
 from collections.abc import Iterator

@@ -5,8 +5,6 @@ killed when the plan is there, or when the thread has begun it. In both cases, e
 it on a twin, and the stream continues from its checkpoint.
 """
 
-from __future__ import annotations
-
 import json
 import shutil
 import time

@@ -1,7 +1,5 @@
 """Compactions that stock Hudi planned, run by eventide on one table and by Hudi on its twin: alike to every judge."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import threading

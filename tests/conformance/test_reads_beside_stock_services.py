@@ -3,8 +3,6 @@
 In `./run test` on 1.2.0 (version 9), in `./run proof` on all. Not checked here: the rows (test_beside_writers).
 """
 
-from __future__ import annotations
-
 import threading
 from itertools import count
 from pathlib import Path

@@ -4,8 +4,6 @@ Each table is written by Hudi, some logs are then rewritten to what older writer
 knows the table says what is in it; eventide must say the same, and after its compaction so must all.
 """
 
-from __future__ import annotations
-
 import itertools
 import struct
 from collections.abc import Callable, Mapping, Sequence

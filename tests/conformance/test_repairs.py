@@ -2,8 +2,6 @@
 Hudi writes on and compacts as on a twin that was never damaged.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 

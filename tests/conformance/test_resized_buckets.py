@@ -5,8 +5,6 @@ the bucket to be, which bears the instant of the plan. Eventide works on the tab
 never touches goes through the same steps of Hudi. Both must show the same rows.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal

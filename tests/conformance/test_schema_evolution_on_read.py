@@ -1,7 +1,5 @@
 """Tables whose schema Hudi evolves on read: eventide's writes carry the internal schema on, so that Hudi goes on with it."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +17,7 @@ EVOLVES = {
     "hoodie.datasource.write.schema.allow.auto.evolution.column.drop": "true",
 }
 OPTIONS = MERGE_ON_READ | NO_METADATA_TABLE | EVENT_TIME_ORDERING | BUCKET_INDEX | table_name("evolved")
-COLUMNS: list[pa.Field[Any]] = [
+COLUMNS: "list[pa.Field[Any]]" = [
     pa.field("id", pa.string()),
     pa.field("part", pa.string()),
     pa.field("event_ts", pa.int64()),

@@ -1,7 +1,5 @@
 """Real HDFS that requires Kerberos, on two NameNodes that fail over."""
 
-from __future__ import annotations
-
 import io
 import os
 import pickle

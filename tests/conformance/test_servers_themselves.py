@@ -1,7 +1,5 @@
 """A server that is not to be had here skips a test by its name, and fails it where the real thing is promised."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable
 from contextlib import AbstractContextManager

@@ -1,7 +1,5 @@
 """hoodie.properties while Hudi changes it, damaged, and rewritten by eventide: Hudi and eventide say the same of it."""
 
-from __future__ import annotations
-
 from collections import Counter
 from pathlib import Path
 

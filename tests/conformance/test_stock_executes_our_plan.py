@@ -1,7 +1,5 @@
 """Real Hudi meets a plan that eventide scheduled: it drops what it does not know and makes a correct compaction."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +27,7 @@ from support.judge.options import (
     table_version,
 )
 
-COLUMNS: list[pa.Field[Any]] = [
+COLUMNS: "list[pa.Field[Any]]" = [
     pa.field("id", pa.string()),
     pa.field("part", pa.string()),
     pa.field("event_ts", pa.int64()),

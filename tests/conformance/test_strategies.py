@@ -4,8 +4,6 @@ Where Hudi leaves the order of slices open (its own listing's), slices are compa
 list. Not checked here: strategies that Hudi 0.15 does not have (composite, partition regex) on version 6.
 """
 
-from __future__ import annotations
-
 import io
 from pathlib import Path
 
@@ -34,7 +32,7 @@ COMMITS = "hoodie.compact.inline.max.delta.commits"
 TRIGGER = "hoodie.compact.inline.trigger.strategy"
 SECONDS = "hoodie.compact.inline.max.delta.seconds"
 PARTS = ("2020/11/05", "2020/11/18", "2020/11/20", "2099/01/01")
-COLUMNS: list[pa.Field[pa.DataType]] = [
+COLUMNS: "list[pa.Field[pa.DataType]]" = [
     pa.field("id", pa.string()),
     pa.field("part", pa.string()),
     pa.field("event_ts", pa.int64()),

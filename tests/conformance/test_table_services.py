@@ -3,8 +3,6 @@
 On a copy of the table Hudi does the same instead: the files that are left, and the rows of all readers, are the same.
 """
 
-from __future__ import annotations
-
 import shutil
 from collections import Counter
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """An append that broke off leaves torn bytes in a log file: every reader passes over them, and a compaction does, too."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

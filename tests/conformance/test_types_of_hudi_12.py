@@ -1,7 +1,5 @@
 """The types of Hudi 1.2, in both directions: each engine reads, continues and compacts tables of the other."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +19,7 @@ pytestmark = pytest.mark.broad
 
 FOOTER = "v:VECTOR(3),w:VECTOR(2, DOUBLE),b:VECTOR(4, INT8),same:VECTOR(3)"
 COLUMNS = ["id", "ms", "v", "w", "b", "same"]
-FIELDS: list[pa.Field[Any]] = [
+FIELDS: "list[pa.Field[Any]]" = [
     pa.field("id", pa.string(), nullable=False),
     pa.field("ms", pa.int64(), nullable=False),
     pa.field("v", pa.list_(pa.float32(), 3)),

@@ -8,8 +8,6 @@ version 6 are named by their slice.
 both, also after stock's restore has failed.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

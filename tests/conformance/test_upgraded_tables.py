@@ -4,8 +4,6 @@ In the table are left-overs of a partial compaction, a savepoint, archived insta
 has been written on top of. Hudi's upgrade renames no log, so those on top of the plan are hidden until it is run.
 """
 
-from __future__ import annotations
-
 import random
 from collections import Counter
 from collections.abc import Callable
@@ -32,7 +30,7 @@ from support.judge.options import (
 )
 from support.reach import reached
 
-COLUMNS: list[pa.Field[Any]] = [
+COLUMNS: "list[pa.Field[Any]]" = [
     pa.field("id", pa.string()),
     pa.field("part", pa.string()),
     pa.field("event_ts", pa.int64()),

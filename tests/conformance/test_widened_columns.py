@@ -1,7 +1,5 @@
 """A column that Hudi widened, on a table with column statistics: eventide writes and compacts, and Hudi skips nothing."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """What Hudi's write stats state of the event times of its log files, and which of them eventide takes for the truth."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 

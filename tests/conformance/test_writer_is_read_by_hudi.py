@@ -1,7 +1,5 @@
 """Real Hudi meets tables that eventide's writer made: it reads them, and continues writing to them."""
 
-from __future__ import annotations
-
 import itertools
 from pathlib import Path
 from typing import Any
@@ -32,7 +30,7 @@ from support.judge.options import (
     table_version,
 )
 
-COLUMNS: list[pa.Field[Any]] = [
+COLUMNS: "list[pa.Field[Any]]" = [
     pa.field("id", pa.string()),
     pa.field("part", pa.string()),
     pa.field("event_ts", pa.int64()),

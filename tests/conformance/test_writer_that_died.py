@@ -6,8 +6,6 @@ commit has a later instant, so a compaction of eventide must lie before the writ
 On version 6 a compaction beside the open write is refused; the next one, after the writer has started again, is not.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import get_args
 

@@ -1,7 +1,5 @@
 """Eventide's writer and stock Hudi's on one table: in turns, one of them dead, and at the same time."""
 
-from __future__ import annotations
-
 import threading
 from collections import Counter
 from collections.abc import Callable
@@ -35,7 +33,7 @@ from support.judge.options import (
 from support.reach import reached
 from support.servers.zookeeper_server import ZookeeperServer
 
-COLUMNS: list[pa.Field[Any]] = [
+COLUMNS: "list[pa.Field[Any]]" = [
     pa.field("id", pa.string()),
     pa.field("part", pa.string()),
     pa.field("event_ts", pa.int64()),

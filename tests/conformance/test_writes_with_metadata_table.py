@@ -4,8 +4,6 @@ Every read is made with and without the metadata table, which must agree; filter
 the next writes of Hudi find their keys in its record index.
 """
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import Mapping
 from datetime import date, timedelta

@@ -4,8 +4,6 @@ Stage 0 is the base file's and the first log's. Then columns are added, among th
 are promoted, then a column goes, and the last write names its columns in another order.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from decimal import Decimal

@@ -4,8 +4,6 @@ Event times are milliseconds. Batch `b` of a history spans the seconds [1000 b, 
 `EPOCH_MS`, except for late rows. Partition `c` is written once and never changed: its slices have no logs.
 """
 
-from __future__ import annotations
-
 import random
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -26,19 +24,19 @@ UPSERTS = 6
 
 Row: TypeAlias = dict[str, Any]
 
-PLAIN_COLUMNS: list[pa.Field[Any]] = [
+PLAIN_COLUMNS: "list[pa.Field[Any]]" = [
     pa.field("id", pa.string()),
     pa.field("part", pa.string()),
     pa.field("event_ts", pa.int64()),
     pa.field("val", pa.string()),
     pa.field("amount", pa.float64()),
 ]
-PLACE: list[pa.Field[Any]] = [
+PLACE: "list[pa.Field[Any]]" = [
     pa.field("name", pa.string()),
     pa.field("lat", pa.float64()),
     pa.field("floor", pa.int32()),
 ]
-RICH_COLUMNS: list[pa.Field[Any]] = [
+RICH_COLUMNS: "list[pa.Field[Any]]" = [
     *PLAIN_COLUMNS,
     pa.field("seats", pa.int32()),
     pa.field("paid", pa.bool_()),

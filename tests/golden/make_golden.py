@@ -5,8 +5,6 @@ and `<name>.expected.json`, what it is made of and what each judge reads from it
 Rows and options are the same every time; instants, file ids and sizes are not.
 """
 
-from __future__ import annotations
-
 import json
 import sys
 import tarfile

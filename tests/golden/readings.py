@@ -1,7 +1,5 @@
 """What every judge reads from a golden table, as JSON: each distinct row once, a reading as numbers of rows."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from datetime import date, datetime
 from decimal import Decimal

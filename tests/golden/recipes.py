@@ -1,7 +1,5 @@
 """Which golden tables there are: the Hudi that writes each, its options and its history."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """The benchmarks run: small, without Java, and nothing is asserted of how long anything took."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from dataclasses import replace

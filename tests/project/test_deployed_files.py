@@ -1,7 +1,5 @@
 """The alert rules and the dashboard of `deploy/` load, and use metrics that eventide has."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path

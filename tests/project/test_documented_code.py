@@ -1,7 +1,5 @@
 """All code in README and in the guide runs, and prints what the page says: support/documented_code.py has the rules."""
 
-from __future__ import annotations
-
 import gzip
 import re
 import shutil
@@ -36,7 +34,7 @@ BY_DEFAULT = ("README", "quickstart", "python", "spark", "testing", "catalog")
 STORY = "quickstart.md"
 ON_SPARK = re.compile(r"^```python\n(?:(?!```).*\n)*?.*\b(spark|frame|stream)\b", re.MULTILINE)
 S3 = "http://localhost:9000"
-COLUMNS: list[pa.Field[Any]] = [
+COLUMNS: "list[pa.Field[Any]]" = [
     pa.field("trip", pa.string(), nullable=False),
     pa.field("city", pa.string(), nullable=False),
     pa.field("fare", pa.float64()),
@@ -45,7 +43,7 @@ COLUMNS: list[pa.Field[Any]] = [
 
 
 @pytest.fixture(scope="module")
-def spark() -> Iterator[SparkSession]:
+def spark() -> "Iterator[SparkSession]":
     from eventide.spark.engine import spark_session
 
     session = spark_session("local[2]")
@@ -123,7 +121,7 @@ def lay_files(directory: Path) -> None:
     (directory / "monday.csv").write_text("\n".join(("trip,city,fare,ended_at", *rows, "")), encoding="utf-8")
 
 
-def streamed(spark: SparkSession, rows: pa.Table, directory: Path) -> Any:
+def streamed(spark: "SparkSession", rows: pa.Table, directory: Path) -> Any:
     import pyarrow.parquet as pq
 
     (directory / "arriving").mkdir()
@@ -132,7 +130,7 @@ def streamed(spark: SparkSession, rows: pa.Table, directory: Path) -> Any:
     return spark.readStream.schema(schema).parquet(str(directory / "arriving"))
 
 
-def end_streams(spark: SparkSession) -> None:
+def end_streams(spark: "SparkSession") -> None:
     """What a block has started is let run through what has arrived, and ended."""
     for query in spark.streams.active:
         query.processAllAvailable()

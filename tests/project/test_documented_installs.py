@@ -1,7 +1,5 @@
 """Lines with `pip` in the documentation and in messages: what they install exists, and the quickstart's line works."""
 
-from __future__ import annotations
-
 import re
 import shlex
 import subprocess

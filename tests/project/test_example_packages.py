@@ -1,7 +1,5 @@
 """The example package of a storage, installed as pip installs it, is found by the command line and by Python."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """The pipeline of the examples runs end to end with late data, and can be killed anywhere: its reports are the oracle's."""
 
-from __future__ import annotations
-
 import random
 from datetime import datetime, timedelta
 from pathlib import Path

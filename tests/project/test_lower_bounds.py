@@ -1,7 +1,5 @@
 """What `./run compat` installs as lowest: every requirement of a user, at a bound that pyproject.toml names."""
 
-from __future__ import annotations
-
 import tomllib
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """docs/tested_tables.md says what the tests run: its tables are those that their parameters make."""
 
-from __future__ import annotations
-
 from support.tested_grid import BEGIN, END, PAGE, page, problems
 
 

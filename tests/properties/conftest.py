@@ -1,7 +1,5 @@
 """The compactions that the crash enumeration goes through, and what it reached."""
 
-from __future__ import annotations
-
 from functools import cache
 
 import pytest

@@ -4,8 +4,6 @@
 it, one after the other. Not checked here: what a process does that takes the lock meanwhile (test_schedules).
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field, replace
 from typing import Self
 

@@ -1,7 +1,5 @@
 """Compactions aligned to boundaries of event time: one a boundary, and another one only for what came late."""
 
-from __future__ import annotations
-
 from eventide.testing.crash_enumeration import Bench
 from eventide.testing.histories import EPOCH_MS, Layout, Story, put
 from eventide.testing.oracle import Order

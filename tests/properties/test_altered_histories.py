@@ -1,7 +1,5 @@
 """Random histories of schema changes beside an oracle: see `support.altered_history`."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

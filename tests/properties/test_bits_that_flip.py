@@ -4,8 +4,6 @@ The bit is right when it is read again. Of the values of records Hudi's format k
 compaction copies from data files into new ones is not flipped here (docs/verification.md says so).
 """
 
-from __future__ import annotations
-
 import pytest
 
 from eventide.testing.crash_enumeration import Bench

@@ -1,7 +1,5 @@
 """A campaign of the state machine keeps what it reached, continues where it was interrupted, and never forgets a failure."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from io import StringIO
 from pathlib import Path

@@ -4,8 +4,6 @@ Instants are taken above all that exist, whatever the clock says. Whether anothe
 what died may be undone late; but no row is lost or made up, and the same again, by a right clock, ends what was begun.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 
 import pytest

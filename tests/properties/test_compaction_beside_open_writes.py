@@ -5,8 +5,6 @@ to all invariants (testing/living_table.py). The writers overlap; they write to 
 one file group at a time end in a conflict with each other.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass

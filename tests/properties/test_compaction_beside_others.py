@@ -1,7 +1,5 @@
 """A compaction that stands still before every write, while another process does something as a whole."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 

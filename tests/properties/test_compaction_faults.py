@@ -1,7 +1,5 @@
 """A compaction and its rollback with a storage that fails, loses replies and repeats requests, at every operation."""
 
-from __future__ import annotations
-
 import pytest
 
 from eventide.testing.compaction_case import Case

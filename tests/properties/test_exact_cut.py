@@ -3,8 +3,6 @@
 Each history stands against one way in which that could go wrong; every rule is tried on each kind of table that it is about.
 """
 
-from __future__ import annotations
-
 import pytest
 
 from eventide.testing.checks import (
@@ -40,7 +38,7 @@ class Told:
         self.bench.options = {**self.bench.options, **(options or {})}
         self.story = Story.begin(layout, self.bench.storage, self.bench.clock)
 
-    def commits(self, *commits: Commit) -> Told:
+    def commits(self, *commits: Commit) -> "Told":
         for changes in commits:
             self.story.commit(changes)
         return self

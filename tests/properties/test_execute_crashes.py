@@ -1,7 +1,5 @@
 """A compaction interrupted at every write, and at every second one, and ended in every way: no reader ever notices."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import pytest

@@ -8,8 +8,6 @@ No flip in a table of eventide's is silent. In a file with a checksum, each is f
 settings have no checksum, and nothing but a flip there is silent.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Every bit of a log block's instant flips: `verify` finds it, and no query or compaction loses a row silently."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from functools import partial
 

@@ -1,7 +1,5 @@
 """The reads of freshness: no log file if write stats suffice, only headers if these suffice, and each log file once."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable
 from typing import Any

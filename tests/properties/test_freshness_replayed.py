@@ -4,8 +4,6 @@ it holds what freshness says, whoever wrote, compacted, rolled back, restored or
 EVENTIDE_CAMPAIGN=n replays n streams for each kind of table and cut.
 """
 
-from __future__ import annotations
-
 import random
 from dataclasses import dataclass, field
 
@@ -59,7 +57,7 @@ class Known:
     cut_ms: int | None = None
     views: list[tuple[int, Shown]] = field(default_factory=list[tuple[int, "Shown"]])
 
-    def copy(self) -> Known:
+    def copy(self) -> "Known":
         return Known(list(self.committed), list(self.since_plan), self.cut_ms, list(self.views))
 
     @property

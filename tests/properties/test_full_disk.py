@@ -4,8 +4,6 @@ a reader sees, and the same again ends it once there is room.
 The disk takes half of some file, each in turn, and nothing more from then on.
 """
 
-from __future__ import annotations
-
 import errno
 import io
 import os

@@ -5,8 +5,6 @@ without content made. Then there is room again. An action that the metadata tabl
 that drops it, and is ended without that option: it is refused only if nothing of it was begun.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, replace

@@ -6,8 +6,6 @@ twice or elsewhere. Each parser is asked what it is asked in earnest.
 EVENTIDE_CAMPAIGN=n tries n times as many, other ones at each run: 10,000 of each parser are EVENTIDE_CAMPAIGN=200.
 """
 
-from __future__ import annotations
-
 import resource
 import signal
 from collections import Counter

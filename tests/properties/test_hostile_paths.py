@@ -6,8 +6,6 @@ partition, which is below the root and not in `.hoodie`.
 EVENTIDE_CAMPAIGN=n draws n times as many texts: 10,000 are EVENTIDE_CAMPAIGN=100.
 """
 
-from __future__ import annotations
-
 import os
 import posixpath
 import re

@@ -1,7 +1,5 @@
 """JSON that a table holds in all kinds of places, and that anyone may have put there: an answer or a typed error, always."""
 
-from __future__ import annotations
-
 import io
 from collections.abc import Callable
 from pathlib import Path

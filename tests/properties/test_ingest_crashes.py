@@ -5,8 +5,6 @@ lie in another order than their instants, which is what the oracle goes by, and 
 and I13, which speak of pending plans, say nothing; compactions are held to them by test_execute_crashes.py.
 """
 
-from __future__ import annotations
-
 import sys
 
 import pytest

@@ -4,8 +4,6 @@ The key is deleted in a log of its old partition and inserted into a small base 
 neither.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,7 +20,11 @@ from eventide_core.errors import LockError, WriteConflictError
 from eventide_core.ports import NoProgress
 from eventide_core.table.settings.write_shape import WriteOperation
 
-COLUMNS: list[pa.Field[Any]] = [pa.field("id", pa.string()), pa.field("part", pa.string()), pa.field("ms", pa.int64())]
+COLUMNS: "list[pa.Field[Any]]" = [
+    pa.field("id", pa.string()),
+    pa.field("part", pa.string()),
+    pa.field("ms", pa.int64()),
+]
 SCHEMA = pa.schema(COLUMNS)
 START_MS = 1_790_000_000_000
 OPTIONS: dict[str, str] = {

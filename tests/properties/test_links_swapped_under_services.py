@@ -5,8 +5,6 @@ service removes. Outside lies the like of all that is in the table, and none of 
 system calls of one operation is told in tests/adapters/storage/test_swapped_links.py.
 """
 
-from __future__ import annotations
-
 import os
 import posixpath
 from collections.abc import Callable

@@ -4,8 +4,6 @@ They end with a documented exit code, or are aborted by a library.
 A process that does not end says where all of its threads wait, and fails the test.
 """
 
-from __future__ import annotations
-
 import shutil
 import signal
 from collections import Counter

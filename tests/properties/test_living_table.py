@@ -1,7 +1,5 @@
 """Sequences of steps that once broke a promise, as the state machine found them; each is inspected after every step."""
 
-from __future__ import annotations
-
 import pytest
 
 from eventide.rows.writer import arrow_records

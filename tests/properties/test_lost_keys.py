@@ -1,7 +1,5 @@
 """The keys of lost and damaged files: exactly those that no query shows any longer, or none if nothing tells them."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -4,8 +4,6 @@ No lie moves a watermark or loses a row of a query by eventide, or `verify` find
 test says what becomes of it (docs/invariants.md, "What plans believe").
 """
 
-from __future__ import annotations
-
 import struct
 from dataclasses import replace
 from pathlib import Path
@@ -22,7 +20,7 @@ from eventide_core.config import BUCKETS
 from support.damages import CODEC
 
 START_MS: Final = 1_700_000_000_000
-COLUMNS: list[pa.Field[Any]] = [
+COLUMNS: "list[pa.Field[Any]]" = [
     pa.field("id", pa.string()),
     pa.field("part", pa.string()),
     pa.field("ms", pa.int64(), nullable=False),

@@ -3,8 +3,6 @@
 Each is not believed, is refused, or is found by `verify --deep` (docs/invariants.md, "What plans believe").
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -23,7 +21,7 @@ from support.damages import CODEC, Damaged, table_to_damage
 
 Lie = Callable[[WriteStat], WriteStat]
 START_MS: Final = 1_700_000_000_000
-COLUMNS: list[pa.Field[Any]] = [
+COLUMNS: "list[pa.Field[Any]]" = [
     pa.field("id", pa.string()),
     pa.field("ms", pa.int64(), nullable=False),
     pa.field("_hoodie_is_deleted", pa.bool_()),

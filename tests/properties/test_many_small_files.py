@@ -1,7 +1,5 @@
 """Ten thousand small files in one partition: every verb goes on, and no row is lost or doubled."""
 
-from __future__ import annotations
-
 from collections import Counter
 from pathlib import Path
 from typing import Any

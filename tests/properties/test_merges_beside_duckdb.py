@@ -3,8 +3,6 @@
 The table is of version 6 or 9, its rows lie in base files, log files, or in both after a compaction with an exact cut.
 """
 
-from __future__ import annotations
-
 import random
 from pathlib import Path
 from typing import Any
@@ -19,7 +17,7 @@ from support.campaign import tries
 
 pytestmark = pytest.mark.campaign
 
-_FIELDS: list[pa.Field[Any]] = [
+_FIELDS: "list[pa.Field[Any]]" = [
     pa.field("id", pa.string()),
     pa.field("part", pa.string()),
     pa.field("ms", pa.int64()),

@@ -1,7 +1,5 @@
 """The kit kills every mutant in seconds. The run ends with a table of them."""
 
-from __future__ import annotations
-
 import re
 
 import pytest

@@ -1,7 +1,5 @@
 """The decode cache of an observer hides nothing: neither other bytes under the same name, nor a wrong reader."""
 
-from __future__ import annotations
-
 import io
 from collections.abc import Callable
 from typing import Any

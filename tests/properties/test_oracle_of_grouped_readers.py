@@ -1,7 +1,5 @@
 """The oracle of the test kit tells apart what readers see that group log blocks by instant (I11)."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 
 import pytest

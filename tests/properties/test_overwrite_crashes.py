@@ -1,7 +1,5 @@
 """An overwrite interrupted at every one of its own writes: readers see the old rows or the new, and it can run again."""
 
-from __future__ import annotations
-
 import sys
 from dataclasses import dataclass
 from itertools import product

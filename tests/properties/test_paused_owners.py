@@ -6,8 +6,6 @@ the others can go on. A process that dies as it wakes up leaves at most the one 
 takes away. Not checked here: a process that is paused twice.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace

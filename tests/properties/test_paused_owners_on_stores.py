@@ -3,8 +3,6 @@
 The process and the others work on the store. What they leave is checked as in test_paused_owners, in memory.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """Plans that another engine of Hudi scheduled and eventide runs: interrupted at every write, and raced by that engine."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace

@@ -3,8 +3,6 @@
 Where a kill strikes is drawn from the number of the kill; what the rows must be is kept in a dictionary.
 """
 
-from __future__ import annotations
-
 import random
 import time
 from pathlib import Path

@@ -4,8 +4,6 @@ Random tables of every version and index, with deletes, moved ordering values, n
 log files and by exact cuts, and base files of several row groups; random filters in every form.
 """
 
-from __future__ import annotations
-
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -26,7 +24,7 @@ from eventide_core.errors import NothingToDoError, RefusedError
 EPOCH_MS = 1_700_000_000_000
 NAN = float("nan")
 NULL: Any = pa.scalar(None, pa.bool_())
-COLUMNS: list[pa.Field[Any]] = [
+COLUMNS: "list[pa.Field[Any]]" = [
     pa.field("id", pa.string()),
     pa.field("number", pa.int64()),
     pa.field("part", pa.string()),

@@ -2,8 +2,6 @@
 that is interrupted anywhere is completed by the next one; and an undo brings every byte back.
 """
 
-from __future__ import annotations
-
 import random
 from collections import Counter
 from collections.abc import Callable, Mapping

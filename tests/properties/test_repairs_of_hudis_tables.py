@@ -1,7 +1,5 @@
 """Repairs of tables that Hudi wrote, broken off at each write: the next one ends them, and the rows are those of before."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path

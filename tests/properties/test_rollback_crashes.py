@@ -1,7 +1,5 @@
 """The rollback of a pending compaction interrupted at every write, and at every second one: it can always be ended."""
 
-from __future__ import annotations
-
 import pytest
 
 from eventide.testing.checks import check_nothing_left

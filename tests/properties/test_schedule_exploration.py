@@ -1,7 +1,5 @@
 """The exploration itself, with actors so small that all their outcomes are known."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Sequence
 from dataclasses import replace

@@ -5,8 +5,6 @@ one in `./run test`, to two in `./run proof`. A longer campaign (support.campaig
 times as many orders of three.
 """
 
-from __future__ import annotations
-
 import random
 from collections.abc import Callable
 from dataclasses import dataclass, replace

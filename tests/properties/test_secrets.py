@@ -1,7 +1,5 @@
 """Secrets among the options of a table are written nowhere, and said nowhere: in no file, log, error or description."""
 
-from __future__ import annotations
-
 import json
 import logging
 import traceback

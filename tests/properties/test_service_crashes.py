@@ -6,8 +6,6 @@ running the same again, also after another write, and must then be what the undi
 invariants I1 to I14 (I11 and I13 speak of pending plans, of which no service here leaves one).
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cache

@@ -3,8 +3,6 @@
 Of each kind of text (`support.hostile_paths`) one that decoding refuses and one that it lets pass, in each field.
 """
 
-from __future__ import annotations
-
 import posixpath
 from collections.abc import Callable
 from contextlib import suppress

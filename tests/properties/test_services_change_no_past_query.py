@@ -5,8 +5,6 @@ those of compactions too, by an incremental query. From a span, a late version t
 compaction: no row that is current, or was at the span's end.
 """
 
-from __future__ import annotations
-
 import random
 from collections.abc import Mapping
 from contextlib import suppress
@@ -42,7 +40,7 @@ class Answers:
     spans: Mapping[Span, Rows]
 
     @classmethod
-    def of(cls, table: LivingTable) -> Answers:
+    def of(cls, table: LivingTable) -> "Answers":
         """All that the table answers. Skips what cleaning has removed."""
         application = table.bench.process()
         queries, read = application.queries.of_one_moment(), cache(application.storage.read)
@@ -61,7 +59,7 @@ class Answers:
                     spans[span] = OBSERVER._rows(application, read, queries.incremental(*span))
             return cls(OBSERVER._rows(application, read, queries.snapshot()), as_of, spans)
 
-    def check(self, later: Answers) -> None:
+    def check(self, later: "Answers") -> None:
         """Raises AssertionError if a service lies between these answers and the later ones, and has changed them."""
         assert later.snapshot == self.snapshot
         for instant in self.as_of.keys() & later.as_of.keys():

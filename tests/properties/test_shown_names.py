@@ -1,7 +1,5 @@
 """Names that a table holds are shown with control characters escaped: none forges a line of a log or moves a cursor."""
 
-from __future__ import annotations
-
 import html
 import logging
 from pathlib import Path

@@ -4,8 +4,6 @@ Says what it reached, and fails where that is too little to have proved anything
 examples of twenty steps, other ones at each run.
 """
 
-from __future__ import annotations
-
 import pytest
 
 from eventide.testing.state_machine import Configuration, configurations

@@ -3,8 +3,6 @@
 The pauses before all changes are those of test_paused_owners.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pyarrow as pa

@@ -4,8 +4,6 @@ A row before the watermark that only a log holds would make it false, so would a
 EVENTIDE_CAMPAIGN=n tries n times as many, other ones at each run.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 
 import pytest

@@ -4,8 +4,6 @@ The oracle is a list of what was written, with the event time of each value (`su
 Whatever a watermark or a gate promises, no record that is before it, or may be, is missing from the read-optimized table.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field, replace

@@ -4,8 +4,6 @@ The upgrade moves the timeline and gives each completed file a completion time. 
 has the instant of its slice, and one that was written on top of the pending plan has the plan's.
 """
 
-from __future__ import annotations
-
 import pytest
 
 from eventide.testing.checks import check_single_completion, check_snapshot

@@ -4,8 +4,6 @@ A log's slice is in its name, as the writer knew it when it began. What the othe
 is done by its clock: each sleep lets the next of them continue.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass, field
 

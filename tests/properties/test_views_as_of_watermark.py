@@ -1,7 +1,5 @@
 """The read-optimized table as of a watermark or a tag: what it shows, how long it stays, what is said when it is gone."""
 
-from __future__ import annotations
-
 import pytest
 
 from eventide import Table
@@ -46,7 +44,7 @@ class Kept:
     def table(self) -> Table:
         return Table(self.bench.storage.root, self.bench.options, self.bench.process())
 
-    def commit(self, *changes: Commit) -> Kept:
+    def commit(self, *changes: Commit) -> "Kept":
         for change in changes:
             self.story.commit(change)
         return self

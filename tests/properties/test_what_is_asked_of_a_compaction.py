@@ -1,7 +1,5 @@
 """T below the watermark, T beyond the clock, and plans of someone else: what is refused, and what is true afterwards."""
 
-from __future__ import annotations
-
 import io
 from typing import Any
 

@@ -8,8 +8,6 @@
    consumer replaces windows by their rows or applies their changes.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias

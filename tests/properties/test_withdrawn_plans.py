@@ -4,8 +4,6 @@ A writer chooses an instant below the plan's, and its file becomes visible later
 The run dies at each of its writes; whoever comes next ends what exists.
 """
 
-from __future__ import annotations
-
 from itertools import count
 
 import pytest

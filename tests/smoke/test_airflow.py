@@ -1,7 +1,5 @@
 """The operator and the sensor in a real Airflow: `./run compat airflow` runs it in an environment of its own."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys
@@ -20,7 +18,7 @@ pytestmark = pytest.mark.skipif(find_spec("airflow") is None, reason="Airflow ha
 
 T = "2026-03-03T00:00:00Z"
 T_MS = 1_772_496_000_000
-COLUMNS: list[pa.Field[Any]] = [
+COLUMNS: "list[pa.Field[Any]]" = [
     pa.field("trip", pa.string()),
     pa.field("city", pa.string()),
     pa.field("ended_at", pa.timestamp("us", "UTC")),

@@ -6,8 +6,6 @@ must be aspects that the library's classes accept.
 
 # The library has an environment of its own.
 # pyright: reportMissingImports=false
-from __future__ import annotations
-
 import json
 import subprocess
 import sys
@@ -34,7 +32,7 @@ TOKEN = "not-to-be-shown"
 SERVER_KEY, TOKEN_KEY = "hoodie.meta.sync.datahub.emitter.server", "hoodie.meta.sync.datahub.emitter.token"
 URN = "urn:li:dataset:(urn:li:dataPlatform:hudi,lake.trips,DEV)"
 WATERMARK = "hoodie.ro.event.time.watermark"
-COLUMNS: list[pa.Field[Any]] = [
+COLUMNS: "list[pa.Field[Any]]" = [
     pa.field("trip", pa.string(), nullable=False),
     pa.field("city", pa.string()),
     pa.field("ended_at", pa.timestamp("us", "UTC")),
@@ -119,7 +117,7 @@ def datahub() -> Iterator[DataHub]:
 
 
 @pytest.fixture
-def trips(tmp_path: Path, datahub: DataHub) -> Table:
+def trips(tmp_path: "Path", datahub: DataHub) -> Table:
     made = Table.create(
         str(tmp_path / "trips"),
         schema=pa.schema(COLUMNS),

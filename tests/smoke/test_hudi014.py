@@ -4,8 +4,6 @@ Hudi writes a table of version 6, eventide compacts a part of it, and Hudi reads
 cleans. A twin that eventide never touches goes through the same; both must show the same rows.
 """
 
-from __future__ import annotations
-
 import shutil
 import sys
 from collections.abc import Iterator

@@ -3,8 +3,6 @@
 It needs the installed package and pytest alone, and nothing of the judges.
 """
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys
@@ -23,7 +21,7 @@ from eventide import Table
 from eventide.spark.engine import spark_session
 from support import golden
 
-COLUMNS: list[pa.Field[Any]] = [
+COLUMNS: "list[pa.Field[Any]]" = [
     pa.field("id", pa.string()),
     pa.field("city", pa.string()),
     pa.field("ended_at", pa.timestamp("us", tz="UTC")),

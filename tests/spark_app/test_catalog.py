@@ -1,7 +1,5 @@
 """Which catalogs the options name, and a sync to several of them."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import pytest

@@ -1,7 +1,5 @@
 """Columns whose names Avro cannot hold: refused before anything is written, or sanitized everywhere alike."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +16,7 @@ CSV = "trip id,code,2nd stop\n7,007,a\n8,010,b\n"
 WORDS = ("--create", "--record-key", "trip id", "--option", "hoodie.bucket.index.num.buckets=1")
 
 
-COLUMNS: list[pa.Field[Any]] = [pa.field("trip id", pa.int64()), pa.field("zip code", pa.string())]
+COLUMNS: "list[pa.Field[Any]]" = [pa.field("trip id", pa.int64()), pa.field("zip code", pa.string())]
 SCHEMA = pa.schema(COLUMNS)
 
 

@@ -4,8 +4,6 @@ That the queries and `verify` are right, test_golden_reads and test_verify say; 
 beside them.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path

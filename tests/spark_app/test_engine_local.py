@@ -1,7 +1,5 @@
 """The engines of this process."""
 
-from __future__ import annotations
-
 from threading import Barrier, Event
 
 import pytest

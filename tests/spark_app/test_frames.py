@@ -1,7 +1,5 @@
 """DataFrames and other Arrow streams as the records of a write."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Partitions of every form: each is told by its path and has its own freshness, and filters go by the values of its rows."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pyarrow as pa

@@ -2,8 +2,6 @@
 test_ordering_fields says.
 """
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any
@@ -17,7 +15,7 @@ from eventide_core.errors import InvalidRecordError
 from support.command_line import content_of
 
 NOON_MS = 1_700_000_000_000
-COLUMNS: list[pa.Field[Any]] = [
+COLUMNS: "list[pa.Field[Any]]" = [
     pa.field("id", pa.string()),
     pa.field("at", pa.int64()),
     pa.field("a", pa.struct([pa.field("b", pa.int64()), pa.field("name", pa.string())])),

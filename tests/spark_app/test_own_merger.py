@@ -1,7 +1,5 @@
 """Tables with a user-defined merger, through the public face: reads, compactions, writes, refusals."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TypeVar

@@ -4,8 +4,6 @@ First the orders that matter, one by one; then processes that loop beside each o
 Hudi (tests/conformance/test_reads_beside_stock_services.py).
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pyarrow as pa

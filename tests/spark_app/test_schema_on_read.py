@@ -1,7 +1,5 @@
 """Tables whose schema evolves on read: names that stayed are read and carried on, renamed columns are refused in time."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The output for a table of many file slices fits a screen, and options show its files."""
 
-from __future__ import annotations
-
 import shutil
 from pathlib import Path
 

@@ -4,8 +4,6 @@ The oracle keeps rows as dictionaries. After each step, the table shows its rows
 does time travel to each write that was not rolled back (`follow`).
 """
 
-from __future__ import annotations
-
 import copy
 from contextlib import suppress
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """Small tables of four columns that eventide writes, and their rows in the form that tests compare."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +8,7 @@ import pyarrow as pa
 from eventide import Table
 from eventide_core.config import BLOOM_ENTRIES, BUCKETS, INDEX_TYPE
 
-COLUMNS: list[pa.Field[Any]] = [
+COLUMNS: "list[pa.Field[Any]]" = [
     pa.field("id", pa.string()),
     pa.field("part", pa.string()),
     pa.field("ms", pa.int64()),

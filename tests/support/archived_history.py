@@ -1,7 +1,5 @@
 """Archived timelines of version 8 and later, of any length, in Hudi's layout."""
 
-from __future__ import annotations
-
 import io
 import json
 from collections.abc import Sequence
@@ -15,7 +13,7 @@ import pyarrow.parquet as pq
 
 from eventide_core.table.timeline.instant import instant_time
 
-COLUMNS: list[pa.Field[Any]] = [
+COLUMNS: "list[pa.Field[Any]]" = [
     pa.field("instantTime", pa.string()),
     pa.field("completionTime", pa.string()),
     pa.field("action", pa.string()),

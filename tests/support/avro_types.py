@@ -1,7 +1,5 @@
 """Strategies for Avro types, for values of these types, and for schema evolution of a table beyond a writer's schema."""
 
-from __future__ import annotations
-
 import datetime as dt
 from collections.abc import Iterator
 from dataclasses import dataclass

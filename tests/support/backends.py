@@ -1,7 +1,5 @@
 """Tables on each storage: their location, their options, and the form of their left-overs."""
 
-from __future__ import annotations
-
 import uuid
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -34,7 +32,7 @@ class Backend:
     def table(self) -> Table:
         return Table.open(self.uri, self.options)
 
-    def with_option(self, key: str, value: str) -> Backend:
+    def with_option(self, key: str, value: str) -> "Backend":
         return replace(self, options={**self.options, key: value})
 
     def words(self) -> list[str]:

@@ -1,7 +1,5 @@
 """The footers of a table's base files."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pyarrow.parquet as pq

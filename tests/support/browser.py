@@ -1,7 +1,5 @@
 """A real headless browser without a network, which renders a page as a user sees it."""
 
-from __future__ import annotations
-
 import json
 import re
 import shutil

@@ -12,8 +12,6 @@ A test that tries one more combination of versions and settings than `./run test
 broad`, which continuous integration runs, selects only these. `./run proof` includes them.
 """
 
-from __future__ import annotations
-
 import os
 
 import pytest

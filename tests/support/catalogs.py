@@ -1,7 +1,5 @@
 """Catalogs that count or fail: one in memory, and the client of a real metastore."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -67,7 +65,7 @@ class MemoryCatalog:
         """The whole content."""
         return self.databases, self.tables, self.found
 
-    def copy(self) -> MemoryCatalog:
+    def copy(self) -> "MemoryCatalog":
         return replace(
             self,
             databases=set(self.databases),

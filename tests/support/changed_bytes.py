@@ -1,7 +1,5 @@
 """Targeted damage of bytes: replaced lengths and counts, flipped bits, and removed, repeated, or moved pieces."""
 
-from __future__ import annotations
-
 import json
 from contextlib import suppress
 

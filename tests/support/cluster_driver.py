@@ -3,8 +3,6 @@
 A task that has written its files creates a file in DIRECTORY, and ends as soon as a file `release` exists there.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import sys

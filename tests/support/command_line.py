@@ -1,7 +1,5 @@
 """Runs the command line in this process, and compares the content of a directory before and after."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from dataclasses import dataclass

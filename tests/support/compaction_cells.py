@@ -3,8 +3,6 @@
 support.campaign: EVENTIDE_CAMPAIGN=n adds n - 1 random histories in each layout and link mode.
 """
 
-from __future__ import annotations
-
 import random
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """A compaction plan of eventide to change, as values and as bytes."""
 
-from __future__ import annotations
-
 import io
 import json
 from collections.abc import Callable

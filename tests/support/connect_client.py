@@ -5,8 +5,6 @@ Prints one JSON document.
 It runs in a separate process, because PySpark is either classic or a client for all sessions of a process.
 """
 
-from __future__ import annotations
-
 import json
 import sys
 import uuid

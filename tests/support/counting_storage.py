@@ -1,7 +1,5 @@
 """A storage that counts reads, for tests that limit what a query reads."""
 
-from __future__ import annotations
-
 import io
 from collections import Counter
 from typing import BinaryIO, cast

@@ -1,7 +1,5 @@
 """Contenders for one table lock. Each increments a counter in a file, which loses increments if two hold the lock."""
 
-from __future__ import annotations
-
 import multiprocessing
 import threading
 from collections.abc import Callable, Mapping, Sequence

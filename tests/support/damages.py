@@ -2,8 +2,6 @@
 later write. Each with the checks that should find it.
 """
 
-from __future__ import annotations
-
 import io
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace

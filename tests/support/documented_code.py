@@ -11,8 +11,6 @@ Blocks without a language are text. Paths of the examples are in a directory of 
 of a test server. `documented_commands` runs the commands.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field

@@ -6,8 +6,6 @@ after `&&`. It doesn't start Spark unless a page requests it, and ends `serve` a
 here: its arguments are accepted, and other tests use a real one.
 """
 
-from __future__ import annotations
-
 import doctest
 import os
 import re

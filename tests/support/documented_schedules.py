@@ -1,7 +1,5 @@
 """A stand-in for Airflow that keeps the commands of a DAG, so that tests can run them."""
 
-from __future__ import annotations
-
 import re
 import sys
 from collections.abc import Iterator

@@ -3,8 +3,6 @@
 The meanings are stated by hand: epoch milliseconds, none, or unreadable.
 """
 
-from __future__ import annotations
-
 import datetime as dt
 from decimal import Decimal
 from typing import Any, Final

@@ -1,7 +1,5 @@
 """Tables in object stores behind a proxy that loses answers: of S3, Google and Azure alike."""
 
-from __future__ import annotations
-
 import asyncio
 import time
 import uuid

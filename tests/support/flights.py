@@ -1,7 +1,5 @@
 """The flights of New York, read with the standard library alone, independent of the demo's code."""
 
-from __future__ import annotations
-
 import csv
 import functools
 import io

@@ -1,7 +1,5 @@
 """The golden tables, which real Hudi wrote once and each test unpacks again, with the rows that Hudi reads in them."""
 
-from __future__ import annotations
-
 import json
 import tarfile
 from collections.abc import Mapping

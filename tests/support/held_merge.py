@@ -3,8 +3,6 @@
 python -m support.held_merge FILE ARGUMENT...
 """
 
-from __future__ import annotations
-
 import sys
 import time
 from collections.abc import Callable

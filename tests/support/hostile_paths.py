@@ -3,8 +3,6 @@
 `{}` is replaced by the proper value: a partition, or the name of a file in it.
 """
 
-from __future__ import annotations
-
 _DOTS = ("..", "../..", "../../..", "./..", ".././..", "a/..", "a/../..", "a/b/../../..", "part=a/..", "part=a/../..")
 _UP = tuple(f"{dots}/{{}}" for dots in _DOTS)
 _LOOK_ALIKES = (

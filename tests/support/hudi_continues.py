@@ -1,7 +1,5 @@
 """Continues the work on a table with Hudi after eventide, and compares all readers."""
 
-from __future__ import annotations
-
 from collections import Counter
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Tables of Hudi whose metadata table has indexes over their rows, without running Hudi."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -3,8 +3,6 @@
 The write updates a key, adds one to a bucket that exists and one to a partition that is not, and deletes one.
 """
 
-from __future__ import annotations
-
 import itertools
 from dataclasses import dataclass, field
 

@@ -1,7 +1,5 @@
 """An independent implementation of Java's `Properties.store`, for tests of its reader."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 

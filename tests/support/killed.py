@@ -1,7 +1,5 @@
 """Runs a verb of eventide in its own process, which kills itself before a chosen change of the file system."""
 
-from __future__ import annotations
-
 import functools
 import itertools
 import multiprocessing

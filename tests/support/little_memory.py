@@ -4,8 +4,6 @@ python -m support.little_memory: reads a line of JSON for each of them from stdi
 them are forks of this process, which has all modules, and one thread.
 """
 
-from __future__ import annotations
-
 import faulthandler
 import importlib
 import json

@@ -1,7 +1,5 @@
 """Writes log files in Hudi's format with struct and fastavro alone, independent of the code under test."""
 
-from __future__ import annotations
-
 import io
 import json
 import struct

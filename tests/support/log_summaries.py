@@ -1,7 +1,5 @@
 """The summary of one log file."""
 
-from __future__ import annotations
-
 from eventide_core.errors import EventideError
 from eventide_core.ports import LogContent, LogSummary
 from eventide_core.table.files.file_slice import LogFile

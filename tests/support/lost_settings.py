@@ -1,7 +1,5 @@
 """A table whose `hoodie.properties` is lost, and what a user who knows the table states of it."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 

@@ -3,8 +3,6 @@
 Needs only the standard library. Omits the development groups.
 """
 
-from __future__ import annotations
-
 import re
 import sys
 import tomllib

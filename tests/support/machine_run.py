@@ -1,7 +1,5 @@
 """Runs the state machine over some kinds of tables, and reports what it reached."""
 
-from __future__ import annotations
-
 import zlib
 from collections import Counter
 from collections.abc import Sequence

@@ -5,8 +5,6 @@ mode, and the partitions of the metadata table. `covering_cells(2)` has each pai
 always the same.
 """
 
-from __future__ import annotations
-
 import functools
 import itertools
 import operator
@@ -154,7 +152,7 @@ class Cell:
         return row | rich_values(key, batch, event_ms) if self.types is Types.RICH else row
 
 
-_KEY_COLUMNS: list[pa.Field[Any]] = [
+_KEY_COLUMNS: "list[pa.Field[Any]]" = [
     pa.field("sub", pa.int32()),
     pa.field("region", pa.string()),
     pa.field("born", pa.int64()),

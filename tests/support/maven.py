@@ -3,8 +3,6 @@
 Spark's own package resolver downloads them, so PySpark and a Java are sufficient.
 """
 
-from __future__ import annotations
-
 import hashlib
 import os
 import shutil

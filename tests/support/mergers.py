@@ -1,7 +1,5 @@
 """Mergers of a user's own, for tables with the columns `id`, `part`, `ms` and `word` or `amount`."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pyarrow as pa

@@ -1,7 +1,5 @@
 """Measures the cost of an operation on a storage: calls of the port, requests and bytes."""
 
-from __future__ import annotations
-
 import threading
 from collections import Counter
 from collections.abc import Iterator

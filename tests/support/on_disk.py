@@ -1,7 +1,5 @@
 """Puts a table from memory onto a local disk, to test what only a real file system shows."""
 
-from __future__ import annotations
-
 import os
 import posixpath
 import time

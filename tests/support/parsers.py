@@ -1,7 +1,5 @@
 """Each parser of a table's bytes: its real use, and files of Hudi and eventide that it reads."""
 
-from __future__ import annotations
-
 import tarfile
 from collections.abc import Callable, Iterator
 from functools import cache

@@ -4,8 +4,6 @@ The history consists of commits, a partial compaction, left-overs, a full compac
 writer died.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache

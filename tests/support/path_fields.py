@@ -4,8 +4,6 @@ Each field states how to put a string there, what is decoded from it, and which 
 touch.
 """
 
-from __future__ import annotations
-
 import io
 import json
 from collections.abc import Callable, Iterable

@@ -4,8 +4,6 @@ The others undo what it left, write, compact, clean and archive beyond it. Then 
 happened.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial

@@ -1,7 +1,5 @@
 """Measures the peak memory of a call, as the kernel counts it."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """An engine whose tasks run here, and get and return everything in pickled form, as on a cluster."""
 
-from __future__ import annotations
-
 import pickle
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """Tables with a compaction that stock Hudi planned, twice over, and what the judges say of them."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from collections import Counter
@@ -31,7 +29,7 @@ from support.judge.options import (
 )
 from support.reach import reached
 
-COLUMNS: list[pa.Field[Any]] = [
+COLUMNS: "list[pa.Field[Any]]" = [
     pa.field("id", pa.string()),
     pa.field("part", pa.string()),
     pa.field("event_ts", pa.int64()),

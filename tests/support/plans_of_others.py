@@ -1,7 +1,5 @@
 """A plan of another engine, and what that engine and eventide do with it."""
 
-from __future__ import annotations
-
 from contextlib import suppress
 from dataclasses import replace
 

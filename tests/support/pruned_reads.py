@@ -1,7 +1,5 @@
 """Compares Hudi's filtered reads that prune files by the metadata table with reads that prune nothing."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from datetime import date, datetime

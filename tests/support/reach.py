@@ -1,7 +1,5 @@
 """Reports at the end of a run what the tests reached, so that a proof that reached nothing is visible."""
 
-from __future__ import annotations
-
 from collections import Counter
 
 REACHED: Counter[str] = Counter()

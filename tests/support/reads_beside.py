@@ -1,7 +1,5 @@
 """Runs reading verbs repeatedly beside services of any engine, and checks how each ends."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 

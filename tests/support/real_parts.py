@@ -1,7 +1,5 @@
 """Decides what happens to tests whose real counterpart (Hudi, HDFS, a metastore, ...) is missing on this machine."""
 
-from __future__ import annotations
-
 import os
 from typing import NoReturn
 

@@ -3,8 +3,6 @@
 EXCLUDED are dependencies, `group:artifact` with commas between.
 """
 
-from __future__ import annotations
-
 import sys
 
 from pyspark.sql import SparkSession

@@ -10,8 +10,6 @@
 Tests share the parts, so a test uses table, database, and directory names that no other test uses.
 """
 
-from __future__ import annotations
-
 import os
 import shutil
 import tempfile

@@ -1,7 +1,5 @@
 """Single actions of eventide on a table, with the rows before and after each."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import cache
 

@@ -3,8 +3,6 @@
 Prints one line per round. Each round replaces the slices, removes the previous ones, and archives instants.
 """
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Handmade slices: base files and log files of a small table, written without the code under test."""
 
-from __future__ import annotations
-
 import io
 import json
 import struct

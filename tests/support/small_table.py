@@ -1,7 +1,5 @@
 """A table of two partitions whose event times are hours from now, and options with which everything is due soon."""
 
-from __future__ import annotations
-
 import time
 from pathlib import Path
 from typing import Any
@@ -14,7 +12,7 @@ from eventide_core.config import BLOOM_ENTRIES, BUCKETS, CLOCK_SKEW_MS, HEARTBEA
 HOUR_MS = 3_600_000
 LATER_MS = int(time.time() * 1000) + 12 * HOUR_MS
 """After all records."""
-COLUMNS: list[pa.Field[Any]] = [
+COLUMNS: "list[pa.Field[Any]]" = [
     pa.field("id", pa.string()),
     pa.field("part", pa.string()),
     pa.field("ms", pa.int64()),

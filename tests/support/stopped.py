@@ -3,8 +3,6 @@
 python -m support.stopped SUFFIX ARGUMENT...
 """
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

@@ -1,7 +1,5 @@
 """A bench whose table is on a real store: each moment is copied to a new place there. Time passes only by its own clock."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import TypeVar

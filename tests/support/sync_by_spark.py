@@ -4,8 +4,6 @@ A process decides only once whether sessions have Hive support. Prints one JSON 
 sync, a table as the session's client and as Thrift return it, and the results of Spark's own SQL.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import sys

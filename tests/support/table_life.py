@@ -4,8 +4,6 @@ Its clock stands still and its file groups are counted. So two lives leave the s
 only in what left-overs become.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import count
@@ -23,7 +21,7 @@ from support.backends import Backend, files_of
 
 HOUR_MS = 3_600_000
 MIDNIGHT_MS = 1_700_006_400_000
-COLUMNS: list[pa.Field[Any]] = [
+COLUMNS: "list[pa.Field[Any]]" = [
     pa.field("id", pa.string()),
     pa.field("part", pa.string()),
     pa.field("ms", pa.int64()),

@@ -1,7 +1,5 @@
 """The rows of an eventide query as comparable values."""
 
-from __future__ import annotations
-
 from collections import Counter
 
 from eventide.rows.reader import Rows

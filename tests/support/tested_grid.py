@@ -8,8 +8,6 @@ Each combination without a test must have a reason in `REASONS`, and a combinati
 finds both. The summary of a run shows what it compared (`compared`).
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from itertools import product
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A threshold that divides the log files of a table, so that a test of partial compaction really compacts partially."""
 
-from __future__ import annotations
-
 from eventide import Table
 from eventide.results.plan import Plan
 from eventide_core.errors import RefusedError

@@ -1,7 +1,5 @@
 """The pipeline of `examples/trips_pipeline`, as a function that a process can run and be killed in, and its oracle."""
 
-from __future__ import annotations
-
 import runpy
 import traceback
 from collections.abc import Iterable

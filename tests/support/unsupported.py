@@ -1,7 +1,5 @@
 """What every verb has to answer on a table that eventide does not support."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 

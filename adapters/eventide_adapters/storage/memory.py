@@ -3,8 +3,6 @@
 A directory exists as long as a file is below it.
 """
 
-from __future__ import annotations
-
 import hashlib
 import io
 import itertools
@@ -94,7 +92,7 @@ class MemoryStorage:
     @classmethod
     def from_dump(
         cls, name: str, dump: Mapping[str, MemoryFile], *, now_ms: Callable[[], int] | None = None
-    ) -> MemoryStorage:
+    ) -> "MemoryStorage":
         """The storage of that name, with exactly the dumped content."""
         start = max((file.modified_ms for file in dump.values()), default=0) + 1
         files = _files_by_name[name] = _Files(now_ms or itertools.count(start).__next__)
@@ -108,7 +106,7 @@ class MemoryStorage:
         with files.lock:
             return dict(sorted(files.by_path.items()))
 
-    def __reduce__(self) -> tuple[Callable[[str], MemoryStorage], tuple[str]]:
+    def __reduce__(self) -> "tuple[Callable[[str], MemoryStorage], tuple[str]]":
         return _attach, (self._name,)
 
     @property

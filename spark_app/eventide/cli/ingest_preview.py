@@ -1,7 +1,5 @@
 """What `eventide ingest --dry-run` shows of the first rows: columns, types, nulls, and event times that cannot be read."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any, Final

@@ -1,7 +1,5 @@
 """The table that `eventide ingest` writes to: one that exists and agrees with what the user states, or a new one."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
@@ -25,7 +23,11 @@ _WIDER: Final = {(pa.int32(), pa.int64()), (pa.int32(), pa.float64()), (pa.float
 
 
 def table_to_create(
-    uri: str, schema: pa.Schema | str, options: Mapping[str, str], words: Mapping[str, Any], spark: SparkSession | None
+    uri: str,
+    schema: pa.Schema | str,
+    options: Mapping[str, str],
+    words: Mapping[str, Any],
+    spark: "SparkSession | None",
 ) -> Table:
     """A table that its first commit creates. Raises the errors of `created_by_first_commit`."""
     engine = None if spark is None else task_engine(spark)
@@ -66,7 +68,7 @@ def declared_types(table: Table | None, stated: pa.Schema | None) -> dict[str, A
     return types
 
 
-def _statements(config: TableConfig, words: Mapping[str, Any], options: Options) -> Iterator[tuple[str, str, str]]:
+def _statements(config: "TableConfig", words: Mapping[str, Any], options: Options) -> Iterator[tuple[str, str, str]]:
     """Each option that states something of the table: its name, what it states, and what the table has."""
     fields: tuple[tuple[str, Option[Any], tuple[str, ...]], ...] = (
         ("--record-key", keys.RECORD_KEY, config.record_key_fields),
@@ -99,7 +101,7 @@ def _statements(config: TableConfig, words: Mapping[str, Any], options: Options)
     yield from _key_generators(config, options)
 
 
-def _key_generators(config: TableConfig, options: Options) -> Iterator[tuple[str, str, str]]:
+def _key_generators(config: "TableConfig", options: Options) -> Iterator[tuple[str, str, str]]:
     stated = options.text(keys.KEY_GENERATOR)
     of_table = (config.properties.get(f"hoodie.table.keygenerator.{kind}") for kind in ("type", "class"))
     actual = next((found for text in of_table if text and (found := KeyGenerator.named(text))), None)
@@ -108,7 +110,7 @@ def _key_generators(config: TableConfig, options: Options) -> Iterator[tuple[str
         yield f"--option {keys.KEY_GENERATOR}", stated if found is None else found.value, actual.value
 
 
-def _partition_fields(config: TableConfig) -> tuple[str, ...]:
+def _partition_fields(config: "TableConfig") -> tuple[str, ...]:
     kinds = config.partition_kinds
     return tuple(f"{name}:{kinds[name]}" if kinds.get(name) else name for name in config.partition_fields)
 

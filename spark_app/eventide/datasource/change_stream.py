@@ -13,8 +13,6 @@
    That offset is therefore the constant word `latest`, and the first batch is always empty.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 
 import pyarrow as pa

@@ -1,7 +1,5 @@
 """Registers eventide with a Spark session: `format("eventide")` and the SQL table functions."""
 
-from __future__ import annotations
-
 from typing import TYPE_CHECKING
 
 from eventide_core.errors import ConfigError
@@ -10,7 +8,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-def register(spark: SparkSession) -> None:
+def register(spark: "SparkSession") -> None:
     """Registers `format("eventide")` with a session, for reads, writes and streams, and the table functions of SQL.
 
     See `spark/datasource` and `spark/table_functions`.

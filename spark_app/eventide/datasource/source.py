@@ -16,8 +16,6 @@ The options are those of `Table.open`; Hudi's options for the query (`hoodie.dat
 `hoodie.datasource.streaming.startOffset` for a stream from the table; and `hoodie.datasource.write.operation` for a write.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
@@ -57,7 +55,7 @@ NAME = "eventide"
 _PUSH_DOWN = "spark.sql.python.filterPushdown.enabled"
 
 
-def register_source(spark: SparkSession) -> None:
+def register_source(spark: "SparkSession") -> None:
     """Registers `format("eventide")` with a session, and enables filter pushdown to Python sources."""
     ship_packages(spark)
     spark.dataSource.register(EventideSource)

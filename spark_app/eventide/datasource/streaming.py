@@ -15,8 +15,6 @@ A compaction that is busy, refused or fails is logged and retried after the next
 interrupted compaction is continued.
 """
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -57,7 +55,7 @@ class StreamCompaction(StrEnum):
     ASYNC = "async"
 
 
-def stream_sink(table: str, options: Mapping[str, Any] | None = None) -> StreamSink:
+def stream_sink(table: str, options: Mapping[str, Any] | None = None) -> "StreamSink":
     """The function for `foreachBatch`. It writes each batch of a stream to the table exactly once.
 
     If the options name the record key, the first batch creates a table that does not exist. Raises ConfigError,
@@ -110,13 +108,13 @@ class StreamSink:
     options: Mapping[str, str] = field(repr=False)  # may contain secrets
     operation: WriteOperation
     compaction: StreamCompaction
-    session: SparkSession | None = None
+    session: "SparkSession | None" = None
     _beside: Handed[None] | None = field(default=None, repr=False)
 
-    def __call__(self, frame: DataFrame, number: int) -> None:
+    def __call__(self, frame: "DataFrame", number: int) -> None:
         self.write(frame, number)
 
-    def write(self, frame: DataFrame, number: int) -> WriteResult | None:
+    def write(self, frame: "DataFrame", number: int) -> WriteResult | None:
         """Writes a batch; None if it was written before."""
         spark = frame.sparkSession
         sink = Options(self.options).get(keys.STREAM_IDENTIFIER)
@@ -143,7 +141,7 @@ class StreamSink:
         if self._beside is not None:
             self._beside.join()
 
-    def _compact(self, spark: SparkSession, query: str | None) -> None:
+    def _compact(self, spark: "SparkSession", query: str | None) -> None:
         if self._beside is not None:
             self._beside.run()  # if its thread died before it began, for want of memory
         is_running = self._beside is not None and not self._beside.done()
@@ -211,7 +209,7 @@ def _log(done: Round) -> None:
         _LOG.log(logging.INFO if trouble.state == "busy" else logging.WARNING, "%s", trouble)
 
 
-def _watermark_ms(session: SparkSession, query: str | None) -> int | None:
+def _watermark_ms(session: "SparkSession", query: str | None) -> int | None:
     """The stream's watermark in its last batch, never later than the current one; None if it has none yet."""
     found = session.streams.get(query) if query is not None else None
     progress = None if found is None else found.lastProgress

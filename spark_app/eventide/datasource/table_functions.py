@@ -10,8 +10,6 @@ of one Python worker of an executor: for a large compaction, use `Table.compact(
 which is harmless: if everything before T is compacted, the compaction returns the earlier result (`already_reached`).
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final
@@ -131,7 +129,7 @@ _FUNCTIONS: Final[Mapping[str, tuple[type, str]]] = {
 }
 
 
-def register_functions(spark: SparkSession) -> None:
+def register_functions(spark: "SparkSession") -> None:
     """Registers the functions with a session whose workers have eventide's packages."""
     from pyspark.sql.functions import udtf
 

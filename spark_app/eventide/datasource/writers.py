@@ -4,8 +4,6 @@ Rows above `eventide.spark.write.bytes.max` are refused before anything is writt
 otherwise by the driver, which unpacks none of them.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -47,7 +45,7 @@ class _Limit:
     instead: str
 
     @classmethod
-    def of(cls, path: str, options: Mapping[str, str], call: str) -> _Limit:
+    def of(cls, path: str, options: Mapping[str, str], call: str) -> "_Limit":
         return cls(Options(options).get(streams.WRITE_BYTES_MAX), call.format(path=path))
 
     def check(self, size_bytes: int) -> None:

@@ -1,7 +1,5 @@
 """The chain of tables that a derived table was made of, and which one of them holds its watermark back."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -23,7 +21,7 @@ class Link:
     uri: str
     own: Freshness | None = None
     fresh: Freshness | None = None
-    sources: tuple[tuple[SourceNote, Link], ...] = ()
+    sources: "tuple[tuple[SourceNote, Link], ...]" = ()
     problem: str | None = None
 
     @property

@@ -1,7 +1,5 @@
 """The rows that an update or a merge changes, and the state of the table that they were read from."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -40,7 +38,7 @@ class ChangedTable:
     basis: ReadBasis
 
     @classmethod
-    def load(cls, application: Application) -> ChangedTable:
+    def load(cls, application: Application) -> "ChangedTable":
         """Raises UnsupportedTableError for a table whose merge of versions could change what is written."""
         state, root = application.state(), application.storage.root
         config = state.config

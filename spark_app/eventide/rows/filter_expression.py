@@ -12,8 +12,6 @@ A literal takes the type of the column that it is compared with, so a text is en
 UTC if it has no zone. As in SQL, a comparison with null is neither true nor false, and such rows are left out.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from decimal import ROUND_FLOOR, Decimal
@@ -204,7 +202,7 @@ def _of_one_kind(*sides: tuple[pc.Expression, ArrowType]) -> Sequence[pc.Express
     return [column.cast(pa.float64(), safe=False) if pa.types.is_integer(kind) else column for column, kind in sides]
 
 
-def _is_in(column: pc.Expression, kind: ArrowType, values: Sequence[pa.Scalar[Any]]) -> pc.Expression:
+def _is_in(column: pc.Expression, kind: ArrowType, values: "Sequence[pa.Scalar[Any]]") -> pc.Expression:
     kinds = {value.type for value in values}
     if len(kinds) > 1 or any(
         pa.types.is_decimal(one) for one in kinds if one != kind
@@ -225,7 +223,7 @@ def _is_number(kind: ArrowType) -> bool:
     return pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)
 
 
-def literal(node: Node, kind: ArrowType, column: str) -> pa.Scalar[Any]:
+def literal(node: Node, kind: ArrowType, column: str) -> "pa.Scalar[Any]":
     """The literal as a value of the column's type."""
     match node:
         case sql.Paren():
@@ -246,7 +244,7 @@ def literal(node: Node, kind: ArrowType, column: str) -> pa.Scalar[Any]:
             raise InvalidFilterError(f"{text_of(node)!r} cannot be compared with {column}, which is of type {kind}")
 
 
-def _number(text: str, kind: ArrowType, column: str) -> pa.Scalar[Any]:
+def _number(text: str, kind: ArrowType, column: str) -> "pa.Scalar[Any]":
     value = Decimal(text)
     try:
         if pa.types.is_floating(kind):
@@ -263,7 +261,7 @@ def _number(text: str, kind: ArrowType, column: str) -> pa.Scalar[Any]:
         raise InvalidFilterError(f"{text} is too large to be compared with {column}, which is of type {kind}") from None
 
 
-def _of_text(text: str, kind: ArrowType, column: str) -> pa.Scalar[Any]:
+def _of_text(text: str, kind: ArrowType, column: str) -> "pa.Scalar[Any]":
     try:
         if pa.types.is_timestamp(kind):
             return _moment(text, kind)
@@ -273,7 +271,7 @@ def _of_text(text: str, kind: ArrowType, column: str) -> pa.Scalar[Any]:
         raise InvalidFilterError(f"{text!r} is not a value of {column}, which is of type {kind}") from None
 
 
-def _moment(text: str, kind: ArrowType) -> pa.Scalar[Any]:
+def _moment(text: str, kind: ArrowType) -> "pa.Scalar[Any]":
     """A text in ISO-8601 as a moment; a column of local times takes no zone."""
     moment = datetime.fromisoformat(text)
     if kind.tz is None and moment.tzinfo is not None:

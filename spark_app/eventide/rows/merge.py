@@ -8,8 +8,6 @@
    left out: the greater one wins, as in each write.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
@@ -262,7 +260,7 @@ class Merge:
                 f"{keys[int(place[0])].as_py()!r}, which another row of the table has"
             )
 
-    def _identities(self, rows: pa.Table, what: str) -> tuple[pa.Array[Any], pa.Array[Any]]:
+    def _identities(self, rows: pa.Table, what: str) -> "tuple[pa.Array[Any], pa.Array[Any]]":
         """The record keys and partition paths of rows. Raises InvalidRecordError for a missing column or value."""
         missing = [name for name in self.table.key_columns if name not in rows.column_names]
         if missing:

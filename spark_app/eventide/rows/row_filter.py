@@ -7,8 +7,6 @@
 3. What is left out of the other slices, their files decide when they are read (format/merge/sought.py).
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
@@ -115,13 +113,13 @@ def _may_name_field(config: TableConfig) -> bool:
     return KeyFormat.of(config, "", has_bare_keys=False).names_key_fields
 
 
-def _plain_fields(key_format: KeyFormat, schema: pa.Schema) -> tuple[pa.Field[Any] | None, ...]:
+def _plain_fields(key_format: KeyFormat, schema: pa.Schema) -> "tuple[pa.Field[Any] | None, ...]":
     """For each directory of a partition path, the field whose value it is; None if it is not the unchanged value."""
     plain = {field.name: field for field in schema if pa.types.is_string(field.type) or pa.types.is_integer(field.type)}
     return tuple(None if name in key_format.time_fields else plain.get(name) for name in key_format.partition_fields)
 
 
-def _guarantee(path: str, fields: Sequence[pa.Field[Any] | None], key_format: KeyFormat) -> pc.Expression | None:
+def _guarantee(path: str, fields: "Sequence[pa.Field[Any] | None]", key_format: KeyFormat) -> pc.Expression | None:
     """The condition on its rows that a partition path states; None if it states none."""
     parts = path.split("/")
     if len(parts) != len(fields):

@@ -4,8 +4,6 @@ Hudi compares texts by their letters, and so does eventide: '9' wins over '10', 
 rows that make a table are looked at: afterwards the order is what its readers agree on.
 """
 
-from __future__ import annotations
-
 import re
 import warnings
 from collections.abc import Sequence

@@ -8,8 +8,6 @@ Columns, literals and conditions are those of a filter. A literal takes the type
 computed with. Whole numbers that overflow and a division by zero are errors; `/` of whole numbers gives a fraction.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from functools import reduce
 from typing import Any, TypeAlias
@@ -37,7 +35,7 @@ _CONDITIONS = (
 )  # fmt: skip
 
 
-def parse_value(value: Any, field: pa.Field[Any], schema: pa.Schema) -> Expression:
+def parse_value(value: Any, field: "pa.Field[Any]", schema: pa.Schema) -> Expression:
     """The new value of a column, over columns of the schema: a text is an expression, anything else the value itself.
 
     Raises InvalidFilterError, which names the invalid part, or the value that does not fit the column.
@@ -73,13 +71,13 @@ def evaluated(rows: pa.Table, values: Mapping[str, pc.Expression], schema: pa.Sc
     return pa.table(columns, schema=pa.schema([schema.field(name).with_nullable(True) for name in names]))
 
 
-def is_true(rows: pa.Table, condition: pc.Expression) -> pa.Array[Any]:
+def is_true(rows: pa.Table, condition: pc.Expression) -> "pa.Array[Any]":
     """For each row, if the condition is true: null is not."""
     found: pa.Array[Any] = _pc.fill_null(_projected(rows, condition), False).combine_chunks()
     return found
 
 
-def _projected(rows: pa.Table, expression: pc.Expression) -> pa.ChunkedArray[Any]:
+def _projected(rows: pa.Table, expression: pc.Expression) -> "pa.ChunkedArray[Any]":
     source = acero.Declaration("table_source", acero.TableSourceNodeOptions(rows))
     project = acero.Declaration("project", acero.ProjectNodeOptions([expression], ["value"]))
     # On one thread, the rows keep their order.

@@ -1,7 +1,5 @@
 """Writes to a table: takes Arrow tables and Spark DataFrames, and returns a result. See `core/service/write/append`."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any

@@ -4,8 +4,6 @@ Arrow reads whole rows of a block, and fails on a row that is larger, such as a 
 then read again in larger blocks, without the rows that have been returned.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import suppress
 from typing import Any, Final

@@ -3,8 +3,6 @@
 Texts stay texts, also those that look like times: Arrow alone would take `2026-03-01T10:00:00Z` for a time without a zone.
 """
 
-from __future__ import annotations
-
 import io
 import re
 from collections.abc import Callable, Iterator

@@ -5,8 +5,6 @@
    types, such as Parquet, or else the one that all of its values fit in all sources (text_columns.py).
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any

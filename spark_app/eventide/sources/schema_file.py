@@ -5,8 +5,6 @@ Arrow       an Arrow file or stream (.arrow, .feather, .arrows), of which only t
 lines       `name type`, each optionally followed by `not null`; empty lines and those that begin with # are skipped
 """
 
-from __future__ import annotations
-
 import json
 import re
 from dataclasses import dataclass

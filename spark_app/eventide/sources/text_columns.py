@@ -5,8 +5,6 @@ double, a Boolean, a date, a time without a zone, a time with one. A value that 
 that begins with a zero or a plus (`007`, `+47`), and an integer of more digits than a double holds.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any, Final
 

@@ -1,7 +1,5 @@
 """Selects the columns of a table that a Spark query requests by its schema."""
 
-from __future__ import annotations
-
 import pyarrow as pa
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType

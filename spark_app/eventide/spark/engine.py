@@ -4,8 +4,6 @@ Tasks run through the DataFrame API, so that a session of Spark Connect works li
 the nth portion of the items. The mapped function carries the portions, pickled, and each result returns pickled too.
 """
 
-from __future__ import annotations
-
 import os
 import pickle
 import sys
@@ -43,12 +41,12 @@ _JOB: Final = ("spark.jobGroup.id", "spark.job.description", "spark.job.interrup
 class SparkEngine:
     """Runs tasks on the executors of a SparkSession; Spark retries a task whose worker or storage failed."""
 
-    def __init__(self, spark: SparkSession) -> None:
+    def __init__(self, spark: "SparkSession") -> None:
         self._spark = spark
         ship_packages(spark)
 
     @property
-    def session(self) -> SparkSession:
+    def session(self) -> "SparkSession":
         return self._spark
 
     def map(
@@ -114,7 +112,7 @@ class _Tasks:
 
 
 @contextmanager
-def _progress(spark: SparkSession, on_done: Callable[[], None] | None, total: int, tasks: int) -> Iterator[None]:
+def _progress(spark: "SparkSession", on_done: Callable[[], None] | None, total: int, tasks: int) -> Iterator[None]:
     """Calls `on_done` once for each item as tasks end, while the driver waits for all tasks."""
     reported = 0
 
@@ -130,7 +128,7 @@ def _progress(spark: SparkSession, on_done: Callable[[], None] | None, total: in
 
 
 @contextmanager
-def _classic_progress(spark: SparkSession, tell: Callable[[int], None], is_watched: bool) -> Iterator[None]:
+def _classic_progress(spark: "SparkSession", tell: Callable[[int], None], is_watched: bool) -> Iterator[None]:
     """Follows the status tracker. The jobs run in a separate job group; afterwards the caller's group is set again."""
     context: Any = spark.sparkContext
     tracker, group, ended = context.statusTracker(), f"eventide-{uuid.uuid4()}", threading.Event()
@@ -173,7 +171,7 @@ def _connect_progress(spark: Any, tell: Callable[[int], None]) -> Iterator[None]
         spark.removeProgressHandler(handler)
 
 
-def parallelism(spark: SparkSession) -> int:
+def parallelism(spark: "SparkSession") -> int:
     """The number of tasks that Spark runs at once, as far as it knows; with Connect, the partitions of a large range."""
     if not is_connect(spark):
         return spark.sparkContext.defaultParallelism
@@ -183,7 +181,7 @@ def parallelism(spark: SparkSession) -> int:
     return len({row[0] for row in divided})
 
 
-def task_count(spark: SparkSession, items: int) -> int:
+def task_count(spark: "SparkSession", items: int) -> int:
     """The number of tasks for these items: one per item, but at most several rounds for each core.
 
     Starting a Python task takes a tenth of a second, as long as reading a small slice.
@@ -205,7 +203,7 @@ def portions(sizes: Sequence[int], cores: int) -> list[range]:
     return [*found, range(begin, len(sizes))]
 
 
-def spark_session(master: str | None = None) -> SparkSession:
+def spark_session(master: str | None = None) -> "SparkSession":
     """A SparkSession for the command line: this Python interpreter, a suitable Java, UTC, no web UI."""
     from pyspark.sql import SparkSession
 

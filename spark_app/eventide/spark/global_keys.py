@@ -12,8 +12,6 @@ By the record index of the metadata table (`adapters/format/write/indexed_keys`)
    rows of these keys there.
 """
 
-from __future__ import annotations
-
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -58,21 +56,21 @@ Placing = Callable[[Batches], Iterator[pa.Table]]
 """Gives tables of keyed records with their places."""
 
 
-def keyed_columns(shape: WriteShape) -> StructType:
+def keyed_columns(shape: WriteShape) -> "StructType":
     """The columns of keyed records."""
     from pyspark.sql.pandas.types import from_arrow_schema
 
     return from_arrow_schema(keyed_schema(shape))
 
 
-def combined_by_key(keyed: DataFrame, shape: WriteShape) -> DataFrame:
+def combined_by_key(keyed: "DataFrame", shape: WriteShape) -> "DataFrame":
     """One version of each key of keyed records."""
     return keyed.repartition(RECORD_KEY).mapInArrow(_Combined(shape), keyed_columns(shape))
 
 
 def placed_by_key(
-    keyed: DataFrame, slices: Sequence[SliceRead], shape: WriteShape, storage: Storage, *, moves: bool
-) -> tuple[DataFrame, Placing]:
+    keyed: "DataFrame", slices: Sequence[SliceRead], shape: WriteShape, storage: Storage, *, moves: bool
+) -> "tuple[DataFrame, Placing]":
     """Keyed records with what a task needs to know, and how it places them.
 
     The placed records include deletes of the keys that move to another partition.
@@ -93,14 +91,14 @@ def placed_by_key(
 
 
 def placed_by_index(
-    keyed: DataFrame,
+    keyed: "DataFrame",
     slices: Sequence[SliceRead],
     shape: WriteShape,
     storage: Storage,
     index: KeyIndex,
     *,
     moves: bool,
-) -> tuple[DataFrame, Placing]:
+) -> "tuple[DataFrame, Placing]":
     """What `placed_by_key` returns, by the index.
 
     A place that is not among `slices` shows that the index is of another moment than they are.

@@ -1,7 +1,5 @@
 """Vectors for Spark, whose reader of Arrow data has lists, but no fixed-size lists."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from typing import Any
 

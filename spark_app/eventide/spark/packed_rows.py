@@ -10,8 +10,6 @@
 A task that runs again on the same records packs the same chunks.
 """
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -38,7 +36,7 @@ _BATCH_ROWS: Final = "spark.sql.execution.arrow.maxRecordsPerBatch"
 Batches = Iterable[pa.RecordBatch]
 
 
-def chunk_bytes(spark: SparkSession) -> int:
+def chunk_bytes(spark: "SparkSession") -> int:
     """The size of a chunk with which a batch of the session's number of rows is not too large."""
     rows = int(spark.conf.get(_BATCH_ROWS, "10000") or 0)
     return max(_CHUNK_BYTES_MIN, _BATCH_BYTES // rows) if rows > 0 else _BATCH_BYTES

@@ -5,8 +5,6 @@ both readers interpret the column types alike. Timestamps without a zone and tim
 depends on the program that wrote them, and on its settings. Nor do vectors, which are bytes in the file.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from itertools import compress
@@ -37,7 +35,7 @@ def divided(
     return tuple(compress(slices, is_spark)), tuple(compress(slices, (not is_one for is_one in is_spark)))
 
 
-def parquet_frame(spark: SparkSession, slices: Sequence[SliceRead], root: str, schema: StructType) -> DataFrame:
+def parquet_frame(spark: "SparkSession", slices: Sequence[SliceRead], root: str, schema: "StructType") -> "DataFrame":
     """The rows of the slices, with the columns of `schema`."""
     paths = [f"{root}/{found.base_path}" for found in slices]
     return spark.read.options(**_AS_STORED).schema(schema).parquet(*paths)

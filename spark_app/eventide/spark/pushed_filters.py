@@ -5,8 +5,6 @@ rows that it gets. Conditions on nested columns, and on floating-point numbers, 
 are left to Spark.
 """
 
-from __future__ import annotations
-
 import operator
 from collections.abc import Callable, Mapping, Sequence
 from functools import reduce

@@ -15,8 +15,6 @@ rows, it computes them again; a record that then has a place where no record was
 same ordering value, the last one in the order of the DataFrame's partitions is kept, unless a join places the records.
 """
 
-from __future__ import annotations
-
 import itertools
 import json
 import re
@@ -75,13 +73,13 @@ Batches = Iterable[pa.RecordBatch]
 class SparkRecords:
     """`rows` has columns of the table; for deletes, the key and partition columns, and optionally the ordering column."""
 
-    rows: DataFrame
+    rows: "DataFrame"
     writer: RowWriter
     is_delete: bool
     _shape: WriteShape | None = None
     _combines: bool = False
-    _keyed: DataFrame | None = None
-    _packed: DataFrame | None = None
+    _keyed: "DataFrame | None" = None
+    _packed: "DataFrame | None" = None
     _packed_bytes: int = 0
 
     def schema_after(self, table_schema: str | None, table_name: str, rules: SchemaRules) -> str:
@@ -196,14 +194,14 @@ class SparkRecords:
         assert self._shape is not None, "records are placed before they were prepared"
         return self._shape
 
-    def _keyed_rows(self) -> DataFrame:
+    def _keyed_rows(self) -> "DataFrame":
         """The keyed rows, which Spark keeps until they are placed: a join may read them more than once."""
         assert self._keyed is None, "records are keyed twice"
         keyed = _Keyed(self._required_shape, self.is_delete)
         self._keyed = self.rows.mapInArrow(_Rows(keyed), keyed_columns(self._required_shape)).persist()
         return self._keyed
 
-    def _place(self, rows: DataFrame, place: Placing) -> tuple[Placement, ...]:
+    def _place(self, rows: "DataFrame", place: Placing) -> tuple[Placement, ...]:
         """Packs the keyed records that `place` makes of the rows in a task."""
         from pyspark.sql import functions
 

@@ -1,7 +1,5 @@
 """Converts Spark types to Arrow types, with whichever version of PySpark is installed."""
 
-from __future__ import annotations
-
 from inspect import signature
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +9,7 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
 
-def arrow_schema_of(schema: StructType) -> pa.Schema:
+def arrow_schema_of(schema: "StructType") -> pa.Schema:
     """The Arrow schema of a Spark schema. Timestamps are in microseconds, in UTC.
 
     Newer versions of PySpark (4.3) require the zone of timestamps as an argument; older ones always use UTC.

@@ -9,8 +9,6 @@
 4. An executor that joins later fails with its first task, and the error names it.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import re
@@ -43,12 +41,12 @@ _CURE: Final = (
 )
 
 
-def is_connect(spark: SparkSession) -> bool:
+def is_connect(spark: "SparkSession") -> bool:
     """Whether this is a session of Spark Connect, which has no SparkContext."""
     return type(spark).__module__.startswith("pyspark.sql.connect.")
 
 
-def ship_packages(spark: SparkSession) -> None:
+def ship_packages(spark: "SparkSession") -> None:
     """Sends eventide's packages to executors on other machines, and asks workers what they have, once per session.
 
     The file lasts as long as the session: Spark deletes its file directory when it stops. A Connect server keeps a copy.

@@ -1,7 +1,5 @@
 """A catalog that names tables."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -34,8 +32,8 @@ class Catalog:
         name: str | None = None,
         options: Mapping[str, Any] | None = None,
         *,
-        engine: SparkSession | Engine | None = None,
-    ) -> Catalog:
+        engine: "SparkSession | Engine | None" = None,
+    ) -> "Catalog":
         """Connects to `hive`, `glue`, or the catalog of a package; by default to the one in the user's settings.
 
         `options` are those of the catalog and of the storage, and take precedence over the user's settings. A SparkSession

@@ -1,7 +1,5 @@
 """The changes of rows in place: update, merge, and upserts of some columns."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -34,11 +32,13 @@ class TableChanges:
 
     if TYPE_CHECKING:
 
-        def snapshot(self, *, tag: str | None = None) -> Rows: ...
+        def snapshot(self, *, tag: str | None = None) -> "Rows": ...
 
-        def _noting(self, append: Append, sources: Mapping[Table, SourceState] | None) -> Append: ...
+        def _noting(self, append: "Append", sources: "Mapping[Table, SourceState] | None") -> "Append": ...
 
-    def update(self, set: Values, where: Filter | None = None, *, progress: Progress | None = None) -> WriteResult:
+    def update(
+        self, set: "Values", where: "Filter | None" = None, *, progress: Progress | None = None
+    ) -> "WriteResult":
         """Gives the rows that `where` keeps new values, in one commit; without `where`, all rows.
 
         `set` has the new values by column. A text is an expression as in SQL, over the row's columns as they were: `amount *
@@ -61,15 +61,15 @@ class TableChanges:
 
     def merge(
         self,
-        source: ArrowRows,
+        source: "ArrowRows",
         on: str | Sequence[str] | None = None,
         *,
-        when_matched_update: Clause = None,
-        when_matched_delete: Clause = None,
-        when_not_matched_insert: Clause = None,
-        sources: Mapping[Table, SourceState] | None = None,
+        when_matched_update: "Clause" = None,
+        when_matched_delete: "Clause" = None,
+        when_not_matched_insert: "Clause" = None,
+        sources: "Mapping[Table, SourceState] | None" = None,
         progress: Progress | None = None,
-    ) -> WriteResult:
+    ) -> "WriteResult":
         """Updates and deletes the rows that source rows match, and inserts source rows that match nothing, in one commit.
 
         `source` is as in `upsert`, but not a DataFrame of Spark: pass `frame.toArrow()`. Its rows match those of the same
@@ -95,8 +95,8 @@ class TableChanges:
         return self._merge(source, columns, clauses, progress, sources)
 
     def _upsert_some_columns(
-        self, records: Any, progress: Progress | None, sources: Mapping[Table, SourceState] | None
-    ) -> WriteResult:
+        self, records: Any, progress: Progress | None, sources: "Mapping[Table, SourceState] | None"
+    ) -> "WriteResult":
         """Updates the columns that the records have; in new rows, the others are null."""
         import pyarrow.compute as pc
 
@@ -112,10 +112,10 @@ class TableChanges:
         self,
         source: Any,
         on: tuple[str, ...] | None,
-        clauses: Clauses,
+        clauses: "Clauses",
         progress: Progress | None,
-        sources: Mapping[Table, SourceState] | None,
-    ) -> WriteResult:
+        sources: "Mapping[Table, SourceState] | None",
+    ) -> "WriteResult":
         from eventide.rows.changed_rows import ChangedTable, own_columns
         from eventide.rows.merge import Merge
         from eventide.rows.writer import sanitized_table
@@ -138,15 +138,15 @@ class TableChanges:
 
     def _write_changes(
         self,
-        table: ChangedTable,
-        upserts: pa.Table,
-        deletes: pa.Table | None,
+        table: "ChangedTable",
+        upserts: "pa.Table",
+        deletes: "pa.Table | None",
         *,
         progress: Progress | None,
         inserted: int = 0,
         updated: int = 0,
-        sources: Mapping[Table, SourceState] | None = None,
-    ) -> WriteResult:
+        sources: "Mapping[Table, SourceState] | None" = None,
+    ) -> "WriteResult":
         """Writes upserts and deletes in one commit, unless the table's rows have changed since `table` was loaded."""
         from eventide.rows.writer import arrow_records
 

@@ -1,7 +1,5 @@
 """Tables that their first commit creates: nobody sees a table before, and a write that fails leaves none."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

@@ -1,7 +1,5 @@
 """What a derived table is made of: the notes that its commits record of its sources."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, TypeAlias
@@ -22,7 +20,7 @@ SourceState: TypeAlias = "Window | CompactionResult | Freshness"
 """How much of a source the records were made of: a window of it, a compaction of it, or its freshness before it was read."""
 
 
-def notes_of(application: Application, sources: Mapping[Table, SourceState]) -> tuple[SourceNote, ...]:
+def notes_of(application: Application, sources: "Mapping[Table, SourceState]") -> tuple[SourceNote, ...]:
     """The notes for a write of the table, beside those that only its archived timeline still has.
 
     Raises ConfigError for what states nothing of how much of a source was read.
@@ -38,7 +36,7 @@ def notes_of(application: Application, sources: Mapping[Table, SourceState]) -> 
     return notes
 
 
-def _note(table: Table, read: SourceState, earlier: Mapping[str, SourceNote], own_root: str) -> SourceNote:
+def _note(table: "Table", read: SourceState, earlier: Mapping[str, SourceNote], own_root: str) -> SourceNote:
     source: object = table
     if not hasattr(source, "_application"):
         raise ConfigError(f"sources: {source!r} is no table: pass what `Table.open` returns")
@@ -67,6 +65,6 @@ def _note(table: Table, read: SourceState, earlier: Mapping[str, SourceNote], ow
     return SourceNote(root, given.instant, _made_of(table, given.instant, given.end_ms))
 
 
-def _made_of(table: Table, instant: str, watermark_ms: int | None) -> int | None:
+def _made_of(table: "Table", instant: str, watermark_ms: int | None) -> int | None:
     """The lower of a watermark and of what the source itself was made of, in the view of the compaction at `instant`."""
     return watermark_with_sources(table._application.files, table.state(), instant, watermark_ms)

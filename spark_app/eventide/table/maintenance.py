@@ -1,7 +1,5 @@
 """What keeps a table sound: rollback, cleaning, archiving, restore, verification, repair, metadata table, catalogs."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from os import PathLike
 from typing import TYPE_CHECKING
@@ -52,7 +50,7 @@ class TableMaintenance:
         require_texts(instant=instant)
         return self._application.rollback.undo(instant, force=force)
 
-    def clean(self, retain_commits: int | None = None, *, dry_run: bool = False) -> CleanResult:
+    def clean(self, retain_commits: int | None = None, *, dry_run: bool = False) -> "CleanResult":
         """Removes the files that no retained slice, pending plan, savepoint or link needs. `dry_run` only lists them.
 
         `retain_commits` overrides the policy of the options (`hoodie.cleaner.policy` and similar keys).
@@ -78,9 +76,9 @@ class TableMaintenance:
         self,
         *,
         deep: bool = False,
-        engine: SparkSession | Engine | None = None,
+        engine: "SparkSession | Engine | None" = None,
         progress: Progress | None = None,
-    ) -> Verification:
+    ) -> "Verification":
         """Checks the invariants of the table. The answer lists damage, and what was not checked. Writes nothing.
 
         It checks names, sizes, headers and footers. `deep` also reads every record of the latest slices. Damage is part of
@@ -94,9 +92,9 @@ class TableMaintenance:
         *checks: str,
         deep: bool = False,
         apply: bool = False,
-        engine: SparkSession | Engine | None = None,
+        engine: "SparkSession | Engine | None" = None,
         progress: Progress | None = None,
-    ) -> RepairResult:
+    ) -> "RepairResult":
         """Lists the repairs of what `verify` finds; with `apply`, makes them under the table lock.
 
         `checks` limits them to the findings of these checks. Every file that changes is first copied to `.hoodie/.backup`.
@@ -109,8 +107,8 @@ class TableMaintenance:
         return run(checks, is_deep=deep, progress=progress_of(progress))
 
     def lost_keys(
-        self, *, engine: SparkSession | Engine | None = None, progress: Progress | None = None
-    ) -> tuple[LostKeys, ...]:
+        self, *, engine: "SparkSession | Engine | None" = None, progress: Progress | None = None
+    ) -> "tuple[LostKeys, ...]":
         """The keys that missing and damaged files take with them, for each file group of which files are lost.
 
         They come from the record index of Hudi's metadata table, or from the previous file slice, if that is whole.
@@ -126,7 +124,7 @@ class TableMaintenance:
         options: Mapping[str, str] | None = None,
         *,
         apply: bool = False,
-    ) -> RecoveredSettings:
+    ) -> "RecoveredSettings":
         """What the files of a table tell of its lost `hoodie.properties`; with `apply`, writes the file.
 
         `settings` are those that the files don't tell; an empty value stands for one that the table didn't have. `apply`
@@ -135,7 +133,7 @@ class TableMaintenance:
         recovery = assemble(*located(uri_of(uri), options_of(options))).settings_recovery
         return (recovery.apply if apply else recovery.plan)(settings or {})
 
-    def undo_repair(self, instant: str | None = None) -> UndoneRepair:
+    def undo_repair(self, instant: str | None = None) -> "UndoneRepair":
         """Undoes the repair at that instant, or the latest one.
 
         Raises NothingToDoError, and RefusedError if an action has begun since or someone else changed a file.
@@ -143,14 +141,14 @@ class TableMaintenance:
         require_given_texts(instant=instant)
         return self._application.repairer.undo(instant)
 
-    def metadata_table(self) -> MetadataTableStatus | None:
+    def metadata_table(self) -> "MetadataTableStatus | None":
         """The state of Hudi's metadata table; None if the table has none."""
         found = self._application.files.metadata_table.status()
         return found if found.partitions else None
 
     def rebuild_metadata_table(
-        self, indexes: Sequence[str] | None = None, *, engine: SparkSession | Engine | None = None
-    ) -> RebuiltMetadataTable:
+        self, indexes: Sequence[str] | None = None, *, engine: "SparkSession | Engine | None" = None
+    ) -> "RebuiltMetadataTable":
         """Makes Hudi's metadata table anew, also where there is none: `files`, and the `indexes`.
 
         `indexes` are of `bloom_filters`, `column_stats` (with `partition_stats`) and `record_index`; by default those that
@@ -168,8 +166,8 @@ class TableMaintenance:
         *,
         database: str | None = None,
         name: str | None = None,
-        engine: SparkSession | Engine | None = None,
-    ) -> SyncResult:
+        engine: "SparkSession | Engine | None" = None,
+    ) -> "SyncResult":
         """Updates a catalog: the `_ro` and `_rt` tables, partitions, schema and freshness. Writes only what has changed.
 
         Hudi's keys `hoodie.datasource.hive_sync.*` apply; `database` and `name` override them. `catalog` is `hive`, a Hive
@@ -184,11 +182,11 @@ class TableMaintenance:
         asked = self._application.engine if engine is None else task_engine(engine)
         return assemble(self.uri, options, engine=asked, storage=self._application.storage).sync.sync()
 
-    def _on(self, engine: SparkSession | Engine) -> Application:
+    def _on(self, engine: "SparkSession | Engine") -> Application:
         return assemble(self.uri, self.options, engine=task_engine(engine), storage=self._application.storage)
 
 
-def task_engine(engine: SparkSession | Engine) -> Engine:
+def task_engine(engine: "SparkSession | Engine") -> Engine:
     if isinstance(engine, Engine):
         return engine
     if not hasattr(engine, "createDataFrame"):

@@ -1,7 +1,5 @@
 """The four queries of a table: now, or as of an instant, a watermark or a tag."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from datetime import datetime
 from functools import partial
@@ -36,13 +34,13 @@ class TableQueries:
 
     _application: Application
 
-    def snapshot(self, *, tag: str | None = None) -> Rows:
+    def snapshot(self, *, tag: str | None = None) -> "Rows":
         """Every current row, or every row as of the tagged commit."""
         require_given_texts(tag=tag)
         queries = self._application.queries
         return self._rows(queries.snapshot if tag is None else partial(queries.tagged, tag))
 
-    def read_optimized(self, *, as_of_watermark: Moment | None = None, tag: str | None = None) -> Rows:
+    def read_optimized(self, *, as_of_watermark: Moment | None = None, tag: str | None = None) -> "Rows":
         """The rows of base files only: fast, and as fresh as `freshness()` states.
 
         With `as_of_watermark`, a T, the rows are those that the first compaction left whose published watermark is T or
@@ -59,13 +57,13 @@ class TableQueries:
             return self._rows(partial(queries.as_of_watermark, parse_threshold(as_of_watermark)))
         return self._rows(queries.read_optimized if tag is None else partial(queries.tagged_read_optimized, tag))
 
-    def watermarks(self) -> tuple[PublishedView, ...]:
+    def watermarks(self) -> "tuple[PublishedView, ...]":
         """The compactions whose read-optimized view can still be read, earliest first."""
         from eventide_core.service.facts.watermark_views import readable_views
 
         return readable_views(self._application.state())
 
-    def as_of(self, instant: str | datetime) -> Rows:
+    def as_of(self, instant: str | datetime) -> "Rows":
         """Every row as of an instant, inclusive."""
         return self._rows(partial(self._application.queries.as_of, _instant(instant)))
 
@@ -75,7 +73,7 @@ class TableQueries:
         end: str | datetime | Result | None = None,
         *,
         since: Result | None = None,
-    ) -> Rows:
+    ) -> "Rows":
         """The latest state of the rows that commits in (begin, end] changed; `since` is another word for `begin`.
 
         As in Hudi, times are completion times on table version 8 and later, and instants on version 6: for a write, its
@@ -94,7 +92,7 @@ class TableQueries:
             return self.changes(after, until)
         return self._rows(partial(self._application.queries.incremental, after, until))
 
-    def changes(self, begin: str | datetime, end: str | datetime | None = None) -> Rows:
+    def changes(self, begin: str | datetime, end: str | datetime | None = None) -> "Rows":
         """Each change that commits in (begin, end] made, on a table with change data capture (`hoodie.table.cdc.enabled`).
 
         The columns are Hudi's: `op` (i, u, or d), `ts_ms` (the instant), and `before` and `after`, the row as JSON. Raises
@@ -136,7 +134,7 @@ class TableQueries:
         """
         return self._application.queries.settled_until()
 
-    def _rows(self, plan: Callable[[], QueryPlan]) -> Rows:
+    def _rows(self, plan: "Callable[[], QueryPlan]") -> "Rows":
         from eventide.rows.reader import Rows
 
         application = self._application

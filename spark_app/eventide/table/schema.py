@@ -1,7 +1,5 @@
 """Changes of a table's schema."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Mapping, Sequence
@@ -33,7 +31,7 @@ class TableSchema:
         drop: Sequence[str] = (),
         rename: Mapping[str, str] | None = None,
         dry_run: bool = False,
-    ) -> AlterResult:
+    ) -> "AlterResult":
         """Changes the table's schema by one commit without files, in the order drop, widen, add, move.
 
         `add` and `widen` state types by column: Arrow types, or words such as `double` and `decimal(10,2)`. An added column

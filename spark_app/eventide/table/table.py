@@ -1,7 +1,5 @@
 """The public API: one table with its writes, compaction by event time, four queries and freshness."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from os import PathLike
@@ -61,8 +59,8 @@ class Table(TableQueries, TableWrites, TableChanges, TableSchema, TableTags, Tab
         uri: str | PathLike[str],
         options: Mapping[str, Any] | None = None,
         *,
-        engine: SparkSession | Engine | None = None,
-    ) -> Table:
+        engine: "SparkSession | Engine | None" = None,
+    ) -> "Table":
         """Opens the table at a URI or path, or one of a catalog by its name, such as `hive://lake.trips`.
 
         `options` are the keys of Hudi (`hoodie.*`), of eventide and of the storage. `engine` runs the tasks: a SparkSession,
@@ -89,8 +87,8 @@ class Table(TableQueries, TableWrites, TableChanges, TableSchema, TableTags, Tab
         version: int | None = None,
         sanitize: bool = False,
         options: Mapping[str, Any] | None = None,
-        engine: SparkSession | Engine | None = None,
-    ) -> Table:
+        engine: "SparkSession | Engine | None" = None,
+    ) -> "Table":
         """Creates an empty table and opens it. The default version is 9.
 
         `schema` is an Arrow or Spark schema, or an Avro schema as JSON. Of two records of a key, the one with the greater
@@ -126,14 +124,14 @@ class Table(TableQueries, TableWrites, TableChanges, TableSchema, TableTags, Tab
 
     def plan_compaction(
         self,
-        before: Moment | None = None,
+        before: "Moment | None" = None,
         *,
         data_latency_seconds: int | None = None,
         cut: str | None = None,
         link_mode: str | None = None,
         align: str | None = None,
         time_zone: str | None = None,
-    ) -> Plan:
+    ) -> "Plan":
         """Plans a compaction without writing anything. `print(plan.explain())` describes the plan.
 
         `before` is T: ISO-8601 with a time zone, a datetime with one, or epoch milliseconds; T itself is excluded. With
@@ -148,7 +146,7 @@ class Table(TableQueries, TableWrites, TableChanges, TableSchema, TableTags, Tab
         request = compaction_request(self.options, given)
         return Plan(request, self._application.scheduler.plan(request), self._application.offending.read)
 
-    def schedule(self, plan: Plan, *, is_for_later: bool = True) -> Plan:
+    def schedule(self, plan: "Plan", *, is_for_later: bool = True) -> "Plan":
         """Plans again from the current table, and puts the plan on the timeline. It merges nothing yet.
 
         If there is nothing to do, it writes nothing, and `idle` of the returned plan states the reason. A plan without
@@ -159,17 +157,17 @@ class Table(TableQueries, TableWrites, TableChanges, TableSchema, TableTags, Tab
 
     def compact(
         self,
-        plan: Plan | None = None,
+        plan: "Plan | None" = None,
         *,
-        before: Moment | None = None,
+        before: "Moment | None" = None,
         data_latency_seconds: int | None = None,
         cut: str | None = None,
         link_mode: str | None = None,
         align: str | None = None,
         time_zone: str | None = None,
-        engine: SparkSession | Engine | None = None,
+        engine: "SparkSession | Engine | None" = None,
         progress: Progress | None = None,
-    ) -> CompactionResult:
+    ) -> "CompactionResult":
         """Schedules and runs the compaction of `plan`, or of the other arguments, which are those of `plan_compaction`.
 
         It first completes or rolls back what dead runs left (`resume`), and the result reports it. You can repeat it
@@ -201,7 +199,7 @@ class Table(TableQueries, TableWrites, TableChanges, TableSchema, TableTags, Tab
             result = replace(result, freshness=self._application.exact_views.told(self.state(), result.freshness))
         return replace(result, ended=ended)
 
-    def resume(self, *, engine: SparkSession | Engine | None = None, progress: Progress | None = None) -> Ended:
+    def resume(self, *, engine: "SparkSession | Engine | None" = None, progress: Progress | None = None) -> "Ended":
         """Completes or rolls back what dead runs of eventide left, as `compact` does first, and returns what it did.
 
         It runs a pending compaction of eventide, also one that was scheduled but not started. It rolls back a compaction
@@ -220,10 +218,10 @@ class Table(TableQueries, TableWrites, TableChanges, TableSchema, TableTags, Tab
         self,
         instant: str,
         *,
-        engine: SparkSession | Engine | None = None,
+        engine: "SparkSession | Engine | None" = None,
         progress: Progress | None = None,
         force: bool = False,
-    ) -> CompactionResult:
+    ) -> "CompactionResult":
         """Runs the compaction that any engine scheduled at an instant, or continues an interrupted one.
 
         With `force`, it takes over a plan that another engine has started. Nothing shows whether that engine is alive: use
@@ -233,7 +231,7 @@ class Table(TableQueries, TableWrites, TableChanges, TableSchema, TableTags, Tab
         application = self._application if engine is None else self._on(engine)
         return _execute(application, instant, progress, may_take_over=force)
 
-    def service(self, *, cut: str | None = None, link_mode: str | None = None) -> TableService:
+    def service(self, *, cut: str | None = None, link_mode: str | None = None) -> "TableService":
         """The table service. The options set its strategy, its trigger, and T or the data latency."""
         from eventide.options.compaction_request import Overrides, compaction_request
         from eventide.table.table_service import TableService
@@ -242,7 +240,7 @@ class Table(TableQueries, TableWrites, TableChanges, TableSchema, TableTags, Tab
             self._application, compaction_request(self.options, Overrides(cut=cut, link_mode=link_mode))
         )
 
-    def freshness(self, *, is_exact: bool = True) -> Freshness:
+    def freshness(self, *, is_exact: bool = True) -> "Freshness":
         """The current freshness of the read-optimized table. That of a derived table is no later than its sources had.
 
         After an exact cut, it says whether the view is exact there, for which it reads the footer of each base file, unless
@@ -253,7 +251,7 @@ class Table(TableQueries, TableWrites, TableChanges, TableSchema, TableTags, Tab
         own = self._application.exact_views.told(state, found) if is_exact else found
         return self._application.with_sources(state, own)
 
-    def freshness_by_partition(self) -> Mapping[str, Freshness]:
+    def freshness_by_partition(self) -> "Mapping[str, Freshness]":
         from eventide_core.action.freshness.derived import derived_freshness
         from eventide_core.service.facts.sources import source_notes
 
@@ -262,7 +260,7 @@ class Table(TableQueries, TableWrites, TableChanges, TableSchema, TableTags, Tab
         found = self._application.freshness.by_partition(state)
         return {partition: derived_freshness(own, notes) for partition, own in found.items()}
 
-    def unreadable_event_times(self) -> tuple[UnreadableEventTime, ...]:
+    def unreadable_event_times(self) -> "tuple[UnreadableEventTime, ...]":
         """A few of the log records whose event time cannot be read, and because of which there is no watermark."""
         return self._application.freshness.unreadable(self.state())
 
@@ -286,7 +284,7 @@ class Table(TableQueries, TableWrites, TableChanges, TableSchema, TableTags, Tab
         )
 
     @property
-    def schema(self) -> pa.Schema:
+    def schema(self) -> "pa.Schema":
         """The columns of a snapshot, Hudi's meta columns first."""
         return self._application.reader.schema_of(self.state().shape(None))
 
@@ -300,18 +298,18 @@ class Table(TableQueries, TableWrites, TableChanges, TableSchema, TableTags, Tab
         """The table's own settings, those of `.hoodie/hoodie.properties`."""
         return MappingProxyType(dict(self._application.files.config().properties))
 
-    def history(self, limit: int | None = None) -> tuple[HistoryEntry, ...]:
+    def history(self, limit: int | None = None) -> "tuple[HistoryEntry, ...]":
         """The actions of the active timeline, newest first: commits, compactions, cleans, and what is pending."""
         from eventide.results.history import history
 
         require_number(limit=limit)
         return history(self.state(), limit)
 
-    def state(self) -> TableState:
+    def state(self) -> "TableState":
         """The current settings, timeline and file slices."""
         return self._application.state()
 
-    def describe(self) -> TableDescription:
+    def describe(self) -> "TableDescription":
         """Settings, timeline, pending actions, and the files of each slice with the event times of its log files."""
         from eventide.results.show import describe
 
@@ -323,7 +321,7 @@ class Table(TableQueries, TableWrites, TableChanges, TableSchema, TableTags, Tab
 
         publish_metrics(self._application)
 
-    def report(self, path: str | Path) -> Report:
+    def report(self, path: str | Path) -> "Report":
         """Writes a report on the table's freshness as one HTML page to a local file, and returns its numbers.
 
         Raises ConfigError if the file can't be written.
@@ -335,14 +333,14 @@ class Table(TableQueries, TableWrites, TableChanges, TableSchema, TableTags, Tab
         write_page(target, render(found))
         return found
 
-    def coverage(self, plan: Plan | None = None) -> tuple[SliceCoverage, ...]:
+    def coverage(self, plan: "Plan | None" = None) -> "tuple[SliceCoverage, ...]":
         """The event times in each file of each slice. Log files that `plan` merges are marked."""
         from eventide.report import coverage
 
         return coverage(self._application, merged=frozenset() if plan is None else _plan_of(plan).merged_log_files)
 
 
-def _plan_of(plan: object) -> Plan:
+def _plan_of(plan: object) -> "Plan":
     from eventide.results.plan import Plan
 
     if not isinstance(plan, Plan):
@@ -350,7 +348,7 @@ def _plan_of(plan: object) -> Plan:
     return plan
 
 
-def _schedule(application: Application, request: CompactionRequest, *, is_for_later: bool) -> Plan:
+def _schedule(application: Application, request: "CompactionRequest", *, is_for_later: bool) -> "Plan":
     from eventide.results.plan import Plan
 
     draft = application.scheduler.schedule(request, is_for_later=is_for_later)
@@ -359,7 +357,7 @@ def _schedule(application: Application, request: CompactionRequest, *, is_for_la
 
 def _execute(
     application: Application, instant: str, progress: Progress | None, *, may_take_over: bool = False
-) -> CompactionResult:
+) -> "CompactionResult":
     from eventide.integrations.lineage import run_compaction
     from eventide.integrations.metrics import publish_metrics
     from eventide.table.sync import update_catalog

@@ -1,7 +1,5 @@
 """Savepoints of a table, and their tags."""
 
-from __future__ import annotations
-
 from typing import TYPE_CHECKING
 
 from eventide.bootstrap import Application
@@ -21,7 +19,7 @@ class TableTags:
 
     _application: Application
 
-    def savepoint(self, instant: str, *, comments: str = "", tag: str | None = None) -> SavepointMetadata:
+    def savepoint(self, instant: str, *, comments: str = "", tag: str | None = None) -> "SavepointMetadata":
         """Keeps the table as of the completed write at an instant: cleaning removes nothing of it until you delete it.
 
         `tag` is a name for the savepoint. Hudi stores it in the comments.
@@ -41,7 +39,7 @@ class TableTags:
         instant: str | None = None,
         as_of_watermark: str | int | None = None,
         comments: str = "",
-    ) -> Tag:
+    ) -> "Tag":
         """Keeps the table under a name: as of an instant, as of the compaction that reached a watermark, or as it is now.
 
         `snapshot(tag=name)` and `read_optimized(tag=name)` read it.
@@ -55,7 +53,7 @@ class TableTags:
         before_ms = None if as_of_watermark is None else parse_threshold(as_of_watermark)
         return self._application.savepoints.save_tag(name, instant=instant, before_ms=before_ms, comments=comments)
 
-    def tags(self) -> tuple[Tag, ...]:
+    def tags(self) -> "tuple[Tag, ...]":
         """All tags, sorted by name."""
         return self._application.savepoints.tags()
 

@@ -1,7 +1,5 @@
 """A window of event time as a consumer gets it, and the iteration over those that are due."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -37,8 +35,8 @@ class Window:
     """
 
     _application: Application = field(repr=False)
-    _service: WindowService = field(repr=False)
-    _delivery: Delivery = field(repr=False)
+    _service: "WindowService" = field(repr=False)
+    _delivery: "Delivery" = field(repr=False)
     _terms: WindowTerms = field(repr=False)
     is_done: bool = False
 
@@ -76,7 +74,7 @@ class Window:
         """The URI of the table."""
         return self._application.storage.root
 
-    def rows(self) -> Rows:
+    def rows(self) -> "Rows":
         """All rows of the window: of a correction, too, and the same ones however often it is delivered.
 
         Raises CleanedHistoryError if files that it needs were cleaned.
@@ -84,7 +82,7 @@ class Window:
         plan_again = partial(self._service.rows, self._delivery)
         return self._rows(plan_again(), plan_again)
 
-    def changes(self) -> RowChanges:
+    def changes(self) -> "RowChanges":
         """What has changed in the window since it was done: `inserted`, `updated` and `deleted` rows, as Arrow tables.
 
         A row whose event time moved to another window is deleted in one and inserted in the other. In a window that is no
@@ -95,10 +93,10 @@ class Window:
         before, after = self._service.difference(self._delivery)
         return row_changes(self._rows(before).to_arrow(), self._rows(after).to_arrow(), self._service.keys())
 
-    def to_arrow(self) -> pa.Table:
+    def to_arrow(self) -> "pa.Table":
         return self.rows().to_arrow()
 
-    def to_spark(self, spark: SparkSession) -> DataFrame:
+    def to_spark(self, spark: "SparkSession") -> "DataFrame":
         """The rows as a DataFrame that executors read."""
         return self.rows().to_spark(spark)
 
@@ -118,7 +116,7 @@ class Window:
         said = f"[{format_timestamp(self.begin_ms)}, {format_timestamp(self.end_ms)}) as of {self.instant}"
         return f"correction of {said}" if self.is_correction else said
 
-    def _rows(self, plan: QueryPlan, plan_again: Callable[[], QueryPlan] | None = None) -> Rows:
+    def _rows(self, plan: "QueryPlan", plan_again: "Callable[[], QueryPlan] | None" = None) -> "Rows":
         from eventide.rows.reader import Rows
         from eventide_adapters.format.merge.window_content import SpanSliceReader
 
@@ -159,7 +157,7 @@ class Windows:
                     "`window.done()` before the next one"
                 )
 
-    def progress(self) -> Progress:
+    def progress(self) -> "Progress":
         """How far the consumer is, with the windows that are closed by now. Writes nothing, and compares no rows."""
         return self._application.windows("").preview(self.consumer, self.terms)
 

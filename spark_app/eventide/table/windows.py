@@ -1,7 +1,5 @@
 """Closed windows of event time: each is delivered once when it is complete, and again if late data changed it."""
 
-from __future__ import annotations
-
 from typing import TYPE_CHECKING
 
 from eventide.bootstrap import Application
@@ -25,14 +23,14 @@ class TableWindows:
         consumer: str,
         *,
         time_zone: str = "UTC",
-        since: Moment | None = None,
+        since: "Moment | None" = None,
         late: str = "redeliver",
         corrections_for: str | None = None,
         lease: str = "15m",
         keep: str = "7d",
         take_over: bool = False,
         renew: bool = False,
-    ) -> Windows:
+    ) -> "Windows":
         """The closed windows of event time that a consumer has not had yet, in order.
 
             for window in table.windows(every="1h", consumer="billing"):

@@ -1,7 +1,5 @@
 """The writes of records: upserts, inserts, overwrites and deletes."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
@@ -40,25 +38,25 @@ class TableWrites:
 
     if TYPE_CHECKING:
 
-        def snapshot(self, *, tag: str | None = None) -> Rows: ...
+        def snapshot(self, *, tag: str | None = None) -> "Rows": ...
 
-        def state(self) -> TableState: ...
+        def state(self) -> "TableState": ...
 
-        def _on(self, engine: SparkSession | Engine) -> Application: ...
+        def _on(self, engine: "SparkSession | Engine") -> Application: ...
 
         def _upsert_some_columns(
-            self, records: Records, progress: Progress | None, sources: Mapping[Table, SourceState] | None
-        ) -> WriteResult: ...
+            self, records: "Records", progress: Progress | None, sources: "Mapping[Table, SourceState] | None"
+        ) -> "WriteResult": ...
 
     def upsert(
         self,
-        records: Records,
+        records: "Records",
         *,
         columns: str | None = None,
         schema_mode: str | None = None,
-        sources: Mapping[Table, SourceState] | None = None,
+        sources: "Mapping[Table, SourceState] | None" = None,
         progress: Progress | None = None,
-    ) -> WriteResult:
+    ) -> "WriteResult":
         """Updates the records whose keys exist, and inserts the others.
 
         `records` is a DataFrame of Spark, pandas (whose index is not written) or Polars, an Arrow table, record batch or
@@ -83,12 +81,12 @@ class TableWrites:
 
     def insert(
         self,
-        records: Records,
+        records: "Records",
         *,
         schema_mode: str | None = None,
-        sources: Mapping[Table, SourceState] | None = None,
+        sources: "Mapping[Table, SourceState] | None" = None,
         progress: Progress | None = None,
-    ) -> WriteResult:
+    ) -> "WriteResult":
         """Inserts records without looking up their keys. Only the bucket index still assigns keys to file groups.
 
         `schema_mode` and `sources`, of every insert: as of `upsert`.
@@ -97,23 +95,23 @@ class TableWrites:
 
     def bulk_insert(
         self,
-        records: Records,
+        records: "Records",
         *,
         schema_mode: str | None = None,
-        sources: Mapping[Table, SourceState] | None = None,
+        sources: "Mapping[Table, SourceState] | None" = None,
         progress: Progress | None = None,
-    ) -> WriteResult:
+    ) -> "WriteResult":
         """Inserts many records, as in an initial load, into new file groups if the index allows it."""
         return self._write(WriteOperation.BULK_INSERT, records, progress, schema_mode, sources)
 
     def insert_overwrite(
         self,
-        records: Records,
+        records: "Records",
         *,
         schema_mode: str | None = None,
-        sources: Mapping[Table, SourceState] | None = None,
+        sources: "Mapping[Table, SourceState] | None" = None,
         progress: Progress | None = None,
-    ) -> WriteResult:
+    ) -> "WriteResult":
         """Replaces all rows of the partitions that `records` has rows of, as Hudi's `INSERT OVERWRITE` does.
 
         Other partitions stay as they are. Readers see the old rows or the new ones, never a mixture. The old files stay for
@@ -127,23 +125,23 @@ class TableWrites:
 
     def insert_overwrite_table(
         self,
-        records: Records,
+        records: "Records",
         *,
         schema_mode: str | None = None,
-        sources: Mapping[Table, SourceState] | None = None,
+        sources: "Mapping[Table, SourceState] | None" = None,
         progress: Progress | None = None,
-    ) -> WriteResult:
+    ) -> "WriteResult":
         """Replaces all rows of the table; otherwise as `insert_overwrite`. Without records, it leaves an empty table."""
         return self._write(WriteOperation.INSERT_OVERWRITE_TABLE, records, progress, schema_mode, sources)
 
     def delete(
         self,
-        records: Records | None = None,
+        records: "Records | None" = None,
         *,
-        where: Filter | None = None,
-        sources: Mapping[Table, SourceState] | None = None,
+        where: "Filter | None" = None,
+        sources: "Mapping[Table, SourceState] | None" = None,
         progress: Progress | None = None,
-    ) -> WriteResult:
+    ) -> "WriteResult":
         """Deletes keys: those of `records`, which has the key and partition columns, or of the rows that `where` keeps.
 
         With the ordering column, a delete is ordered among the versions of its key. Without it, it deletes every version.
@@ -157,7 +155,7 @@ class TableWrites:
         deleted = records if where is None else self._keys(where)
         return self._write(WriteOperation.DELETE, deleted, progress, sources=sources)
 
-    def _keys(self, where: Filter) -> Any:
+    def _keys(self, where: "Filter") -> Any:
         """The key, partition and ordering columns of the rows that a condition keeps, read where the table's tasks run."""
         config = self._application.files.config()
         if not config.record_key_fields:
@@ -174,8 +172,8 @@ class TableWrites:
         records: Any,
         progress: Progress | None,
         schema_mode: str | None = None,
-        sources: Mapping[Table, SourceState] | None = None,
-    ) -> WriteResult:
+        sources: "Mapping[Table, SourceState] | None" = None,
+    ) -> "WriteResult":
         from eventide.rows.text_ordering import warn_of_text_ordering
         from eventide.rows.writer import incoming_records
 
@@ -188,7 +186,7 @@ class TableWrites:
         append = application.append if schema_mode is None else application.append.having(SCHEMA_MODE, schema_mode)
         return self._noting(append, sources).write(operation, incoming, progress_of(progress))
 
-    def _noting(self, append: Append, sources: Mapping[Table, SourceState] | None) -> Append:
+    def _noting(self, append: "Append", sources: "Mapping[Table, SourceState] | None") -> "Append":
         """The same write, whose commit notes what its records were made of. Raises what `notes_of` raises."""
         if sources is None:
             return append

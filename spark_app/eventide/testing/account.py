@@ -3,8 +3,6 @@
 Only the content of a pending plan comes from eventide. The oracle checks it against the log files that it knows.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Collection, Iterator, Mapping
 from copy import copy
@@ -81,7 +79,7 @@ class Account:
         """Those that have completed, and were not undone."""
         return frozenset(event.instant for event in self.completed)
 
-    def copy(self) -> Account:
+    def copy(self) -> "Account":
         other = copy(self)
         other.completed, other.rolled_back = list(self.completed), set(self.rolled_back)
         other.oracle, other._archived = self.oracle.copy(), set(self._archived)

@@ -11,8 +11,6 @@ At the end, it prints what was reached for each kind. If an invariant was violat
 shortest sequence of steps that violates it.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import signal

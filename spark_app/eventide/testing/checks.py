@@ -3,8 +3,6 @@
 testing/invariants.py applies all of them to one moment. Each check raises AssertionError, which names the violation.
 """
 
-from __future__ import annotations
-
 import io
 import re
 from collections import Counter
@@ -102,7 +100,7 @@ def check_files_untouched(files: Files, before: Files) -> None:
         assert files[path].data == file.data, f"{path} was overwritten"
 
 
-def check_each_version_once(state: TableState, files: Files, oracle: Oracle, block_instants: BlockInstants) -> None:
+def check_each_version_once(state: "TableState", files: Files, oracle: Oracle, block_instants: BlockInstants) -> None:
     """I10: the visible log files have the blocks of exactly the commits that are in no base file, each in one log file."""
     for found in state.view.latest_slices():
         name = group_name(found.partition, found.file_id, oracle.buckets)
@@ -199,7 +197,7 @@ def check_order_of_instants(oracle: Oracle, reader_orders: Collection[Order]) ->
         )
 
 
-def check_slices_by_modification_time(state: TableState) -> None:
+def check_slices_by_modification_time(state: "TableState") -> None:
     """I11: Hudi 1.x finds each log file of version 6 in the slice that its name states.
 
     It takes the modification time of a completed file for the completion time, and a log file belongs to the slice that is

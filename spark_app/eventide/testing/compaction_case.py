@@ -6,8 +6,6 @@ for number, left in crash_states(case.bench, case.scheduled, execute(case.instan
     case.finish(left.after_the_lock_expired())
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field, replace
 
 from eventide.testing.checks import check_nothing_left, check_plan, exact_ms, merged_counts
@@ -59,7 +57,7 @@ class Case:
     def instant(self) -> str:
         return self.plan.instant
 
-    def with_write(self, moment: Moment) -> tuple[Case, Moment]:
+    def with_write(self, moment: Moment) -> "tuple[Case, Moment]":
         """The case after another writer commits. If there is a plan, the writer sees it."""
         self.bench.load(moment)
         before = self.before.copy()
@@ -68,7 +66,7 @@ class Case:
         written = self.bench.moment()
         return self.having(before, moment, written), written
 
-    def having(self, before: Oracle, moment: Moment, written: Moment) -> Case:
+    def having(self, before: Oracle, moment: Moment, written: Moment) -> "Case":
         """The case after the oracle learns what was written since `moment`."""
         grown = {path: file for path, file in written.files.items() if path not in moment.files}
         start = Moment({**self.start.files, **grown}, self.start.time_ms)

@@ -14,8 +14,6 @@ Each resulting state is checked, recovered from in every possible way, and check
 to distinguish a run that reaches nothing from a run that finds nothing.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -88,7 +86,7 @@ class Moment:
     files: Files
     time_ms: int
 
-    def later(self, milliseconds: int) -> Moment:
+    def later(self, milliseconds: int) -> "Moment":
         return Moment(self.files, self.time_ms + milliseconds)
 
     @property
@@ -96,7 +94,7 @@ class Moment:
         """True if a process died while it removed an expirable lock: the documented case that the user resolves by hand."""
         return any(path.startswith(f"{LOCK_PREFIX}.") for path in self.files)
 
-    def after_the_lock_expired(self) -> Moment:
+    def after_the_lock_expired(self) -> "Moment":
         """The moment at which other processes can take the lock of the process that died."""
         if not self.has_stuck_lock:
             return self.later(LOCK_EXPIRY_MS)

@@ -4,8 +4,6 @@ The cache only stores results of pure functions, under the exact bytes and all o
 else each time: which blocks count, how they are folded and merged, and what queries show. It does not store failures.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -102,7 +100,7 @@ class Decoded:
             )
         return self._avro[key][0]
 
-    def _of_delete_block(self, content: bytes, ordering: Any, place: str) -> tuple[pa.Array[Any], pa.Array[Any]]:
+    def _of_delete_block(self, content: bytes, ordering: Any, place: str) -> "tuple[pa.Array[Any], pa.Array[Any]]":
         key = (content, ordering)
         if key not in self._deletes:
             self._deletes[key] = decode_delete_block(content, ordering, place)

@@ -3,8 +3,6 @@
 Event times are milliseconds after `EPOCH_MS`; so is the T of a history.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Self
@@ -36,7 +34,7 @@ from eventide_core.table.settings.write_shape import WriteOperation
 from eventide_core.table.timeline.plans import CutMode
 
 EPOCH_MS = 1_700_000_000_000
-_COLUMNS: list[pa.Field[Any]] = [
+_COLUMNS: "list[pa.Field[Any]]" = [
     pa.field("key", pa.string()),
     pa.field("part", pa.string()),
     pa.field("ms", pa.int64()),
@@ -195,7 +193,7 @@ def layouts(*, has_block_event_times: bool = False, buckets: int = 1) -> tuple[L
 class NoLock:
     """ports.TableLock of a writer that shares no lock, like Hudi writers in single-writer mode."""
 
-    def acquire(self) -> NoLock:
+    def acquire(self) -> "NoLock":
         return self
 
     def check(self) -> None:
@@ -219,7 +217,7 @@ class Story:
     _file_groups: int = 0
 
     @classmethod
-    def begin(cls, layout: Layout, storage: Storage, clock: ManualClock) -> Story:
+    def begin(cls, layout: Layout, storage: Storage, clock: ManualClock) -> "Story":
         story = cls(layout, storage, clock, Oracle(layout.order, layout.buckets))
         layout.create(storage)
         if layout.has_metadata_table:

@@ -1,7 +1,5 @@
 """What can happen to a process at one of its writes: it dies before it, or stands still there while others go on."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 

@@ -5,8 +5,6 @@ schedules call it and pass what they know of that moment. A check without the in
 raises AssertionError with its number. The oracle knows what was committed and compacted; it never asks eventide.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -55,7 +53,7 @@ class Inspection:
     """
 
     files: Files
-    state: TableState
+    state: "TableState"
     seen: Seen
     oracle: Oracle
     blocks: BlockInstants = field(default_factory=BlockInstants)

@@ -8,8 +8,6 @@ A step can also stand still before a write, while its lock and heartbeat expire 
 goes on, and may fail; if it is a write and succeeds, its commit is on the table.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace

@@ -14,8 +14,6 @@ shows the records, as few as possible, for which a promise does not hold:
    with each other and then with the base file, and a compaction of a part of them changes that order.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from datetime import UTC, date, datetime
 from decimal import Decimal
@@ -56,7 +54,7 @@ class MergerContract:
     merger: ClassVar[str]
     schema: ClassVar[pa.Schema]
 
-    def values(self, field: pa.Field[Any]) -> st.SearchStrategy[Any]:
+    def values(self, field: "pa.Field[Any]") -> st.SearchStrategy[Any]:
         """The values of a column. Raises NotImplementedError for a type that it does not know."""
         return values_of(field)
 
@@ -122,7 +120,7 @@ class MergerContract:
         return pa.Table.from_pylist(records, pa.schema([*columns, *self.schema]))
 
 
-def values_of(field: pa.Field[Any]) -> st.SearchStrategy[Any]:
+def values_of(field: "pa.Field[Any]") -> st.SearchStrategy[Any]:
     """Values of the column's type, few enough for equal ones; null too if it is nullable. Raises NotImplementedError."""
     found = _of_type(field.type)
     return st.none() | found if field.nullable else found

@@ -4,8 +4,6 @@ The listing is independent of the code under test: it reads the timeline, the lo
 supports only a metadata table with the partition `files` alone, in one file group that was never compacted.
 """
 
-from __future__ import annotations
-
 import io
 import json
 import re

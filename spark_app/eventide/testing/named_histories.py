@@ -1,7 +1,5 @@
 """The histories that have broken partial compactions, by name."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from eventide.testing.histories import History, delete, put

@@ -1,7 +1,5 @@
 """The results of every kind of query at one moment. testing/invariants.py checks them."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -41,7 +39,7 @@ class Seen:
     `incremental` maps the instants of the commits that a query covers to its rows.
     """
 
-    state: TableState
+    state: "TableState"
     snapshot: Rows
     read_optimized: Rows
     as_of: Mapping[str, Rows]

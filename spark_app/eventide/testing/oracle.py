@@ -9,8 +9,6 @@ base. A compaction merges the first n log files into the base. It drops the dele
 carries.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum, auto
@@ -76,11 +74,11 @@ class Oracle:
     _history: list[tuple[Change, ...]] = field(default_factory=list)
     _cut_ms: int | None = None
 
-    def copy(self) -> Oracle:
+    def copy(self) -> "Oracle":
         groups = {name: _Group(dict(g.base), list(g.logs), set(g.early)) for name, g in self._groups.items()}
         return Oracle(self.order, self.buckets, dict(self.as_of), groups, list(self._history), self._cut_ms)
 
-    def as_planned(self, known: Mapping[str, int]) -> Oracle:
+    def as_planned(self, known: Mapping[str, int]) -> "Oracle":
         """The groups in `known` as a plan knew them: each with only its first log files, of the given number."""
         other = self.copy()
         other._groups = {name: group for name, group in other._groups.items() if name in known}

@@ -1,7 +1,5 @@
 """Writes as other engines make them: nothing is asked of event times."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from eventide.bootstrap import Application

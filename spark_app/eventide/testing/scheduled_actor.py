@@ -6,8 +6,6 @@ actor runs from its start. It receives the answers that lead to that point, and 
 possible, which adds a branch. Each run checks that the actor does the same after the same answers.
 """
 
-from __future__ import annotations
-
 import io
 import threading
 from collections import deque
@@ -40,11 +38,11 @@ class Point:
     """
 
     number: int
-    before: tuple[Point, Hashable] | None = None
+    before: "tuple[Point, Hashable] | None" = None
     step: Step | None = None
     failure: EventideError | None = None
     is_known: bool = False
-    after: dict[Hashable, Point] = field(default_factory=dict[Hashable, "Point"])
+    after: "dict[Hashable, Point]" = field(default_factory=dict[Hashable, "Point"])
 
     @property
     def answers(self) -> tuple[Hashable, ...]:
@@ -98,7 +96,7 @@ class ScheduledActor:
             failure = error
         life.end(failure)
 
-    def _process(self, life: _Life) -> Application:
+    def _process(self, life: "_Life") -> Application:
         bench = self.worlds.bench
         storage, engine = _LivedStorage(life, bench.storage), LocalEngine(1)
         application = assemble(
@@ -192,7 +190,7 @@ class _LivedStorage:
         """One read, of the whole file."""
         return io.BytesIO(self.read(path))
 
-    def open_output(self, path: str) -> _LivedOutput:
+    def open_output(self, path: str) -> "_LivedOutput":
         return _LivedOutput(self, path)
 
     def put(self, path: str, data: bytes) -> None:
@@ -247,7 +245,7 @@ class _LivedLock:
 
     life: _Life
 
-    def acquire(self) -> _LivedLock:
+    def acquire(self) -> "_LivedLock":
         self.life.perform(Step(TAKE_LOCK))
         return self
 

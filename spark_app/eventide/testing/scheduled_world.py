@@ -4,8 +4,6 @@ A world never changes: an operation leads from one world to another. Worlds with
 the same world. The in-memory storage itself computes each answer, once for each operation in each world.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
 

@@ -16,8 +16,6 @@ away from an actor that could have continued.
 Not covered: a writer that doesn't share the lock, and clocks that advance while an actor stands still.
 """
 
-from __future__ import annotations
-
 import random
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass

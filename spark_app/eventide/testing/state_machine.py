@@ -9,8 +9,6 @@ each example begins with commits, and some steps are sequences that have failed 
 because Hypothesis disables some rules in each example. The machine counts what its examples reach.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from dataclasses import dataclass, replace
 from enum import Enum, auto

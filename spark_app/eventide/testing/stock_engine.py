@@ -12,8 +12,6 @@ leaves the marked files of an attempt that it didn't find inflight. So the model
 can delete files of eventide that Hudi would leave.
 """
 
-from __future__ import annotations
-
 import io
 import json
 from collections.abc import Mapping

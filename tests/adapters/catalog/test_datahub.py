@@ -1,7 +1,5 @@
 """DataHub's adapter where its library is missing. `./run compat datahub` runs tests/smoke/test_datahub.py with it."""
 
-from __future__ import annotations
-
 from importlib.util import find_spec
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """AWS Glue, by a server that stands in for it."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator, Mapping
 from contextlib import closing

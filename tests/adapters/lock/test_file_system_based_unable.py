@@ -1,7 +1,5 @@
 """A storage that can't hold the file-system-based lock: the error names what is missing."""
 
-from __future__ import annotations
-
 import pytest
 
 from eventide_adapters.lock.file_system_based import FileSystemBasedLock

@@ -1,7 +1,5 @@
 """The locks in services, contended for by eventide and by Hudi's own providers on the real services."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass

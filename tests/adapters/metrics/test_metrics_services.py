@@ -1,7 +1,5 @@
 """Metrics over the network: a real scrape, a real push, a real receiver of OpenTelemetry, each by HTTP in this process."""
 
-from __future__ import annotations
-
 import re
 import socket
 import threading

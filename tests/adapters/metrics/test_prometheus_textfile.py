@@ -1,7 +1,5 @@
 """The textfile of Prometheus' node exporter."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """What the tests of faulty stores share. `store` is theirs: a store behind a proxy."""
 
-from __future__ import annotations
-
 import pytest
 
 from support.faulty_stores import FaultyStore, shorten_pauses

@@ -1,7 +1,5 @@
 """A file that a killed process left half-written below `.hoodie/.eventide_temp` goes with the next clean after a day."""
 
-from __future__ import annotations
-
 import os
 import time
 from pathlib import Path

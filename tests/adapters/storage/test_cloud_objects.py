@@ -1,7 +1,5 @@
 """What Google Cloud Storage and Azure need: packages, settings, and requests that only they have."""
 
-from __future__ import annotations
-
 import sys
 import uuid
 from typing import Any

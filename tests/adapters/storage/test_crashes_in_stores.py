@@ -4,8 +4,6 @@ The store is real. What is left in it is held to the same invariants as in memor
 test_ingest_crashes.py), and continued from in the store.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """Object stores by fsspec, which packages with storages of their own use, on a store in memory."""
 
-from __future__ import annotations
-
 import threading
 import uuid
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """A table that is copied file by file from one store to another is the same table there."""
 
-from __future__ import annotations
-
 import itertools
 import json
 from pathlib import Path

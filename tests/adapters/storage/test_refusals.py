@@ -1,7 +1,5 @@
 """Which failures of a storage are refusals: wrong input (2), not a reason to try again (5)."""
 
-from __future__ import annotations
-
 import errno
 import os
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Error messages of fsspec packages, without the secrets that they quote."""
 
-from __future__ import annotations
-
 import pytest
 
 from eventide_adapters.storage.secret_texts import without_secrets

@@ -1,7 +1,5 @@
 """Lost responses and refusals between eventide and the stores of Amazon, Google and Azure: nothing is lost."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import pytest

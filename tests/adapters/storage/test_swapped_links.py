@@ -3,8 +3,6 @@
 Whatever is checked first and used afterwards shows here: the content outside would be read, replaced or removed.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass

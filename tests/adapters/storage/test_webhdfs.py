@@ -1,7 +1,5 @@
 """The target and the user of requests, on small fake NameNodes, for cases that a mini cluster can't be in."""
 
-from __future__ import annotations
-
 import json
 import threading
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Durations and time zones, as users write them."""
 
-from __future__ import annotations
-
 from datetime import UTC
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Storage requests that don't depend on each other: sent together to a server, one after another to a disk."""
 
-from __future__ import annotations
-
 from threading import Barrier, get_ident
 from types import SimpleNamespace
 from typing import Any

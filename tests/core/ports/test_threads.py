@@ -1,7 +1,5 @@
 """Work that is handed over where threads can't start, die before their first line, or die beside it."""
 
-from __future__ import annotations
-
 from _thread import start_new_thread
 from collections.abc import Callable
 from concurrent.futures import CancelledError

@@ -1,7 +1,5 @@
 """`eventide alter`: changes of a table's schema."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """What a command checks before it starts Spark."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any, NoReturn
 

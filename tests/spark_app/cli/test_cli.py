@@ -1,7 +1,5 @@
 """The command line: the output of each verb, the end of each failure, and what is never shown or written."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

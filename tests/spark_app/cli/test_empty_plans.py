@@ -3,8 +3,6 @@
 Nobody can have run such a plan, nor seen the slices that it begins. So it is rolled back, and nothing is lost.
 """
 
-from __future__ import annotations
-
 import os
 import time
 from pathlib import Path

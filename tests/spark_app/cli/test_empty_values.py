@@ -1,7 +1,5 @@
 """What a shell makes of a variable that is not set: an empty value, which no verb takes for an omitted option."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

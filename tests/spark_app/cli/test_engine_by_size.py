@@ -1,7 +1,5 @@
 """Which engine runs the tasks of a command: threads for little work, Spark for much, and the one that the user names."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TypeVar

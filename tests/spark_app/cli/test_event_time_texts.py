@@ -1,7 +1,5 @@
 """Texts without a zone and of other forms are event times once the table says how: in writes, plans, gates and cuts."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +12,7 @@ from eventide_core.errors import ConfigError, InvalidRecordError, format_timesta
 from eventide_core.service.write.settings import write_shape
 from support.command_line import run, run_json
 
-COLUMNS: list[pa.Field[Any]] = [pa.field("id", pa.string()), pa.field("at", pa.string()), pa.field("seq", pa.int64())]
+COLUMNS: "list[pa.Field[Any]]" = [pa.field("id", pa.string()), pa.field("at", pa.string()), pa.field("seq", pa.int64())]
 SCHEMA = pa.schema(COLUMNS)
 T = "2026-11-21T05:00Z"  # midnight in New York
 FORM = "MM/dd/yyyy HH:mm"

@@ -1,7 +1,5 @@
 """`eventide ingest` of files as users have them: endings, compressions, dialects of CSV, encodings, and bad ones."""
 
-from __future__ import annotations
-
 import gzip
 import io
 from pathlib import Path

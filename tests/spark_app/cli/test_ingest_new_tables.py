@@ -1,7 +1,5 @@
 """`eventide ingest --create`: the table appears with its first commit, or agrees with what is stated; and dry runs."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """`eventide repair` where `hoodie.properties` and its backup are lost, on tables that real Hudi wrote."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """`eventide repair` on tables that real Hudi wrote."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

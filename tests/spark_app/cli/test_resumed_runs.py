@@ -1,7 +1,5 @@
 """A run first completes what a dead run left. It leaves a live run alone, and repeating it writes nothing."""
 
-from __future__ import annotations
-
 import os
 import socket
 import subprocess

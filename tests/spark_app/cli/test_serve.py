@@ -1,7 +1,5 @@
 """The table service, by its command line: what a round does, and what it ends. It is killed in test_random_kills."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal

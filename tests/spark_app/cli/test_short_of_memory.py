@@ -1,7 +1,5 @@
 """The end of a process that ran out of memory or threads, while a library waits for a thread that it has lost."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 

@@ -1,7 +1,5 @@
 """`eventide storage check`: what a store guarantees and costs, without a trace of the check afterwards."""
 
-from __future__ import annotations
-
 import uuid
 from pathlib import Path
 

@@ -3,8 +3,6 @@
 One line that names what, where and the cure, and exit code 2; or the store works as any other.
 """
 
-from __future__ import annotations
-
 import uuid
 from collections.abc import Callable
 from datetime import datetime, timedelta

@@ -1,7 +1,5 @@
 """Event times that cannot be read: refused by a write, and the gate says so where another writer left them."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,7 +13,7 @@ from eventide_core.errors import ConfigError, InvalidRecordError
 from eventide_core.service.write.settings import write_shape
 from support.command_line import run, run_json
 
-COLUMNS: list[pa.Field[Any]] = [pa.field("id", pa.string()), pa.field("at", pa.string()), pa.field("seq", pa.int64())]
+COLUMNS: "list[pa.Field[Any]]" = [pa.field("id", pa.string()), pa.field("at", pa.string()), pa.field("seq", pa.int64())]
 SCHEMA = pa.schema(COLUMNS)
 T = "2026-11-21T00:00Z"
 

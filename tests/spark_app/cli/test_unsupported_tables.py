@@ -3,8 +3,6 @@
 The message names the property, its value, and what would have to change. No cure removes or restores data.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """`eventide update`: new values for the rows that a condition keeps."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from support.append_tables import make, rows, seen

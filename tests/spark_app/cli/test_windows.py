@@ -1,7 +1,5 @@
 """`eventide windows`: what is due, the next window in a file, and done."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -16,7 +14,7 @@ from support.command_line import content_of, run, run_json
 
 pytestmark = pytest.mark.slow
 
-COLUMNS: list[pa.Field[Any]] = [pa.field("id", pa.string()), pa.field("at", pa.timestamp("us", "UTC"))]
+COLUMNS: "list[pa.Field[Any]]" = [pa.field("id", pa.string()), pa.field("at", pa.timestamp("us", "UTC"))]
 SCHEMA = pa.schema(COLUMNS)
 
 

@@ -1,7 +1,5 @@
 """A wrong bucket, container, account, credential or address: one line that names what, where and the cure; exit code 2."""
 
-from __future__ import annotations
-
 import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """A table's changes as a stream: the rows of each batch and of its replay, whatever happens to the table meanwhile."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from datetime import date
 from decimal import Decimal

@@ -1,7 +1,5 @@
 """Filters that Spark pushes leave out slices before tasks are made of them."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +15,11 @@ from eventide_core.config import BLOOM_ENTRIES, BUCKETS
 
 EPOCH_MS = 1_700_000_000_000
 HOUR_MS = 3_600_000
-COLUMNS: list[pa.Field[Any]] = [pa.field("id", pa.string()), pa.field("part", pa.string()), pa.field("ms", pa.int64())]
+COLUMNS: "list[pa.Field[Any]]" = [
+    pa.field("id", pa.string()),
+    pa.field("part", pa.string()),
+    pa.field("ms", pa.int64()),
+]
 
 
 @pytest.fixture(params=["snapshot", "read_optimized"])

@@ -1,7 +1,5 @@
 """A compaction beside a stream whose thread can't start, or dies before its first line."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 
@@ -20,10 +18,10 @@ class Resumed:
     def __init__(self, *errors: Exception) -> None:
         self.times, self._errors = 0, list(errors)
 
-    def open(self, *_: object, **__: object) -> Resumed:
+    def open(self, *_: object, **__: object) -> "Resumed":
         return self
 
-    def service(self) -> Resumed:
+    def service(self) -> "Resumed":
         return self
 
     def schedule(self) -> Round:

@@ -1,7 +1,5 @@
 """Streams into tables: each batch once, whatever is replayed, and compactions beside it."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterator
 from datetime import UTC, datetime
@@ -38,7 +36,7 @@ from eventide_core.table.settings.stream_batch import BATCH_KEY, StreamBatch
 from eventide_core.table.settings.write_shape import WriteOperation
 from eventide_core.table.timeline.instant import Action
 
-COLUMNS: list[pa.Field[Any]] = [
+COLUMNS: "list[pa.Field[Any]]" = [
     pa.field("id", pa.string()),
     pa.field("part", pa.string()),
     pa.field("at", pa.timestamp("us", tz="UTC")),

@@ -1,7 +1,5 @@
 """The limit of writes through `format("eventide")`, whose rows all reach the driver."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any

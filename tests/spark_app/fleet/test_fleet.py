@@ -1,7 +1,5 @@
 """A fleet of real tables on disk: its service, and its status."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

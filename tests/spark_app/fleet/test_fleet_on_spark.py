@@ -1,7 +1,5 @@
 """A fleet whose large tables are compacted on one shared SparkSession."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from collections.abc import Callable, Sequence

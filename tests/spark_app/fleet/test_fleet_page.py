@@ -1,7 +1,5 @@
 """The page of a fleet: the worst table first, each with a bar, and names that are only text."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 from typing import Literal

@@ -1,7 +1,5 @@
 """A fleet file, and the Hudi tables of a catalog."""
 
-from __future__ import annotations
-
 from datetime import UTC
 from pathlib import Path
 from zoneinfo import ZoneInfo

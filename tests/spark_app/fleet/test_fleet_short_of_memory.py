@@ -1,7 +1,5 @@
 """A fleet whose threads can't start, die before their round, or have no memory to report its end."""
 
-from __future__ import annotations
-
 import threading
 from _thread import start_new_thread
 from collections.abc import Callable

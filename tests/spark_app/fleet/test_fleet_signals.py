@@ -1,7 +1,5 @@
 """A fleet's process that is ended while its first compaction merges."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

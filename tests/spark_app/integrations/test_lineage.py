@@ -1,7 +1,5 @@
 """OpenLineage events of compactions, as a receiver over HTTP gets them."""
 
-from __future__ import annotations
-
 import json
 import threading
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """All options together: each declared once and listed, each default and choice taken, an unknown one named."""
 
-from __future__ import annotations
-
 import pkgutil
 import re
 import warnings

@@ -1,7 +1,5 @@
 """What the drawings show: an axis over the bulk, labels that are legible, and partitions that have something to say."""
 
-from __future__ import annotations
-
 import re
 import xml.etree.ElementTree as ET
 from pathlib import Path
@@ -22,7 +20,7 @@ from eventide_core.table.records.event_time import EventTimeRange
 HOUR = 3_600_000
 T = 1_700_006_400_000
 YEAR = 365 * 24 * HOUR
-COLUMNS: list[pa.Field[Any]] = [
+COLUMNS: "list[pa.Field[Any]]" = [
     pa.field("id", pa.string()),
     pa.field("part", pa.string()),
     pa.field("ms", pa.int64()),

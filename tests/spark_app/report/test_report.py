@@ -1,7 +1,5 @@
 """The report page: whole, self-contained, true to the table, and safe from names that are markup."""
 
-from __future__ import annotations
-
 import re
 import xml.etree.ElementTree as ET
 from html.parser import HTMLParser
@@ -27,7 +25,7 @@ HOSTILE = '"><img src=x onerror=alert(1)>&lt;\u202e'
 HOUR_MS = 3_600_000
 T_MS = 1_700_006_400_000
 VOID = {"meta", "img", "link", "br"}
-COLUMNS: list[pa.Field[Any]] = [
+COLUMNS: "list[pa.Field[Any]]" = [
     pa.field("id", pa.string()),
     pa.field("part", pa.string()),
     pa.field("ms", pa.int64()),

@@ -1,7 +1,5 @@
 """A query's rows as other libraries take them, filters in every form, and which partitions a filter leaves out."""
 
-from __future__ import annotations
-
 import sys
 from datetime import UTC, datetime, timedelta, timezone
 from typing import Any
@@ -81,7 +79,7 @@ def test_a_filter_that_does_not_fit_is_reported(table: Table, row_filter: Any) -
         table.snapshot().to_arrow(None, row_filter)
 
 
-COLUMNS: list[pa.Field[Any]] = [pa.field("day", pa.string()), pa.field("hour", pa.int32()), pa.field("x", pa.int64())]
+COLUMNS: "list[pa.Field[Any]]" = [pa.field("day", pa.string()), pa.field("hour", pa.int32()), pa.field("x", pa.int64())]
 SCHEMA = pa.schema(COLUMNS)
 VALUES = st.text(alphabet="ab=/%1 ", max_size=4)
 

@@ -1,7 +1,5 @@
 """How little a filter reads: files and bytes, as a storage counts them."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Iterator
 from pathlib import Path
@@ -19,7 +17,11 @@ from support.counting_storage import CountingStorage
 EPOCH_MS = 1_700_000_000_000
 HOUR_MS = 3_600_000
 SLICES, ROWS = 24, 4800
-COLUMNS: list[pa.Field[Any]] = [pa.field("id", pa.string()), pa.field("ms", pa.int64()), pa.field("load", pa.binary())]
+COLUMNS: "list[pa.Field[Any]]" = [
+    pa.field("id", pa.string()),
+    pa.field("ms", pa.int64()),
+    pa.field("load", pa.binary()),
+]
 OPTIONS: dict[str, str] = {BLOOM_ENTRIES: "1000", CLOCK_SKEW_MS: "1"}
 
 

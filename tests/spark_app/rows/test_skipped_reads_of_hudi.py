@@ -1,7 +1,5 @@
 """Filters on tables that Hudi wrote give the rows that they keep of a whole read, whatever its footers state."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """A new table whose ordering field is a text of times or numbers: the first write says how it merges."""
 
-from __future__ import annotations
-
 import warnings
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Whole numbers beside fractions, in filters and in values: Arrow by itself computes with floats, which hold 24 bits."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Rows of random CSV and JSON in blocks of a few bytes, compared with Python's own readers."""
 
-from __future__ import annotations
-
 import csv
 import io
 import json

@@ -1,7 +1,5 @@
 """A standalone cluster of two workers that have eventide from the driver alone, one of which dies."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil
@@ -22,7 +20,7 @@ from support.real_parts import require_or_skip
 from support.servers.server_process import ServerUnavailableError
 from support.servers.spark_servers import spark_cluster
 
-COLUMNS: list[pa.Field[Any]] = [pa.field("id", pa.string()), pa.field("at", pa.timestamp("us", tz="UTC"))]
+COLUMNS: "list[pa.Field[Any]]" = [pa.field("id", pa.string()), pa.field("at", pa.timestamp("us", tz="UTC"))]
 T = "2026-03-01T12:00:00Z"
 BEGIN_SECONDS = 300
 

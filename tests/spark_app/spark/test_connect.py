@@ -1,7 +1,5 @@
 """Spark Connect: the same engine, writes and queries by a client of a real server, whose workers do not have eventide."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """Packed rows come back as they were, however Spark divides their chunks into batches."""
 
-from __future__ import annotations
-
 from collections import Counter
 from typing import Any
 
@@ -12,7 +10,7 @@ from hypothesis import strategies as st
 from eventide.spark.packed_rows import GATHERED_BYTES, ORDER, Packer, gathered, messages
 from eventide_adapters.format.write.keyed_records import IS_DELETE, PARTITION_PATH
 
-COLUMNS: list[pa.Field[Any]] = [
+COLUMNS: "list[pa.Field[Any]]" = [
     pa.field(PARTITION_PATH, pa.string()),
     pa.field(IS_DELETE, pa.bool_()),
     pa.field("number", pa.int64()),

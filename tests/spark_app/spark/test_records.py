@@ -1,7 +1,5 @@
 """Writing DataFrames makes the same tables as writing the same rows in Arrow."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -34,7 +32,7 @@ from eventide_core.config import (
 from eventide_core.errors import EngineError, InvalidRecordError
 from support.indexed_table import OPTIONS, indexed, own_rows, with_ids
 
-COLUMNS: list[pa.Field[Any]] = [
+COLUMNS: "list[pa.Field[Any]]" = [
     pa.field("id", pa.string()),
     pa.field("part", pa.string()),
     pa.field("ms", pa.int64()),

@@ -1,7 +1,5 @@
 """Sessions that a user made, whose Python workers are not this Python: named before anything is written."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -21,7 +19,7 @@ from eventide.spark.java_home import find_java_home
 
 pytestmark = pytest.mark.real
 
-_COLUMNS: list[pa.Field[Any]] = [pa.field("id", pa.string()), pa.field("at", pa.timestamp("ms", "UTC"))]
+_COLUMNS: "list[pa.Field[Any]]" = [pa.field("id", pa.string()), pa.field("at", pa.timestamp("ms", "UTC"))]
 _SCHEMA = pa.schema(_COLUMNS)
 _PACKAGES = Path(pa.__file__).parents[1]
 MakePython = Callable[..., str]

@@ -1,7 +1,5 @@
 """A wrong argument is named by a typed error, before anything is read or written."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Derived tables: what they were made of is in their commits, and they are no fresher than that."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any
@@ -21,7 +19,7 @@ pytestmark = pytest.mark.slow
 
 HOUR_MS = 3_600_000
 EPOCH_MS = 1_700_000_400_000 - 1_700_000_400_000 % HOUR_MS
-COLUMNS: list[pa.Field[Any]] = [pa.field("id", pa.string()), pa.field("ms", pa.int64())]
+COLUMNS: "list[pa.Field[Any]]" = [pa.field("id", pa.string()), pa.field("ms", pa.int64())]
 SOON: dict[str, str] = {
     BUCKETS: "1",
     CLOCK_SKEW_MS: "1",

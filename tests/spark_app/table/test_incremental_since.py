@@ -1,7 +1,5 @@
 """An incremental query counts from the completion of a write, which its result states."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """Table.merge and upserts of some columns: what matches, what becomes of it, and what is refused."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -3,8 +3,6 @@
 At each round T is four hours ago. At each commit and round the read-optimized table is held to the flights themselves.
 """
 
-from __future__ import annotations
-
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 

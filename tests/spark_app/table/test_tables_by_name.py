@@ -1,7 +1,5 @@
 """Tables by their names in a catalog: in Python, on the command line, and by the settings of a user."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 from uuid import uuid4

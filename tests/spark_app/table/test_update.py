@@ -1,7 +1,5 @@
 """Table.update: new values for the rows that a condition keeps."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """`Table.windows`: rows, changes and days of tables of every kind."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any

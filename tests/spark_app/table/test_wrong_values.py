@@ -1,7 +1,5 @@
 """Each method of the API, called with values of no type that it takes, raises an error of eventide and no other."""
 
-from __future__ import annotations
-
 import inspect
 from collections.abc import Callable, Iterator
 from contextlib import suppress

@@ -1,7 +1,5 @@
 """The contract of mergers accepts good ones and says what is wrong with bad ones."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 
@@ -15,7 +13,7 @@ from support.mergers import Joined, Longest, with_words
 
 pytestmark = pytest.mark.slow
 
-COLUMNS: list[pa.Field[Any]] = [
+COLUMNS: "list[pa.Field[Any]]" = [
     pa.field("id", pa.string(), nullable=False),
     pa.field("ms", pa.timestamp("ms", "UTC")),
     pa.field("word", pa.string()),

@@ -1,7 +1,5 @@
 """The requests to Hudi that several tables can share: `HudiJudge.together`."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path

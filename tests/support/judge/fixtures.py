@@ -1,7 +1,5 @@
 """Fixtures of the judges: each version starts once in a run, when a test first asks for it (support.run_parts)."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import pytest

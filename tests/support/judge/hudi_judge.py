@@ -1,7 +1,5 @@
 """Real Apache Hudi as a judge: one long-lived Spark process for each version of its bundle."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os
@@ -123,7 +121,7 @@ def hudi_server(directory: Path, version: str, metastore: str | None = None) -> 
 
 
 @contextmanager
-def hudi_judge(version: str) -> Iterator[HudiJudge]:
+def hudi_judge(version: str) -> "Iterator[HudiJudge]":
     """A judge with its own Hudi, for the length of the block."""
     with (
         tempfile.TemporaryDirectory(prefix=f"hudi-judge-{version}-", ignore_cleanup_errors=True) as directory,

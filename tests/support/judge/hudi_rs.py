@@ -1,7 +1,5 @@
 """hudi-rs, the second judge: an implementation of Hudi in Rust, independent of the Java one."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Literal

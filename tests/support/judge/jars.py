@@ -1,7 +1,5 @@
 """The jars of Hudi's bundles, by version, and of Delta, pinned by checksum."""
 
-from __future__ import annotations
-
 from support.maven import MavenJar
 
 # The bundle shades its dependencies, except for these two, which come with Spark.

@@ -1,7 +1,5 @@
 """Hudi's own lock providers, each in a Java process without Spark, so that one can be killed while it holds a lock."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path

@@ -4,8 +4,6 @@ Record key `id`, partition column `part`, event time and ordering field `event_t
 runs automatically: no compaction, cleaning or archival, and no growing of small files.
 """
 
-from __future__ import annotations
-
 MERGE_ON_READ = {
     "hoodie.datasource.write.table.type": "MERGE_ON_READ",
     "hoodie.datasource.write.recordkey.field": "id",

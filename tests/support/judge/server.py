@@ -12,8 +12,6 @@ listens, and ends when its standard input closes. Runs with PySpark 3.5 and impo
 Rows are passed as Parquet: a request names the file to read, a response the directory that was written.
 """
 
-from __future__ import annotations
-
 import functools
 import json
 import os

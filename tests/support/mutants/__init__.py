@@ -4,8 +4,6 @@ The numbers are those of docs/verification.md. `is_wrong` applies the patch. `ha
 that checks every invariant at each step. Without the patch, nothing is found; with it, something is.
 """
 
-from __future__ import annotations
-
 from support.mutants import left_overs, merging, open_writes, queries, quiet_moments
 from support.mutants.mutant import Mutant
 

@@ -1,7 +1,5 @@
 """The files of left-overs: their names, targets, order, and how a plan describes them."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any

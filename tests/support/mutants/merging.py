@@ -1,7 +1,5 @@
 """Mutants of merging: the cut, the split of a slice, the rules of readers."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

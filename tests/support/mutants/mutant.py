@@ -1,7 +1,5 @@
 """A mutant, and the steps of the short histories that reveal it."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 

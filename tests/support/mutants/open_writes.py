@@ -1,7 +1,5 @@
 """Compactions beside open writes, and beside other plans."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

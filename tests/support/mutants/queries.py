@@ -1,7 +1,5 @@
 """Mutants of queries over left-overs."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any

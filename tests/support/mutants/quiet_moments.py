@@ -3,8 +3,6 @@
 tests/core/action/compaction/test_quiet_moment.py breaks Q6, which eventide's own archival never reaches.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 

@@ -4,8 +4,6 @@ fake-gcs-server is built once into the cache by Go, whose checksum database veri
 there by npm from the lock file beside this module, with the Node of a wheel.
 """
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import json

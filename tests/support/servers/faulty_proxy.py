@@ -1,7 +1,5 @@
 """A proxy that loses responses, or sends wrong ones, on demand."""
 
-from __future__ import annotations
-
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator

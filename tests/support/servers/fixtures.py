@@ -1,7 +1,5 @@
 """Fixtures of the real servers: each starts once in a run, when a test first asks for it (support.run_parts)."""
 
-from __future__ import annotations
-
 import fcntl
 from collections.abc import Iterator
 from typing import TypeVar

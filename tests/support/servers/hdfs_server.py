@@ -6,8 +6,6 @@ and two that its web server needs on Java 17. Python controls the process throug
 The mini cluster enables symbolic links, which a stock NameNode never does. `HdfsServer.with_symlinks` disables them.
 """
 
-from __future__ import annotations
-
 import os
 import sys
 from collections.abc import Iterator, Mapping, Sequence
@@ -85,7 +83,7 @@ class HdfsServer:
         """A separate client, for access that bypasses the adapter."""
         return WebHdfs(HdfsConfig.of("hdfs", "localhost", Options(self.options)))
 
-    def with_symlinks(self, has_symlinks: bool) -> HdfsServer:
+    def with_symlinks(self, has_symlinks: bool) -> "HdfsServer":
         """The same server, with symbolic links enabled or disabled from now on."""
         gateway: Any = JavaGateway(gateway_parameters=GatewayParameters(port=self.gateway_port))
         try:

@@ -4,8 +4,6 @@ Python controls it through a gateway, because the tables of the metastore's lock
 In a real installation, `schematool` creates them.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, nullcontext

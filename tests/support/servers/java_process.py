@@ -1,7 +1,5 @@
 """Java processes for tests, from the jars that PySpark brings, and the gateway through which Python calls them."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass

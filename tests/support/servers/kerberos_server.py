@@ -3,8 +3,6 @@
 Its programs come with the operating system (Debian: `apt install krb5-kdc krb5-admin-server krb5-user`).
 """
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess

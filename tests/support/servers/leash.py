@@ -3,8 +3,6 @@
 The test run holds the other end of it. However the run ends, the command is stopped.
 """
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

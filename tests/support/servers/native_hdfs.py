@@ -4,8 +4,6 @@
 library. The jars that it needs are those of this environment's PySpark.
 """
 
-from __future__ import annotations
-
 import hashlib
 import os
 import shutil

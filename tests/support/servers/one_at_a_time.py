@@ -4,8 +4,6 @@ Moto's own server answers each request on a thread, and checks whether a key exi
 concurrent conditional creates both succeed. A real store serializes them, and so does this server.
 """
 
-from __future__ import annotations
-
 import sys
 import threading
 from collections.abc import Callable, Iterable

@@ -1,7 +1,5 @@
 """Three S3 servers from the package registry: two that support `If-None-Match`, and one that ignores it."""
 
-from __future__ import annotations
-
 import json
 import sys
 import urllib.error

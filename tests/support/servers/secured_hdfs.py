@@ -4,8 +4,6 @@ RPC requires Kerberos, the web ports TLS and SPNEGO, and the transfer of data SA
 the edits of the active NameNode only once a minute, as is Hadoop's default.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """One server process: starts it on free ports, waits for it, and stops it."""
 
-from __future__ import annotations
-
 import random
 import socket
 import subprocess

@@ -3,8 +3,6 @@
 Their Python workers have everything that is installed except eventide, which a session brings, as on remote machines.
 """
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

@@ -1,7 +1,5 @@
 """A real ZooKeeper, from the jars that PySpark brings."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Many lives at once: a turn of eventide and then of Hudi in each, then a comparison of every reader."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Draws the next move of a life: of an engine that can make it, and of a kind that fits the state of the table."""
 
-from __future__ import annotations
-
 from eventide.testing.oracle import Change
 from support.turns.kinds import EVENTIDE
 from support.turns.life import EPOCH_MS, Life

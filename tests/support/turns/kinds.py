@@ -1,7 +1,5 @@
 """The kinds of tables that engines share, and the order by which each engine reads and compacts them."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 

@@ -1,7 +1,5 @@
 """One table that engines share: its location, its oracle, and the actions on it so far."""
 
-from __future__ import annotations
-
 import random
 import re
 from collections.abc import Mapping
@@ -17,7 +15,7 @@ from eventide_core.config import BLOOM_ENTRIES, CLOCK_SKEW_MS, EVENT_TIME_FIELD,
 from support.turns.kinds import ONE_BUCKET, Kind
 
 EPOCH_MS = 1_700_000_000_000
-COLUMNS: list[pa.Field[Any]] = [
+COLUMNS: "list[pa.Field[Any]]" = [
     pa.field("id", pa.string()),
     pa.field("part", pa.string()),
     pa.field("event_ts", pa.int64()),

@@ -1,7 +1,5 @@
 """The moves of a turn: eventide's run directly, Hudi's are requests to its judge. After each, the oracle is updated."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Protocol

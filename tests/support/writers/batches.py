@@ -3,8 +3,6 @@
 Keys repeat. Every seventh row is late by more than a batch, and no two rows have the same event time.
 """
 
-from __future__ import annotations
-
 import json
 import os
 from collections.abc import Iterable, Sequence
@@ -19,7 +17,7 @@ ROWS = 20
 START_MS = 1_700_000_000_000
 STEP_MS = 1000
 LATE_MS = 25_000
-COLUMNS: list[pa.Field[Any]] = [
+COLUMNS: "list[pa.Field[Any]]" = [
     pa.field("id", pa.string()),
     pa.field("part", pa.string()),
     pa.field("event_ts", pa.int64()),

@@ -1,7 +1,5 @@
 """Compactions beside a stock writer that never pauses, each compared with the acknowledged commits."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field

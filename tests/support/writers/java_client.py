@@ -30,8 +30,6 @@ dies there:
 Prints `ready` when it has taken every such table that far. Runs with PySpark's py4j and imports nothing of the project.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -1,7 +1,5 @@
 """Starts, monitors, and ends the process of `java_client.py`."""
 
-from __future__ import annotations
-
 import json
 import os
 import select

@@ -1,7 +1,5 @@
 """Stock writers in a judge's Spark: a stream of micro-batches without pauses, and two concurrent writers."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Mapping
 from pathlib import Path

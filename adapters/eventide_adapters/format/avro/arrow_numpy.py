@@ -5,8 +5,6 @@ import pandas if it is installed, to recognize its types. That takes 45 MB and 0
 imports. These functions pass buffers instead, so a merge needs no pandas.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any, TypeAlias
 
@@ -64,7 +62,7 @@ def empty_array(kind: ArrowType) -> Any:
     return pa.nulls(0, kind)
 
 
-def to_numbers(values: pa.Array[Any], null: int | None = None) -> npt.NDArray[Any]:
+def to_numbers(values: "pa.Array[Any]", null: int | None = None) -> npt.NDArray[Any]:
     """The integers or floats of an Arrow array, with `null` for each null; read-only if it has none, which None requires."""
     kind: ArrowType = values.type
     dtype, data = kind.to_pandas_dtype(), values.buffers()[1]
@@ -77,7 +75,7 @@ def to_numbers(values: pa.Array[Any], null: int | None = None) -> npt.NDArray[An
     return np.where(null_flags(values), np.array(null, dtype), found)
 
 
-def to_flags(values: pa.Array[Any]) -> Flags:
+def to_flags(values: "pa.Array[Any]") -> Flags:
     """The booleans of an Arrow array; False for null."""
     data = values.buffers()[1]
     if data is None or not len(values):
@@ -88,7 +86,7 @@ def to_flags(values: pa.Array[Any]) -> Flags:
     return found & ~null_flags(values) if values.null_count else found
 
 
-def null_flags(values: pa.Array[Any]) -> Flags:
+def null_flags(values: "pa.Array[Any]") -> Flags:
     """Which values of an Arrow array are null."""
     return to_flags(values.is_null()) if values.null_count else np.zeros(len(values), np.bool_)
 

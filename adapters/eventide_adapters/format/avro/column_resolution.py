@@ -8,8 +8,6 @@ docs/on_disk_format.md describes how Hudi's readers read files that are older th
 differ. Both were measured.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 

@@ -8,8 +8,6 @@ every second element is a value. The items of collections arrive in the order in
 some rows adds a segment. `array` puts them in the order of the rows.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any, Final
 
@@ -30,7 +28,7 @@ Rows = slice | Positions
 NUMBERS: Final[Mapping[str, str]] = {"int": "<i4", "long": "<i8", "float": "<f4", "double": "<f8", "enum": "<i4"}
 
 
-def column_of(avro_type: AvroType, count: int, buffer: Bytes) -> Column:
+def column_of(avro_type: AvroType, count: int, buffer: Bytes) -> "Column":
     """An empty column of that type. `buffer` is the block, padded so that a fixed value can begin at its last byte."""
     match avro_type.kind:
         case "boolean":

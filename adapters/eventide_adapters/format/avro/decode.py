@@ -9,8 +9,6 @@ A segment contains as many whole records as fit into one read; a longer record i
 decoded together, column by column, or one by one if their collections are too uneven for that.
 """
 
-from __future__ import annotations
-
 import struct
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
@@ -66,7 +64,7 @@ def iter_avro_block(
         yield resolve_columns(columns, len(starts), target, place)
 
 
-def _sharing(columns: dict[str, pa.Array[Any]]) -> dict[str, pa.Array[Any]]:
+def _sharing(columns: "dict[str, pa.Array[Any]]") -> "dict[str, pa.Array[Any]]":
     """The same columns; strings that are equal share their memory, as those of the record key and of its field do."""
     found: dict[tuple[int, int], pa.Array[Any]] = {}
     for name, column in columns.items():
@@ -202,7 +200,7 @@ def _decode(
     fields: Sequence[AvroField],
     wanted: frozenset[str],
     place: str,
-) -> dict[str, pa.Array[Any]]:
+) -> "dict[str, pa.Array[Any]]":
     try:
         try:
             return decode_vectors(content, starts, ends, fields, wanted)

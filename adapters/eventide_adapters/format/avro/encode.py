@@ -8,8 +8,6 @@
 Rows are processed in chunks whose positions fit in the processor's cache.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
 

@@ -1,7 +1,5 @@
 """Fields by path, as in Hudi's settings: `a.b` is the field b of the record a. No field name contains a dot."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The Avro schema that Hudi's Spark writer gives a table that is created from Arrow data."""
 
-from __future__ import annotations
-
 import json
 from typing import Any, Final
 
@@ -41,7 +39,7 @@ def avro_schema_of(table_name: str, columns: pa.Schema) -> str:
     return json.dumps(record, separators=(",", ":"))
 
 
-def avro_field_of(column: pa.Field[Any], record: str) -> dict[str, Any]:
+def avro_field_of(column: "pa.Field[Any]", record: str) -> dict[str, Any]:
     """The field of a column in the record of that full name."""
     vector = VectorType.of_arrow(column.type)
     return _nullable_field(
@@ -49,7 +47,7 @@ def avro_field_of(column: pa.Field[Any], record: str) -> dict[str, Any]:
     )
 
 
-def _nullable_field(column: pa.Field[Any], avro: Any) -> dict[str, Any]:
+def _nullable_field(column: "pa.Field[Any]", avro: Any) -> dict[str, Any]:
     if not column.nullable:
         return {"name": column.name, "type": avro}
     return {"name": column.name, "type": ["null", avro], "default": None}

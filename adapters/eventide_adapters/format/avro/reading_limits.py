@@ -13,8 +13,6 @@ touch; and a dictionary string that many rows refer to. In these cases the limit
 `spark.executor.pyspark.memory`). If the process exceeds it, the same error is raised.
 """
 
-from __future__ import annotations
-
 import errno
 import os
 from collections.abc import Iterator
@@ -42,7 +40,7 @@ def inflated_bytes_max(size: int) -> int:
 
 
 def check_parquet(
-    metadata: pq.FileMetaData, size: int, place: str, *, rows_a_byte_max: int = RECORDS_A_BYTE_MAX
+    metadata: "pq.FileMetaData", size: int, place: str, *, rows_a_byte_max: int = RECORDS_A_BYTE_MAX
 ) -> None:
     """Raises ResourceLimitError if a Parquet file of `size` bytes claims to contain more than Hudi's files can."""
     groups = [metadata.row_group(number) for number in range(metadata.num_row_groups)]

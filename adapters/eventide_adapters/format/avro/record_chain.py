@@ -9,8 +9,6 @@ most records of a block begin with the same bytes, such as the instant of their 
    nothing is known.
 """
 
-from __future__ import annotations
-
 from typing import Final
 
 import numpy as np

@@ -5,8 +5,6 @@ differences. It has no logical types, because Arrow's types hold all their value
 branch of a tagged union into a separate record, which takes no bytes and whose field name identifies the branch.
 """
 
-from __future__ import annotations
-
 import io
 import struct
 from collections.abc import Collection, Sequence
@@ -31,7 +29,7 @@ def decode_records(
     ends: npt.NDArray[np.int64],
     fields: Sequence[AvroField],
     wanted: Collection[str],
-) -> dict[str, pa.Array[Any]]:
+) -> "dict[str, pa.Array[Any]]":
     """The wanted columns of the records at `starts` to `ends`, in the schema's own types.
 
     Raises RecordDecodeError if the bytes do not fit the schema.
@@ -88,7 +86,7 @@ def _default(avro_type: AvroType, value: Any) -> Any:
             return value
 
 
-def _record_schema(fields: Sequence[AvroField], numbers: count[int]) -> dict[str, Any]:
+def _record_schema(fields: Sequence[AvroField], numbers: "count[int]") -> dict[str, Any]:
     return {
         "type": "record",
         "name": f"r{next(numbers)}",
@@ -96,7 +94,7 @@ def _record_schema(fields: Sequence[AvroField], numbers: count[int]) -> dict[str
     }
 
 
-def _field_schema(field: AvroField, numbers: count[int]) -> Any:
+def _field_schema(field: AvroField, numbers: "count[int]") -> Any:
     schema = _type_schema(field.type, numbers)
     if field.null_branch is None:
         return schema
@@ -104,7 +102,7 @@ def _field_schema(field: AvroField, numbers: count[int]) -> Any:
     return [*branches[: field.null_branch], "null", *branches[field.null_branch :]]
 
 
-def _type_schema(avro_type: AvroType, numbers: count[int]) -> Any:
+def _type_schema(avro_type: AvroType, numbers: "count[int]") -> Any:
     match avro_type.kind:
         case "record":
             return _record_schema(avro_type.fields, numbers)
@@ -164,7 +162,7 @@ def _offsets(values: Sequence[Any]) -> Any:
     return pa.array(np.array(bounds, np.int64), pa.int32(), mask=mask)
 
 
-def _decimals(arrow: pa.DataType, values: Sequence[bytes | None]) -> pa.Array[Any]:
+def _decimals(arrow: pa.DataType, values: Sequence[bytes | None]) -> "pa.Array[Any]":
     if any(value is not None and not 0 < len(value) <= 16 for value in values):
         raise pa.ArrowInvalid("a decimal of 0 or more than 16 bytes")
     numbers = b"".join(

@@ -15,8 +15,6 @@ An unknown logical type is ignored, as Avro specifies: the underlying type appli
 nested too deeply or define too many values. Types that refer to others twice would define 2**n values with n types.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -83,14 +81,14 @@ class AvroType:
     arrow: ArrowType
     size: int = 0
     symbols: tuple[str, ...] = ()
-    fields: tuple[AvroField, ...] = ()
+    fields: "tuple[AvroField, ...]" = ()
     depth: int = 1
     values: int = 1
     vector: VectorType | None = None
     is_variant: bool = False
 
     @classmethod
-    def of_fields(cls, kind: str, fields: tuple[AvroField, ...], arrow: Callable[[], ArrowType]) -> AvroType:
+    def of_fields(cls, kind: str, fields: "tuple[AvroField, ...]", arrow: Callable[[], ArrowType]) -> "AvroType":
         """A type that consists of others. Raises ResourceLimitError.
 
         Computes the Arrow type after it checks the limits.
@@ -106,7 +104,7 @@ class AvroType:
         return cls(kind, arrow(), fields=fields, depth=depth, values=values)
 
     @property
-    def item(self) -> AvroField:
+    def item(self) -> "AvroField":
         """The item of an array. The item of a map is an entry, which is a record of key and value."""
         (item,) = self.fields
         if self.kind == "array":
@@ -160,7 +158,7 @@ def with_meta_fields(schema: str) -> str:
         raise UnsupportedTableError(f"an Avro schema whose types are nested too deeply: {schema[:200]}") from error
 
 
-def is_variant(column: pa.Field[Any]) -> bool:
+def is_variant(column: "pa.Field[Any]") -> bool:
     """Whether a column of a query has a variant in each row, which is not shredded (core's table/records/variant)."""
     return column.metadata == _VARIANT_METADATA
 

@@ -9,8 +9,6 @@ and numbers become the strings that Java formats. If the file's writer did not k
 integers, which are read as that type. Zoned and local timestamps are the same number.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

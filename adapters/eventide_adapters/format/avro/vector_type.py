@@ -10,8 +10,6 @@ their metadata. As in Hudi, vectors are columns of the table, and never part of 
     VECTOR(n, INT8)           INT8          fixed_size_list<int8>[n]
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -38,7 +36,7 @@ class VectorType:
     dimension: int
 
     @classmethod
-    def of_avro(cls, schema: Mapping[str, Any]) -> VectorType | None:
+    def of_avro(cls, schema: Mapping[str, Any]) -> "VectorType | None":
         """The type of an Avro fixed; None if that is no vector whose elements fill its bytes."""
         element, dimension = str(schema.get("elementType")), schema.get("dimension")
         if schema.get("logicalType") != LOGICAL_TYPE or element not in _ELEMENTS or not isinstance(dimension, int):
@@ -47,19 +45,19 @@ class VectorType:
         return found if found.size == schema.get("size") else None
 
     @classmethod
-    def of_arrow(cls, kind: Any) -> VectorType | None:
+    def of_arrow(cls, kind: Any) -> "VectorType | None":
         """The type for a fixed-size list; None if no vector can hold its elements."""
         if not pa.types.is_fixed_size_list(kind) or kind.list_size == 0:
             return None
         return next((cls(name, kind.list_size) for name, own in _ELEMENTS.items() if own == kind.value_type), None)
 
     @classmethod
-    def of_field(cls, field: pa.Field[Any]) -> VectorType | None:
+    def of_field(cls, field: "pa.Field[Any]") -> "VectorType | None":
         """The type that a field's metadata name; None if they name none."""
         return cls.of_name((field.metadata or {}).get(_METADATA_KEY, b"").decode())
 
     @classmethod
-    def of_name(cls, name: str) -> VectorType | None:
+    def of_name(cls, name: str) -> "VectorType | None":
         """The type that Hudi's name names, such as `VECTOR(3)` or `vector(2, double)`; None if it names none."""
         found = _NAME.fullmatch(name.upper())
         if found is None or not int(found[1]):

@@ -13,8 +13,6 @@ Rows are processed in chunks whose cursors fit in the processor's cache. No curs
 fixed step before it is checked; the buffer is padded by that much.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Sequence
 from typing import Any, Final
 
@@ -75,7 +73,7 @@ def decode_vectors(
     ends: Positions,
     fields: Sequence[AvroField],
     wanted: Collection[str],
-) -> dict[str, pa.Array[Any]]:
+) -> "dict[str, pa.Array[Any]]":
     """The wanted columns of the records at `starts` to `ends`, in the schema's own types.
 
     Raises RecordDecodeError if the bytes do not fit the schema, UnevenCollectionsError if column-by-column decoding is
@@ -89,7 +87,7 @@ def decode_vectors(
 
 def decode_unbounded(
     content: bytes | memoryview, starts: Positions, fields: Sequence[AvroField], wanted: Collection[str]
-) -> tuple[dict[str, pa.Array[Any]], Positions]:
+) -> "tuple[dict[str, pa.Array[Any]], Positions]":
     """The same of records whose ends aren't known, and their ends."""
     return _decode(content, starts, np.full(len(starts), len(content), np.int64), fields, wanted)
 
@@ -100,7 +98,7 @@ def _decode(
     stops: Positions,
     fields: Sequence[AvroField],
     wanted: Collection[str],
-) -> tuple[dict[str, pa.Array[Any]], Positions]:
+) -> "tuple[dict[str, pa.Array[Any]], Positions]":
     widest = _VARINT_BYTES_MAX + 8 + max((_widest_step(field.type) for field in fields), default=0)
     buffer = np.zeros(len(content) + widest, np.uint8)
     buffer[: len(content)] = np.frombuffer(content, np.uint8)

@@ -3,8 +3,6 @@
 Hudi refers by such names to types without a namespace, such as those of its vectors.
 """
 
-from __future__ import annotations
-
 import json
 from functools import lru_cache
 from typing import Any, Final

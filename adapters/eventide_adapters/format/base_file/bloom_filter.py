@@ -11,8 +11,6 @@ The hash is Hadoop's Murmur2 of the key's UTF-8 bytes. The first seed is 0; each
 Hudi's BLOOM index fails if it finds no filter in a base file, so every base file has one.
 """
 
-from __future__ import annotations
-
 import base64
 import binascii
 import math
@@ -55,14 +53,14 @@ class BloomParameters:
     max_entries: int = 100_000  # hoodie.bloom.index.filter.dynamic.max.entries; filters don't state it
 
     @classmethod
-    def for_entries(cls, entries: int, false_positive_rate: float, type_code: str = DYNAMIC) -> BloomParameters:
+    def for_entries(cls, entries: int, false_positive_rate: float, type_code: str = DYNAMIC) -> "BloomParameters":
         """The layout that Hudi chooses for this number of keys and this rate of false positives."""
         bit_count = math.ceil(entries * (-math.log(false_positive_rate) / (math.log(2) * math.log(2))))
         hash_count = math.ceil(math.log(2) * bit_count / entries)
         return cls(type_code, hash_count, bit_count, entries)
 
     @classmethod
-    def parse(cls, type_code: str, data: bytes, path: str) -> BloomParameters:
+    def parse(cls, type_code: str, data: bytes, path: str) -> "BloomParameters":
         """The layout in the head of a filter. Raises CorruptBaseFileError, which names `path`."""
         try:
             version, hash_count, hash_type, bit_count = _HEAD.unpack_from(data)
@@ -113,7 +111,7 @@ class BloomFilter:
         packed = [np.frombuffer(data, np.uint8, self._row_bytes, start) for start in starts]
         return [np.unpackbits(row, count=bit_count, bitorder="little").view(np.bool_) for row in packed]
 
-    def may_contain(self, keys: pa.Array[Any]) -> npt.NDArray[np.bool_]:
+    def may_contain(self, keys: "pa.Array[Any]") -> npt.NDArray[np.bool_]:
         """Whether each key may be present. Keys are strings, none null or empty."""
         hits = np.ones((len(self.rows), len(keys)), np.bool_)
         for places, bits in _bits_of(keys, self.parameters):
@@ -144,7 +142,7 @@ class BloomFilterBuilder:
     def type_code(self) -> str:
         return self._parameters.type_code
 
-    def add(self, keys: pa.Array[Any] | pa.ChunkedArray[Any]) -> None:
+    def add(self, keys: "pa.Array[Any] | pa.ChunkedArray[Any]") -> None:
         """Adds keys (strings, none null or empty) in the order of the file's records."""
         for chunk in keys.chunks if isinstance(keys, pa.ChunkedArray) else [keys]:
             if len(chunk):
@@ -164,7 +162,7 @@ class BloomFilterBuilder:
             rows.insert(0, head + _DYNAMIC_HEAD.pack(shape.row_entries, current, len(rows)))
         return base64.b64encode(b"".join(rows))
 
-    def _add_chunk(self, keys: pa.Array[Any]) -> None:
+    def _add_chunk(self, keys: "pa.Array[Any]") -> None:
         if self._earlier is not None:
             self._rows, self._earlier = [row.copy() for row in self._earlier.rows], None
         rows = self._rows_of(np.arange(self._added, self._added + len(keys)))
@@ -209,7 +207,7 @@ def _no_filter(path: str) -> CorruptBaseFileError:
     return CorruptBaseFileError(f"base file {path}: its footer's {FOOTER_KEY} is not a bloom filter")
 
 
-def _bits_of(keys: pa.Array[Any], parameters: BloomParameters) -> Iterator[tuple[npt.NDArray[np.int64], Words]]:
+def _bits_of(keys: "pa.Array[Any]", parameters: BloomParameters) -> Iterator[tuple[npt.NDArray[np.int64], Words]]:
     """Positions of some keys, with one bit position for each. Yields each key once per hash."""
     bit_count = np.uint32(parameters.bit_count)
     for places, hashed in murmur_rounds(keys, parameters.hash_count):

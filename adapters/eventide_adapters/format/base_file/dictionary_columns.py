@@ -11,8 +11,6 @@ dictionary. The columns that a merge compares, which are keys and ordering value
    (`in_columns`).
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 from typing import Any, Final

@@ -1,7 +1,5 @@
 """Event times of a whole column in epoch milliseconds, by the rules of `eventide_core.table.records.event_time`."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The event times of a base file, from the column statistics in its footer. Reads no page."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

@@ -3,8 +3,6 @@
 Nothing here knows the form of a filter. If Arrow can't simplify it, nothing follows, and every row is read.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import Any, Final

@@ -4,8 +4,6 @@ pyarrow (seen up to 26) ends the process where it is asked for a column chunk wh
 after one flipped bit. So the footer is walked here first, wherever columns are asked for.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection
 from functools import cached_property
 from typing import Any, Final

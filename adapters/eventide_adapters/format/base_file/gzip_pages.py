@@ -14,8 +14,6 @@ four times as fast as zlib, and compresses about as well. A sample of each page 
 docs/decisions/gzip_pages.md has the measurements.
 """
 
-from __future__ import annotations
-
 import io
 import zlib
 from collections import deque
@@ -81,7 +79,7 @@ class _Header:
     spans: dict[int, Span]
     page_size: int
 
-    def of_compressed(self, page: _Compressed) -> bytes:
+    def of_compressed(self, page: "_Compressed") -> bytes:
         new = {self.spans[_PAGE_COMPRESSED_SIZE]: len(page.data), self.spans[_PAGE_CRC]: page.checksum}
         return with_integers(self.data, 0, len(self.data), new)
 

@@ -22,8 +22,6 @@ Files are left to Arrow as they are if a chunk to be read is encrypted or not in
 docs/decisions/gzip_pages.md has the measurements.
 """
 
-from __future__ import annotations
-
 import io
 import struct
 from bisect import bisect_right

@@ -1,7 +1,5 @@
 """The least and the greatest record key of a base file, which its footer states."""
 
-from __future__ import annotations
-
 from typing import Any, Final
 
 import numpy as np
@@ -12,7 +10,7 @@ MIN_KEY_FOOTER: Final = "hoodie_min_record_key"
 MAX_KEY_FOOTER: Final = "hoodie_max_record_key"
 
 
-def least_and_greatest(keys: pa.Array[Any]) -> tuple[str, str]:
+def least_and_greatest(keys: "pa.Array[Any]") -> tuple[str, str]:
     """The lowest and the highest key in Java's order of strings."""
     data: Any = keys.buffers()[2]
     # The order of bytes is Java's order of strings, except for characters beyond 16 bits. Their UTF-8 begins with 0xF0

@@ -1,7 +1,5 @@
 """Reads a base file's records with their record keys, also in tables without meta fields."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Iterator, Sequence
 
 import pyarrow as pa

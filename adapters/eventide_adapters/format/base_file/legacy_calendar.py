@@ -14,8 +14,6 @@ Spark states the calendar of a file in the footer, and so does Hudi when Spark's
 4. A legacy file with an ancient time in a nested column is refused.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
@@ -51,7 +49,7 @@ class LegacyCalendar:
     int96: frozenset[str]
 
     @classmethod
-    def of(cls, metadata: Any) -> LegacyCalendar | None:
+    def of(cls, metadata: Any) -> "LegacyCalendar | None":
         """The calendar of an open Parquet file's metadata; None if nothing is legacy."""
         pairs: Mapping[bytes, bytes] = metadata.metadata or {}
         version = pairs.get(SPARK_VERSION_FOOTER.encode())

@@ -4,8 +4,6 @@ The contribution of a key's bytes does not depend on the seed, so it is computed
 in chunks whose contributions fit in the processor's cache; keys of the same length are processed together.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any, Final
 
@@ -20,7 +18,7 @@ _FACTOR: Final = np.uint32(0x5BD1E995)
 _KEYS_AT_ONCE: Final = 1 << 14
 
 
-def murmur_rounds(keys: pa.Array[Any], rounds: int) -> Iterator[tuple[Numbers, Words]]:
+def murmur_rounds(keys: "pa.Array[Any]", rounds: int) -> Iterator[tuple[Numbers, Words]]:
     """Hashes of strings that are not null: the positions of some keys, with their hashes after one more round.
 
     Yields each key `rounds` times; the first seed is 0. The arrays are valid until the next ones are requested.

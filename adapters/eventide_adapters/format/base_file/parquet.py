@@ -15,8 +15,6 @@ look for:
     org.apache.spark.version        states that days count in today's calendar; without it, Spark refuses those before 1582
 """
 
-from __future__ import annotations
-
 import io
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -77,7 +75,7 @@ def read_base(
     path: str,
     target: Sequence[AvroField],
     dictionary_candidates: Collection[str] = (),
-    choice: Callable[[BaseFile], Sequence[int]] | None = None,
+    choice: "Callable[[BaseFile], Sequence[int]] | None" = None,
 ) -> Iterator[pa.RecordBatch]:
     """The file's records in the columns and types of `target`, in the file's order.
 
@@ -96,7 +94,7 @@ def read_base(
 
 def read_base_and_footer(
     storage: Storage, path: str, target: Sequence[AvroField], dictionary_candidates: Collection[str] = ()
-) -> tuple[BaseFooter, Iterator[pa.RecordBatch]]:
+) -> "tuple[BaseFooter, Iterator[pa.RecordBatch]]":
     """The footer and the records of a file. Opens it once. Raises the same errors as `read_base`."""
     opened = _footer_then_batches(storage, path, target, dictionary_candidates)
     footer: Any = next(opened)
@@ -106,14 +104,14 @@ def read_base_and_footer(
 
 def _footer_then_batches(
     storage: Storage, path: str, target: Sequence[AvroField], dictionary_candidates: Collection[str]
-) -> Iterator[BaseFooter | pa.RecordBatch]:
+) -> "Iterator[BaseFooter | pa.RecordBatch]":
     with open_base(storage, path, dictionary_candidates) as file:
         yield BaseFooter.of(file)
         yield from _batches_ahead(file, target, dictionary_candidates, f"base file {path}", _BATCH_BYTES)
 
 
 def _batches_ahead(
-    file: BaseFile,
+    file: "BaseFile",
     target: Sequence[AvroField],
     dictionary_candidates: Collection[str],
     place: str,
@@ -128,7 +126,7 @@ def _batches_ahead(
 
 
 def _batches(
-    file: BaseFile,
+    file: "BaseFile",
     target: Sequence[AvroField],
     dictionary_candidates: Collection[str],
     place: str,
@@ -183,13 +181,13 @@ class BaseFooter:
     codec: str
 
     @classmethod
-    def read(cls, storage: Storage, path: str) -> BaseFooter:
+    def read(cls, storage: Storage, path: str) -> "BaseFooter":
         """Raises MissingFileError, CorruptBaseFileError."""
         with open_base(storage, path) as file:
             return cls.of(file)
 
     @classmethod
-    def of(cls, file: BaseFile) -> BaseFooter:
+    def of(cls, file: "BaseFile") -> "BaseFooter":
         metadata, written = file.metadata, codec_of(file.footer)
         return cls(
             metadata.metadata or {}, metadata.num_rows, written if written is not None and written in LEVELS else "gzip"
@@ -285,7 +283,7 @@ class BaseFileWriter:
         self._pending = []
         self._pending_bytes = self._pending_rows = 0
 
-    def _widen_key_range(self, keys: pa.ChunkedArray[Any]) -> None:
+    def _widen_key_range(self, keys: "pa.ChunkedArray[Any]") -> None:
         for chunk in keys.chunks:
             if len(chunk):
                 ends = [*least_and_greatest(chunk), *(self._keys or ())]
@@ -330,7 +328,7 @@ class BaseFile(pq.ParquetFile):
         file.stream, file.size, file.footer, file.dictionary_columns = stream, size, Footer(stream, size), []
         return file
 
-    def inflated(self, columns: Collection[str]) -> BaseFile:
+    def inflated(self, columns: Collection[str]) -> "BaseFile":
         """The same file to read only these columns, of which the pages in gzip are inflated before Arrow reads them.
 
         This one if nothing is to be inflated.

@@ -10,8 +10,6 @@ Hudi's meta columns, the decision is fixed.
 Floats have no statistics: Arrow leaves NaN out of a range, and Spark, for which NaN is the greatest float, would skip rows.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Mapping
 from typing import Any, Final

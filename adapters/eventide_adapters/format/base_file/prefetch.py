@@ -1,7 +1,5 @@
 """Prefetches the batches of a file. Holds one more batch in memory than the caller uses."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import pyarrow as pa

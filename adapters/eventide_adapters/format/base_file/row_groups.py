@@ -6,8 +6,6 @@
 3. The keys themselves, if several row groups are left: only the key column of those is read.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
@@ -24,7 +22,7 @@ from eventide_adapters.format.base_file.key_range import MAX_KEY_FOOTER, MIN_KEY
 from eventide_adapters.format.base_file.legacy_calendar import LegacyCalendar
 from eventide_adapters.format.base_file.parquet import BaseFile
 
-_Ends: TypeAlias = "tuple[Any, Any]"
+_Ends: TypeAlias = tuple[Any, Any]
 _KEY_BATCH_ROWS: Final = 1 << 17
 
 
@@ -138,6 +136,6 @@ def _ends(statistics: Any, kind: pa.DataType) -> _Ends | None:
     return ends[0], ends[1]
 
 
-def _has_any(file: BaseFile, group: int, wanted: pa.Array[Any]) -> bool:
+def _has_any(file: BaseFile, group: int, wanted: "pa.Array[Any]") -> bool:
     batches: Iterator[Any] = file.batches(_KEY_BATCH_ROWS, [RECORD_KEY], groups=[group])
     return any(pc.any(pc.is_in(batch.column(0), value_set=wanted)).as_py() for batch in batches)

@@ -6,8 +6,6 @@ side by side in one process share them: more threads than processors take up to 
 memory.
 """
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager

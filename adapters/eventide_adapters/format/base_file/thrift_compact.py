@@ -6,8 +6,6 @@ integer := zigzag varint      binary := varint length, bytes
 list := one byte (count << 4 | type), or 0xF0 | type and a varint count; elements
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Final, TypeAlias
 

@@ -3,8 +3,6 @@
 Imports no Arrow: a table is opened without it.
 """
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass
 from datetime import tzinfo

@@ -4,8 +4,6 @@ A local time that occurs twice, when clocks go back, is the first of both; one t
 is read by the offset before the change, as Java, Spark and Python do. Both are what a datetime with `fold=0` is.
 """
 
-from __future__ import annotations
-
 import re
 from datetime import UTC, datetime, tzinfo
 from functools import lru_cache

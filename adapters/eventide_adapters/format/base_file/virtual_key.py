@@ -7,8 +7,6 @@ Delete blocks of such tables contain these strings. Strings, whole numbers, and 
 engine. The form of other types, such as dates and decimals, depends on the writer, so they are refused.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 
@@ -31,7 +29,7 @@ def with_record_keys(records: pa.RecordBatch, key_fields: Sequence[str]) -> pa.R
     return records.set_column(place, records.schema.field(place), _record_keys(records, key_fields))
 
 
-def _record_keys(records: pa.RecordBatch, key_fields: Sequence[str]) -> pa.Array[Any]:
+def _record_keys(records: pa.RecordBatch, key_fields: Sequence[str]) -> "pa.Array[Any]":
     if len(key_fields) == 1:
         text: pa.Array[Any] = _text(records, key_fields[0])
         return text

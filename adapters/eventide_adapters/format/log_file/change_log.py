@@ -9,8 +9,6 @@
 `before` and `after` are rows without Hudi's meta fields, each null where there is no such row.
 """
 
-from __future__ import annotations
-
 import io
 import json
 import struct

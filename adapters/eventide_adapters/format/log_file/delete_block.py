@@ -6,8 +6,6 @@ An ordering value of null or of the int 0 means a delete in natural order: if th
 whatever the column's type. The values of several ordering fields are in an ArrayWrapper, in which the int 0 means null.
 """
 
-from __future__ import annotations
-
 import io
 import json
 import struct
@@ -37,7 +35,7 @@ _WRAPPED_NULL = (f"{_NAMESPACE}.IntWrapper", {"value": 0})
 _MISFITS = (EOFError, IndexError, KeyError, OverflowError, TypeError, ValueError, MemoryError, ArithmeticError)
 
 
-def decode_delete_block(content: bytes, ordering: ArrowType, place: str) -> tuple[pa.Array[Any], pa.Array[Any]]:
+def decode_delete_block(content: bytes, ordering: ArrowType, place: str) -> "tuple[pa.Array[Any], pa.Array[Any]]":
     """The keys, and their ordering values in the type of `ordering_values`, null for natural order; in the block's order.
 
     `place` names the block in errors. Raises RecordDecodeError for invalid content, UnsupportedLogFormatError for another
@@ -60,7 +58,7 @@ def decode_delete_block(content: bytes, ordering: ArrowType, place: str) -> tupl
         ) from error
 
 
-def encode_delete_block(instant: str, partition: str, keys: Sequence[str], orderings: pa.Array[Any]) -> bytes:
+def encode_delete_block(instant: str, partition: str, keys: Sequence[str], orderings: "pa.Array[Any]") -> bytes:
     """A whole DELETE block of that instant; `orderings` as in `decode_delete_block`."""
     records = [
         {"recordKey": key, "partitionPath": partition, "orderingVal": value}
@@ -182,7 +180,7 @@ def _storage_type(ordering: ArrowType) -> ArrowType:
     return ordering
 
 
-def _column(values: list[Any], ordering: ArrowType) -> pa.Array[Any]:
+def _column(values: list[Any], ordering: ArrowType) -> "pa.Array[Any]":
     """The results of `_ordering_value` as a column; None becomes null."""
     if pa.types.is_struct(ordering):
         fields: list[list[Any]] = [[] for _ in ordering]
@@ -196,7 +194,7 @@ def _column(values: list[Any], ordering: ArrowType) -> pa.Array[Any]:
     return column if column.type == ordering else column.view(ordering)
 
 
-def _wrapped_column(orderings: pa.Array[Any], *, is_in_array: bool = False) -> list[Any]:
+def _wrapped_column(orderings: "pa.Array[Any]", *, is_in_array: bool = False) -> list[Any]:
     """Each ordering value in Avro's form; the int 0 for null."""
     if isinstance(orderings, pa.StructArray):
         rows = zip(*(_wrapped_column(field, is_in_array=True) for field in orderings.flatten()), strict=True)

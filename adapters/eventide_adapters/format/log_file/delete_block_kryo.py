@@ -14,8 +14,6 @@ No class is loaded by name: only the classes below are accepted, and every lengt
 written these blocks in the same way from version 0.12 (keys from 0.5) to the present.
 """
 
-from __future__ import annotations
-
 import datetime as dt
 import struct
 from collections.abc import Callable

@@ -4,8 +4,6 @@ A compaction by event time then needs only the headers of the blocks to skip row
 share a block: late records have many such spans, and each block costs a header.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any, Final
 

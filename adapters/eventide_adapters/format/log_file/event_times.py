@@ -5,8 +5,6 @@ value is null, the delete has no event time. A record without an event time, or 
 before every threshold.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

@@ -6,8 +6,6 @@ is a delete in natural order. A null in one of several fields, or of an upsert, 
 can't read such a table.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
 
@@ -41,7 +39,7 @@ def ordering_type(fields: Sequence[str], types: Mapping[str, pa.DataType]) -> pa
     return pa.struct([pa.field(name, kind) for name, kind in found.items()])
 
 
-def orderings_of(records: pa.RecordBatch, fields: Sequence[str]) -> pa.Array[Any]:
+def orderings_of(records: pa.RecordBatch, fields: Sequence[str]) -> "pa.Array[Any]":
     """The ordering values of records that have these fields."""
     if not fields:
         return pa.nulls(len(records))
@@ -49,7 +47,7 @@ def orderings_of(records: pa.RecordBatch, fields: Sequence[str]) -> pa.Array[Any
     return columns[0] if len(columns) == 1 else pa.StructArray.from_arrays(columns, list(fields))
 
 
-def ordering_of_fields(values: pa.Array[Any], fields: Sequence[str], name: str) -> pa.Array[Any]:
+def ordering_of_fields(values: "pa.Array[Any]", fields: Sequence[str], name: str) -> "pa.Array[Any]":
     """The values of one field of the ordering values."""
     if len(fields) == 1:
         return values
@@ -57,7 +55,7 @@ def ordering_of_fields(values: pa.Array[Any], fields: Sequence[str], name: str) 
     return values.flatten()[list(fields).index(name)]
 
 
-def ranks(values: pa.Array[Any]) -> Numbers:
+def ranks(values: "pa.Array[Any]") -> Numbers:
     """Numbers in the order of the values; the lowest number for null."""
     if pa.types.is_null(values.type):
         return np.zeros(len(values), np.int64)
@@ -75,7 +73,7 @@ def ranks(values: pa.Array[Any]) -> Numbers:
     return to_numbers(numbers, LEAST)
 
 
-def common_ranks(one: pa.Array[Any], other: pa.Array[Any]) -> tuple[Numbers, Numbers]:
+def common_ranks(one: "pa.Array[Any]", other: "pa.Array[Any]") -> tuple[Numbers, Numbers]:
     """The ranks of two columns of one type, comparable across the columns."""
     both = ranks(pa.concat_arrays([one, other]))
     return both[: len(one)], both[len(one) :]
@@ -94,7 +92,7 @@ def _ranks_of_fields(values: pa.StructArray) -> Numbers:
     return numbers
 
 
-def comparable(values: pa.Array[Any]) -> Any:
+def comparable(values: "pa.Array[Any]") -> Any:
     """The values in a form that Arrow orders as Hudi does: floats become integers in Java's total order."""
     if not pa.types.is_floating(values.type):
         return values

@@ -9,8 +9,6 @@ To decode an Avro block takes a thousand calls of numpy and Arrow, however few i
 another and have one schema are decoded together, as the many that a stream writes.
 """
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -72,8 +70,8 @@ class DeleteBlock:
     """
 
     instant: str
-    keys: pa.Array[Any]
-    orderings: pa.Array[Any]
+    keys: "pa.Array[Any]"
+    orderings: "pa.Array[Any]"
     is_first: bool = True
 
 
@@ -315,7 +313,7 @@ class BlockReader:
     def _deletes(self, instant: str, records: pa.RecordBatch) -> DeleteBlock:
         return self._delete_block(instant, records.column(RECORD_KEY), orderings_of(records, self._ordering))
 
-    def _delete_block(self, instant: str, keys: pa.Array[Any], orderings: pa.Array[Any]) -> DeleteBlock:
+    def _delete_block(self, instant: str, keys: "pa.Array[Any]", orderings: "pa.Array[Any]") -> DeleteBlock:
         return DeleteBlock(instant, keys, orderings if self._orders_deletes else pa.nulls(len(keys), orderings.type))
 
 

@@ -7,8 +7,6 @@ The records have Hudi's meta fields. The schema is in the block's header; on req
 records' event times.
 """
 
-from __future__ import annotations
-
 import io
 import struct
 

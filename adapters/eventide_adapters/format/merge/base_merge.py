@@ -12,8 +12,6 @@ The base file is read in batches, so that memory holds the log files, the curren
 3. Winners that met no base row come last, as inserts, in order of their first appearance in the log files.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
@@ -51,11 +49,11 @@ def merge_columns(shape: RecordShape) -> tuple[str, ...]:
 class Tombstones:
     """Deletes with an ordering value that won: their keys, ordering values, and the instants of their blocks."""
 
-    keys: pa.Array[Any]
-    orderings: pa.Array[Any]
+    keys: "pa.Array[Any]"
+    orderings: "pa.Array[Any]"
     instants: tuple[str, ...]
 
-    def filter(self, mask: pa.Array[Any]) -> Tombstones:
+    def filter(self, mask: "pa.Array[Any]") -> "Tombstones":
         """The tombstones for which the mask is true."""
         instants = tuple(i for i, is_kept in zip(self.instants, mask.to_pylist(), strict=True) if is_kept)
         return Tombstones(self.keys.filter(mask), self.orderings.filter(mask), instants)

@@ -1,7 +1,5 @@
 """Selects the deletes that a compaction carries into the new slice, below its left-overs, and encodes their log file."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 
@@ -65,7 +63,7 @@ def _last_event_time(task: MergeTask, tombstones: Tombstones) -> int | None:
 
 def _live_records(
     storage: Storage, task: MergeTask, last_ms: int | None
-) -> Iterator[tuple[pa.Array[Any], pa.Array[Any]]]:
+) -> "Iterator[tuple[pa.Array[Any], pa.Array[Any]]]":
     """Keys and ordering values of the left-overs' live records, block by block, up to an event time."""
     shape: RecordShape = task.shape
     assert shape.ordering_fields, "tombstones without an ordering field"

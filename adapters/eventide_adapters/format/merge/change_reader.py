@@ -10,8 +10,6 @@ key that no longer exists is a delete. As in Hudi's readers, dates are numbers o
 whole numbers in their unit. Binary values are in Base64, and decimals are texts.
 """
 
-from __future__ import annotations
-
 import base64
 import json
 from collections.abc import Iterable, Iterator, Mapping
@@ -74,7 +72,7 @@ def _plain(table: pa.Table) -> list[dict[str, Any]]:
     return pa.table(columns, names=table.column_names).to_pylist()
 
 
-def _counted(column: pa.ChunkedArray[Any]) -> pa.ChunkedArray[Any]:
+def _counted(column: "pa.ChunkedArray[Any]") -> "pa.ChunkedArray[Any]":
     """Dates and times as the numbers that represent them."""
     kind: ArrowType = column.type
     if pa.types.is_temporal(kind):

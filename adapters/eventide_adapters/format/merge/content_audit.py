@@ -5,8 +5,6 @@ and what they contain. Then they are merged, in the few columns that identify a 
 query returns.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -141,7 +139,7 @@ class ArrowContentAudit:
         versions = pa.concat_tables(parts) if parts else _NO_VERSIONS.empty_table()
         return versions, StrayKeys(len(wrong), min(wrong)) if wrong else None
 
-    def _hidden_keys(self, path: str, keys: pa.ChunkedArray[Any]) -> StrayKeys | None:
+    def _hidden_keys(self, path: str, keys: "pa.ChunkedArray[Any]") -> StrayKeys | None:
         footer = read_footer(self.storage, path)
         low, high, text = (footer.get(key) for key in (MIN_KEY_FOOTER, MAX_KEY_FOOTER, FOOTER_KEY))
         hidden: list[Any] = []
@@ -317,11 +315,11 @@ def _stray(keys: Any) -> StrayKeys | None:
     return StrayKeys(len(keys), str(pc.min(keys).as_py())) if len(keys) else None
 
 
-def _absent(keys: pa.Array[Any], others: pa.Array[Any]) -> StrayKeys | None:
+def _absent(keys: "pa.Array[Any]", others: "pa.Array[Any]") -> StrayKeys | None:
     return _stray(keys.filter(pc.invert(pc.is_in(keys, value_set=others))))
 
 
-def _shared(table: pa.Table, keys: pa.Array[Any]) -> pa.Table:
+def _shared(table: pa.Table, keys: "pa.Array[Any]") -> pa.Table:
     """The rows whose keys are among these, by key and version."""
     rows = table.filter(pc.is_in(table.column(RECORD_KEY), value_set=keys))
     return rows.sort_by([(RECORD_KEY, "ascending"), (_COMMIT_SEQNO, "ascending")]).combine_chunks()

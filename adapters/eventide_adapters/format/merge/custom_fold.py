@@ -6,8 +6,6 @@ called as many times as the key with most versions has versions.
 A record that the merger makes has the ordering value in its columns. It counts as written by its newer version's block.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -29,12 +27,12 @@ class CustomFold:
     """By key: the last version that counts, the ordering value, and the place in `data`, -1 for a delete."""
 
     last: Numbers
-    orderings: pa.Array[Any]
+    orderings: "pa.Array[Any]"
     row: Numbers
     data: pa.Table
 
 
-def newer_wins(merger: CustomMerger, older: pa.Array[Any], newer: pa.Array[Any], is_natural_delete: Flags) -> Flags:
+def newer_wins(merger: CustomMerger, older: "pa.Array[Any]", newer: "pa.Array[Any]", is_natural_delete: Flags) -> Flags:
     """Whether the newer version stays of pairs with a delete, by their ordering values.
 
     `is_natural_delete`: either version is a delete in natural order.
@@ -48,7 +46,7 @@ def newer_wins(merger: CustomMerger, older: pa.Array[Any], newer: pa.Array[Any],
 def fold_custom(
     codes: Numbers,
     key_count: int,
-    orderings: pa.Array[Any],
+    orderings: "pa.Array[Any]",
     is_natural_delete: Flags,
     row: Numbers,
     data: pa.Table,
@@ -118,7 +116,7 @@ def _take(first: pa.Table, second: pa.Table, places: Numbers) -> pa.Table:
     return both.combine_chunks().take(np.argsort(np.argsort(is_second, kind="stable")))
 
 
-def _values(ordered: pa.Table) -> pa.Array[Any]:
+def _values(ordered: pa.Table) -> "pa.Array[Any]":
     column: Any = ordered.column(_ORDERING)
     values: pa.Array[Any] = column.combine_chunks()
     return values

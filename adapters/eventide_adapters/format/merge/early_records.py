@@ -1,7 +1,5 @@
 """The records of left-overs that an exact cut merges although their log files stay."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from typing import Any
 

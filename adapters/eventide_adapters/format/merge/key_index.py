@@ -14,8 +14,6 @@ The same slots number many keys that may repeat, which takes Arrow's own encodin
 free slot, the first gets it, and every later one with its fingerprint repeats it.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -45,12 +43,12 @@ _MASKS: Final = np.array([(1 << (8 * left)) - 1 for left in range(_WORD_BYTES + 
 class KeyIndex:
     """An index of strings that are distinct and not null."""
 
-    keys: pa.Array[Any]
-    _table: _Table | None = field(default=None, init=False)
+    keys: "pa.Array[Any]"
+    _table: "_Table | None" = field(default=None, init=False)
     _is_exact_only: bool = field(default=False, init=False)
 
     @classmethod
-    def numbered(cls, keys: pa.ChunkedArray[Any]) -> tuple[KeyIndex, Numbers]:
+    def numbered(cls, keys: "pa.ChunkedArray[Any]") -> "tuple[KeyIndex, Numbers]":
         """An index of the distinct ones of these keys, in order of their first appearance, and each key's place in it.
 
         The keys are not null.
@@ -70,7 +68,7 @@ class KeyIndex:
         encoded: Any = keys.combine_chunks().dictionary_encode()
         return cls(encoded.dictionary), to_numbers(encoded.indices).astype(np.int64)
 
-    def find(self, keys: pa.Array[Any]) -> Places:
+    def find(self, keys: "pa.Array[Any]") -> Places:
         """The place of each of these keys among those of the index; -1 for a missing key and for null."""
         if not self._is_exact_only and 0 < len(keys) < _ASKED_SHARE_MAX * len(self.keys):
             if self._table is None:
@@ -82,7 +80,7 @@ class KeyIndex:
         exact: Any = pc.index_in(keys, value_set=self.keys)
         return to_numbers(exact, -1)
 
-    def _are_same(self, keys: pa.Array[Any], found: Places) -> bool:
+    def _are_same(self, keys: "pa.Array[Any]", found: Places) -> bool:
         rows = np.flatnonzero(found >= 0)
         is_same: Any = pc.equal(keys.take(to_arrow(rows)), self.keys.take(to_arrow(found[rows])))
         return bool(is_same.true_count == len(rows))
@@ -96,13 +94,13 @@ class _Table:
     places: Places
 
     @classmethod
-    def of(cls, prints: Prints) -> _Table | None:
+    def of(cls, prints: Prints) -> "_Table | None":
         """The table of these fingerprints; None if too many need the same slots."""
         found = cls.with_first(prints)
         return None if found is None else found[0]
 
     @classmethod
-    def with_first(cls, prints: Prints) -> tuple[_Table, Places] | None:
+    def with_first(cls, prints: Prints) -> "tuple[_Table, Places] | None":
         """The table of the distinct ones of these fingerprints, each at its first place, and the first place of each.
 
         None if too many need the same slots.
@@ -122,7 +120,7 @@ class _Table:
                 return cls(prints[places], places), first  # a free slot's print is never requested
         return None
 
-    def renumbered(self, number: Numbers, count: int) -> _Table | None:
+    def renumbered(self, number: Numbers, count: int) -> "_Table | None":
         """The table of `count` keys with these numbers for their places; None if it were larger than theirs need be."""
         if len(self.places) > _slots_for(count):
             return None
@@ -152,7 +150,7 @@ def _first_slots(prints: Prints, count: int) -> Numbers:
     return (prints >> np.uint64(65 - count.bit_length())).astype(np.int64)
 
 
-def _prints_of(keys: pa.Array[Any]) -> Prints:
+def _prints_of(keys: "pa.Array[Any]") -> Prints:
     _, bounds, data = (memoryview(b"" if buffer is None else buffer) for buffer in keys.buffers())
     offsets = np.frombuffer(bounds, np.int32)[keys.offset : keys.offset + len(keys) + 1].astype(np.int64)
     lengths = np.diff(offsets)

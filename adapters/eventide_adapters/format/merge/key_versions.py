@@ -5,8 +5,6 @@
 3. Only the remaining versions become Python objects.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import total_ordering
@@ -50,7 +48,7 @@ class VersionColumns:
     is_early: Any
 
     @classmethod
-    def concat(cls, parts: Sequence[VersionColumns], ordering: Any) -> VersionColumns:
+    def concat(cls, parts: "Sequence[VersionColumns]", ordering: Any) -> "VersionColumns":
         """The versions of all parts, in order. `ordering` is the type of the ordering values."""
         return cls(
             pa.concat_arrays([pa.array([], pa.string()), *(part.keys for part in parts)]),
@@ -61,14 +59,14 @@ class VersionColumns:
         )
 
     @classmethod
-    def of_keys(cls, keys: Any, orderings: Any, *, is_delete: bool, is_partial: bool = False) -> VersionColumns:
+    def of_keys(cls, keys: Any, orderings: Any, *, is_delete: bool, is_partial: bool = False) -> "VersionColumns":
         flags = (pa.array(np.full(len(keys), flag)) for flag in (is_delete, is_partial, False))
         return cls(keys, orderings, *flags)
 
-    def marked_early(self, mask: npt.NDArray[np.bool_]) -> VersionColumns:
+    def marked_early(self, mask: npt.NDArray[np.bool_]) -> "VersionColumns":
         return replace(self, is_early=pa.array(mask))
 
-    def of(self, keys: Any) -> VersionColumns:
+    def of(self, keys: Any) -> "VersionColumns":
         """The versions of the given keys only."""
         mask = pc.is_in(self.keys, keys)
         columns = (self.keys, self.orderings, self.is_delete, self.is_partial, self.is_early)

@@ -1,7 +1,5 @@
 """Answers the planner's questions about log files: their event times, and the histories of keys. Returns no records."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -44,18 +42,20 @@ class ArrowLogContent:
         """
         found = [_attempt(partial(_Headers.of, self.storage, log, shape)) for log in logs]
         unread = [placed for headers in found if isinstance(headers, _Headers) for placed in headers.unread]
-        event_times: BlockEventTimes | EventideError | None = None
-        if unread:
-            # Imported here: Arrow takes longer to import than most tables take to look at.
-            from eventide_adapters.format.merge.log_event_times import BlockEventTimes
-
-            event_times = _attempt(partial(BlockEventTimes.of, self.storage, shape))
-            if isinstance(event_times, BlockEventTimes):
-                event_times.prepare(unread)
+        event_times = self._event_times(unread, shape) if unread else None
         return [
             headers if isinstance(headers, EventideError) else _attempt(partial(headers.summary, event_times))
             for headers in found
         ]
+
+    def _event_times(self, unread: list[PlacedBlock], shape: RecordShape) -> "BlockEventTimes | EventideError":
+        # Imported here: Arrow takes longer to import than most tables take to look at.
+        from eventide_adapters.format.merge.log_event_times import BlockEventTimes
+
+        event_times = _attempt(partial(BlockEventTimes.of, self.storage, shape))
+        if isinstance(event_times, BlockEventTimes):
+            event_times.prepare(unread)
+        return event_times
 
     def check_blocks(self, logs: Sequence[LogFile], blocks: BlockFilter) -> frozenset[str]:
         counting = counting_blocks(self.storage, [(log.path, log.size) for log in logs], blocks, is_strict=True)
@@ -119,7 +119,7 @@ class _Headers:
 
     path: str
     event_times: EventTimeRange
-    unread: list[PlacedBlock] = field(default_factory=list["PlacedBlock"])
+    unread: list[PlacedBlock] = field(default_factory=list[PlacedBlock])
     instants: set[str] = field(default_factory=set[str])
     rolled_back: set[str] = field(default_factory=set[str])
     has_torn_block: bool = False
@@ -128,7 +128,7 @@ class _Headers:
     nameless_from: int | None = None
 
     @classmethod
-    def of(cls, storage: Storage, log: LogFile, shape: RecordShape) -> _Headers:
+    def of(cls, storage: Storage, log: LogFile, shape: RecordShape) -> "_Headers":
         event_time_field(storage, shape)
         found = cls(log.path, EventTimeRange(None, None))
         for placed in read_headers(storage, log.path, log.size, is_strict=False):
@@ -157,7 +157,7 @@ class _Headers:
         else:
             self.event_times = self.event_times.union(known)
 
-    def summary(self, event_times: BlockEventTimes | EventideError | None) -> LogSummary:
+    def summary(self, event_times: "BlockEventTimes | EventideError | None") -> LogSummary:
         """`event_times` reads the blocks that are unread, or is what keeps it from that."""
         found, deletes = self.event_times, 0
         for placed in self.unread:

@@ -1,7 +1,5 @@
 """The event times of log blocks whose headers don't state them. Part of log_content."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -37,7 +35,7 @@ class BlockEventTimes:
     _known: dict[tuple[str, int], EventTimeRange] = field(default_factory=dict[tuple[str, int], EventTimeRange])
 
     @classmethod
-    def of(cls, storage: Storage, shape: RecordShape) -> BlockEventTimes:
+    def of(cls, storage: Storage, shape: RecordShape) -> "BlockEventTimes":
         """Raises UnsupportedTableError if no event-time field is known."""
         return cls(BlockReader(storage, shape, top_level([event_time_field(storage, shape)])), shape)
 

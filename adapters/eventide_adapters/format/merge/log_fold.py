@@ -17,8 +17,6 @@ If records lack columns, `partial_fold` determines the versions that a row consi
 `ordering_values` defines how ordering values compare. Without an ordering field, all records are equal.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, assert_never
@@ -52,7 +50,7 @@ class FoldedLogFiles:
     """
 
     index: KeyIndex
-    orderings: pa.Array[Any]
+    orderings: "pa.Array[Any]"
     is_natural_delete: Flags
     row_of: Numbers
     rows: pa.Table
@@ -63,14 +61,14 @@ class FoldedLogFiles:
     lacking: Mapping[str, Flags] = field(default_factory=dict[str, Flags])
 
     @property
-    def keys(self) -> pa.Array[Any]:
+    def keys(self) -> "pa.Array[Any]":
         return self.index.keys
 
     @property
     def is_delete(self) -> Flags:
         return self.row_of < 0
 
-    def without_partial(self) -> tuple[FoldedLogFiles, pa.Array[Any]]:
+    def without_partial(self) -> "tuple[FoldedLogFiles, pa.Array[Any]]":
         """The same without the keys whose winners lack columns, which a merge leaves out, and those keys."""
         lacks = np.zeros(len(self.rows), np.bool_)
         for flags in self.lacking.values():
@@ -93,7 +91,7 @@ class FoldedLogFiles:
         shape: RecordShape,
         *,
         held_bytes: int = HELD_BYTES,
-    ) -> FoldedLogFiles:
+    ) -> "FoldedLogFiles":
         """Folds blocks in reader order; data blocks have exactly the columns of `schema`.
 
         Versions are reduced to winners only when they take at least `held_bytes`.
@@ -140,8 +138,8 @@ class _Log:
     `row` is a record's place in `data`, -1 for a delete. `lacking`, by column, is indexed by the rows of `data`.
     """
 
-    keys: pa.ChunkedArray[Any]
-    orderings: pa.Array[Any]
+    keys: "pa.ChunkedArray[Any]"
+    orderings: "pa.Array[Any]"
     is_natural_delete: Flags
     row: Numbers
     block_of: Numbers
@@ -150,7 +148,7 @@ class _Log:
     lacking: Mapping[str, Flags]
 
     @classmethod
-    def of(cls, blocks: Sequence[DataBlock | DeleteBlock], schema: pa.Schema, shape: RecordShape) -> _Log:
+    def of(cls, blocks: Sequence[DataBlock | DeleteBlock], schema: pa.Schema, shape: RecordShape) -> "_Log":
         kind = ordering_type(shape.ordering_fields, {field.name: field.type for field in schema})
         keys: list[pa.Array[Any]] = [empty_array(schema.field(RECORD_KEY).type)]
         parts: list[pa.Array[Any]] = [empty_array(kind)]
@@ -178,11 +176,11 @@ class _Log:
             lacking=_lacking(blocks, rows, shape),
         )
 
-    def after(self, earlier: _Log | None) -> _Log:
+    def after(self, earlier: "_Log | None") -> "_Log":
         """The records of both, the earlier ones first."""
         return self if earlier is None else earlier._followed_by(self)
 
-    def _followed_by(self, later: _Log) -> _Log:
+    def _followed_by(self, later: "_Log") -> "_Log":
         row = np.where(later.row < 0, -1, later.row + len(self.data))
         return _Log(
             keys=pa.chunked_array([*self.keys.chunks, *later.keys.chunks]),
@@ -214,7 +212,7 @@ class _Log:
             )
         return KeyIndex.numbered(self.keys)
 
-    def reduced(self, shape: RecordShape) -> _Log:
+    def reduced(self, shape: RecordShape) -> "_Log":
         """The winners only, in order of their keys' first appearance."""
         if shape.merger is not None:
             return self._reduced_by(shape.merger, shape.ordering_fields)
@@ -224,7 +222,7 @@ class _Log:
         rows, row_of = self.take_rows(winner)
         return self._of_winners(index.keys, winner, rows, row_of, {})
 
-    def _reduced_by(self, merger: CustomMerger, fields: Sequence[str]) -> _Log:
+    def _reduced_by(self, merger: CustomMerger, fields: Sequence[str]) -> "_Log":
         index, codes = self._numbered()
         if len(index.keys) == len(codes):
             return self
@@ -236,7 +234,7 @@ class _Log:
         log = self._of_winners(index.keys, found.last, rows, np.where(is_live, np.cumsum(is_live) - 1, -1), {})
         return replace(log, orderings=found.orderings)
 
-    def _reduced_partial(self, rule: MergeRule) -> _Log:
+    def _reduced_partial(self, rule: MergeRule) -> "_Log":
         index, codes = self._numbered()
         found = _fold_partial(codes, len(index.keys), self, rule)
         is_live = self.row[found.winner] >= 0
@@ -247,8 +245,8 @@ class _Log:
         return self._of_winners(index.keys, found.winner, rows.combine_chunks(), row_of, lacking)
 
     def _of_winners(
-        self, keys: pa.Array[Any], winner: Numbers, rows: pa.Table, row_of: Numbers, lacking: Mapping[str, Flags]
-    ) -> _Log:
+        self, keys: "pa.Array[Any]", winner: Numbers, rows: pa.Table, row_of: Numbers, lacking: Mapping[str, Flags]
+    ) -> "_Log":
         return _Log(
             keys=pa.chunked_array([keys]),
             orderings=self.orderings.take(to_arrow(winner)),

@@ -1,7 +1,5 @@
 """The latest keys of a log file, and the histories of keys in a slice. Part of log_content."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterator, Sequence
 from typing import Any
 

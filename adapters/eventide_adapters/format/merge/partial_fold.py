@@ -9,8 +9,6 @@ that of every earlier record and delete of its key. A natural delete is high, an
 3. A column that no record has keeps the winner's own value, and stays lacking: the base's record may have it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias

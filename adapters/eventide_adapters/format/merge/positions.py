@@ -6,8 +6,6 @@ rows of the base file have one key: by positions, a record meets each of them. H
 single block that counts has no positions, or has those in another base file.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 

@@ -17,8 +17,6 @@ The tables have the table's columns and Hudi's meta columns, and so must the res
 arguments: it runs in several threads and processes, and again if a task is retried.
 """
 
-from __future__ import annotations
-
 from functools import lru_cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final, Protocol
@@ -53,7 +51,7 @@ class RecordMerger(Protocol):
 
     deletes: str
 
-    def merge(self, older: pa.Table, newer: pa.Table) -> pa.Table: ...
+    def merge(self, older: "pa.Table", newer: "pa.Table") -> "pa.Table": ...
 
 
 def mergers_of(options: Options) -> CustomMergers:
@@ -69,7 +67,7 @@ def mergers_of(options: Options) -> CustomMergers:
     return tuple(sorted(found.items()))
 
 
-def check_merger(shape: RecordShape) -> None:
+def check_merger(shape: "RecordShape") -> None:
     """Raises ConfigError if this process lacks the merger of such records. Imports no Arrow."""
     if shape.merger is not None:
         load(shape.merger.name)
@@ -109,7 +107,7 @@ def load(name: str) -> RecordMerger:
     return merger  # type: ignore[no-any-return]
 
 
-def merge_rows(merger: CustomMerger, older: pa.Table, newer: pa.Table) -> pa.Table:
+def merge_rows(merger: CustomMerger, older: "pa.Table", newer: "pa.Table") -> "pa.Table":
     """The records that these pairs become. Raises RecordMergerError if the merger fails or its result doesn't fit."""
     import pyarrow as pa
 
@@ -129,7 +127,7 @@ def merge_rows(merger: CustomMerger, older: pa.Table, newer: pa.Table) -> pa.Tab
     return pa.Table.from_arrays(result.columns, schema=newer.schema)
 
 
-def _misfit(result: Any, newer: pa.Table) -> str | None:
+def _misfit(result: Any, newer: "pa.Table") -> str | None:
     """Why a result is none for these records; None if it is."""
     import pyarrow as pa
     import pyarrow.compute as pc

@@ -6,8 +6,6 @@
    commit, which a compaction changes without changing the row.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any

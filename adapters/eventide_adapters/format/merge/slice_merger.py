@@ -8,8 +8,6 @@
 The order of the writes to the storage is the core's: `service/compaction/compact_slice.py`.
 """
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import nullcontext

@@ -4,8 +4,6 @@ A read-optimized slice (one without log files) is streamed. Otherwise, the log f
 is streamed and merged with them. Torn log blocks are skipped, as in Hudi's readers: a query returns what is readable.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Final

@@ -9,8 +9,6 @@ files has a version that the filter keeps. Then no version that wins is one. The
 blocks of other columns, of other writers, or of partial updates exclude nothing. Deletes bring no row.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any, Final, TypeAlias
@@ -34,7 +32,7 @@ from eventide_core.table.records.schema import META_FIELDS
 
 _PER_SECOND: Final = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
 _DAY_MS: Final = 86_400_000
-_Said: TypeAlias = "list[pc.Expression]"
+_Said: TypeAlias = list[pc.Expression]
 
 
 @dataclass(frozen=True, slots=True)

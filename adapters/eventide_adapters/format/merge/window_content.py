@@ -3,8 +3,6 @@
 A base file whose footer states that it holds none of the span is not read.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any

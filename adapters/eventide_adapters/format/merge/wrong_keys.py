@@ -1,7 +1,5 @@
 """Record keys held against the key fields of their rows."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pyarrow as pa

@@ -17,8 +17,6 @@ No reader looks at any of it until the table's own settings name the partitions,
 crash begins with the removal of the whole directory.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass

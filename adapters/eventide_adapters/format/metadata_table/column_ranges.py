@@ -7,8 +7,6 @@ numbers. Hudi stores a value in a wrapper that names its type. The wrapper depen
 record that Hudi wrote for the same column.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass

@@ -27,8 +27,6 @@ A crash leaves a plan that the next run of eventide or Hudi completes: the plan'
 the plan fixes every name. eventide completes only its own plans, because Hudi may be working on the others.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from itertools import chain
@@ -83,7 +81,7 @@ class HudiMetadataCompaction:
     engine: Engine | None = None
 
     @classmethod
-    def pending(cls, reader: MetadataTableReader, engine: Engine | None = None) -> HudiMetadataCompaction | None:
+    def pending(cls, reader: MetadataTableReader, engine: Engine | None = None) -> "HudiMetadataCompaction | None":
         """The interrupted compaction that eventide began; None if there is none."""
         for found in reader.timeline.pending_plans:
             if found.action is Action.COMPACTION:
@@ -100,7 +98,7 @@ class HudiMetadataCompaction:
     @classmethod
     def due(
         cls, reader: MetadataTableReader, delta_commits_max: int, moment: str, engine: Engine | None = None
-    ) -> HudiMetadataCompaction | None:
+    ) -> "HudiMetadataCompaction | None":
         """A compaction of all slices that have log files; None if it is not due, or not possible now.
 
         `moment` is the completion time of the table's last commit. Raises CorruptLogBlockError, CorruptBaseFileError.

@@ -10,8 +10,6 @@ Spark computes the function, which can depend on the time zone of a session. eve
 Hudi recomputes the range of a partition from those of its files. So an index can't be kept if a source has no range.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

@@ -4,8 +4,6 @@ A question names everything that its answer depends on, because data files never
 lock was taken is also valid under the lock, if exactly the same question is asked again.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Hashable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeVar
@@ -147,7 +145,7 @@ class FileContents:
     known: dict[Any, Any] = field(default_factory=dict[Any, Any])
 
     @classmethod
-    def beginning_with(cls, storage: Storage, engine: Engine | None, known: FileAnswers) -> FileContents:
+    def beginning_with(cls, storage: Storage, engine: Engine | None, known: FileAnswers) -> "FileContents":
         return cls(storage, engine, dict(known))
 
     def ask(self, questions: Iterable[Question]) -> None:

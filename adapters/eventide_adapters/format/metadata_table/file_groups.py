@@ -1,7 +1,5 @@
 """The file groups of many keys of the metadata table at once. Apart from `records`, which starts without Arrow."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

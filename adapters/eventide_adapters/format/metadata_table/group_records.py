@@ -9,8 +9,6 @@ staging directory, by file group, and those of step 2 leave the log files there.
 else reads that directory, and it is removed with the markers of the write.
 """
 
-from __future__ import annotations
-
 import uuid
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass

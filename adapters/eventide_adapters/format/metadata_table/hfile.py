@@ -16,8 +16,6 @@ file's info, is only the row with its length. This module calls a row a key, and
 The checksums are not checked. gzip checks compressed data; other lengths are checked against each other.
 """
 
-from __future__ import annotations
-
 import zlib
 from bisect import bisect_left
 from collections.abc import Callable, Collection, Iterator, Mapping

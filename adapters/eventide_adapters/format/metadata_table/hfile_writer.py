@@ -1,7 +1,5 @@
 """Writes HFiles: base files of the metadata table, and the contents of HFILE log blocks; `hfile` describes the layout."""
 
-from __future__ import annotations
-
 import struct
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence

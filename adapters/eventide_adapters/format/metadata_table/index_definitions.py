@@ -10,8 +10,6 @@ Hudi 1.0 writes no version, which means the first version. Dropping an index fol
 table's settings, so that no reader uses it anymore, then from the definitions, then remove its files.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Collection
 from dataclasses import dataclass

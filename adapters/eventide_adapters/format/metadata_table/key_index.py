@@ -4,8 +4,6 @@ A key's latest version counts: the record of the last log block that has the key
 block removes the versions before it. Of each HFile, only the blocks are read that may have one of the wanted keys.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
@@ -28,7 +26,7 @@ class HudiKeyIndex:
     slices: tuple[FileSlice, ...]
 
     @classmethod
-    def of(cls, reader: MetadataTableReader) -> HudiKeyIndex | None:
+    def of(cls, reader: MetadataTableReader) -> "HudiKeyIndex | None":
         """None if the metadata table has no record index, or one that isn't over the whole table."""
         if RECORD_INDEX not in reader.partitions or RECORD_INDEX in reader.building:
             return None

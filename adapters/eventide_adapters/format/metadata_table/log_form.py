@@ -1,7 +1,5 @@
 """The content of a log file of the metadata table: an HFILE block, and a DELETE block if keys are removed."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

@@ -12,8 +12,6 @@ A DELETE block removes every earlier version. A removal leaves no record behind,
 the base file's.
 """
 
-from __future__ import annotations
-
 import heapq
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence

@@ -5,8 +5,6 @@ the metadata table has no savepoints, and no query reads its past. So its timeli
 leaves files, the next removal removes them. The base file of a slice is removed first.
 """
 
-from __future__ import annotations
-
 from typing import Final
 
 from eventide_adapters.format.metadata_table.reader import MetadataTableReader

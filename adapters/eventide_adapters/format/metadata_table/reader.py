@@ -9,8 +9,6 @@ the same slices as any merge-on-read table of that version. It differs as follow
 3. The versions of a record's key are merged, not replaced. The callers define how.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Final
@@ -77,7 +75,7 @@ class MetadataTableReader:
     _small_files: dict[tuple[str, int], bytes] = field(default_factory=dict[tuple[str, int], bytes], repr=False)
 
     @classmethod
-    def load(cls, storage: Storage) -> MetadataTableReader:
+    def load(cls, storage: Storage) -> "MetadataTableReader":
         """Raises NotAHudiTableError if the table's properties state no version."""
         properties = parse_properties(settings_text(storage.read_range, storage.root))
         version = int(properties.get("hoodie.table.version", "0"))

@@ -9,8 +9,6 @@
 4. A partition has the ranges over all files of its current slices.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property

@@ -8,8 +8,6 @@ records and in deletes. After the write has completed:
 3. The keys of a slice that the write replaces are removed, too, unless 1. applies.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -71,7 +69,7 @@ class RecordIndexRules:
     instant_ms: int
 
     @classmethod
-    def of(cls, instant: str, changes: FileChanges, *, is_utc: bool) -> RecordIndexRules:
+    def of(cls, instant: str, changes: FileChanges, *, is_utc: bool) -> "RecordIndexRules":
         places = [(question.found.partition, question.found.file_id) for question in key_questions(changes)]
         return cls((*places, *(None for _ in replaced_questions(changes))), epoch_ms(instant, is_utc=is_utc))
 

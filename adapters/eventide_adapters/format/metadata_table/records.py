@@ -18,8 +18,6 @@ Values are decoded without their logical types, so that a copied value is writte
 is decoded as (name, record).
 """
 
-from __future__ import annotations
-
 import hashlib
 import io
 import json

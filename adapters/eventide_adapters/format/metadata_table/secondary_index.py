@@ -16,8 +16,6 @@ states only if the record is deleted.
 A compaction changes nothing: each key keeps its value.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final, TypeAlias

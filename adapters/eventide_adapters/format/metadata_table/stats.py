@@ -9,8 +9,6 @@ record would be a silent loss of rows. So each added file gets them:
 3. A file that is removed gets what Hudi's cleans give it: for each indexed column, a removal without values.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final

@@ -18,8 +18,6 @@ record index, and any action if the metadata table has a partition that isn't in
 an action is dropped with it: see `update`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -108,7 +106,7 @@ class HudiMetadataTable:
 
         return actions_before_bootstrap(_reader(self.storage))
 
-    def record_index(self, instants: Collection[str]) -> HudiKeyIndex | None:
+    def record_index(self, instants: Collection[str]) -> "HudiKeyIndex | None":
         from eventide_adapters.format.metadata_table.key_index import HudiKeyIndex
 
         reader = _reader(self.storage)
@@ -194,7 +192,7 @@ class HudiMetadataTable:
 
         return earliest_needed(_reader(self.storage))
 
-    def _checked(self, rows: RowChange) -> MetadataTableReader:
+    def _checked(self, rows: RowChange) -> "MetadataTableReader":
         from eventide_adapters.format.metadata_table.compaction import HudiMetadataCompaction
         from eventide_adapters.format.metadata_table.record_index import check_record_index
 
@@ -221,7 +219,7 @@ class HudiMetadataTable:
                 )
         return reader
 
-    def _logs_of(self, reader: MetadataTableReader, partition: str, instant: str) -> list[str]:
+    def _logs_of(self, reader: "MetadataTableReader", partition: str, instant: str) -> list[str]:
         """The log files with records of that instant. Raises UnsupportedTableError if one also has those of others."""
         found: list[str] = []
         for entry in self.storage.list(f"{METADATA_DIRECTORY}/{partition}"):
@@ -239,13 +237,13 @@ class HudiMetadataTable:
         return found
 
 
-def _reader(storage: Storage) -> MetadataTableReader:
+def _reader(storage: Storage) -> "MetadataTableReader":
     from eventide_adapters.format.metadata_table.reader import MetadataTableReader
 
     return MetadataTableReader.load(storage)
 
 
-def _read_files(reader: MetadataTableReader, keys: Collection[str] | None = None) -> dict[str, dict[str, int]]:
+def _read_files(reader: "MetadataTableReader", keys: Collection[str] | None = None) -> dict[str, dict[str, int]]:
     listed: dict[str, dict[str, int]] = {}
     for file_slice in reader.slices(FILES):
         for key, versions in reader.records(file_slice, keys).items():

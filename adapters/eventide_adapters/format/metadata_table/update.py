@@ -21,8 +21,6 @@ longer sees that the write had completed: these two, `partition_stats`, whose ra
 `record_index`, if the rollback was begun while the metadata table was to be dropped.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -121,7 +119,7 @@ class HudiMetadataUpdate:
     @classmethod
     def of(
         cls, reader: MetadataTableReader, instant: str, changes: FileChanges, contents: FileContents
-    ) -> HudiMetadataUpdate:
+    ) -> "HudiMetadataUpdate":
         """Prepares the update of an instant.
 
         Raises UnsupportedTableError for column statistics of an unknown form, and MetadataTableBusyError if an index has to

@@ -18,8 +18,6 @@ A form is a wrapper record and, in the second version of the index (table versio
     timestamp[us], without        -                LongWrapper, 19
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
@@ -72,7 +70,7 @@ class ValueForm:
     more: str | None = None
 
     @classmethod
-    def of(cls, arrow: ArrowType, *, has_value_types: bool) -> ValueForm | None:
+    def of(cls, arrow: ArrowType, *, has_value_types: bool) -> "ValueForm | None":
         """The form of a column's values; None if Hudi has no statistics of that type."""
         if isinstance(arrow, pa.Decimal128Type):
             if not has_value_types:

@@ -11,8 +11,6 @@ them, even a log file, Hudi's next write would silently lose rows.
    becomes that of all numbers.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final

@@ -12,8 +12,6 @@
 4. Texts are read as dictionaries, so that a text in many rows uses memory once. A text that is too long is refused.
 """
 
-from __future__ import annotations
-
 import io
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -191,7 +189,7 @@ class LsmArchivedTimeline:
         found = self.storage.stat(f"{self.directory}/{file.name}")
         return 0 if found is None else found.size
 
-    def _rows(self, path: str) -> Iterator[pa.Table]:
+    def _rows(self, path: str) -> "Iterator[pa.Table]":
         """All columns of a file, by row group."""
         from eventide_adapters.format.timeline.archived_lsm_writer import SCHEMA
 
@@ -287,7 +285,7 @@ class LsmArchivedTimeline:
 
 
 @contextmanager
-def _open(storage: Storage, path: str) -> Iterator[pq.ParquetFile]:
+def _open(storage: Storage, path: str) -> "Iterator[pq.ParquetFile]":
     """Opens the file, and converts Arrow's errors into CorruptTimelineError. Raises ResourceLimitError."""
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -305,7 +303,7 @@ def _open(storage: Storage, path: str) -> Iterator[pq.ParquetFile]:
         raise corrupt(path, f"cannot be read as Parquet: {error}") from error
 
 
-def _times(file: pq.ParquetFile, group: int, path: str) -> list[dict[str, Any]]:
+def _times(file: "pq.ParquetFile", group: int, path: str) -> list[dict[str, Any]]:
     """The times and actions in a row group."""
     table = _read(file, group, _TIMES, path)
     for name in _TIMES:
@@ -316,7 +314,7 @@ def _times(file: pq.ParquetFile, group: int, path: str) -> list[dict[str, Any]]:
     return table.to_pylist()
 
 
-def _read(file: pq.ParquetFile, group: int, columns: tuple[str, ...], path: str) -> pa.Table:
+def _read(file: "pq.ParquetFile", group: int, columns: tuple[str, ...], path: str) -> "pa.Table":
     import pyarrow as pa
 
     found: Mapping[str, pa.DataType] = dict(zip(file.schema_arrow.names, file.schema_arrow.types, strict=True))

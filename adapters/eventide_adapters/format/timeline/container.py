@@ -8,8 +8,6 @@ Compressed data are inflated up to a multiple of their size. A schema by which f
 types, values that take no bytes) is refused; Hudi has no such schema.
 """
 
-from __future__ import annotations
-
 import hashlib
 import io
 import json
@@ -96,7 +94,7 @@ def _torn(path: str, error: Exception) -> CorruptTimelineError:
     return corrupt(path, f"is not a whole Avro container ({type(error).__name__}: {error})")
 
 
-def read_datum(schema: ContainerSchema, data: bytes, path: str) -> Document:
+def read_datum(schema: "ContainerSchema", data: bytes, path: str) -> Document:
     """A bare record, without its schema. Raises CorruptTimelineError; ResourceLimitError above the cap."""
     check_size(len(data), path)
     stream = io.BytesIO(data)
@@ -118,7 +116,7 @@ class ContainerSchema:
     mark: bytes
 
     @classmethod
-    def of(cls, definition: dict[str, Any]) -> ContainerSchema:
+    def of(cls, definition: dict[str, Any]) -> "ContainerSchema":
         schema = fastavro.parse_schema(definition)
         # Avro uses a random marker. Here there is one block, and a repeated write produces the same bytes.
         mark = hashlib.md5(repr(schema).encode(), usedforsecurity=False).digest()

@@ -13,8 +13,6 @@
 There is no answer for anything unusual. Then the caller reads the record value by value, which also explains what is wrong.
 """
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass
 from functools import lru_cache

@@ -7,8 +7,6 @@
 4. The rows are sorted by group once, and each group's rows are passed to a task of the engine.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -135,7 +133,7 @@ class ArrowRecords:
         return self._place(places.indices.to_numpy(zero_copy_only=False).astype(np.int64), lambda number: names[number])
 
     def _placed_by_index(
-        self, keys: pa.Array[Any], codes: Numbers, slices: Sequence[SliceRead], index: KeyIndex, *, moves: bool
+        self, keys: "pa.Array[Any]", codes: Numbers, slices: Sequence[SliceRead], index: KeyIndex, *, moves: bool
     ) -> pa.Table | None:
         """None if the index names a slice that is not among `slices`."""
         shape, known = self._required_shape, {(found.partition, found.file_id): found for found in slices}

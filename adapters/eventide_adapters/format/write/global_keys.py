@@ -13,8 +13,6 @@ old row in a base file. If a record's key is
     in no slice                        the record is new
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -47,9 +45,9 @@ class Homes:
     """
 
     rows: Numbers
-    partitions: pa.Array[Any]
-    file_ids: pa.Array[Any]
-    orderings: pa.Array[Any]
+    partitions: "pa.Array[Any]"
+    file_ids: "pa.Array[Any]"
+    orderings: "pa.Array[Any]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +56,7 @@ class HomeLookup:
 
     storage: Storage
 
-    def __call__(self, task: LookupTask, /) -> tuple[Numbers, pa.Array[Any]]:
+    def __call__(self, task: LookupTask, /) -> "tuple[Numbers, pa.Array[Any]]":
         """The positions of the found keys among the task's keys, and their ordering values."""
         fields = task.shape.ordering_fields
         positions: list[Numbers] = [np.zeros(0, np.int64)]
@@ -76,7 +74,7 @@ class HomeLookup:
 
 
 def homes_of(
-    found: Sequence[tuple[Numbers, pa.Array[Any]]], slices: Sequence[tuple[str, str]], key_codes: Numbers
+    found: "Sequence[tuple[Numbers, pa.Array[Any]]]", slices: Sequence[tuple[str, str]], key_codes: Numbers
 ) -> Homes:
     """Converts the results of lookups in `slices` (partition, file ID) from distinct keys to rows of the records.
 

@@ -12,8 +12,6 @@ A name that differs from another only in case  is always refused: Spark reads su
 The fields of nested records follow the same rules, except that none can be added: Arrow's cast would drop them silently.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from difflib import get_close_matches

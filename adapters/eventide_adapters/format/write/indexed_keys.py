@@ -4,8 +4,6 @@ The index names the slice of each key (`global_keys` calls it the key's home), b
 move between partitions and ordering values decide, the home of each key that may move is read, for these keys alone.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
@@ -26,7 +24,7 @@ from eventide_core.table.records.record_order import MergeRule
 from eventide_core.table.settings.write_shape import WriteShape
 
 Numbers = npt.NDArray[np.int64]
-Found: TypeAlias = "tuple[Numbers, pa.Array[Any]]"
+Found: TypeAlias = tuple[Numbers, "pa.Array[Any]"]
 """The positions of the keys that a lookup in a slice found, and their ordering values."""
 
 
@@ -34,10 +32,10 @@ Found: TypeAlias = "tuple[Numbers, pa.Array[Any]]"
 class Places:
     """The home of each key: partition and file ID; null for a key that the table doesn't have."""
 
-    partitions: pa.Array[Any]
-    file_ids: pa.Array[Any]
+    partitions: "pa.Array[Any]"
+    file_ids: "pa.Array[Any]"
 
-    def take(self, rows: Numbers) -> Places:
+    def take(self, rows: Numbers) -> "Places":
         chosen: Any = pa.array(rows, pa.int64())
         return Places(self.partitions.take(chosen), self.file_ids.take(chosen))
 
@@ -56,7 +54,7 @@ class IndexLookup:
 
     index: KeyIndex
 
-    def __call__(self, task: tuple[int, pa.Array[Any]], /) -> Places:
+    def __call__(self, task: "tuple[int, pa.Array[Any]]", /) -> Places:
         number, keys = task
         texts: list[Any] = keys.to_pylist()
         found = self.index.locate(number, texts)
@@ -67,7 +65,7 @@ class IndexLookup:
         )
 
 
-def by_index_group(keys: pa.Array[Any], index: KeyIndex) -> tuple[list[tuple[int, pa.Array[Any]]], Numbers]:
+def by_index_group(keys: "pa.Array[Any]", index: KeyIndex) -> "tuple[list[tuple[int, pa.Array[Any]]], Numbers]":
     """The lookups of these keys, and the order in which they ask for the keys."""
     numbers = index_groups_of(keys, index.file_groups)
     order = np.argsort(numbers, kind="stable")

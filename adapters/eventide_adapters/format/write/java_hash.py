@@ -1,7 +1,5 @@
 """Java's hash codes of whole columns of texts, and the buckets that Hudi's index derives from them."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any, Final
 
@@ -16,7 +14,7 @@ Hashes = npt.NDArray[np.uint32]
 _SPREAD: Final = np.uint64(0x9E3779B97F4A7C15)  # Knuth's multiplier: adjacent hashes get distant numbers
 
 
-def java_hashes(texts: pa.Array[Any]) -> Hashes:
+def java_hashes(texts: "pa.Array[Any]") -> Hashes:
     """`String.hashCode` of each text, as an unsigned number. The column has no nulls."""
     count = len(texts)
     if count == 0:
@@ -39,7 +37,7 @@ def java_hashes(texts: pa.Array[Any]) -> Hashes:
     return hashes
 
 
-def buckets_of(columns: Sequence[pa.Array[Any]], buckets: int) -> npt.NDArray[np.int64]:
+def buckets_of(columns: "Sequence[pa.Array[Any]]", buckets: int) -> npt.NDArray[np.int64]:
     """The bucket of each row, as `eventide_core.table.files.bucket` computes it; one column for each hashed field."""
     found = np.ones(len(columns[0]), np.uint32)
     for column in columns:
@@ -47,11 +45,11 @@ def buckets_of(columns: Sequence[pa.Array[Any]], buckets: int) -> npt.NDArray[np
     return (found & np.uint32(INT_MAX)).astype(np.int64) % buckets
 
 
-def index_groups_of(keys: pa.Array[Any], file_groups: int) -> npt.NDArray[np.int64]:
+def index_groups_of(keys: "pa.Array[Any]", file_groups: int) -> npt.NDArray[np.int64]:
     """The file group of the metadata table that has the record of each key, in a partition with that many file groups."""
     return np.abs(java_hashes(keys).view(np.int32).astype(np.int64)) % file_groups
 
 
-def shares_of(keys: pa.Array[Any]) -> npt.NDArray[np.uint64]:
+def shares_of(keys: "pa.Array[Any]") -> npt.NDArray[np.uint64]:
     """A number for each key, independent of its bucket, that distributes records among file groups."""
     return (java_hashes(keys).astype(np.uint64) * _SPREAD) >> np.uint64(33)

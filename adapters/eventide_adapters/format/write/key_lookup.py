@@ -6,8 +6,6 @@
    count.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -40,7 +38,7 @@ class LookupTask:
 
     file_slice: SliceRead
     shape: RecordShape
-    keys: pa.Array[Any]
+    keys: "pa.Array[Any]"
     by_bloom: bool
 
 
@@ -57,12 +55,12 @@ class KeyLookup:
             found |= pc.is_in(task.keys, keys).to_numpy(zero_copy_only=False)
         return np.flatnonzero(found)
 
-    def distinct_keys(self, file_slice: SliceRead, shape: RecordShape) -> Iterator[pa.Array[Any]]:
+    def distinct_keys(self, file_slice: SliceRead, shape: RecordShape) -> "Iterator[pa.Array[Any]]":
         """The slice's keys in portions, each without duplicates."""
         for keys in self._keys(LookupTask(file_slice, shape, pa.array([], pa.string()), by_bloom=False)):
             yield pc.unique(keys)
 
-    def _keys(self, task: LookupTask) -> Iterator[pa.Array[Any]]:
+    def _keys(self, task: LookupTask) -> "Iterator[pa.Array[Any]]":
         path = task.file_slice.base_path
         if path is not None and not (task.by_bloom and self._is_excluded(path, task.keys)):
             for batch in read_keyed_base(self.storage, path, table_fields(task.shape.schema, [RECORD_KEY]), task.shape):
@@ -74,7 +72,7 @@ class KeyLookup:
             if isinstance(block, DataBlock):
                 yield block.records.column(RECORD_KEY)
 
-    def _is_excluded(self, path: str, keys: pa.Array[Any]) -> bool:
+    def _is_excluded(self, path: str, keys: "pa.Array[Any]") -> bool:
         """If the footer excludes every key, by its range of keys and its filter. A footer with neither excludes none."""
         footer = read_footer(self.storage, path)
         least, greatest, text = (footer.get(key) for key in (MIN_KEY_FOOTER, MAX_KEY_FOOTER, FOOTER_KEY))

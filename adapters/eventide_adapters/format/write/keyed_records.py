@@ -5,8 +5,6 @@ there are several), IS_DELETE, and those of the table. In a delete by keys, of t
 partition and ordering have values. An ordering value of null means a delete in natural order.
 """
 
-from __future__ import annotations
-
 from contextlib import suppress
 from typing import Any, Final
 

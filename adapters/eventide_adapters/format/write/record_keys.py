@@ -1,7 +1,5 @@
 """Record keys and partition paths of whole columns, as Hudi's key generators make them (`table.key_format`)."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from typing import Any, Final

@@ -9,8 +9,6 @@
    because it contains the instant of the write, at least in its token.
 """
 
-from __future__ import annotations
-
 import io
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field

@@ -45,12 +45,10 @@ class Completion:
         """
         data = files.codec.encode_commit(update.recorded_in(metadata), state.config.version)
         update.write(lease, self.time)
-        lease.check()
-        path = f"{state.config.timeline_path}/{self.instant.file_name}"
-        if not files.storage.put_if_absent(path, data):
+        timeline = files.on_timeline(state.config)
+        if not timeline.put(self.instant, lease, data):
             return False
-        requested = Instant(self.instant.requested_time, Action.COMPACTION, State.REQUESTED)
-        if files.storage.stat(f"{state.config.timeline_path}/{requested.file_name}") is not None:
+        if timeline.exists(Instant(self.instant.requested_time, Action.COMPACTION, State.REQUESTED)):
             return True
-        files.storage.delete(path)
+        timeline.delete(self.instant, None)
         return False

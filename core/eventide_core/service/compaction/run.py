@@ -263,6 +263,7 @@ class CompactionRunner:
             if overtaken is not None:
                 return self._roll_back(state, plan, overtaken, lease)
             changed = [op for op in plan.operations if not is_as_planned(state, plan, op)]
+            timeline = self.files.on_timeline(state.config)
             may_be_rolled_back = state.config.slices_by_completion_time and not state.logs_on_top_of(plan)
             if changed:
                 names = ", ".join(f"{op.partition}/{op.file_id}" for op in changed)
@@ -273,14 +274,10 @@ class CompactionRunner:
                 if may_be_rolled_back:
                     return self._roll_back(state, plan, f"{names} changed since the plan at {plan.instant}", lease)
                 plan = self.replanner.replan(state, plan)
-                requested = Instant(plan.instant, Action.COMPACTION, State.REQUESTED)
+                requested = timeline.path(Instant(plan.instant, Action.COMPACTION, State.REQUESTED))
                 lease.check()
-                self.files.storage.put(
-                    f"{state.config.timeline_path}/{requested.file_name}", self.files.codec.encode_plan(plan)
-                )
-            inflight = Instant(plan.instant, Action.COMPACTION, State.INFLIGHT)
-            lease.check()
-            self.files.storage.put_if_absent(f"{state.config.timeline_path}/{inflight.file_name}", b"")
+                self.files.storage.put(requested, self.files.codec.encode_plan(plan))
+            timeline.put(Instant(plan.instant, Action.COMPACTION, State.INFLIGHT), lease)
         return state, plan
 
     def _roll_back(self, state: TableState, plan: CompactionPlan, why: str, lease: Lease) -> "_RolledBack":

@@ -66,6 +66,7 @@ from eventide_core.service.rollback.compaction_files import made_files, marker_p
 from eventide_core.service.state.metadata_table import MetadataTableUpkeep, PendingUpdate
 from eventide_core.service.state.table import TableState
 from eventide_core.service.state.table_files import TableFiles
+from eventide_core.service.state.timeline_files import delete_each
 from eventide_core.table.files.file_group_write import marker_directory
 from eventide_core.table.settings.table_config import TableConfig
 from eventide_core.table.timeline.instant import Action, Instant, State
@@ -142,8 +143,7 @@ class ForeignCompactionRunner:
                 executed = with_change_logs(executed)
             _check_slices(state, executed)
             if found.state is State.INFLIGHT:
-                lease.check()
-                self.files.storage.delete(_inflight_path(state.config, plan.instant))
+                self.files.on_timeline(state.config).delete(_inflight(plan.instant), lease)
             return attempt, executed
 
     def _complete(
@@ -160,8 +160,8 @@ class ForeignCompactionRunner:
             self._check_neighbours(state, plan)
             _check_slices(state, executed)
             self._remove_markers(executed, lease)
-            inflight = _inflight_path(state.config, plan.instant)
-            if not storage.put_if_absent(inflight, attempt.encode()):
+            timeline = self.files.on_timeline(state.config)
+            if not timeline.put(_inflight(plan.instant), None, attempt.encode()):
                 self._remove(made_files(executed), executed, lease)
                 raise BusyError(_is_taken(plan.instant))
             if remove_orphaned_inflight(self.files, plan.instant):  # this process slept since the last check
@@ -175,12 +175,10 @@ class ForeignCompactionRunner:
             update = self.metadata.prepare(state.config, lease, plan.instant, changes, known)
             lease.check()
             completion = Completion.claim(self.files, self.clock, state, plan.instant)
-            for path in other_bases(state.listing, plan.instant, plan.file_groups, made_files(executed)):
-                lease.check()
-                storage.delete(path)
+            others = other_bases(state.listing, plan.instant, plan.file_groups, made_files(executed))
+            delete_each(storage, others, lease)
             if attempt.is_taken_over and state.config.slices_by_completion_time:
-                lease.check()
-                storage.delete(inflight)
+                timeline.delete(_inflight(plan.instant), lease)
             metadata = whole_slices_metadata(executed, results, state.carried_metadata, state.config.identity_settings)
             is_put = completion.put(self.files, state, metadata, update, lease)
             if not is_put and not self._is_ours(state.config, completion.instant, executed):
@@ -232,9 +230,7 @@ class ForeignCompactionRunner:
         self._remove(made_files(executed), executed, lease)
 
     def _remove(self, paths: Sequence[str], executed: CompactionPlan, lease: Lease) -> None:
-        for path in paths:
-            lease.check()
-            self.files.storage.delete(path)
+        delete_each(self.files.storage, paths, lease)
         self._remove_markers(executed, lease)
 
     def _remove_markers(self, executed: CompactionPlan, lease: Lease) -> None:
@@ -260,12 +256,12 @@ class ForeignCompactionRunner:
     def _attempt(self, config: TableConfig, instant: str) -> Attempt | None:
         """The attempt that the inflight file states; None if there is no inflight file, or it is another engine's."""
         try:
-            return Attempt.decode(self.files.storage.read(_inflight_path(config, instant)))
+            return Attempt.decode(self.files.on_timeline(config).read(_inflight(instant)))
         except MissingFileError:
             return None
 
     def _why_not_ours(self, config: TableConfig, instant: str) -> str:
-        found = self.files.storage.stat(_inflight_path(config, instant))
+        found = self.files.storage.stat(self.files.on_timeline(config).path(_inflight(instant)))
         minutes = 0 if found is None else max(0, self.clock.now_ms() - found.modified_ms) // 60_000
         return (
             f"another engine started the compaction at {instant} {minutes} minutes ago, and writes no "
@@ -281,8 +277,8 @@ def _is_taken(instant: str) -> str:
     )
 
 
-def _inflight_path(config: TableConfig, instant: str) -> str:
-    return f"{config.timeline_path}/{Instant(instant, Action.COMPACTION, State.INFLIGHT).file_name}"
+def _inflight(instant: str) -> Instant:
+    return Instant(instant, Action.COMPACTION, State.INFLIGHT)
 
 
 def _check_slices(state: TableState, executed: CompactionPlan) -> None:

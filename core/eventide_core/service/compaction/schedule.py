@@ -21,7 +21,6 @@ from eventide_core.ports import Capability, Clock, Engine, TableLock
 from eventide_core.service.compaction.draft import CompactionDrafter
 from eventide_core.service.compaction.draft_plan import DraftPlan
 from eventide_core.service.facts.moments import local_instant_time
-from eventide_core.service.state.fenced import put_fenced
 from eventide_core.service.state.single_writers import single_writer_note, writes_of_single_writers
 from eventide_core.service.state.table import TableState
 from eventide_core.service.state.table_files import TableFiles
@@ -172,17 +171,16 @@ class CompactionScheduler:
             draft = make(state)
             if draft.idle is not None or draft.waits_for is not None:
                 return draft
-            path = f"{state.config.timeline_path}/{draft.plan.instant}.compaction.requested"
+            requested = Instant(draft.plan.instant, Action.COMPACTION, State.REQUESTED)
             data = self.files.codec.encode_plan(draft.plan)
             lease.check()
             if not state.config.slices_by_completion_time and self.files.timeline(state.config) != state.timeline:
                 # A writer that shares no lock appeared; its log file would be in a slice of a plan that doesn't include
                 # it.
                 return replace(draft, waits_for="a write started while the plan was made")
-            if not put_fenced(self.files.storage, path, data, lease):
+            if not self.files.on_timeline(state.config).put_fenced(requested, lease, data):
                 raise BusyError(f"another plan uses the instant {draft.plan.instant}; try again")
             if not draft.is_for_later:
-                requested = Instant(draft.plan.instant, Action.COMPACTION, State.REQUESTED)
                 self.last_put.remember(draft.plan, replace(state, timeline=state.timeline.with_instant(requested)))
             return draft
 

@@ -12,7 +12,7 @@ from eventide_core.service.state.table_files import TableFiles
 from eventide_core.table.files.file_name import LogFileName
 from eventide_core.table.settings.table_config import TableConfig
 from eventide_core.table.timeline.file_system_view import DataFile
-from eventide_core.table.timeline.instant import Action, Instant
+from eventide_core.table.timeline.instant import Action, Instant, State
 from eventide_core.table.timeline.plans import CompactionPlan
 from eventide_core.table.timeline.savepoint_metadata import SavepointMetadata
 from eventide_core.table.timeline.timeline import Timeline
@@ -120,4 +120,4 @@ def stray_left_overs(files: TableFiles, state: TableState) -> tuple[str, ...]:
 
 def _is_planned(files: TableFiles, state: TableState, instant: str) -> bool:
     """Whether the compaction is on the timeline now: an outdated listing must not make its files strays."""
-    return files.storage.stat(f"{state.config.timeline_path}/{instant}.compaction.requested") is not None
+    return files.on_timeline(state.config).exists(Instant(instant, Action.COMPACTION, State.REQUESTED))

@@ -52,6 +52,7 @@ from eventide_core.service.state.metadata_table import MetadataTableUpkeep
 from eventide_core.service.state.table import TableState
 from eventide_core.service.state.table_files import TableFiles
 from eventide_core.table.files.file_name import LogFileName, path_in
+from eventide_core.table.settings.table_config import TableConfig
 from eventide_core.table.timeline.clean_metadata import CleaningPolicy, CleanMetadata, CleanPlan
 from eventide_core.table.timeline.instant import Action, Instant, State, next_instant_time
 
@@ -134,7 +135,7 @@ class Cleaner:
         found = tuple(i for i in self.files.timeline(config).pending if i.action is Action.CLEAN)
         for pending in found:
             self._liveness.check_abandoned(pending, config.timeline_path)
-        begun = tuple(i for i in found if not self._remove_without_plan(i, config.timeline_path))
+        begun = tuple(i for i in found if not self._remove_without_plan(i, config))
         for pending in begun:
             # Check, before anything is written, whether the metadata table can follow.
             self.files.clean_plan(config, pending.requested_time)
@@ -142,12 +143,12 @@ class Cleaner:
             self._beat(pending.requested_time, beating)
         return begun
 
-    def _remove_without_plan(self, pending: Instant, timeline_path: str) -> bool:
+    def _remove_without_plan(self, pending: Instant, config: TableConfig) -> bool:
         """Removes a request whose file is empty, and returns whether it was: nobody can have run it. So does Hudi."""
-        path = f"{timeline_path}/{pending.file_name}"
-        if pending.state is not State.REQUESTED or self.files.storage.read(path):
+        timeline = self.files.on_timeline(config)
+        if pending.state is not State.REQUESTED or timeline.read(pending):
             return False
-        self.files.storage.delete(path)
+        timeline.delete(pending, None)
         return True
 
     def _beat(self, instant: str, beating: ExitStack) -> None:
@@ -213,7 +214,7 @@ class Cleaner:
         data = self.files.codec.encode_clean_plan(plan, self.files.storage.root)
         lease.check()
         self._beat(plan.instant, beating)
-        if not self.files.storage.put_if_absent(f"{state.config.timeline_path}/{requested.file_name}", data):
+        if not self.files.on_timeline(state.config).put(requested, None, data):
             raise BusyError(f"another action uses the instant {plan.instant}; try again")
         return plan
 
@@ -223,12 +224,11 @@ class Cleaner:
         with self.lock.acquire():
             state = TableState.load(self.files)
             plan = self._spared(state, self.files.clean_plan(state.config, pending.requested_time))
-        timeline = state.config.timeline_path
         data = self.files.codec.encode_clean_plan(plan, storage.root)
         inflight = Instant(plan.instant, Action.CLEAN, State.INFLIGHT)
         # Version 6 repeats the plan in the inflight file.
-        storage.put_if_absent(
-            f"{timeline}/{inflight.file_name}", b"" if state.config.slices_by_completion_time else data
+        self.files.on_timeline(state.config).put(
+            inflight, None, b"" if state.config.slices_by_completion_time else data
         )
         links = links_of(state)
         order = sorted(plan.deleted_paths, key=lambda path: _removal_order(path, is_link=path in links))
@@ -263,10 +263,7 @@ class Cleaner:
         )
         recorded = completion if state.config.slices_by_completion_time else None
         completed = Instant(plan.instant, Action.CLEAN, State.COMPLETED, recorded)
-        lease.check()
-        self.files.storage.put_if_absent(
-            f"{state.config.timeline_path}/{completed.file_name}", self.files.codec.encode_clean(metadata)
-        )
+        self.files.on_timeline(state.config).put(completed, lease, self.files.codec.encode_clean(metadata))
         update.check_after_commit(lease)
         update.compact(lease, completion, self.options)
 

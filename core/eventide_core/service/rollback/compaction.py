@@ -7,8 +7,7 @@ plan that is still pending, and that a second rollback removes. If a writer took
 entry and the heartbeat are the writer's, and stay.
 """
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from eventide_core.action.compaction.trigger import check_pending_writes
 from eventide_core.errors import BusyError, InstantNotFoundError, RefusedError
@@ -18,6 +17,7 @@ from eventide_core.service.state.metadata_table import MetadataTableUpkeep
 from eventide_core.service.state.outcome import Outcome, claim_outcome, is_rolled_back
 from eventide_core.service.state.table import TableState
 from eventide_core.service.state.table_files import TableFiles
+from eventide_core.service.state.timeline_files import delete_each
 from eventide_core.table.files.file_group_write import heartbeat_path
 from eventide_core.table.timeline.instant import Action, Instant, State
 from eventide_core.table.timeline.plans import CompactionPlan, require_ours
@@ -43,13 +43,13 @@ class CompactionRollback:
             raise BusyError(
                 f"the compaction at {instant} is about to complete; complete it with `compact --execute {instant}`"
             )
-        deleted = self._delete(made_files(plan), lease)
+        deleted = delete_each(self.files.storage, made_files(plan), lease)
         remove_markers(self.files, plan)
         if not state.timeline.shares_its_time(instant):
             self.metadata.revert(state.config, lease, instant)
             self.files.storage.delete(heartbeat_path(instant))
         pending = [Instant(instant, Action.COMPACTION, step) for step in (State.INFLIGHT, State.REQUESTED)]
-        deleted += self._delete([f"{state.config.timeline_path}/{i.file_name}" for i in pending], lease)
+        deleted += delete_each(self.files.storage, map(self.files.on_timeline(state.config).path, pending), lease)
         return tuple(deleted)
 
     def undo_request(self, state: TableState, found: Instant, lease: Lease) -> tuple[str, ...]:
@@ -58,10 +58,11 @@ class CompactionRollback:
         Raises RefusedError if someone has: then the plan was written once, and has been lost since.
         """
         instant = found.requested_time
-        path = f"{state.config.timeline_path}/{instant}.compaction.requested"
+        timeline = self.files.on_timeline(state.config)
+        path = timeline.path(replace(found, state=State.REQUESTED))
         made = (file.path for file in state.listing if file.parsed is not None and file.parsed.instant == instant)
         is_inflight = found.state is State.INFLIGHT
-        begun = f"{state.config.timeline_path}/{found.file_name}" if is_inflight else next(made, None)
+        begun = timeline.path(found) if is_inflight else next(made, None)
         if begun is not None and not state.timeline.shares_its_time(instant):
             raise RefusedError(
                 f"{path} is empty, but the compaction was begun: {begun} exists; restore the plan from a copy, then "
@@ -69,15 +70,7 @@ class CompactionRollback:
             )
         lease.check()
         claim_outcome(self.files.storage, Outcome(instant, None))  # so that the instant is not used again
-        return tuple(self._delete([path], lease))
-
-    def _delete(self, paths: Iterable[str], lease: Lease) -> list[str]:
-        deleted: list[str] = []
-        for path in paths:
-            lease.check()
-            if self.files.storage.delete(path):
-                deleted.append(path)
-        return deleted
+        return tuple(delete_each(self.files.storage, [path], lease))
 
     def _plan(self, state: TableState, instant: str) -> CompactionPlan:
         found = state.timeline.find_compaction(instant)

@@ -22,12 +22,9 @@ def made_files(plan: CompactionPlan) -> tuple[str, ...]:
 
 def remove_orphaned_inflight(files: TableFiles, instant: str) -> bool:
     """Removes the inflight file of a rolled-back plan, which a process wrote that slept during the rollback."""
-    directory = files.config().timeline_path
-    requested, inflight = (
-        f"{directory}/{Instant(instant, Action.COMPACTION, step).file_name}"
-        for step in (State.REQUESTED, State.INFLIGHT)
-    )
-    return files.storage.stat(requested) is None and files.storage.delete(inflight)
+    requested, inflight = (Instant(instant, Action.COMPACTION, step) for step in (State.REQUESTED, State.INFLIGHT))
+    timeline = files.on_timeline(files.config())
+    return not timeline.exists(requested) and timeline.delete(inflight, None)
 
 
 def remove_markers(files: TableFiles, plan: CompactionPlan) -> None:

@@ -25,6 +25,7 @@ from eventide_core.service.state.metadata_table import MetadataTableUpkeep
 from eventide_core.service.state.outcome import is_rolled_back
 from eventide_core.service.state.table import TableState
 from eventide_core.service.state.table_files import TableFiles
+from eventide_core.service.state.timeline_files import delete_each
 from eventide_core.table.settings.table_config import TableConfig
 from eventide_core.table.timeline.instant import WRITE_ACTIONS, Action, Instant, State
 from eventide_core.table.timeline.plans import CompactionPlan
@@ -195,15 +196,12 @@ class Rollback:
             State.REQUESTED,
         ):
             return False
-        return not self.files.storage.read(f"{config.timeline_path}/{_requested(pending).file_name}")
+        return not self.files.on_timeline(config).read(_requested(pending))
 
     def _remove_request(self, config: TableConfig, pending: Instant, lease: Lease) -> tuple[str, ...]:
-        removed: list[str] = []
-        for instant in dict.fromkeys((pending, _requested(pending))):
-            lease.check()
-            removed.append(f"{config.timeline_path}/{instant.file_name}")
-            self.files.storage.delete(removed[-1])
-        return tuple(removed)
+        paths = tuple(map(self.files.on_timeline(config).path, dict.fromkeys((pending, _requested(pending)))))
+        delete_each(self.files.storage, paths, lease)
+        return paths
 
     def _check_restoring(self, timeline: Timeline) -> None:
         for pending in timeline.pending:

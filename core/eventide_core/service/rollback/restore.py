@@ -76,12 +76,12 @@ class Restorer:
         for pending in state.timeline.pending:
             if pending.action is Action.RESTORE:
                 requested = replace(pending, state=State.REQUESTED)
-                paths = [f"{state.config.timeline_path}/{i.file_name}" for i in dict.fromkeys((pending, requested))]
-                if not self.files.storage.read(paths[-1]):  # never written, or lost: a new plan undoes what is left
+                timeline = self.files.on_timeline(state.config)
+                if not timeline.read(requested):  # never written, or lost: a new plan undoes what is left
                     alive = Liveness(self.files.storage, self.heartbeats, self.clock, self.options)
                     alive.check_abandoned(pending, state.config.timeline_path)
-                    for path in paths:
-                        self.files.storage.delete(path)
+                    for step in dict.fromkeys((pending, requested)):
+                        timeline.delete(step, None)
                     continue
                 plan = self.files.restore_plan(state.config, pending.requested_time)
                 if plan.savepoint != savepoint:
@@ -101,9 +101,7 @@ class Restorer:
         self.metadata.check(state.config, RowChange.ROLLED_BACK)
         plan = RestorePlan(unused_instant(state, self.clock), savepoint, targets)
         requested = Instant(plan.instant, Action.RESTORE, State.REQUESTED)
-        lease.check()
-        path = f"{state.config.timeline_path}/{requested.file_name}"
-        if not self.files.storage.put_if_absent(path, self.files.codec.encode_restore_plan(plan)):
+        if not self.files.on_timeline(state.config).put(requested, lease, self.files.codec.encode_restore_plan(plan)):
             raise BusyError(f"another action uses the instant {plan.instant}; try again")
         return plan
 
@@ -146,8 +144,8 @@ class Restorer:
         """Steps 2 to 5."""
         storage, config = self.files.storage, state.config
         inflight = Instant(plan.instant, Action.RESTORE, State.INFLIGHT)
-        lease.check()
-        storage.put_if_absent(f"{config.timeline_path}/{inflight.file_name}", b"")
+        timeline = self.files.on_timeline(config)
+        timeline.put(inflight, lease)
         if any(found.is_completed for target in plan.targets if (found := state.timeline.find(target.instant))):
             self.metadata.forget_rows(config, lease)
         rollbacks = tuple(self._undo(state, plan.instant, target, lease) for target in plan.targets)
@@ -158,8 +156,7 @@ class Restorer:
         recorded = completion if config.slices_by_completion_time else None
         completed = Instant(plan.instant, Action.RESTORE, State.COMPLETED, recorded)
         data = self.files.codec.encode_restore(RestoreMetadata(plan.instant, rollbacks), storage.root)
-        lease.check()
-        storage.put_if_absent(f"{config.timeline_path}/{completed.file_name}", data)
+        timeline.put(completed, lease, data)
         update.check_after_commit(lease)
         for target in plan.targets:
             remove_markers_and_heartbeat(storage, target.instant)

@@ -26,12 +26,12 @@ from eventide_core.action.rollback.planner import SharedLogs, plan_rollback
 from eventide_core.errors import BusyError, InstantNotFoundError, StorageError
 from eventide_core.ports import AddedFile, FileChanges, Heartbeats, Lease, RowChange
 from eventide_core.service.rollback.shared_logs import rolls_back
-from eventide_core.service.state.fenced import put_fenced
 from eventide_core.service.state.markers_and_heartbeats import remove_markers_and_heartbeat
 from eventide_core.service.state.metadata_table import MetadataTableUpkeep, PendingUpdate
 from eventide_core.service.state.outcome import Outcome, claim_outcome
 from eventide_core.service.state.table import TableState
 from eventide_core.service.state.table_files import TableFiles
+from eventide_core.service.state.timeline_files import delete_each
 from eventide_core.table.files.file_name import LogFileName, path_in
 from eventide_core.table.files.log_block import ROLLBACK_COMMAND, BlockType, HeaderKey, encode_block
 from eventide_core.table.settings.table_config import TableConfig
@@ -68,10 +68,9 @@ class RollbackRunner:
         plan = plan_rollback(instant, RollbackTarget(target.requested_time, target.action), state.listing, shared)
         requested = Instant(instant, Action.ROLLBACK, State.REQUESTED)
         data = self.files.codec.encode_rollback_plan(plan, self.files.storage.root)
-        path = f"{state.config.timeline_path}/{requested.file_name}"
         try:
             self.heartbeats.start(instant)
-            if not put_fenced(self.files.storage, path, data, lease):
+            if not self.files.on_timeline(state.config).put_fenced(requested, lease, data):
                 raise BusyError(f"another rollback uses the instant {instant}; try again")
         except BaseException:
             self.heartbeats.stop(instant)
@@ -93,9 +92,8 @@ class RollbackRunner:
     def _end(self, config: TableConfig, plan: RollbackPlan, lease: Lease) -> tuple[str, ...]:
         storage = self.files.storage
         target = plan.target.instant
-        timeline = config.timeline_path
         inflight = Instant(plan.instant, Action.ROLLBACK, State.INFLIGHT)
-        put_fenced(storage, f"{timeline}/{inflight.file_name}", b"", lease)
+        self.files.on_timeline(config).put_fenced(inflight, lease)
         found = self.files.timeline(config).find(target)
         if found is not None and found.is_completed and _shows_rows(self.files.commit(config, found)):
             self.metadata.forget_rows(config, lease)
@@ -124,23 +122,22 @@ class RollbackRunner:
 
         If another attempt has completed the compaction since, the files that its commit names also stay.
         """
-        storage, timeline, target = self.files.storage, config.timeline_path, plan.target.instant
+        timeline, target = self.files.on_timeline(config), plan.target.instant
         found = self.files.timeline(config).find(target)
         is_completed = found is not None and found.is_completed
         named = {stat.path for stat in self.files.commit(config, found).stats} if found and is_completed else set[str]()
-        lease.check()
-        storage.put_if_absent(f"{timeline}/{Instant(plan.instant, Action.ROLLBACK, State.INFLIGHT).file_name}", b"")
-        removed = self._delete([path for path in plan.deleted_paths if path not in named], lease)
+        timeline.put(Instant(plan.instant, Action.ROLLBACK, State.INFLIGHT), lease)
+        removed = delete_each(self.files.storage, [path for path in plan.deleted_paths if path not in named], lease)
         if not is_completed:
             self.metadata.revert(config, lease, target)
-            inflight = Instant(target, Action.COMPACTION, State.INFLIGHT)
-            removed += self._delete([f"{timeline}/{inflight.file_name}"], lease)
+            inflight = timeline.path(Instant(target, Action.COMPACTION, State.INFLIGHT))
+            removed += delete_each(self.files.storage, [inflight], lease)
         completion = next_instant_time(plan.instant)
         metadata = RollbackMetadata(plan.instant, (plan.target,), self._append_command_blocks(plan, lease))
         update = self.metadata.prepare(config, lease, plan.instant, _NO_CHANGES)
         update.write(lease, completion)
         self._complete(config, metadata, update, completion, lease)
-        remove_markers_and_heartbeat(storage, target)
+        remove_markers_and_heartbeat(self.files.storage, target)
         return tuple(removed)
 
     def _complete(
@@ -149,11 +146,8 @@ class RollbackRunner:
         """Step 7."""
         recorded = completion if config.slices_by_completion_time else None
         completed = Instant(metadata.instant, Action.ROLLBACK, State.COMPLETED, recorded)
-        lease.check()
-        self.files.storage.put_if_absent(
-            f"{config.timeline_path}/{completed.file_name}",
-            self.files.codec.encode_rollback(metadata, self.files.storage.root),
-        )
+        data = self.files.codec.encode_rollback(metadata, self.files.storage.root)
+        self.files.on_timeline(config).put(completed, lease, data)
         update.check_after_commit(lease)
 
     def remove_files(self, config: TableConfig, plan: RollbackPlan, lease: Lease) -> tuple[list[str], RollbackMetadata]:
@@ -162,8 +156,8 @@ class RollbackRunner:
         if any(found.action is Action.COMPACTION for _, found in states):
             lease.check()
             claim_outcome(self.files.storage, Outcome(plan.target.instant, None))
-        removed = self._delete([path for path, found in states if found.is_completed], lease)
-        removed += self._delete(plan.deleted_paths, lease)
+        removed = delete_each(self.files.storage, [path for path, found in states if found.is_completed], lease)
+        removed += delete_each(self.files.storage, plan.deleted_paths, lease)
         return removed, RollbackMetadata(plan.instant, (plan.target,), self._append_command_blocks(plan, lease))
 
     def forget(self, config: TableConfig, target: str, lease: Lease) -> list[str]:
@@ -171,7 +165,7 @@ class RollbackRunner:
         states = self._states(config, target)
         removed: list[str] = []
         for state in (State.INFLIGHT, State.REQUESTED):
-            removed += self._delete([path for path, found in states if found.state is state], lease)
+            removed += delete_each(self.files.storage, [path for path, found in states if found.state is state], lease)
         return removed
 
     def _states(self, config: TableConfig, target: str) -> list[tuple[str, Instant]]:
@@ -185,14 +179,6 @@ class RollbackRunner:
             for path, instant in found
             if instant is not None and instant.requested_time == target and instant.action is not Action.SAVEPOINT
         ]
-
-    def _delete(self, paths: list[str] | tuple[str, ...], lease: Lease) -> list[str]:
-        removed: list[str] = []
-        for path in paths:
-            lease.check()
-            if self.files.storage.delete(path):
-                removed.append(path)
-        return removed
 
     def _append_command_blocks(self, plan: RollbackPlan, lease: Lease) -> dict[str, RolledBackPartition]:
         """Writes the command blocks. Returns the changes to each partition, the same in every run."""

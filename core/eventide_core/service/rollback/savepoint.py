@@ -19,6 +19,7 @@ from eventide_core.service.facts.planning import unused_instant
 from eventide_core.service.facts.watermark_views import base_files_of, last_write_of, view_as_of_watermark
 from eventide_core.service.state.table import TableState
 from eventide_core.service.state.table_files import TableFiles
+from eventide_core.service.state.timeline_files import delete_each
 from eventide_core.table.files.file_name import LogFileName
 from eventide_core.table.timeline.instant import Action, Instant, State
 from eventide_core.table.timeline.savepoint_metadata import SavepointMetadata, comments_with_tag, remarks_with_exactness
@@ -57,16 +58,12 @@ class Savepoints:
                 return known
             self._check(state, instant)
             metadata = SavepointMetadata("eventide", self.clock.now_ms(), said, _files_as_of(state, instant))
-            timeline = state.config.timeline_path
+            timeline = self.files.on_timeline(state.config)
             inflight = Instant(instant, Action.SAVEPOINT, State.INFLIGHT)
-            lease.check()
-            self.files.storage.put_if_absent(f"{timeline}/{inflight.file_name}", b"")
+            timeline.put(inflight, lease)
             completion = unused_instant(state, self.clock) if state.config.slices_by_completion_time else None
             completed = Instant(instant, Action.SAVEPOINT, State.COMPLETED, completion)
-            lease.check()
-            self.files.storage.put_if_absent(
-                f"{timeline}/{completed.file_name}", self.files.codec.encode_savepoint(metadata)
-            )
+            timeline.put(completed, lease, self.files.codec.encode_savepoint(metadata))
             return metadata
 
     def save_tag(self, name: str, *, instant: str | None, before_ms: int | None, comments: str) -> Tag:
@@ -111,9 +108,8 @@ class Savepoints:
             if not found:
                 raise InstantNotFoundError(f"{self.files.storage.root}: there is no savepoint at {instant}")
             pending = (Instant(instant, Action.SAVEPOINT, step) for step in (State.INFLIGHT, State.REQUESTED))
-            for step in (*found, *pending):
-                lease.check()
-                self.files.storage.delete(f"{config.timeline_path}/{step.file_name}")
+            paths = map(self.files.on_timeline(config).path, (*found, *pending))
+            delete_each(self.files.storage, paths, lease)
 
     def _check(self, state: TableState, instant: str) -> None:
         check_undoing(state.timeline)

@@ -24,6 +24,7 @@ from eventide_core.errors import (
 )
 from eventide_core.ports import ArchivedTimeline, Clock, FileInfo, MetadataCodec, MetadataTable, Storage, discard
 from eventide_core.ports.requests import Requests
+from eventide_core.service.state.timeline_files import TimelineFiles
 from eventide_core.table.files.file_name import path_in
 from eventide_core.table.files.table_path import HOODIE_DIRECTORY
 from eventide_core.table.records.custom_merger import CustomMergers
@@ -46,7 +47,7 @@ from eventide_core.table.timeline.file_system_view import DataFile
 from eventide_core.table.timeline.instant import Action, Instant, State
 from eventide_core.table.timeline.observed_offset import observed_offset
 from eventide_core.table.timeline.plans import CompactionPlan, ForeignPlan
-from eventide_core.table.timeline.rollback_metadata import RestorePlan, RollbackPlan
+from eventide_core.table.timeline.rollback_metadata import RestorePlan, RollbackMetadata, RollbackPlan
 from eventide_core.table.timeline.savepoint_metadata import SavepointMetadata
 from eventide_core.table.timeline.timeline import Timeline
 
@@ -160,6 +161,10 @@ class TableFiles:
             self._timeline = (names, found)
         return self._timeline[1]
 
+    def on_timeline(self, config: TableConfig) -> TimelineFiles:
+        """The files of the active timeline."""
+        return TimelineFiles(self.storage, config.timeline_path)
+
     def forget(self) -> None:
         """Forgets what was read of timeline files, which never change but by a repair."""
         self._commits.clear()
@@ -186,14 +191,14 @@ class TableFiles:
 
     def commit(self, config: TableConfig, instant: Instant) -> CommitMetadata:
         """The metadata of a completed write."""
-        path = f"{config.timeline_path}/{instant.file_name}"
+        path = self.on_timeline(config).path(instant)
         if path not in self._commits:
-            self._commits[path] = self._decoded(path, self.storage.read(path), self.codec.decode_commit)
+            self._commits[path] = self._completed(config, instant, self.codec.decode_commit)
         return self._commits[path]
 
     def commits(self, config: TableConfig, writes: Sequence[Instant]) -> dict[str, CommitMetadata]:
         """The metadata of these completed writes, by requested time; what else was read before is forgotten."""
-        paths = [f"{config.timeline_path}/{instant.file_name}" for instant in writes]
+        paths = list(map(self.on_timeline(config).path, writes))
         unread = [path for path in paths if path not in self._commits]
         # A few at a time: the bytes of a large commit take more memory than its metadata.
         for start in range(0, len(unread), _COMMITS_AT_ONCE):
@@ -202,6 +207,10 @@ class TableFiles:
                 self._commits[path] = self._decoded(path, data, self.codec.decode_commit)
         self._commits = {path: self._commits[path] for path in paths}
         return {instant.requested_time: self._commits[path] for instant, path in zip(writes, paths, strict=True)}
+
+    def _completed(self, config: TableConfig, instant: Instant, decode: Callable[[bytes, str], T]) -> T:
+        files = self.on_timeline(config)
+        return self._decoded(files.path(instant), files.read(instant), decode)
 
     def _decoded(self, path: str, data: bytes, decode: Callable[[bytes, str], T]) -> T:
         """The content of a completed file, which is read again while a writer is still putting it.
@@ -226,10 +235,11 @@ class TableFiles:
 
         On local disks and HDFS stock Hudi makes the file first and fills it then.
         """
-        path = f"{config.timeline_path}/{instant}.compaction.requested"
+        files, requested = self.on_timeline(config), Instant(instant, Action.COMPACTION, State.REQUESTED)
+        path = files.path(requested)
         begin_ms = self.clock.now_ms()
         try:
-            while not (data := self.storage.read(path)):
+            while not (data := files.read(requested)):
                 if self.clock.now_ms() - begin_ms > _PUTTING_MS:
                     raise EmptyPlanError(
                         f"timeline file {path} is empty: an engine requested a compaction, and hasn't written its plan; "
@@ -242,18 +252,15 @@ class TableFiles:
 
     def clean_plan(self, config: TableConfig, instant: str) -> CleanPlan:
         """The plan of a clean that was begun."""
-        path = f"{config.timeline_path}/{Instant(instant, Action.CLEAN, State.REQUESTED).file_name}"
-        return self.codec.decode_clean_plan(self.storage.read(path), path, instant)
+        return self._planned(config, Instant(instant, Action.CLEAN, State.REQUESTED), self.codec.decode_clean_plan)
 
     def clean(self, config: TableConfig, instant: Instant) -> CleanMetadata:
         """What a completed clean did."""
-        path = f"{config.timeline_path}/{instant.file_name}"
-        return self._decoded(path, self.storage.read(path), self.codec.decode_clean)
+        return self._completed(config, instant, self.codec.decode_clean)
 
     def restore_plan(self, config: TableConfig, instant: str) -> RestorePlan:
         """The plan of a restore that was begun."""
-        path = f"{config.timeline_path}/{Instant(instant, Action.RESTORE, State.REQUESTED).file_name}"
-        return self.codec.decode_restore_plan(self.storage.read(path), path, instant)
+        return self._planned(config, Instant(instant, Action.RESTORE, State.REQUESTED), self.codec.decode_restore_plan)
 
     def rolled_back(self, config: TableConfig, timeline: Timeline) -> frozenset[str]:
         """The instants that the completed rollbacks of the active timeline have undone; each is read once."""
@@ -289,9 +296,8 @@ class TableFiles:
                 plan = self.restore_plan(config, instant.requested_time)
                 return frozenset(target.instant for target in plan.targets)
             return frozenset()
-        path = f"{config.timeline_path}/{instant.file_name}"
         try:
-            found = self._decoded(path, self.storage.read(path), self.codec.decode_rollback)
+            found = self.rollback(config, instant)
         except CorruptTimelineError:
             with suppress(MissingFileError, CorruptTimelineError):  # its plan is enough, too
                 return frozenset((self.rollback_plan(config, instant.requested_time).target.instant,))
@@ -300,13 +306,21 @@ class TableFiles:
 
     def rollback_plan(self, config: TableConfig, instant: str) -> RollbackPlan:
         """The plan of a rollback that was begun. Raises CorruptTimelineError."""
-        path = f"{config.timeline_path}/{Instant(instant, Action.ROLLBACK, State.REQUESTED).file_name}"
-        return self.codec.decode_rollback_plan(self.storage.read(path), path, instant)
+        return self._planned(
+            config, Instant(instant, Action.ROLLBACK, State.REQUESTED), self.codec.decode_rollback_plan
+        )
+
+    def _planned(self, config: TableConfig, requested: Instant, decode: Callable[[bytes, str, str], T]) -> T:
+        files = self.on_timeline(config)
+        return decode(files.read(requested), files.path(requested), requested.requested_time)
+
+    def rollback(self, config: TableConfig, instant: Instant) -> RollbackMetadata:
+        """What a completed rollback did. Raises CorruptTimelineError."""
+        return self._completed(config, instant, self.codec.decode_rollback)
 
     def savepoint(self, config: TableConfig, instant: Instant) -> SavepointMetadata:
         """What a completed savepoint keeps."""
-        path = f"{config.timeline_path}/{instant.file_name}"
-        return self._decoded(path, self.storage.read(path), self.codec.decode_savepoint)
+        return self._completed(config, instant, self.codec.decode_savepoint)
 
     def schema_versions(self, commits: Mapping[str, CommitMetadata]) -> tuple[SchemaVersion, ...]:
         """Hudi's internal schemas of the table, if its writes have one: those of the commits and of the history."""

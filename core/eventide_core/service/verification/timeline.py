@@ -14,7 +14,7 @@ from eventide_core.table.settings.table_config import TableConfig
 from eventide_core.table.timeline.commit_metadata import CommitMetadata
 from eventide_core.table.timeline.compaction_extra_metadata import CompactionExtraMetadata
 from eventide_core.table.timeline.file_system_view import DataFile
-from eventide_core.table.timeline.instant import Action, Instant
+from eventide_core.table.timeline.instant import Action, Instant, State
 from eventide_core.table.timeline.plans import CompactionPlan, ForeignPlan
 from eventide_core.table.timeline.timeline import Timeline
 
@@ -52,18 +52,19 @@ class TimelineReader:
         """Those of the completed writes, by requested time."""
         found: dict[str, CommitMetadata] = {}
         for instant in self.timeline.writes:
-            with Noting(self.unreadable, f"{self.config.timeline_path}/{instant.file_name}"):
+            with Noting(self.unreadable, self._path(instant)):
                 found[instant.requested_time] = self.files.commit(self.config, instant)
         return found
 
     def plans(self) -> Mapping[str, CompactionPlan | ForeignPlan]:
         """Those of compactions, pending or completed, whose requested file exists."""
         names = timeline_names(self.files.storage, self.config)
-        there = {i.requested_time for i in map(Instant.parse, names) if i and _is_plan(i)}
+        there = {i for i in map(Instant.parse, names) if i and _is_plan(i)}
         found: dict[str, CompactionPlan | ForeignPlan] = {}
-        for time in sorted(there):
+        for instant in sorted(there):
+            time = instant.requested_time
             if self.timeline.find(time) is not None:
-                with Noting(self.unreadable, f"{self.config.timeline_path}/{time}.compaction.requested"):
+                with Noting(self.unreadable, self._path(instant)):
                     try:
                         found[time] = self.files.plan(self.config, time)
                     except EmptyPlanError:
@@ -74,14 +75,11 @@ class TimelineReader:
         """The files that pending cleans and rollbacks will remove."""
         found: set[str] = set()
         for pending in self.timeline.pending:
-            path = f"{self.config.timeline_path}/{pending.requested_time}.{pending.action}.requested"
-            with Noting(self.unreadable, path):
+            with Noting(self.unreadable, self._path(replace(pending, state=State.REQUESTED))):
                 if pending.action is Action.CLEAN:
                     found.update(self.files.clean_plan(self.config, pending.requested_time).deleted_paths)
                 elif pending.action is Action.ROLLBACK:
-                    data = self.files.storage.read(path)
-                    plan = self.files.codec.decode_rollback_plan(data, path, pending.requested_time)
-                    found.update(plan.deleted_paths)
+                    found.update(self.files.rollback_plan(self.config, pending.requested_time).deleted_paths)
         return frozenset(found)
 
     def saved(self) -> Mapping[str, frozenset[str]]:
@@ -89,7 +87,7 @@ class TimelineReader:
         found: dict[str, frozenset[str]] = {}
         for instant in self.timeline.completed:
             if instant.action is Action.SAVEPOINT:
-                with Noting(self.unreadable, f"{self.config.timeline_path}/{instant.file_name}"):
+                with Noting(self.unreadable, self._path(instant)):
                     found[instant.requested_time] = self.files.savepoint(self.config, instant).paths
         return found
 
@@ -97,39 +95,34 @@ class TimelineReader:
         """What each completed clean removed, by its requested time. What completed rollbacks say can be read, too."""
         found: dict[str, frozenset[str]] = {}
         for instant in self.timeline.completed:
-            path = f"{self.config.timeline_path}/{instant.file_name}"
-            with Noting(self.unreadable, path):
+            with Noting(self.unreadable, self._path(instant)):
                 if instant.action is Action.CLEAN:
                     done = self.files.clean(self.config, instant)
                     removed = {path_in(part, name) for part, names in done.deleted.items() for name in names}
                     found[instant.requested_time] = frozenset(removed)
                 elif instant.action is Action.ROLLBACK:
-                    self.files.codec.decode_rollback(self.files.storage.read(path), path)
+                    self.files.rollback(self.config, instant)
         return found
 
     def undone(self) -> frozenset[str]:
         """The instants that rollbacks and restores on the timeline undo or have undone."""
         found: set[str] = set()
-        storage, codec = self.files.storage, self.files.codec
         for instant in self.timeline.instants:
             if instant.action not in (Action.ROLLBACK, Action.RESTORE):
                 continue
             time = instant.requested_time
-            path = f"{self.config.timeline_path}/{time}.{instant.action}.requested"
-            requested = storage.stat(path)
-            if requested is None or requested.size == 0:  # early Hudi planned in memory
-                path = f"{self.config.timeline_path}/{instant.file_name}"
-                if not instant.is_completed:
-                    continue
-            with Noting(self.unreadable, path):
-                data = storage.read(path)
-                if path.endswith(".requested"):
-                    if instant.action is Action.ROLLBACK:
-                        found.add(codec.decode_rollback_plan(data, path, time).target.instant)
-                    else:
-                        found.update(t.instant for t in codec.decode_restore_plan(data, path, time).targets)
-                elif instant.action is Action.ROLLBACK:
-                    found.update(t.instant for t in codec.decode_rollback(data, path).targets)
+            path = self._path(replace(instant, state=State.REQUESTED, completion_time=None))
+            requested = self.files.storage.stat(path)
+            is_planned = requested is not None and requested.size > 0  # early Hudi planned in memory
+            if not is_planned and not instant.is_completed:
+                continue
+            with Noting(self.unreadable, path if is_planned else self._path(instant)):
+                if not is_planned and instant.action is Action.ROLLBACK:
+                    found.update(t.instant for t in self.files.rollback(self.config, instant).targets)
+                elif is_planned and instant.action is Action.ROLLBACK:
+                    found.add(self.files.rollback_plan(self.config, time).target.instant)
+                elif is_planned:
+                    found.update(t.instant for t in self.files.restore_plan(self.config, time).targets)
         return frozenset(found)
 
     def archived(
@@ -184,8 +177,11 @@ class TimelineReader:
             try:
                 found.update(said.origins)
             except CorruptTimelineError as error:
-                self.unreadable[f"{self.config.timeline_path}/{instant.file_name}"] = str(error)
+                self.unreadable[self._path(instant)] = str(error)
         return found
+
+    def _path(self, instant: Instant) -> str:
+        return self.files.on_timeline(self.config).path(instant)
 
 
 def timeline_names(storage: Storage, config: TableConfig) -> tuple[str, ...]:

@@ -80,13 +80,12 @@ class WriteInstants:
         start at it again, and what was archived since would not count. So the lock is checked after each put, too.
         """
         put: list[str] = []
+        timeline = self.files.on_timeline(config)
         try:
-            for step in (State.REQUESTED, State.INFLIGHT):
-                path = f"{config.timeline_path}/{replace(requested, state=step).file_name}"
-                lease.check()
-                if not self.files.storage.put_if_absent(path, b""):
+            for step in (requested, replace(requested, state=State.INFLIGHT)):
+                if not timeline.put(step, lease):
                     raise BusyError(f"another writer uses the instant {requested.requested_time}; try again")
-                put.append(path)
+                put.append(timeline.path(step))
             lease.check()
         except LockError:
             for path in reversed(put):
@@ -158,7 +157,7 @@ class WriteInstants:
             update.write(lease, completion)
             put_history(self.files, config, timeline, pending, completion)
             lease.check()
-            path = f"{config.timeline_path}/{completed.file_name}"
+            path = self.files.on_timeline(config).path(completed)
             if self.files.put_commit(path, data):
                 put_ms = self.clock.now_ms()
                 try:

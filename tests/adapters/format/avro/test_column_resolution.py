@@ -1,7 +1,5 @@
 """Records of an older schema, as the table's schema has them: Avro's own resolution at any depth, and what Hudi adds."""
 
-from __future__ import annotations
-
 import io
 import json
 import uuid

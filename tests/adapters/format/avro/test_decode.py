@@ -1,7 +1,5 @@
 """Avro data blocks: fastavro's values for every type, vectorised or not, and an error for bytes that do not fit."""
 
-from __future__ import annotations
-
 import io
 import json
 import struct

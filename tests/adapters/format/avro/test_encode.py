@@ -1,7 +1,5 @@
 """Records encoded by columns have the same bytes as records encoded by an independent Avro library."""
 
-from __future__ import annotations
-
 import io
 import json
 import struct

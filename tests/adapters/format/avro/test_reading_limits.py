@@ -1,7 +1,5 @@
 """Small files that would cost their reader much memory or time: each is refused at once, with little memory."""
 
-from __future__ import annotations
-
 import io
 import json
 import resource

@@ -1,7 +1,5 @@
 """The records of an Avro block, found many at once, are those that are found one by one."""
 
-from __future__ import annotations
-
 import random
 import struct
 

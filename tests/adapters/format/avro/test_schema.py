@@ -1,7 +1,5 @@
 """What an Avro schema means in Arrow: the types of base files, and what no column can hold."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Vectors: their names, their bytes, and the columns that do not fit."""
 
-from __future__ import annotations
-
 import json
 import struct
 from typing import Any
@@ -20,7 +18,7 @@ from eventide_adapters.format.write.incoming_schema import conform, evolved_sche
 from eventide_core.errors import InvalidRecordError, UnsupportedTableError
 from eventide_core.table.settings.write_shape import SchemaRules
 
-FIELDS: list[pa.Field[Any]] = [
+FIELDS: "list[pa.Field[Any]]" = [
     pa.field("v", pa.list_(pa.float32(), 2)),
     pa.field("same", pa.list_(pa.float32(), 2), nullable=False),
     pa.field("w", pa.list_(pa.float64(), 2)),

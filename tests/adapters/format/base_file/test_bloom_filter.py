@@ -1,7 +1,5 @@
 """Bloom filters come out as Hudi 1.1.1 wrote them, bit for bit."""
 
-from __future__ import annotations
-
 import base64
 from dataclasses import replace
 

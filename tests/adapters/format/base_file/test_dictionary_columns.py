@@ -1,7 +1,5 @@
 """Texts of few values, which stay numbers of a dictionary from one base file to the next."""
 
-from __future__ import annotations
-
 import io
 from typing import Any
 

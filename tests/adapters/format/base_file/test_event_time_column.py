@@ -1,7 +1,5 @@
 """A column's event times, held to the plain rule for one value; and event times as properties of a schema."""
 
-from __future__ import annotations
-
 import datetime as dt
 import json
 from decimal import Context, Decimal

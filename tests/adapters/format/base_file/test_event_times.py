@@ -1,7 +1,5 @@
 """The event times of a base file by its footer, wherever a column's ends are those of its event times."""
 
-from __future__ import annotations
-
 from datetime import date, datetime
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Footers with one flipped bit: an error or the same columns, and never the end of the process."""
 
-from __future__ import annotations
-
 import io
 import os
 import subprocess
@@ -18,7 +16,7 @@ from eventide_core.errors import CorruptBaseFileError
 
 pytestmark = pytest.mark.slow
 
-COLUMNS: list[pa.Field[Any]] = [pa.field("key", pa.string()), pa.field("ms", pa.int64())]
+COLUMNS: "list[pa.Field[Any]]" = [pa.field("key", pa.string()), pa.field("ms", pa.int64())]
 
 
 def written(codec: Any = "gzip", rows: int = 20) -> bytes:

@@ -1,7 +1,5 @@
 """Pages that Arrow wrote uncompressed, compressed: what Arrow reads of the file, and its checksums, offsets and sizes."""
 
-from __future__ import annotations
-
 import gzip
 import io
 import json

@@ -1,7 +1,5 @@
 """Files in gzip, shown to Arrow without compression: the rows that Arrow inflates itself; what is damaged is refused."""
 
-from __future__ import annotations
-
 import io
 import itertools
 import json
@@ -318,7 +316,7 @@ def test_a_damaged_page_is_a_damaged_base_file() -> None:
         list(read_base(storage, "base.parquet", table_fields(schema, ["id"])))
 
 
-def keyed(*, is_nullable: bool, **others: pa.Array[Any]) -> pa.Table:
+def keyed(*, is_nullable: bool, **others: "pa.Array[Any]") -> pa.Table:
     """Keys in the meta column and in their field, as Hudi stores them, and other columns."""
     columns: dict[str, pa.Array[Any]] = {"_hoodie_record_key": pa.array(KEYS), "id": pa.array(KEYS), **others}
     fields_of = [pa.field(name, column.type, is_nullable or name != "id") for name, column in columns.items()]

@@ -1,7 +1,5 @@
 """Spark's legacy calendar in base files: what Spark shows for a day that it stored as Julian."""
 
-from __future__ import annotations
-
 import io
 from datetime import UTC, date, datetime
 from typing import Any

@@ -1,7 +1,5 @@
 """Base files as Hudi reads and writes them."""
 
-from __future__ import annotations
-
 import errno
 import io
 import json

@@ -1,7 +1,5 @@
 """Batches that are read one ahead of their use."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Iterator
 

@@ -1,7 +1,5 @@
 """A base file that is encoded and compressed on threads: the same file, its errors, and what remains of the threads."""
 
-from __future__ import annotations
-
 import errno
 import threading
 from collections.abc import Callable, Iterator

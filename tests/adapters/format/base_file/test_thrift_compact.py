@@ -1,7 +1,5 @@
 """Thrift's compact protocol, as thriftpy2 writes it."""
 
-from __future__ import annotations
-
 import io
 from typing import Any
 

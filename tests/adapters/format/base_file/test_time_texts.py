@@ -1,7 +1,5 @@
 """Texts of event times in the zone and the form that a table's settings name, held to Python's own parser and zones."""
 
-from __future__ import annotations
-
 import datetime as dt
 from typing import Any
 from zoneinfo import ZoneInfo

@@ -1,7 +1,5 @@
 """Tables without meta fields: records are distinguished by keys made of their columns, as Hudi's delete blocks have them."""
 
-from __future__ import annotations
-
 import io
 from datetime import date
 from typing import Any

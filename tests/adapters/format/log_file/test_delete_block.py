@@ -1,7 +1,5 @@
 """DELETE blocks: keys and ordering values of every wrapper, and back to the bytes that Hudi reads."""
 
-from __future__ import annotations
-
 import datetime as dt
 import struct
 from decimal import Decimal
@@ -178,7 +176,7 @@ def test_a_carried_block_without_deletes_is_still_a_block() -> None:
         (pa.decimal128(9, 2), "-1.05"),
     ],
 )
-def test_a_long_decimal_is_read_back_as_it_was(kind: pa.Decimal128Type[Any, Any], value: str) -> None:
+def test_a_long_decimal_is_read_back_as_it_was(kind: "pa.Decimal128Type[Any, Any]", value: str) -> None:
     values = pa.array([Decimal(value), None], kind)
     (found,) = parse_blocks(encode_delete_block("20260101000000000", "p", ["a", "b"], values))
     assert decode_delete_block(found[2], kind, "block")[1].to_pylist() == [Decimal(value), None]

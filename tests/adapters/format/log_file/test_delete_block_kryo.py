@@ -3,8 +3,6 @@
 data/kryo_deletes.json is what data/KryoDeletes.java prints; Hudi 1.1.1 and 1.2.0 print the same.
 """
 
-from __future__ import annotations
-
 import contextlib
 import json
 import struct

@@ -1,7 +1,5 @@
 """Large logs are read by ranges: a segment of an Avro block, a batch of a Parquet block, nothing of what does not count."""
 
-from __future__ import annotations
-
 import io
 import struct
 from collections.abc import Iterator

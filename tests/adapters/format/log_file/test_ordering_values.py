@@ -1,7 +1,5 @@
 """Ordering values as a column: several fields compare one after another, and a null is less than any value."""
 
-from __future__ import annotations
-
 import itertools
 import math
 from typing import Any
@@ -24,7 +22,7 @@ PAIRS = st.none() | st.tuples(st.none() | st.integers(-2, 2), st.none() | st.sam
 KIND = pa.struct([("seq", pa.int64()), ("name", pa.string())])
 
 
-def _column(values: list[Any]) -> pa.Array[Any]:
+def _column(values: list[Any]) -> "pa.Array[Any]":
     return pa.array(
         [None if value is None else dict(zip(("seq", "name"), value, strict=True)) for value in values], KIND
     )

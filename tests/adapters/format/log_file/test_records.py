@@ -1,7 +1,5 @@
 """The records of a slice's logs: which blocks count, deletes apart from records, and only what was requested."""
 
-from __future__ import annotations
-
 import random
 import re
 from dataclasses import replace

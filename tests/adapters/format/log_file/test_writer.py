@@ -1,7 +1,5 @@
 """Data blocks that eventide writes: what is read back, what the header has, and what is refused."""
 
-from __future__ import annotations
-
 import io
 import json
 import struct
@@ -28,7 +26,7 @@ from eventide_core.table.records.record_shape import RecordShape
 from eventide_core.table.records.schema import META_FIELDS
 
 INSTANT = "20261121060121321"
-COLUMNS: list[pa.Field[Any]] = [
+COLUMNS: "list[pa.Field[Any]]" = [
     pa.field("id", pa.string(), nullable=False),
     pa.field("ts", pa.int64()),
     pa.field("small", pa.int32()),

@@ -1,7 +1,5 @@
 """The columnar merge agrees with core's record_order for every key."""
 
-from __future__ import annotations
-
 import json
 import math
 from collections.abc import Iterator, Sequence

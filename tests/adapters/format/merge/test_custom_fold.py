@@ -1,7 +1,5 @@
 """Records merge, in whole columns, as a user-defined merger says, one pair after another."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -25,7 +23,11 @@ from eventide_core.table.records.record_shape import RecordShape
 pytestmark = pytest.mark.slow
 
 KEY, ORDERING, WORD = "_hoodie_record_key", "ts", "word"
-COLUMNS: list[pa.Field[Any]] = [pa.field(KEY, pa.string()), pa.field(ORDERING, pa.int64()), pa.field(WORD, pa.string())]
+COLUMNS: "list[pa.Field[Any]]" = [
+    pa.field(KEY, pa.string()),
+    pa.field(ORDERING, pa.int64()),
+    pa.field(WORD, pa.string()),
+]
 SCHEMA = pa.schema(COLUMNS)
 MERGERS = {name: described(f"support.mergers:{name}") for name in ("Longest", "Joined", "Bracketed")}
 

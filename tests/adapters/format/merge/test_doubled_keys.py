@@ -1,7 +1,5 @@
 """A base file in which a key stands twice, as insert operations may write it: read and merged as Hudi does."""
 
-from __future__ import annotations
-
 from uuid import uuid4
 
 import pytest

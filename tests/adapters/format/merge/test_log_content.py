@@ -1,7 +1,5 @@
 """What a log holds, as a planner asks: event times, deletes, instants, and the histories of keys in two sides of a slice."""
 
-from __future__ import annotations
-
 import io
 import itertools
 import json
@@ -353,7 +351,7 @@ class TestKeyHistories:
             pa.array([{"a": 1, "b": None}, {"a": 1, "b": -2}, {"a": None, "b": 9}, {"a": -1, "b": 0}]),
         ],
     )
-    def test_versions_compare_as_they_do_in_a_merge(self, values: pa.Array[Any]) -> None:
+    def test_versions_compare_as_they_do_in_a_merge(self, values: "pa.Array[Any]") -> None:
         """A plan that took a missing value for 0 found other winners among negative ones than the merge."""
         keys = pa.array(["k"] * len(values))
         nothing = VersionColumns.concat([], values.type)

@@ -1,7 +1,5 @@
 """Records that lack columns merge, in whole columns, as core's table/records/partial_update says."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any

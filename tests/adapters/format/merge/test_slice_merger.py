@@ -1,7 +1,5 @@
 """The merge of one slice: the rows, deletes and statistics of its new base file."""
 
-from __future__ import annotations
-
 import io
 import threading
 from typing import Any, BinaryIO, Literal

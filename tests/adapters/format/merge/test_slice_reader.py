@@ -1,7 +1,5 @@
 """The rows that a query sees of one slice."""
 
-from __future__ import annotations
-
 import pickle
 from collections.abc import Iterable
 from typing import Any

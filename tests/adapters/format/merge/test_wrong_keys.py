@@ -1,7 +1,5 @@
 """Record keys that don't agree with the key fields."""
 
-from __future__ import annotations
-
 import pyarrow as pa
 import pytest
 

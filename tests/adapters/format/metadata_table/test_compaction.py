@@ -1,7 +1,5 @@
 """The metadata table of a small real table, compacted: it says what it said, dead or alive, beside whoever writes."""
 
-from __future__ import annotations
-
 import re
 import shutil
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """The versions of a record of the metadata table merged into one, beside a model that knows no files."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

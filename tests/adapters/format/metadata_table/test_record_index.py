@@ -1,7 +1,5 @@
 """The records of a write in one file group of the record index."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import pyarrow as pa

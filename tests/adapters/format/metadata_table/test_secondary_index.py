@@ -1,7 +1,5 @@
 """The texts of values in a secondary index, as Hudi writes them."""
 
-from __future__ import annotations
-
 from datetime import date
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Ranges of a base file by its footer: those of its values, and never narrower."""
 
-from __future__ import annotations
-
 import io
 import json
 import math

@@ -1,7 +1,5 @@
 """Archived timelines: what Hudi archived is found with few reads, and torn files are named."""
 
-from __future__ import annotations
-
 import random
 from itertools import islice, pairwise
 from pathlib import Path
@@ -239,7 +237,7 @@ def test_a_torn_file_of_version_9_is_named(name: str, data: bytes, tmp_path: Pat
         ("action", pa.array([1, 2])),
     ],
 )
-def test_a_column_that_cannot_be_hudis_is_named(column: str, values: pa.Array[Any], tmp_path: Path) -> None:
+def test_a_column_that_cannot_be_hudis_is_named(column: str, values: "pa.Array[Any]", tmp_path: Path) -> None:
     directory = tmp_path / DIRECTORY
     name = history.write_file(directory, history.instants(2, FIRST_MS))
     rows = pq.read_table(directory / name)

@@ -1,7 +1,5 @@
 """Completed commits: what Hudi wrote is understood, what eventide writes reads back, torn bytes are named."""
 
-from __future__ import annotations
-
 import io
 import json
 import pickle

@@ -1,7 +1,5 @@
 """Compaction plans: they are read back, never name a file outside their file group, and Hudi's plans are ForeignPlans."""
 
-from __future__ import annotations
-
 import dataclasses
 import io
 import random

@@ -1,7 +1,5 @@
 """The write stats of Avro commits, read column by column: the same as value by value, or not read at all."""
 
-from __future__ import annotations
-
 import io
 import json
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """How columns of records fit a table's, and how they change it."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 
@@ -14,7 +12,7 @@ from eventide_adapters.format.write.incoming_schema import conform, evolved_sche
 from eventide_core.errors import InvalidColumnNameError, InvalidRecordError
 from eventide_core.table.settings.write_shape import SchemaRules
 
-COLUMNS: list[pa.Field[Any]] = [
+COLUMNS: "list[pa.Field[Any]]" = [
     pa.field("id", pa.string(), nullable=False),
     pa.field("n", pa.int32()),
     pa.field("share", pa.float32()),

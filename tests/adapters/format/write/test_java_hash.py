@@ -1,7 +1,5 @@
 """Java's hash codes by columns are those of the plain rule."""
 
-from __future__ import annotations
-
 import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st

@@ -1,7 +1,5 @@
 """Record keys and partition paths that eventide makes are those that real Hudi wrote into its own tables."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """Record keys and partition paths, as Hudi's key generators make them."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from datetime import UTC, date, datetime
 from typing import Any

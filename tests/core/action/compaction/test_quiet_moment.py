@@ -1,7 +1,5 @@
 """Where a compaction may lie beside writers that never pause: by cases, and every short timeline against a plain model."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from itertools import product

@@ -1,7 +1,5 @@
 """A fleet beside tables that get very late records: these are late again and again, and take turns with the others."""
 
-from __future__ import annotations
-
 import heapq
 from collections import Counter
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """The scheduler of a fleet: by cases, beside all subsets of small fleets, and simulated on a virtual clock."""
 
-from __future__ import annotations
-
 import heapq
 from collections import Counter
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """Which lost files of the archived timeline are written again. tests/conformance/test_lost_history.py goes on with Hudi."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """Which writes exclude each other."""
 
-from __future__ import annotations
-
 from contextlib import nullcontext
 
 import pytest

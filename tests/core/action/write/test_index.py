@@ -1,7 +1,5 @@
 """By which index a table is written."""
 
-from __future__ import annotations
-
 import pytest
 
 from eventide_core.action.write.index import Index, IndexType, choose_index

@@ -1,7 +1,5 @@
 """A day as a new partition of a table whose days are in directories of slashes."""
 
-from __future__ import annotations
-
 import pytest
 
 from eventide_core.action.write.partition_forms import check_partition_forms

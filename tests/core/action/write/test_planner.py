@@ -1,7 +1,5 @@
 """Which file group gets which records, and under which names."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Sequence
 from dataclasses import replace

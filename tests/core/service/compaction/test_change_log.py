@@ -1,7 +1,5 @@
 """The change log of a compaction: all small histories of a key, and a crash at each write."""
 
-from __future__ import annotations
-
 import io
 import itertools
 import json

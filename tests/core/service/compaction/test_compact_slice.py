@@ -1,7 +1,5 @@
 """One slice's compaction: what it writes, in which order, and what a second attempt does."""
 
-from __future__ import annotations
-
 import pickle
 
 import pytest

@@ -1,7 +1,5 @@
 """What an exact cut reads where the event time is a timestamp and orders the versions, and that it stays exact."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -13,7 +11,7 @@ from eventide import Table
 from eventide_adapters.format.merge.log_content import ArrowLogContent
 from eventide_core.config import BUCKETS, LOG_BLOCK_EVENT_TIME_BUCKET
 
-COLUMNS: list[pa.Field[Any]] = [
+COLUMNS: "list[pa.Field[Any]]" = [
     pa.field("id", pa.string()),
     pa.field("at", pa.timestamp("us", tz="UTC"), nullable=False),
     pa.field("_hoodie_is_deleted", pa.bool_(), nullable=False),

@@ -1,7 +1,5 @@
 """Of each write of Hudi, one log file's headers are read: what is known of a slice is what reading all of them tells."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field

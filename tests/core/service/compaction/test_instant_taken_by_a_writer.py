@@ -4,8 +4,6 @@ Found beside a writer of Hudi's Java client: the write hid the plan, a second pl
 "has more than 1 pending operation".
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """What a compaction has made is looked at under the lock: a commit of files that are gone or cut short would lose rows."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Merges that begin while their plan gets its owner: when they read, and what becomes of them if the table has changed."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Callable
 from concurrent.futures import CancelledError

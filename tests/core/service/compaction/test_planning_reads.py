@@ -1,7 +1,5 @@
 """What a plan reads: of logs whose content is known from the timeline nothing."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from datetime import UTC, date, datetime
 from pathlib import Path
@@ -29,7 +27,7 @@ from support.counting_storage import CountingStorage
 
 pytestmark = pytest.mark.slow
 
-COLUMNS: list[pa.Field[Any]] = [
+COLUMNS: "list[pa.Field[Any]]" = [
     pa.field("id", pa.string()),
     pa.field("part", pa.string()),
     pa.field("ms", pa.int64(), nullable=False),

@@ -1,7 +1,5 @@
 """What another engine has planned: who runs it, what is waited for, and what is said of it."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import replace
 

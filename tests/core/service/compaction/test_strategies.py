@@ -1,7 +1,5 @@
 """Compactions by Hudi's other strategies and triggers: what they do to the rows, and what stays true of the cut."""
 
-from __future__ import annotations
-
 from collections import Counter
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """How log files are asked for their facts: in portions."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Sequence
 from types import SimpleNamespace
 from typing import Any

@@ -1,7 +1,5 @@
 """What write stats state of log files: nothing of a file that holds more, or other records, than a stat describes."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any

@@ -1,7 +1,5 @@
 """What a table says of itself, when the write that said it has been archived."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any

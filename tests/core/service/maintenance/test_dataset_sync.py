@@ -1,7 +1,5 @@
 """A table as a dataset of a data catalog: one in memory that keeps what is written to it."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import dataclass, field, replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A metadata table made from nothing: it names the files that exist, finds every key, and is read only when it is whole."""
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import Mapping
 from pathlib import Path

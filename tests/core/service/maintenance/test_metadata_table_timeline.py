@@ -1,7 +1,5 @@
 """The metadata table's own timeline, archived: it stays short, and nothing that it says is lost."""
 
-from __future__ import annotations
-
 import shutil
 from pathlib import Path
 from typing import Any

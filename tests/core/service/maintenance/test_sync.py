@@ -1,7 +1,5 @@
 """A table in a catalog: a real Hive Metastore by Thrift, the same through a SparkSession, and one in memory that fails."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

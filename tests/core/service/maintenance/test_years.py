@@ -3,8 +3,6 @@
 `./run proof` (EVENTIDE_CAMPAIGN=1) makes 2,000 commits; `python -m benchmarks.years` draws the curve.
 """
 
-from __future__ import annotations
-
 import json
 from collections import Counter
 

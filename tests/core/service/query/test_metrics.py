@@ -1,7 +1,5 @@
 """The metrics of a table, as a collector finds them in a file."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Queries of a table with Hudi's metadata table list no directory, as long as the metadata table is complete."""
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import Callable
 from pathlib import Path

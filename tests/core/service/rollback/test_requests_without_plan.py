@@ -1,7 +1,5 @@
 """A rollback or restore whose files are empty: its engine died before it wrote the plan, or a power failure took it."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """The blocks that a restore of stock Hudi leaves in the log files of version 6 count for no reader and no service."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """A table that has Hudi's metadata table: updated, or dropped, or refused, at every step that would make it stale."""
 
-from __future__ import annotations
-
 import re
 import shutil
 from collections import Counter

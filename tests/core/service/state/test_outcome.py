@@ -1,7 +1,5 @@
 """Which outcomes of compactions are removed: none that anybody asks for."""
 
-from __future__ import annotations
-
 import pytest
 
 from eventide_adapters.storage.memory import MemoryStorage

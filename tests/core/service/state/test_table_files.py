@@ -4,8 +4,6 @@ On local disks and HDFS, a completed file that stock Hudi is still putting exist
 timeline to another directory.
 """
 
-from __future__ import annotations
-
 import shutil
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Changes of a table's schema, through the public face."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

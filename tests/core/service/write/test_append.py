@@ -1,7 +1,5 @@
 """Writing to tables through the public face, on the local engine."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Writing to tables whose keys are looked up in files: which file group new keys go to, and keys that move."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pyarrow as pa

@@ -1,7 +1,5 @@
 """Writes that look keys up in the record index of the metadata table: the same table as by a search in its files."""
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import Collection
 from pathlib import Path

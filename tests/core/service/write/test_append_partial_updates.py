@@ -1,7 +1,5 @@
 """Writing to a table in which a record takes the columns that it lacks from older ones."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """Who reads data files: tasks of the engine, before the table lock is taken. The driver reads none of them."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """Overwrites of partitions and of whole tables, on the local engine."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """The keys of a large write: tasks leave them in a staging directory for later tasks, and the driver sees none."""
 
-from __future__ import annotations
-
 import os
 import shutil
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The schema in a write's commit, beside others that change it, and on tables whose schema evolves on read."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Writes into a table with Hudi's metadata table: what its indexes say afterwards is what the table shows."""
 
-from __future__ import annotations
-
 import json
 import re
 import struct

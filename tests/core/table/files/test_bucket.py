@@ -1,7 +1,5 @@
 """Which bucket a key belongs to, as Java hashes it."""
 
-from __future__ import annotations
-
 import pytest
 
 from eventide_core.table.files.bucket import bucket_of, bucket_of_file_id, new_file_id

@@ -1,7 +1,5 @@
 """The framing of log files: blocks are read back, torn ones are reported, and nothing is read beyond the file."""
 
-from __future__ import annotations
-
 import random
 import struct
 

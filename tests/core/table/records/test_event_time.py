@@ -1,7 +1,5 @@
 """Event times in milliseconds, thresholds, and the range of a log."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime, timedelta, timezone
 from decimal import Decimal
 

@@ -1,7 +1,5 @@
 """Which version of a key wins, held to tables of outcomes that real readers were seen to show."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

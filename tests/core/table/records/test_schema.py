@@ -1,7 +1,5 @@
 """Questions about one field of an Avro schema, in a column or in a record."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Variants: the value that their bytes encode, and hostile bytes."""
 
-from __future__ import annotations
-
 from contextlib import suppress
 from datetime import UTC, date, datetime, time
 from decimal import Decimal

@@ -1,7 +1,5 @@
 """What a table's properties say of its keys and partition paths."""
 
-from __future__ import annotations
-
 import pytest
 
 from eventide_core.errors import UnsupportedTableError

@@ -1,7 +1,5 @@
 """The settings of new tables: their keys are Hudi's."""
 
-from __future__ import annotations
-
 import tarfile
 
 import pytest

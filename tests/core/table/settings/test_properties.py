@@ -1,7 +1,5 @@
 """hoodie.properties: read as Java stored it, from the file that is whole, as Hudi reads it while another changes it."""
 
-from __future__ import annotations
-
 import zlib
 from collections.abc import Mapping
 

@@ -1,7 +1,5 @@
 """hoodie.properties: known settings are read, and unknown ones are refused by name."""
 
-from __future__ import annotations
-
 import pytest
 
 from eventide_core.errors import NotAHudiTableError, UnsupportedTableError

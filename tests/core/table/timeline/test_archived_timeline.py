@@ -1,7 +1,5 @@
 """Names of the files of an archived timeline."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

@@ -1,7 +1,5 @@
 """Which slices a listing holds, in the layouts of version 6 and of 8 and later, with plans and writes under way."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 import pytest

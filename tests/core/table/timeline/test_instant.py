@@ -1,7 +1,5 @@
 """Names of timeline files, in both layouts, and instant times."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

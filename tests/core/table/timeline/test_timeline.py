@@ -1,7 +1,5 @@
 """The active timeline: which state an instant is in, what is pending, what has been archived."""
 
-from __future__ import annotations
-
 import itertools
 
 import pytest
