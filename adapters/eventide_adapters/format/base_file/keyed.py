@@ -27,7 +27,8 @@ def read_keyed_base(
     Raises CorruptBaseFileError, too, for a record without key in a table with meta fields: as if the footer names the
     column differently, because no checksum covers a footer.
     """
-    batches = read_base(storage, path, _with_key_fields(target, shape), dictionary_candidates, choice)
+    named = shape.columns_in_base(path)
+    batches = read_base(storage, path, _with_key_fields(target, shape), dictionary_candidates, choice, named)
     return _keyed(batches, path, target, shape)
 
 
@@ -39,7 +40,8 @@ def read_keyed_base_and_footer(
     dictionary_candidates: Collection[str] = (),
 ) -> tuple[BaseFooter, Iterator[pa.RecordBatch]]:
     """The same as `read_keyed_base`, with the file's footer. Opens the file immediately."""
-    footer, batches = read_base_and_footer(storage, path, _with_key_fields(target, shape), dictionary_candidates)
+    named = shape.columns_in_base(path)
+    footer, batches = read_base_and_footer(storage, path, _with_key_fields(target, shape), dictionary_candidates, named)
     return footer, _keyed(batches, path, target, shape)
 
 

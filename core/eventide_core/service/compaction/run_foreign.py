@@ -167,7 +167,9 @@ class ForeignCompactionRunner:
             if attempt.is_taken_over and state.config.slices_by_completion_time:
                 lease.check()
                 storage.delete(inflight)
-            metadata = whole_slices_metadata(executed, results, state.carried_metadata, state.config.identity_settings)
+            metadata = whole_slices_metadata(
+                executed, results, state.carried_metadata(), state.config.identity_settings
+            )
             is_put = completion.put(self.files, state, metadata, update, lease)
             if not is_put and not self._is_ours(state.config, completion.instant, executed):
                 self._lose(executed, update, lease)
