@@ -26,6 +26,7 @@ from eventide_adapters.format.base_file.row_groups import RowGroupChoice
 from eventide_adapters.format.log_file.blocks import PlacedBlock, counting_blocks
 from eventide_adapters.format.log_file.records import DataBlock, DeleteBlock
 from eventide_core.ports import Storage
+from eventide_core.table.files.base_columns import columns_in_base
 from eventide_core.table.files.log_block import BlockType
 from eventide_core.table.files.slice_read import ChangeRead, SliceRead
 from eventide_core.table.records.event_time import EventTimeRange
@@ -57,7 +58,7 @@ class Sought:
     def row_groups(self, slice_read: SliceRead, shape: RecordShape) -> RowGroupChoice:
         """The choice of row groups of the slice's base file: by keys alone if there are log files."""
         hidden = {*slice_read.null_fields, *(META_FIELDS if shape.key_fields else ())}
-        named = None if slice_read.base_path is None else shape.columns_in_base(slice_read.base_path)
+        named = None if slice_read.base_path is None else columns_in_base(shape, slice_read.base_path)
         columns = tuple(name for name in self.columns if name not in hidden and (named is None or named.is_same(name)))
         if slice_read.log_paths:
             columns = tuple(name for name in columns if name == RECORD_KEY)

@@ -27,6 +27,7 @@ from eventide_adapters.format.log_file.blocks import PlacedBlock, counting_block
 from eventide_adapters.format.log_file.records import DataBlock, iter_block_records
 from eventide_core.errors import UnsupportedTableError
 from eventide_core.ports import Storage
+from eventide_core.table.files.base_columns import columns_in_base
 from eventide_core.table.files.slice_read import BlockFilter
 from eventide_core.table.records.record_shape import RecordShape
 
@@ -84,7 +85,7 @@ def table_ranges(storage: Storage, path: str, shape: RecordShape, columns: Colle
     From the footer; from the values if the footer states none, or columns have changed type or name since. Raises
     MissingFileError, CorruptBaseFileError.
     """
-    named = shape.columns_in_base(path)
+    named = columns_in_base(shape, path)
     with open_base(storage, path) as file:
         require_sound_columns(file.metadata, file.footer, f"base file {path}")
         written = file.schema_arrow

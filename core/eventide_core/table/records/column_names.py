@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from typing import Final, TypeVar
 
 from eventide_core.errors import UnsupportedTableError
-from eventide_core.table.files.file_name import BaseFileName
 from eventide_core.table.records.internal_schema import SchemaVersion, parse_version, unstable_names
 from eventide_core.table.records.schema import META_FIELDS
 
@@ -112,12 +111,9 @@ class ColumnNames:
             if number >= oldest and isinstance(found, str):
                 raise UnsupportedTableError(found)
 
-    def in_base(self, path: str) -> FileColumns | None:
+    def in_base(self, instant: str, place: str) -> FileColumns | None:
         """The columns of a base file; None if they have the names with which they are read."""
-        name = BaseFileName.parse(path.rpartition("/")[2])
-        if name is None:
-            raise UnsupportedTableError(f"base file {path}: its name states no instant, so its columns can't be known")
-        return self._of(self.of_commits.get(name.instant), name.instant, f"base file {path}")
+        return self._of(self.of_commits.get(instant), instant, place)
 
     def in_block(self, instant: str, place: str) -> FileColumns | None:
         """The columns of a log block; None if they have the names with which they are read."""

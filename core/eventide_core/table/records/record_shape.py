@@ -44,10 +44,6 @@ class RecordShape:
     event_time_texts: EventTimeTexts = ISO_WITH_ZONE
     column_names: ColumnNames | None = field(default=None, hash=False)
 
-    def columns_in_base(self, path: str) -> FileColumns | None:
-        """The columns of a base file; None if they have the names of the schema."""
-        return None if self.column_names is None else self.column_names.in_base(path)
-
     def columns_in_block(self, instant: str, place: str) -> FileColumns | None:
         """The columns of a log block; None if they have the names of the schema."""
         return None if self.column_names is None else self.column_names.in_block(instant, place)
