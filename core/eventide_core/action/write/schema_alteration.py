@@ -73,6 +73,12 @@ def altered_schema(schema: str, alteration: SchemaAlteration, fixed_columns: Map
         place = _place_of(fields, name)
         _refuse_fixed(name, fixed_columns, "renamed")
         _refuse_new_name(new, fields)
+        if any(not isinstance(kind, str) or kind not in _PRIMITIVES for kind in _types(fields[place]["type"])):
+            raise SchemaChangeError(
+                f"column {name!r} cannot be renamed: its type has a name of its own in Avro, as structs and decimals of "
+                "fixed size have, which Hudi makes from the column's name, and Hudi 0.15 refuses the next write; add a new "
+                "column, update it, then drop the old one"
+            )
         fields[place] = {**fields[place], "name": new}
     for name, kind in alteration.add.items():
         if name in alteration.drop:
