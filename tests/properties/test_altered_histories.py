@@ -14,6 +14,11 @@ def test_a_history_of_schema_changes_shows_what_was_written(seed: int, tmp_path:
     follow(tmp_path / "t", seed, steps=STEPS)
 
 
+@pytest.mark.parametrize("seed", [*range(2), *(pytest.param(seed, marks=pytest.mark.proof) for seed in range(2, 60))])
+def test_a_history_with_renames_shows_what_was_written(seed: int, tmp_path: Path) -> None:
+    follow(tmp_path / "t", seed, steps=STEPS, renames=True)
+
+
 @pytest.mark.parametrize(
     "seed",
     [

@@ -55,9 +55,10 @@ class History:
     past: list[tuple[str, State]] = field(default_factory=list[tuple[str, State]])
     last: tuple[str, State] | None = None
     alterations: int = 0
+    renames: bool = False
 
     def step(self) -> None:
-        steps = (
+        steps = [
             self.upsert,
             self.upsert,
             self.delete,
@@ -67,7 +68,8 @@ class History:
             self.drop,
             self.compact,
             self.undo,
-        )
+            *([self.rename, self.rename] if self.renames else []),
+        ]
         chosen = self.random.choice(steps)
         chosen()
         reached(f"altered histories: {chosen.__name__}")
@@ -162,6 +164,17 @@ class History:
         with pytest.raises(SchemaChangeError, match="was dropped after"):
             self.table.alter(add={name: "string"})
 
+    def rename(self) -> None:
+        names = [name for name in self.state.kinds if name not in FIXED]
+        if not names:
+            return
+        before, name, new = copy.deepcopy(self.state), self.random.choice(names), f"c{self.added}"
+        self.added += 1
+        self.state.kinds = {new if other == name else other: kind for other, kind in self.state.kinds.items()}
+        for row in self.state.rows.values():
+            row[new] = row.pop(name)
+        self.altered(self.table.alter(rename={name: new}), before)
+
     def compact(self) -> None:
         with suppress(NothingToDoError, NoExactCutError):
             self.table.compact(before=START_MS + self.random.randrange(120), cut=self.random.choice(["file", "exact"]))
@@ -176,11 +189,16 @@ class History:
         self.last = None
 
 
-def follow(path: Path, seed: int, *, steps: int = 0, alterations: int = 0) -> History:
-    """A history of at least so many steps and alterations, on a table of version 6, 8 or 9 and index BUCKET or SIMPLE."""
+def follow(path: Path, seed: int, *, steps: int = 0, alterations: int = 0, renames: bool = False) -> History:
+    """A history of at least so many steps and alterations, on a table of version 6, 8 or 9 and index BUCKET or SIMPLE.
+
+    With `renames`, the table's schema evolves on read, by Hudi's option.
+    """
     random = Random(seed)
     table = make(path, (6, 8, 9)[seed % 3], ("BUCKET", "SIMPLE")[seed % 2])
-    history = History(random, table)
+    if renames:
+        table = Table.open(str(path), {"hoodie.schema.on.read.enable": "true"})
+    history = History(random, table, renames=renames)
     assert history.state.schema.names == SCHEMA.names
     history.upsert()
     taken = 0

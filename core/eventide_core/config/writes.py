@@ -34,6 +34,13 @@ NULL_FOR_MISSING_COLUMNS = Option(
     "Whether columns of the table that the records lack become null. If false, such records are refused, except where the "
     "table's merge keeps the old values (partial updates).",
 )
+SCHEMA_ON_READ = Option(
+    "hoodie.schema.on.read.enable",
+    FLAG,
+    False,
+    "Whether all readers and writers of the table set this Hudi option, so that `alter` may rename columns. eventide reads "
+    "such tables without it.",
+)
 COMBINE_BEFORE_UPSERT = Option(
     "hoodie.combine.before.upsert",
     FLAG,

@@ -24,11 +24,13 @@ _FORMS = {
 def alter(settings: Settings, table: str, change: str, columns: Sequence[str], *, dry_run: bool) -> None:
     """Change the schema.
 
-    Adds, widens, moves or drops columns of TABLE in one commit without files. COLUMN is 'fare double', or 'fare double after
-    ms', to add a column; 'n long' to widen one; 'fare first' or 'fare after ms' to move one; and a name to drop one.
+    Adds, widens, moves, drops or renames columns of TABLE in one commit without files. COLUMN is 'fare double', or 'fare
+    double after ms', to add a column; 'n long' to widen one; 'fare first' or 'fare after ms' to move one; a name to drop
+    one; and OLD=NEW to rename one.
 
-    A change that not every reader of Hudi tables follows is refused, with exit code 3: each rename, and each change within a
-    nested column. The message says what to do instead.
+    A change that not every reader of Hudi tables follows is refused, with exit code 3: each change within a nested column,
+    and a rename, unless the schema evolves on read (--option hoodie.schema.on.read.enable=true). The message says what to do
+    instead.
     """
     asked: Any = list(columns) if change == "drop" else _pairs(change, columns)
     words: Mapping[str, Any] = {change: asked}
@@ -42,9 +44,12 @@ def alter(settings: Settings, table: str, change: str, columns: Sequence[str], *
         "added_columns": list(result.changes.added),
         "widened_columns": list(result.changes.widened),
         "dropped_columns": list(result.changes.dropped),
+        "renamed_columns": dict(result.changes.renamed),
+        "note": result.note,
     }
     when = f"altered at {result.instant}" if result.instant else "nothing was written"
-    settings.console.result(document, f"{when}; columns: {', '.join(result.columns)}")
+    note = "" if result.note is None else f"; {result.note}"
+    settings.console.result(document, f"{when}; columns: {', '.join(result.columns)}{note}")
 
 
 def _pairs(change: str, texts: Sequence[str]) -> dict[str, str]:

@@ -32,24 +32,26 @@ class TableSchema:
         rename: Mapping[str, str] | None = None,
         dry_run: bool = False,
     ) -> "AlterResult":
-        """Changes the table's schema by one commit without files, in the order drop, widen, add, move.
+        """Changes the table's schema by one commit without files, in the order drop, widen, rename, add, move.
 
         `add` and `widen` state types by column: Arrow types, or words such as `double` and `decimal(10,2)`. An added column
         is null in the rows that exist, and comes last, unless its word says `first` or `after COLUMN`:
         `add={"fare": "double after ms"}`. `move` states such places for columns. A dropped column is in no query any more,
-        and its name can't be used again. `dry_run` writes nothing.
+        and its name can't be used again. `rename` states new names by column, and needs a table whose schema evolves on
+        read: the option `hoodie.schema.on.read.enable`, or a change that Hudi made with it. The result's `note` says which
+        readers don't follow. `dry_run` writes nothing.
 
-        Raises SchemaChangeError for a change that not every reader of Hudi tables follows, such as any `rename`, and says
-        what to do instead; InvalidColumnNameError; ConfigError for an unknown type; WriteConflictError if another writer
-        changes the schema meanwhile.
+        Raises SchemaChangeError for a change that not every reader of Hudi tables follows, such as any other `rename`, and
+        says what to do instead; InvalidColumnNameError; ConfigError for an unknown type; WriteConflictError if another
+        writer changes the schema meanwhile.
         """
-        from eventide_core.action.write.schema_alteration import SchemaAlteration, rename_refused
+        from eventide_core.action.write.schema_alteration import SchemaAlteration
 
         for what, given in (("add", add), ("widen", widen), ("move", move), ("rename", rename)):
             _require_columns(what, given)
         require_names(drop=drop)
         for old, new in (rename or {}).items():
-            raise rename_refused(old, new)
+            require_texts(**{f"rename[{old!r}]": new})
         for name, place in (move or {}).items():
             require_texts(**{f"move[{name!r}]": place})
         placed = {name: _placed(kind) for name, kind in (add or {}).items()}
@@ -59,6 +61,7 @@ class TableSchema:
             widen={name: self._avro(name, kind) for name, kind in (widen or {}).items()},
             move=places | {name: _place(place) for name, place in (move or {}).items()},
             drop=drop,
+            rename=rename or {},
         )
         return self._application.alter.alter(alteration, is_dry_run=dry_run)
 

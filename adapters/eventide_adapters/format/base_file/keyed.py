@@ -9,6 +9,7 @@ from eventide_adapters.format.base_file.parquet import BaseFile, BaseFooter, rea
 from eventide_adapters.format.base_file.virtual_key import with_record_keys
 from eventide_core.errors import CorruptBaseFileError
 from eventide_core.ports import Storage
+from eventide_core.table.files.base_columns import columns_in_base
 from eventide_core.table.records.record_shape import RecordShape
 
 
@@ -25,7 +26,8 @@ def read_keyed_base(
     Raises CorruptBaseFileError, too, for a record without key in a table with meta fields: as if the footer names the
     column differently, because no checksum covers a footer.
     """
-    batches = read_base(storage, path, _with_key_fields(target, shape), dictionary_candidates, choice)
+    named = columns_in_base(shape, path)
+    batches = read_base(storage, path, _with_key_fields(target, shape), dictionary_candidates, choice, named)
     return _keyed(batches, path, target, shape)
 
 
@@ -37,7 +39,8 @@ def read_keyed_base_and_footer(
     dictionary_candidates: Collection[str] = (),
 ) -> tuple[BaseFooter, Iterator[pa.RecordBatch]]:
     """The same as `read_keyed_base`, with the file's footer. Opens the file immediately."""
-    footer, batches = read_base_and_footer(storage, path, _with_key_fields(target, shape), dictionary_candidates)
+    named = columns_in_base(shape, path)
+    footer, batches = read_base_and_footer(storage, path, _with_key_fields(target, shape), dictionary_candidates, named)
     return footer, _keyed(batches, path, target, shape)
 
 

@@ -55,6 +55,7 @@ from eventide_adapters.format.base_file.threads import processors, threads_at_mo
 from eventide_core.errors import CorruptBaseFileError, EventideError, RecordDecodeError
 from eventide_core.ports import OutputFile, Storage
 from eventide_core.ports.threads import Handed, Threads
+from eventide_core.table.records.column_names import FileColumns
 
 _BATCH_ROWS: Final = 1 << 17
 _BATCH_BYTES: Final = 16 * 1024 * 1024  # of a merge that writes: two of them are a row group
@@ -76,8 +77,11 @@ def read_base(
     target: Sequence[AvroField],
     dictionary_candidates: Collection[str] = (),
     choice: "Callable[[BaseFile], Sequence[int]] | None" = None,
+    named: FileColumns | None = None,
 ) -> Iterator[pa.RecordBatch]:
     """The file's records in the columns and types of `target`, in the file's order.
+
+    `named` are the names of the columns in the file; None if they are those of `target`.
 
     Strings of the columns `dictionary_candidates` come as dictionaries if they have few distinct values
     (dictionary_columns.py). `choice` returns the row groups to read; None: all.
@@ -85,60 +89,72 @@ def read_base(
     Raises MissingFileError; CorruptBaseFileError if the file is not Parquet or a value doesn't fit its column;
     UnsupportedTableError if a column's type doesn't fit the target's type.
     """
-    with open_base(storage, path, dictionary_candidates) as file:
+    wanted = _Wanted(target, dictionary_candidates if named is None else (), f"base file {path}", named)
+    with open_base(storage, path, wanted.dictionary_candidates) as file:
         groups = None if choice is None else choice(file)
         if groups is None or len(groups):
-            place = f"base file {path}"
-            yield from _batches_ahead(file, target, dictionary_candidates, place, _QUERY_BATCH_BYTES, groups)
+            yield from _batches_ahead(file, wanted, _QUERY_BATCH_BYTES, groups)
 
 
 def read_base_and_footer(
-    storage: Storage, path: str, target: Sequence[AvroField], dictionary_candidates: Collection[str] = ()
+    storage: Storage,
+    path: str,
+    target: Sequence[AvroField],
+    dictionary_candidates: Collection[str] = (),
+    named: FileColumns | None = None,
 ) -> "tuple[BaseFooter, Iterator[pa.RecordBatch]]":
     """The footer and the records of a file. Opens it once. Raises the same errors as `read_base`."""
-    opened = _footer_then_batches(storage, path, target, dictionary_candidates)
+    wanted = _Wanted(target, dictionary_candidates if named is None else (), f"base file {path}", named)
+    opened = _footer_then_batches(storage, path, wanted)
     footer: Any = next(opened)
     records: Any = opened
     return footer, records
 
 
-def _footer_then_batches(
-    storage: Storage, path: str, target: Sequence[AvroField], dictionary_candidates: Collection[str]
-) -> "Iterator[BaseFooter | pa.RecordBatch]":
-    with open_base(storage, path, dictionary_candidates) as file:
+@dataclass(frozen=True, slots=True)
+class _Wanted:
+    """What to read of the base file that `place` names."""
+
+    target: Sequence[AvroField]
+    dictionary_candidates: Collection[str]
+    place: str
+    named: FileColumns | None
+
+    def source(self, name: str) -> str | None:
+        """The name in the file."""
+        return name if self.named is None else self.named.source(name)
+
+
+def _footer_then_batches(storage: Storage, path: str, wanted: _Wanted) -> "Iterator[BaseFooter | pa.RecordBatch]":
+    with open_base(storage, path, wanted.dictionary_candidates) as file:
         yield BaseFooter.of(file)
-        yield from _batches_ahead(file, target, dictionary_candidates, f"base file {path}", _BATCH_BYTES)
+        yield from _batches_ahead(file, wanted, _BATCH_BYTES)
 
 
 def _batches_ahead(
-    file: "BaseFile",
-    target: Sequence[AvroField],
-    dictionary_candidates: Collection[str],
-    place: str,
-    batch_bytes: int,
-    groups: Sequence[int] | None = None,
+    file: "BaseFile", wanted: _Wanted, batch_bytes: int, groups: Sequence[int] | None = None
 ) -> Iterator[pa.RecordBatch]:
     """The batches, with one prefetched, unless there is neither a second processor to make it nor a network to wait for."""
-    batches = _batches(file, target, dictionary_candidates, place, batch_bytes, groups)
+    batches = _batches(file, wanted, batch_bytes, groups)
     if processors() == 1 and is_local(file.stream):
         return batches
     return prefetch(batches, file.metadata.num_rows)
 
 
 def _batches(
-    file: "BaseFile",
-    target: Sequence[AvroField],
-    dictionary_candidates: Collection[str],
-    place: str,
-    batch_bytes: int,
-    groups: Sequence[int] | None,
+    file: "BaseFile", wanted: _Wanted, batch_bytes: int, groups: Sequence[int] | None
 ) -> Iterator[pa.RecordBatch]:
+    place, target, named = wanted.place, wanted.target, wanted.named
     written = {field.name: field.type for field in file.schema_arrow}
-    require_columns(file.metadata, [field.name for field in target if field.name not in written], place)
-    few = [name for name in dictionary_candidates if pa.types.is_dictionary(written.get(name, pa.null()))]
+    if named is not None:
+        named.require(written, place)
+    sources = {field.name: source for field in target if (source := wanted.source(field.name)) is not None}
+    require_columns(file.metadata, [source for source in sources.values() if source not in written], place)
+    few = [name for name in wanted.dictionary_candidates if pa.types.is_dictionary(written.get(name, pa.null()))]
     target = as_dictionaries(target, few)
-    check_columns(written, target, place)
-    names = [field.name for field in target if field.name in written]
+    sources = {name: source for name, source in sources.items() if source in written}
+    check_columns({name: written[source] for name, source in sources.items()}, target, place)
+    names = list(sources.values())
     file = file.inflated(names)
     # Decoding a few rows takes less time than starting a thread. Without a second processor, a thread only costs memory:
     # allocators keep what each thread freed for that thread.
@@ -146,7 +162,8 @@ def _batches(
     size = _batch_rows(file.metadata, len(names), batch_bytes)
     for batch in file.batches(size, names, use_threads=has_many, groups=groups):
         check_numbers(batch, few, place)
-        columns = dict(zip(batch.schema.names, batch.columns, strict=True))
+        found = dict(zip(batch.schema.names, batch.columns, strict=True))
+        columns = {name: found[source] for name, source in sources.items()}
         try:
             yield resolve_columns(columns, batch.num_rows, target, place)
         except RecordDecodeError as error:

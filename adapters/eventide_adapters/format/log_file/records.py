@@ -42,7 +42,9 @@ from eventide_core.ports import Storage
 from eventide_core.ports.requests import AHEAD_BYTES_MAX, is_remote, responses
 from eventide_core.table.files.log_block import BlockType, HeaderKey
 from eventide_core.table.files.slice_read import BlockFilter
+from eventide_core.table.records.column_names import FileColumns
 from eventide_core.table.records.record_shape import RecordShape, refusal_of_partial_updates
+from eventide_core.table.records.schema import field_names, with_names
 
 _BATCH_ROWS: Final = 1 << 17
 _TOGETHER_BYTES_MAX: Final = 1 << 20  # of the blocks that are decoded together
@@ -172,7 +174,7 @@ class BlockReader:
     def _decoded(self, several: Sequence[PlacedBlock]) -> Sequence[pa.RecordBatch | None]:
         """The records of each block, decoded together; all None if they have to be read one by one."""
         one_by_one = [None] * len(several)
-        if len(several) == 1:
+        if len(several) == 1 or any(self._named(placed) is not None for placed in several):
             return one_by_one
         contents = [placed.read_content(self._storage) for placed in several]
         counted = [(content, count) for content in contents if (count := count_of_whole(content)) is not None]
@@ -207,6 +209,10 @@ class BlockReader:
         if not placed.is_partial:
             return self._read_fields
         refusal = refusal_of_partial_updates(self._shape, placed.path)
+        if refusal is None and self._named(placed) is not None:
+            refusal = (
+                f"{placed.place}: partial updates from before columns were renamed or dropped; compact it with Hudi"
+            )
         if refusal is not None:
             raise UnsupportedTableError(refusal)
         written = {field.name for field in record_fields(_schema_of(placed))}
@@ -247,8 +253,13 @@ class BlockReader:
             case other:
                 raise AssertionError(f"{placed.place}: a {other.name} block does not count")
 
+    def _named(self, placed: PlacedBlock) -> FileColumns | None:
+        return self._shape.columns_in_block(placed.instant, placed.place)
+
     def _read_avro(self, placed: PlacedBlock, fields: Sequence[AvroField]) -> Iterator[pa.RecordBatch]:
-        schema = _schema_of(placed)
+        schema, named = _schema_of(placed), self._named(placed)
+        if named is not None:
+            schema = with_names(schema, named.names_read(field_names(schema), placed.place))
 
         def read(offset: int, length: int) -> bytes:
             return placed.read_range(self._storage, offset, length)
@@ -271,14 +282,18 @@ class BlockReader:
             try:
                 file = BaseFile.of_log_block(stream, placed.block.content_length)
                 check_parquet(file.metadata, placed.block.content_length, placed.place)
-                written = {field.name: field.type for field in file.schema_arrow}
-                check_columns(written, fields, placed.place)
+                written, named = {field.name: field for field in file.schema_arrow}, self._named(placed)
+                if named is not None:
+                    written = named.by_name_read(written, placed.place)
+                check_columns({name: field.type for name, field in written.items()}, fields, placed.place)
                 if file.metadata.num_rows == 0:
                     empty = pa.schema([field.arrow for field in fields])
                     yield pa.RecordBatch.from_pylist([], schema=empty)
-                names = [field.name for field in fields if field.name in written]
+                sources = {field.name: written[field.name].name for field in fields if field.name in written}
+                names = list(sources.values())
                 for batch in file.inflated(names).batches(_BATCH_ROWS, names):
-                    columns = dict(zip(batch.schema.names, batch.columns, strict=True))
+                    found = dict(zip(batch.schema.names, batch.columns, strict=True))
+                    columns = {name: found[source] for name, source in sources.items()}
                     yield resolve_columns(columns, batch.num_rows, fields, placed.place)
             except (EventideError, MemoryError):
                 raise

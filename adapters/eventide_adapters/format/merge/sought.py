@@ -24,6 +24,7 @@ from eventide_adapters.format.base_file.row_groups import RowGroupChoice
 from eventide_adapters.format.log_file.blocks import PlacedBlock, counting_blocks
 from eventide_adapters.format.log_file.records import DataBlock, DeleteBlock
 from eventide_core.ports import Storage
+from eventide_core.table.files.base_columns import columns_in_base
 from eventide_core.table.files.log_block import BlockType
 from eventide_core.table.files.slice_read import ChangeRead, SliceRead
 from eventide_core.table.records.event_time import EventTimeRange
@@ -55,7 +56,8 @@ class Sought:
     def row_groups(self, slice_read: SliceRead, shape: RecordShape) -> RowGroupChoice:
         """The choice of row groups of the slice's base file: by keys alone if there are log files."""
         hidden = {*slice_read.null_fields, *(META_FIELDS if shape.key_fields else ())}
-        columns = tuple(name for name in self.columns if name not in hidden)
+        named = None if slice_read.base_path is None else columns_in_base(shape, slice_read.base_path)
+        columns = tuple(name for name in self.columns if name not in hidden and (named is None or named.is_same(name)))
         if slice_read.log_paths:
             columns = tuple(name for name in columns if name == RECORD_KEY)
         keys = None if shape.key_fields else self.keys
@@ -81,7 +83,7 @@ class Sought:
             return False
         # Block headers first: a footer has half a megabyte.
         blocks = counting_blocks(storage, slice_read.log_paths, slice_read.blocks, is_strict=False)
-        if not all(self._excludes(placed, slice_read) for placed in blocks):
+        if not all(self._excludes(placed, slice_read, shape) for placed in blocks):
             return False
         if slice_read.base_path is None:
             return True
@@ -89,13 +91,14 @@ class Sought:
         with open_base(storage, slice_read.base_path) as file:
             return not len(choice.by_footer(file))
 
-    def _excludes(self, placed: PlacedBlock, slice_read: SliceRead) -> bool:
+    def _excludes(self, placed: PlacedBlock, slice_read: SliceRead, shape: RecordShape) -> bool:
         if placed.block.block_type is BlockType.DELETE:
             return True
         if placed.is_partial:
             return False
+        named = shape.columns_in_block(placed.instant, placed.place)
         for name in self.columns:
-            if name in slice_read.null_fields:
+            if name in slice_read.null_fields or not (named is None or named.is_same(name)):
                 continue
             found = event_times_in_header(placed.block, name)
             said = None if found is None else _conditions(name, self.schema.field(name).type, found)

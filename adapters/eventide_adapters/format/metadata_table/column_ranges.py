@@ -25,6 +25,7 @@ from eventide_adapters.format.log_file.blocks import PlacedBlock, counting_block
 from eventide_adapters.format.log_file.records import DataBlock, iter_block_records
 from eventide_core.errors import UnsupportedTableError
 from eventide_core.ports import Storage
+from eventide_core.table.files.base_columns import columns_in_base
 from eventide_core.table.files.slice_read import BlockFilter
 from eventide_core.table.records.record_shape import RecordShape
 
@@ -79,23 +80,25 @@ def column_ranges(storage: Storage, path: str, columns: Collection[str]) -> dict
 def table_ranges(storage: Storage, path: str, shape: RecordShape, columns: Collection[str]) -> dict[str, ColumnRange]:
     """The ranges of those of the table's `columns` that a base file has, in the types of the table, of no nested column.
 
-    From the footer; from the values if the footer states none, or the column has changed its type since. Raises
+    From the footer; from the values if the footer states none, or columns have changed type or name since. Raises
     MissingFileError, CorruptBaseFileError.
     """
+    named = columns_in_base(shape, path)
     with open_base(storage, path) as file:
         require_sound_columns(file.metadata, file.footer, f"base file {path}")
         written = file.schema_arrow
-        fields = [f.arrow for f in table_fields(shape.schema, columns) if f.arrow.name in written.names]
+        known = set(written.names) if named is None else named.by_name_read(dict.fromkeys(written.names), path).keys()
+        fields = [f.arrow for f in table_fields(shape.schema, columns) if f.arrow.name in known]
         ranges = {
             field.name: range_of_footer(file.metadata, field.name, field.type)
-            if written.field(field.name).type == field.type
+            if named is None and written.field(field.name).type == field.type
             else None
             for field in fields
         }
     missing = [field for field in fields if ranges[field.name] is None]
     if missing:
         read = {field.name: ColumnRange(field.type, None, None, 0, 0) for field in missing}
-        for batch in read_base(storage, path, table_fields(shape.schema, list(read))):
+        for batch in read_base(storage, path, table_fields(shape.schema, list(read)), named=named):
             read = {name: _with_values(known, batch.column(name)) for name, known in read.items()}
         return {name: read[name] if found is None else found for name, found in ranges.items()}
     return {name: found for name, found in ranges.items() if found is not None}

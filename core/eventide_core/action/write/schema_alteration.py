@@ -4,9 +4,11 @@ add      a column that may be null, at a place; older rows have null
 widen    int to long or double, long or float to double
 move     to another place; readers resolve columns by names
 drop     a column that may be null; its values stay in older files, and no reader shows them
+rename   only in a table whose schema evolves on read (hoodie.schema.on.read.enable): any other Hudi, and hudi-rs, would
+         read a new column
 
-What a reader would not follow is refused, by measurement (docs/guide/schema_changes.md): a rename, which reads as a new
-column without the option hoodie.schema.on.read.enable and in hudi-rs; and every change within a nested column.
+What a reader would not follow is refused, by measurement (docs/guide/schema_changes.md), such as every change within a
+nested column.
 """
 
 import json
@@ -30,7 +32,7 @@ _PRIMITIVES: Final = frozenset({"null", "boolean", "int", "long", "float", "doub
 
 @dataclass(frozen=True, slots=True)
 class SchemaAlteration:
-    """What to change, made in this order: drop, widen, add, move.
+    """What to change, made in this order: drop, widen, rename, add, move. `rename` has the new names by the old ones.
 
     `add` and `widen` have Avro types without null by column. `move` has the places of columns, added ones too: `first`, or
     `after COLUMN`.
@@ -40,6 +42,7 @@ class SchemaAlteration:
     widen: Mapping[str, Any] = field(default_factory=dict[str, Any])
     move: Mapping[str, str] = field(default_factory=dict[str, str])
     drop: Sequence[str] = ()
+    rename: Mapping[str, str] = field(default_factory=dict[str, str])
 
 
 def altered_schema(schema: str, alteration: SchemaAlteration, fixed_columns: Mapping[str, str]) -> str:
@@ -66,6 +69,17 @@ def altered_schema(schema: str, alteration: SchemaAlteration, fixed_columns: Map
         place = _place_of(fields, name)
         _refuse_fixed(name, fixed_columns, "widened")
         fields[place] = {**fields[place], "type": _widened(name, fields[place]["type"], kind)}
+    for name, new in alteration.rename.items():
+        place = _place_of(fields, name)
+        _refuse_fixed(name, fixed_columns, "renamed")
+        _refuse_new_name(new, fields)
+        if any(not isinstance(kind, str) or kind not in _PRIMITIVES for kind in _types(fields[place]["type"])):
+            raise SchemaChangeError(
+                f"column {name!r} cannot be renamed: its type has a name of its own in Avro, as structs and decimals of "
+                "fixed size have, which Hudi makes from the column's name, and Hudi 0.15 refuses the next write; add a new "
+                "column, update it, then drop the old one"
+            )
+        fields[place] = {**fields[place], "name": new}
     for name, kind in alteration.add.items():
         if name in alteration.drop:
             raise SchemaChangeError(
@@ -84,11 +98,12 @@ def altered_schema(schema: str, alteration: SchemaAlteration, fixed_columns: Map
 
 
 def rename_refused(old: str, new: str) -> SchemaChangeError:
-    """Why no column is renamed, and what to do instead."""
+    """Why a column of a table whose schema doesn't evolve on read is not renamed, and what to do instead."""
     return SchemaChangeError(
         f"column {old!r} cannot be renamed to {new!r}: older files keep the name {old!r}, and Hudi without "
         "hoodie.schema.on.read.enable, and hudi-rs, would show null for their values; add the column "
-        f"{new!r}, update it with the values of {old!r}, then drop {old!r}"
+        f"{new!r}, update it with the values of {old!r}, then drop {old!r}; or if all readers are Hudi with "
+        "hoodie.schema.on.read.enable=true, state that option"
     )
 
 

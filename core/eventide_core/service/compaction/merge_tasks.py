@@ -13,24 +13,28 @@ the clock skew passes:
 
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 
 from eventide_core import config as keys
 from eventide_core.config import Options
+from eventide_core.errors import PlanMismatchError
 from eventide_core.ports import BackgroundEngine, Engine, MergeResult, MergeTask, Progress
 from eventide_core.ports.threads import Gate, Handed
 from eventide_core.service.compaction.compact_slice import SliceCompactor
 from eventide_core.service.rollback.compaction_files import marker_path
 from eventide_core.service.state.table import TableState
 from eventide_core.table.records.change_log import SupplementalLogging
+from eventide_core.table.records.record_shape import RecordShape
+from eventide_core.table.records.schema import field_names
 from eventide_core.table.timeline.plans import CompactionPlan
 
 
 def merge_tasks(state: TableState, options: Options, plan: CompactionPlan) -> tuple[MergeTask, ...]:
     """One task for each slice, in the order of the operations. The slices must be as planned in `state`."""
     # The plan's schema, which the commit records; a later write may have changed the table's.
-    shape = replace(state.shape(plan.event_time_field), schema=plan.schema)
+    shape = state.shape_of(plan.schema, plan.event_time_field, as_of=plan.instant)
+    _refuse_other_names(shape, plan)
     blocks = state.blocks_to_merge()
     codec = options.get(keys.PARQUET_CODEC)
     captures = any(op.captures_changes for op in plan.operations)
@@ -60,6 +64,19 @@ def merge_tasks(state: TableState, options: Options, plan: CompactionPlan) -> tu
         )
         for op in plan.operations
     )
+
+
+def _refuse_other_names(shape: RecordShape, plan: CompactionPlan) -> None:
+    """Raises PlanMismatchError if columns have other names as of the plan's instant: its base files are read with those."""
+    if shape.column_names is None:
+        return
+    own = set(shape.column_names.current.columns.values())
+    for name in field_names(shape.schema):
+        if name not in own:
+            raise PlanMismatchError(
+                f"the plan at {plan.instant} and its column {name!r} are from different sides of a change of the schema, "
+                "and a base file of its instant would be read with the other names; roll the plan back, then plan again"
+            )
 
 
 @dataclass(frozen=True, slots=True)

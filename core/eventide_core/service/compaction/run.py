@@ -359,7 +359,7 @@ class CompactionRunner:
                 plan,
                 results,
                 fresh,
-                state.carried_metadata,
+                state.carried_metadata(schema_of=plan.instant),
                 state.checksums,
                 settings=settings,
                 event_times=field and state.config.event_time_texts.source(field),

@@ -179,7 +179,8 @@ class ForeignCompactionRunner:
             delete_each(storage, others, lease)
             if attempt.is_taken_over and state.config.slices_by_completion_time:
                 timeline.delete(_inflight(plan.instant), lease)
-            metadata = whole_slices_metadata(executed, results, state.carried_metadata, state.config.identity_settings)
+            carried, settings = state.carried_metadata(), state.config.identity_settings
+            metadata = whole_slices_metadata(executed, results, carried, settings)
             is_put = completion.put(self.files, state, metadata, update, lease)
             if not is_put and not self._is_ours(state.config, completion.instant, executed):
                 self._lose(executed, update, lease)

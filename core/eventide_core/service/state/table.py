@@ -16,11 +16,8 @@ from eventide_core.service.state.table_files import TableFiles
 from eventide_core.table.files.file_name import CHANGE_LOG_SUFFIX, BaseFileName, LogFileName
 from eventide_core.table.files.file_slice import LogFile
 from eventide_core.table.files.slice_read import BlockFilter, LogWriters
-from eventide_core.table.records.internal_schema import (
-    LATEST_SCHEMA_KEY,
-    SchemaVersion,
-    require_stable_names,
-)
+from eventide_core.table.records.column_names import ColumnNames
+from eventide_core.table.records.internal_schema import LATEST_SCHEMA_KEY, SchemaVersion
 from eventide_core.table.records.record_shape import DeleteMarker, RecordShape
 from eventide_core.table.records.schema import refuse_defaults
 from eventide_core.table.settings.table_config import TableConfig
@@ -217,7 +214,6 @@ class TableState:
         return self._schema_as_of(None)
 
     def _schema_as_of(self, time: str | None) -> str | None:
-        require_stable_names(self.schema_versions, (file.parsed.instant for file in self.listing if file.parsed))
         for instant in chain(reversed(self.timeline.writes), self.archived_writes()):
             if time is None or instant.requested_time <= time:
                 schema = self.commit(instant).schema
@@ -228,8 +224,13 @@ class TableState:
     @property
     def internal_schema(self) -> str | None:
         """Hudi's internal schema for the next commit; None if the schema doesn't evolve on read."""
-        said = (self.commits[i.requested_time].extra_metadata.get(LATEST_SCHEMA_KEY) for i in self.timeline.writes)
-        return next((text for text in reversed(list(said)) if text), None)
+        return self.internal_schema_as_of(None)
+
+    def internal_schema_as_of(self, time: str | None) -> str | None:
+        """The same as of an instant, inclusive. None: now."""
+        writes = (i.requested_time for i in reversed(self.timeline.writes))
+        said = (self.commits[t].extra_metadata.get(LATEST_SCHEMA_KEY) for t in writes if time is None or t <= time)
+        return next(filter(None, said), None)
 
     @property
     def source_notes(self) -> tuple[SourceNote, ...]:
@@ -238,10 +239,12 @@ class TableState:
         notes = (note for commit in self.commits.values() for note in notes_in(commit.extra_metadata))
         return latest_notes(note for note in notes if blocks.accepts(note.noted_at))
 
-    @property
-    def carried_metadata(self) -> dict[str, str]:
-        """The extra metadata that continues from commit to commit: Hudi's internal schema, and the notes of sources."""
-        internal = self.internal_schema
+    def carried_metadata(self, *, schema_of: str | None = None) -> dict[str, str]:
+        """The extra metadata that continues from commit to commit: Hudi's internal schema, and the notes of sources.
+
+        The schema as of the instant `schema_of`, as files are written with it; None: now.
+        """
+        internal = self.internal_schema_as_of(schema_of)
         return texts_of(self.source_notes) | ({} if internal is None else {LATEST_SCHEMA_KEY: internal})
 
     def archived_writes(self, begin: str = "") -> Iterator[Instant]:
@@ -263,11 +266,14 @@ class TableState:
         return found
 
     def shape(self, event_time_field: str | None, *, as_of: str | None = None) -> RecordShape:
-        return self.shape_of(self.schema_as_of(as_of), event_time_field)
+        return self.shape_of(self.schema_as_of(as_of), event_time_field, as_of=as_of)
 
-    def shape_of(self, schema: str, event_time_field: str | None) -> RecordShape:
+    def shape_of(self, schema: str, event_time_field: str | None, *, as_of: str | None = None) -> RecordShape:
         """The shape of records with another schema, such as those being written."""
         config = self.config
+        names = self._column_names(event_time_field, as_of)
+        if names is not None:
+            names.require_readable(file.parsed.instant for file in self.listing if file.parsed)
         if config.partial_update is not None and config.partial_update.unavailable is None:
             refuse_defaults(schema, self.config.name)
         return RecordShape(
@@ -281,7 +287,17 @@ class TableState:
             config.orders_deletes,
             config.merger,
             config.event_time_texts,
+            names,
         )
+
+    def _column_names(self, event_time_field: str | None, as_of: str | None) -> ColumnNames | None:
+        config, marker = self.config, self.delete_marker
+        by_name = [*config.record_key_fields, *config.partition_fields, *config.ordering_fields, event_time_field or ""]
+        by_name.append("" if marker is None else marker.field)
+        if config.captures_changes:
+            by_name += [name for version in self.schema_versions for name in version.columns.values()]
+        stated = ((time, commit.extra_metadata.get(LATEST_SCHEMA_KEY)) for time, commit in self.commits.items())
+        return ColumnNames.of(self.schema_versions, {time: text for time, text in stated if text}, by_name, as_of)
 
     def view_of(self, files: Iterable[DataFile], is_counted: Callable[[str], bool]) -> FileSystemView:
         """The view of some of the files.

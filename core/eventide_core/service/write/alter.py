@@ -10,13 +10,15 @@ Order of writes, and what a crash after each leaves:
    conflicts; a write of records that completes later takes over the new schema (table_schema.py).
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from eventide_core import config as keys
 from eventide_core.action.write.conflict import WrittenGroups
 from eventide_core.action.write.index import Index, IndexType
 from eventide_core.action.write.pending_write import PendingWrite
-from eventide_core.action.write.schema_alteration import SchemaAlteration, altered_schema
+from eventide_core.action.write.schema_alteration import SchemaAlteration, altered_schema, rename_refused
 from eventide_core.errors import SchemaChangeError, UnsupportedTableError
 from eventide_core.ports import RowChange
 from eventide_core.service.state.table import TableState
@@ -29,6 +31,7 @@ from eventide_core.table.timeline.commit_metadata import (
     ADDED_COLUMNS_KEY,
     ALTER_SCHEMA,
     DROPPED_COLUMNS_KEY,
+    RENAMED_COLUMNS_KEY,
     WIDENED_COLUMNS_KEY,
     CommitMetadata,
 )
@@ -51,6 +54,17 @@ class AlterResult:
     completion_time: str | None = None
 
     @property
+    def note(self) -> str | None:
+        """What readers have to know of the change, if anything."""
+        if not self.changes.renamed:
+            return None
+        names = ", ".join(f"{old} to {new}" for old, new in self.changes.renamed)
+        return (
+            f"renamed {names}: readers without hoodie.schema.on.read.enable=true, and hudi-rs, show null for older values "
+            "until no file has the old name"
+        )
+
+    @property
     def columns(self) -> tuple[str, ...]:
         """The names of the table's columns in their order."""
         return field_names(self.schema)
@@ -69,14 +83,14 @@ class Alter:
         files = self.append.files
         state = TableState.load(files)
         after = self._altered(state, alteration)
-        found = AlterResult(after, schema_changes(state.schema, after))
+        found = AlterResult(after, schema_changes(state.schema, after, alteration.rename))
         if is_dry_run or after == state.schema:
             return found
         self.append.metadata.check(state.config, RowChange.WRITTEN)
         instant = self.append.instants.request(Action.DELTA_COMMIT)
         try:
             state = TableState.load(files)
-            pending = _pending(state, self._altered(state, alteration), instant)
+            pending = _pending(state, self._altered(state, alteration), instant, alteration.rename)
         except BaseException as failure:
             self.append.instants.abort(instant, failure, list)
             raise
@@ -89,10 +103,16 @@ class Alter:
         if state.config.is_copy_on_write or state.config.captures_changes:
             kind = "COPY_ON_WRITE" if state.config.is_copy_on_write else "a table that captures changes"
             raise UnsupportedTableError(f"{root}: eventide does not write to {kind}; alter the table with Hudi")
+        renamed = alteration.rename
         after = altered_schema(state.schema, alteration, _fixed_columns(state))
-        _refuse_indexed(state.config, schema_changes(state.schema, after))
-        refuse_revived(state, schema_changes(state.schema, after).added)
-        internal_schema_after(state, after, "0")  # refuses a type that it cannot hold
+        if state.internal_schema is None and not self.append.options.get(keys.SCHEMA_ON_READ):
+            for old, new in renamed.items():
+                raise rename_refused(old, new)
+        changes = schema_changes(state.schema, after, renamed)
+        _refuse_indexed(state.config, changes)
+        _refuse_stated(state.config, renamed)
+        refuse_revived(state, (*changes.added, *renamed.values()))
+        internal_schema_after(state, after, "0", renamed)  # refuses a type that it cannot hold
         return after
 
 
@@ -112,9 +132,9 @@ def _fixed_columns(state: TableState) -> dict[str, str]:
 
 
 def _refuse_indexed(config: TableConfig, changes: SchemaChanges) -> None:
-    """Raises SchemaChangeError for a dropped or widened column of a table with an index over values of columns."""
+    """Raises SchemaChangeError for a dropped, widened or renamed column of a table with an index over values of columns."""
     named = [name for name in config.metadata_partitions if name.startswith(_OVER_COLUMNS)]
-    changed = (*changes.dropped, *changes.widened)
+    changed = (*changes.dropped, *changes.widened, *(old for old, _ in changes.renamed))
     if named and changed:
         raise SchemaChangeError(
             f"column {changed[0]!r} cannot change: the metadata table has {named[0]}, which may be over it; drop that index "
@@ -122,16 +142,28 @@ def _refuse_indexed(config: TableConfig, changes: SchemaChanges) -> None:
         )
 
 
-def _pending(state: TableState, schema: str, instant: str) -> PendingWrite:
+def _refuse_stated(config: TableConfig, renamed: Mapping[str, str]) -> None:
+    """Raises SchemaChangeError for a renamed column that a setting of the table names: engines would look for that name."""
+    for old, new in renamed.items():
+        for key, value in config.properties.items():
+            if old in value.replace(":", ",").split(","):
+                raise SchemaChangeError(
+                    f"column {old!r} cannot be renamed to {new!r}: the table's setting {key}={value} names it; add the "
+                    f"column {new!r}, update it with the values of {old!r}, then drop {old!r}"
+                )
+
+
+def _pending(state: TableState, schema: str, instant: str, renamed: Mapping[str, str]) -> PendingWrite:
     before = state.schema
-    changes = schema_changes(before, schema)
+    changes = schema_changes(before, schema, renamed)
     named = (
         (ADDED_COLUMNS_KEY, changes.added),
         (WIDENED_COLUMNS_KEY, changes.widened),
         (DROPPED_COLUMNS_KEY, changes.dropped),
+        (RENAMED_COLUMNS_KEY, tuple(f"{old}={new}" for old, new in changes.renamed)),
     )
     extra = {"schema": schema, **{key: ",".join(names) for key, names in named if names}}
-    extra |= internal_schema_after(state, schema, instant)
+    extra |= internal_schema_after(state, schema, instant, renamed)
     nothing = WrittenGroups(instant, Index(IndexType.SIMPLE), frozenset(), frozenset())
     return PendingWrite(
         instant,

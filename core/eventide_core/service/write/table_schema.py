@@ -12,35 +12,48 @@ write repeats it or evolves it, and puts a history file before its commit, as Hu
 commit is on the active timeline, and without one reads renamed columns as null.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
 from typing import Final
 
 from eventide_core.action.write.pending_write import PendingWrite
 from eventide_core.errors import SchemaChangeError, WriteConflictError
-from eventide_core.service.state.table import TableState
+from eventide_core.ports import ArchivedTimeline
+from eventide_core.service.state.table import TableState, archived_writes
 from eventide_core.service.state.table_files import TableFiles
 from eventide_core.table.records.internal_schema import (
     LATEST_SCHEMA_KEY,
     evolved,
     extended_history,
+    first_versions,
+    parse_version,
     schema_commit_path,
+    unstable_names,
 )
 from eventide_core.table.records.schema import field_names
 from eventide_core.table.settings.table_config import TableConfig
 from eventide_core.table.timeline.checksums import CHECKSUMS_KEY, with_checksums
+from eventide_core.table.timeline.commit_metadata import CommitMetadata
+from eventide_core.table.timeline.instant import Instant
 from eventide_core.table.timeline.timeline import Timeline
 
 _STATED: Final = ("schema", LATEST_SCHEMA_KEY)
 
 
-def internal_schema_after(state: TableState, schema: str, instant: str) -> dict[str, str]:
-    """The extra metadata with the internal schema of a write that leaves the table with `schema`; empty without one."""
+def internal_schema_after(
+    state: TableState, schema: str, instant: str, renamed: Mapping[str, str] | None = None
+) -> dict[str, str]:
+    """The extra metadata with the internal schema of a write that leaves the table with `schema`; empty without one.
+
+    With columns `renamed`, a table without an internal schema gets one.
+    """
     internal, before = state.internal_schema, state.known_schema
+    if internal is None and renamed:
+        internal = next(iter(_first_versions(state.timeline, state.archive, state.commit)), None)
     if internal is None or before is None:
         return {}
-    return {LATEST_SCHEMA_KEY: evolved(internal, before, schema, instant)}
+    return {LATEST_SCHEMA_KEY: evolved(internal, before, schema, instant, renamed)}
 
 
 def refuse_revived(state: TableState, added: Sequence[str]) -> None:
@@ -61,6 +74,17 @@ def refuse_revived(state: TableState, added: Sequence[str]) -> None:
             )
 
 
+def _first_versions(
+    timeline: Timeline, archive: ArchivedTimeline, commit: Callable[[Instant], CommitMetadata | None]
+) -> tuple[str, ...]:
+    """The internal schemas that the writes so far had, newest first, of a table that has none yet."""
+    writes = (*reversed([*archived_writes(archive, timeline)]), *timeline.writes)
+    known = ((write.requested_time, commit(write)) for write in writes)
+    return first_versions(
+        (time, found.schema) for time, found in known if found is not None and found.schema is not None
+    )
+
+
 def following_schema(files: TableFiles, config: TableConfig, timeline: Timeline, pending: PendingWrite) -> PendingWrite:
     """The write with the schema that the table has by now. Raises WriteConflictError if both have changed it."""
     newest = next((i for i in reversed(timeline.writes) if files.commit(config, i).schema is not None), None)
@@ -75,11 +99,24 @@ def following_schema(files: TableFiles, config: TableConfig, timeline: Timeline,
             f"the write at {pending.instant} was not committed: it changes the table's schema, which "
             f"{newest.requested_time} has changed in the meantime; write again"
         )
+    if _names_differ(pending.metadata, current):
+        raise WriteConflictError(
+            f"the write at {pending.instant} was not committed: {newest.requested_time} has renamed columns in the "
+            "meantime; write again"
+        )
     stated = {key: current.extra_metadata[key] for key in _STATED if key in current.extra_metadata}
     own_keys = pending.metadata.extra_metadata.keys() - {*_STATED, CHECKSUMS_KEY}
     extra = {key: pending.metadata.extra_metadata[key] for key in own_keys} | stated
     checked = with_checksums(extra, pending.metadata.stats, config.identity_settings)
     return replace(pending, metadata=replace(pending.metadata, extra_metadata=checked))
+
+
+def _names_differ(own: CommitMetadata, current: CommitMetadata) -> bool:
+    """Whether files with the own internal schema would be read with other names under the current one."""
+    mine, now = (commit.extra_metadata.get(LATEST_SCHEMA_KEY) for commit in (own, current))
+    if not mine or not now:
+        return bool(now)  # the table had no numbers when the write began
+    return bool(unstable_names(*(parse_version(text, f"{LATEST_SCHEMA_KEY} of a commit") for text in (mine, now))))
 
 
 def put_history(
@@ -90,6 +127,15 @@ def put_history(
     if latest is None:
         return
     found = files.schema_history({i.requested_time for i in timeline.writes})
-    text = extended_history(None if found is None else found[1], latest)
+    first: tuple[str, ...] = ()
+    if found is None and not any(LATEST_SCHEMA_KEY in files.commit(config, i).extra_metadata for i in timeline.writes):
+        archive = files.archive(config)
+
+        def commit(write: Instant) -> CommitMetadata | None:
+            is_active = timeline.find(write.requested_time) is not None
+            return files.commit(config, write) if is_active else archive.commit(write.requested_time)
+
+        first = _first_versions(timeline, archive, commit)
+    text = extended_history(None if found is None else found[1], latest, first)
     completed = completion if config.slices_by_completion_time else None
     files.storage.put_if_absent(schema_commit_path(pending.instant, completed), text.encode())

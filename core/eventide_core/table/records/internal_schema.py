@@ -7,8 +7,9 @@
 A type is a name, or {"type": "record", "fields"}, {"type": "array", "element"}, {"type": "map", "value"}. A version's
 number is the instant that created it. A file of an instant is read with the greatest version up to that instant.
 
-eventide reads files by field names. That is correct as long as no version that a file may need has another name for a
-field's number, or another number for its name. `require_stable_names` checks this.
+eventide reads files by field names as long as no version that a file may need has another name for a field's number, or
+another number for its name (`unstable_names`). Otherwise it reads columns by their numbers (column_names.py). What it
+can't read so is refused: fields below a column, and the columns by which records are found and merged.
 """
 
 import itertools
@@ -32,6 +33,11 @@ class SchemaVersion:
 
     version: int
     names: Mapping[int, str]
+
+    @property
+    def columns(self) -> dict[int, str]:
+        """The names of the columns themselves."""
+        return {number: name for number, name in self.names.items() if "." not in name}
 
 
 def schema_commit_path(instant: str, completion_time: str | None) -> str:
@@ -79,51 +85,75 @@ def _names(kind: Any, path: str) -> Iterator[tuple[int, str]]:
             raise ValueError(f"unknown type {other!r}")
 
 
-def require_stable_names(versions: Sequence[SchemaVersion], instants: Iterable[str]) -> None:
-    """Checks that names alone identify the fields of the base and log files whose names have these instants.
+def unstable_names(version: SchemaVersion, current: SchemaVersion) -> dict[str, str]:
+    """The names that do not identify the same fields in both versions, with the reason; both names of a renamed field.
 
-    Raises UnsupportedTableError naming a field that was renamed, or that has the name of a dropped field.
+    A field below a column goes by its name in that column, whatever the column's own name is now.
     """
-    if not versions:
-        return
-    oldest = int(min(instants, default="0"))
-    latest = max(versions, key=lambda version: version.version)
-    needed_from = max((v.version for v in versions if v.version <= oldest), default=0)
-    numbers = {name: number for number, name in latest.names.items()}
-    for version in versions:
-        if version.version < needed_from:
-            continue
-        for number, name in version.names.items():
-            now = latest.names.get(number, name)
-            if now != name:
-                raise UnsupportedTableError(f"the column {now} had the name {name} in files that still exist; {_CURE}")
-            if numbers.get(name, number) != number:
-                raise UnsupportedTableError(
-                    f"an earlier column {name} was dropped before the present one got the name; {_CURE}"
-                )
+    numbers = {name: number for number, name in current.names.items()}
+    columns, column_numbers = current.columns, {name: number for number, name in version.columns.items()}
+    found: dict[str, str] = {}
+    for number, path in version.names.items():
+        name, (column, dot, below) = path, path.partition(".")
+        if dot:
+            if column_numbers[column] not in columns:
+                continue
+            name = f"{columns[column_numbers[column]]}.{below}"
+        now = current.names.get(number, name)
+        if now != name:
+            found |= dict.fromkeys((now, name), f"the column {now} had the name {name} in files that still exist")
+        elif numbers.get(name, number) != number:
+            found[name] = f"an earlier column {name} was dropped before the present one got the name"
+    return found
 
 
-def evolved(internal: str, before: str, after: str, version: str) -> str:
+def evolved(internal: str, before: str, after: str, version: str, renamed: Mapping[str, str] | None = None) -> str:
     """The internal schema when the table's Avro schema changes from `before` to `after` at the instant `version`.
 
-    A name keeps its number, a new name gets a number that none ever had. Types that stay are repeated as they are.
+    A name keeps its number, and so does a column that is `renamed` from the old to the new name; a new name gets a number
+    that none ever had. Types that stay are repeated as they are.
 
     Raises UnsupportedTableError for a new type that not every Hudi with schema evolution on read knows.
     """
     root = json.loads(internal)
     greatest = max((number for number, _ in _names(root, "")), default=-1)
     numbers = itertools.count(max(greatest, int(root.get("max_column_id", -1))) + 1)
-    fields = _evolved_fields(root["fields"], json.loads(before)["fields"], json.loads(after)["fields"], numbers)
+    known, old = (_renamed(fields, renamed or {}) for fields in (root["fields"], json.loads(before)["fields"]))
+    fields = _evolved_fields(known, old, json.loads(after)["fields"], numbers)
     if fields == root["fields"]:
         return internal
     root |= {"fields": fields, "version_id": int(version), "max_column_id": next(numbers) - 1}
     return json.dumps(root, separators=(",", ":"))
 
 
-def extended_history(history: str | None, latest: str) -> str:
-    """The text of a history file that has `latest` too, newest first as Hudi writes it."""
+def first_versions(schemas: Iterable[tuple[str, str]]) -> tuple[str, ...]:
+    """The internal schemas of a table that has none yet, the newest first.
+
+    `schemas` are the Avro schemas, without meta fields, by the instants of their commits, the oldest first. Raises
+    UnsupportedTableError for a type that not every Hudi with schema evolution on read knows.
+    """
+    found: list[str] = []
+    last = ""
+    for instant, schema in schemas:
+        if not found:
+            numbers = itertools.count()
+            meta = [{"id": next(numbers), "name": name, "optional": True, "type": "string"} for name in META_FIELDS]
+            fields = [*meta, *_evolved_fields([], [], json.loads(schema)["fields"], numbers)]
+            root = {"max_column_id": next(numbers) - 1, "version_id": 0, "type": "record", "fields": fields}
+            found.append(json.dumps(root, separators=(",", ":")))
+        elif schema != last:
+            found.append(evolved(found[-1], last, schema, instant))
+        last = schema
+    return tuple(dict.fromkeys(reversed(found)))
+
+
+def extended_history(history: str | None, latest: str, first: Sequence[str] = ()) -> str:
+    """The text of a history file that has `latest` too, newest first as Hudi writes it.
+
+    `first`: the versions before it in a table that has no history yet, newest first.
+    """
     if history is None:
-        return f'{{"schemas":[{latest}]}}'
+        history = f'{{"schemas":[{",".join(first)}]}}'
     version = json.loads(latest)["version_id"]
     schemas = json.loads(history)["schemas"]
     if any(schema["version_id"] == version for schema in schemas):
@@ -132,6 +162,10 @@ def extended_history(history: str | None, latest: str) -> str:
 
 
 _Numbers = Iterator[int]
+
+
+def _renamed(fields: Sequence[Any], names: Mapping[str, str]) -> list[Any]:
+    return [{**field, "name": names.get(field["name"], field["name"])} for field in fields]
 
 
 def _evolved_fields(known: Any, before: Any, after: Any, numbers: _Numbers) -> list[Any]:
@@ -197,6 +231,13 @@ def _defined_type(kind: Mapping[str, Any], numbers: _Numbers) -> Any:
     logical: str | None = kind.get("logicalType")
     if kind["type"] == "record":
         return {"type": "record", "fields": _evolved_fields([], [], kind["fields"], numbers)}
+    if kind["type"] == "array":
+        element = {"type": "array", "element_id": next(numbers), "element_optional": _is_optional(kind["items"])}
+        return element | {"element": _internal_type(kind["items"], "", numbers)}
+    if kind["type"] == "map":
+        entry = {"type": "map", "key_id": next(numbers), "key": "string", "value_id": next(numbers)}
+        optional = _is_optional(kind["values"])
+        return entry | {"value": _internal_type(kind["values"], "", numbers), "value_optional": optional}
     if logical == "decimal":
         return f"decimal({kind['precision']}, {kind.get('scale', 0)})"
     return _PRIMITIVES.get(kind["type"]) if logical is None else _LOGICAL.get((kind["type"], logical))
@@ -210,9 +251,3 @@ def _without_null(avro: Any) -> Any:
     """The type in a union with null; any other union or type unchanged."""
     others = [branch for branch in branches(avro) if branch != "null"]
     return others[0] if len(others) == 1 else avro
-
-
-_CURE = (
-    "eventide reads columns by name: let Hudi compact or cluster the whole table, so that no file has the old name, and "
-    "clean the old file slices"
-)

@@ -1,7 +1,8 @@
 """The properties of a table's records that the columnar adapters need."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
+from eventide_core.table.records.column_names import ColumnNames, FileColumns
 from eventide_core.table.records.custom_merger import CustomMerger
 from eventide_core.table.records.event_time_texts import ISO_WITH_ZONE, EventTimeTexts
 from eventide_core.table.records.record_order import MergeRule
@@ -28,7 +29,7 @@ class RecordShape:
 
     Several ordering fields are compared one after another. `key_fields` make up a record's key if the table has no meta
     fields; empty if the meta field has the key. Without `orders_deletes`, no delete has an ordering value, whatever its
-    log block says. `merger` is set under merge rule CUSTOM.
+    log block says. `merger` is set under merge rule CUSTOM. `column_names` is None if columns have one name in all files.
     """
 
     schema: str
@@ -41,6 +42,11 @@ class RecordShape:
     orders_deletes: bool = True
     merger: CustomMerger | None = None
     event_time_texts: EventTimeTexts = ISO_WITH_ZONE
+    column_names: ColumnNames | None = field(default=None, hash=False)
+
+    def columns_in_block(self, instant: str, place: str) -> FileColumns | None:
+        """The columns of a log block; None if they have the names of the schema."""
+        return None if self.column_names is None else self.column_names.in_block(instant, place)
 
     @property
     def event_time_source(self) -> str | None:

@@ -32,6 +32,13 @@ def without_meta_fields(schema: str) -> str:
         return schema  # who reads it says what is wrong with it
 
 
+def with_names(schema: str, names: Sequence[str]) -> str:
+    """The record schema with these names of its top-level fields, in order."""
+    root = json.loads(schema)
+    fields = [{**field, "name": name} for field, name in zip(root["fields"], names, strict=True)]
+    return json.dumps({**root, "fields": fields}, separators=(",", ":"))
+
+
 def field_names(schema: str) -> tuple[str, ...]:
     """The names of the top-level fields, in order. Raises UnsupportedTableError if this is not a record schema."""
     return tuple(str(field["name"]) for field in _fields(schema))
@@ -67,24 +74,30 @@ def refuse_defaults(schema: str, table: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class SchemaChanges:
-    """The names of the top-level columns that a write adds to a table's schema, widens, and drops."""
+    """The names of the top-level columns that a write adds to a table's schema, widens, and drops.
+
+    `renamed` are pairs of the old and the new name, which are in none of the others.
+    """
 
     added: tuple[str, ...] = ()
     widened: tuple[str, ...] = ()
     dropped: tuple[str, ...] = ()
+    renamed: tuple[tuple[str, str], ...] = ()
 
 
-def schema_changes(before: str | None, after: str) -> SchemaChanges:
+def schema_changes(before: str | None, after: str, renamed: Mapping[str, str] | None = None) -> SchemaChanges:
     """What the schema `after` a write changes. The first schema of a table changes nothing."""
     if before is None or before == after:
         return SchemaChanges()
-    types = {str(field["name"]): field["type"] for field in _fields(before)}
+    names_after = renamed or {}
+    types = {names_after.get(name, name): kind for name, kind in ((str(f["name"]), f["type"]) for f in _fields(before))}
     fields = [(str(field["name"]), field["type"]) for field in _fields(after)]
     names = frozenset(name for name, _ in fields)
     return SchemaChanges(
         added=tuple(name for name, _ in fields if name not in types),
         widened=tuple(name for name, kind in fields if name in types and types[name] != kind),
         dropped=tuple(name for name in types if name not in names),
+        renamed=tuple(names_after.items()),
     )
 
 

@@ -21,6 +21,7 @@ WRITER = "1"
 ADDED_COLUMNS_KEY = "eventide.columns.added"
 WIDENED_COLUMNS_KEY = "eventide.columns.widened"
 DROPPED_COLUMNS_KEY = "eventide.columns.dropped"
+RENAMED_COLUMNS_KEY = "eventide.columns.renamed"
 """Extra metadata of a write by eventide: the columns that it added to the table, those whose types it widened, and those
 that it dropped."""
 

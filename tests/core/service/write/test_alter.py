@@ -65,7 +65,12 @@ REFUSED: list[tuple[dict[str, Any], type[EventideError], str]] = [
     ({"widen": {"ms": "double"}}, SchemaChangeError, "'ms' cannot be widened: it is an ordering field"),
     ({"drop": ["wrd"]}, SchemaChangeError, "no column 'wrd'; did you mean 'word'"),
     ({"widen": {"word": "long"}}, SchemaChangeError, "of type string cannot become long"),
-    ({"rename": {"word": "title"}}, SchemaChangeError, "hudi-rs, would show null.*add the column 'title'"),
+    (
+        {"rename": {"word": "title"}},
+        SchemaChangeError,
+        "hudi-rs, would show null.*add the column 'title'.*state that option",
+    ),
+    ({"rename": {"id": "title"}}, SchemaChangeError, "'id' cannot be renamed: it is a record key field"),
     ({"add": {"word": "int"}}, SchemaChangeError, "already has a column 'word'"),
     ({"add": {"_hoodie_word": "int"}}, SchemaChangeError, "names that begin with _hoodie_ are Hudi's own"),
     ({"add": {"Word": "int"}}, InvalidColumnNameError, "only in case"),
@@ -223,4 +228,89 @@ def test_columns_of_one_vector_type_are_added_moved_and_dropped(tmp_path: Path) 
     later_rows: list[Any] = [["k2"], [[5, 6]], [[7, 8]]]
     table.upsert(pa.table(later_rows, schema=later))
     assert _values(table, "w", "y") == {"k1": ([3.0, 4.0], None), "k2": ([5.0, 6.0], [7.0, 8.0])}
+    assert table.verify(deep=True).ok
+
+
+EVOLVES = {"hoodie.schema.on.read.enable": "true"}
+
+
+def _titled(*values: tuple[str, str, int, str]) -> pa.Table:
+    return rows(*values).rename_columns(["id", "part", "ms", "title"])
+
+
+@pytest.mark.parametrize("version", [6, 8, 9])
+def test_a_renamed_column_keeps_its_values(version: int, tmp_path: Path) -> None:
+    path = tmp_path / "t"
+    table = make(path, version, "SIMPLE")
+    written = table.upsert(rows(("k1", "a", 1, "one"), ("k2", "a", 1, "two")))
+    table.upsert(rows(("k1", "a", 2, "late")))
+    table.upsert(rows(("k2", "a", 9, "left")))
+    result = Table.open(str(path), EVOLVES).alter(rename={"word": "title"}, move={"title": "first"})
+    assert result.changes.renamed == (("word", "title"),)
+    assert (result.changes.added, result.changes.dropped) == ((), ())
+    assert result.note is not None
+    table = Table.open(str(path))  # the option is needed for the first rename alone
+    expected = {"k1": ("late",), "k2": ("left",)}
+    assert _values(table, "title") == expected
+    assert _values(table, "word", as_of=written.completion_time or written.instant) == {"k1": ("one",), "k2": ("two",)}
+    assert {row["title"] for row in table.incremental("0").to_arrow().to_pylist()} == {"late", "left"}
+    assert table.snapshot().to_arrow(filter="title = 'late'").column("id").to_pylist() == ["k1"]
+
+    table.compact(before=START_MS + 5)
+    assert {row["id"]: row["title"] for row in table.read_optimized().to_arrow().to_pylist()} == {
+        "k1": "late",
+        "k2": "two",
+    }
+    table.upsert(_titled(("k3", "a", 9, "new")))
+    expected["k3"] = ("new",)
+    assert _values(table, "title") == expected
+    assert table.alter(rename={"title": "name"}).instant is not None
+    assert _values(table, "name") == expected
+    assert table.verify(deep=True).ok
+    table.compact(before=START_MS + 20)
+    assert _values(table, "name") == expected
+    with pytest.raises(SchemaChangeError, match="'word' was dropped"):
+        table.alter(add={"word": "string"})
+
+
+def test_left_overs_keep_the_names_of_their_blocks_when_every_older_file_is_cleaned(tmp_path: Path) -> None:
+    path = tmp_path / "t"
+    table = make(path, 6, "SIMPLE")
+    table.upsert(rows(("k1", "a", 1, "one"), ("k2", "a", 1, "two")))
+    table.upsert(rows(("k1", "a", 2, "late")))
+    table.upsert(rows(("k2", "a", 9, "left")))
+    altered = Table.open(str(path), EVOLVES).alter(rename={"word": "title"}).instant
+    table.compact(before=START_MS + 5)
+    for number in range(3):
+        table.upsert(_titled(("k3", "b", number, "new")))
+    table.clean(1)
+    assert altered is not None
+    assert min(file.parsed.instant for file in table.state().listing if file.parsed) > altered
+    assert _values(table, "title")["k2"] == ("left",)
+    table.compact(before=START_MS + 20)
+    assert _values(table, "title") == {"k1": ("late",), "k2": ("left",), "k3": ("new",)}
+
+
+def test_what_began_before_a_rename_conflicts_with_it(tmp_path: Path) -> None:
+    path = tmp_path / "t"
+    table = make(path, 9, "SIMPLE")
+    table.upsert(rows(("k1", "a", 1, "one")))
+    append = assemble(str(path), {}).append
+    incoming = incoming_records(assemble(str(path), {}), WriteOperation.UPSERT, rows(("k1", "a", 2, "two")))
+    begun = append.begin(WriteOperation.UPSERT, incoming, NoProgress())
+    Table.open(str(path), EVOLVES).alter(rename={"word": "title"})
+    with pytest.raises(WriteConflictError, match="has renamed columns in the meantime"):
+        append.complete(begun)
+    assert _values(table, "title") == {"k1": ("one",)}
+
+
+def test_a_plan_from_before_a_rename_is_run_with_the_old_name(tmp_path: Path) -> None:
+    path = tmp_path / "t"
+    table = make(path, 9, "SIMPLE")
+    table.upsert(rows(("k1", "a", 1, "one")))
+    table.upsert(rows(("k1", "a", 2, "two")))
+    planned = table.schedule(table.plan_compaction(START_MS + 5))
+    Table.open(str(path), EVOLVES).alter(rename={"word": "title"})
+    table.execute(planned.instant)
+    assert _values(table, "title") == {"k1": ("two",)}
     assert table.verify(deep=True).ok

@@ -1,4 +1,4 @@
-"""Hudi's internal schemas: when names alone tell the fields of every file."""
+"""Hudi's internal schemas: when names alone tell the fields of every file, and which names columns have in others."""
 
 import json
 from typing import Any
@@ -6,13 +6,13 @@ from typing import Any
 import pytest
 
 from eventide_core.errors import CorruptTimelineError, UnsupportedTableError
+from eventide_core.table.records.column_names import ColumnNames, FileColumns
 from eventide_core.table.records.internal_schema import (
     SchemaVersion,
     evolved,
     extended_history,
     parse_version,
     parse_versions,
-    require_stable_names,
 )
 
 
@@ -26,11 +26,6 @@ def _schema(version: int, *fields: dict[str, Any]) -> dict[str, Any]:
 
 def _versions(*schemas: dict[str, Any]) -> tuple[SchemaVersion, ...]:
     return parse_versions(json.dumps({"schemas": list(schemas)}), "history")
-
-
-def _instants(oldest: int) -> list[str]:
-    """Those of files, the oldest of them at that one."""
-    return [f"{oldest + 1:017}", f"{oldest:017}"]
 
 
 def test_fields_are_named_by_their_path_through_records_arrays_and_maps() -> None:
@@ -56,39 +51,100 @@ def test_an_invalid_history_is_reported_with_its_place(text: str) -> None:
         parse_versions(text, "history")
 
 
+def _names(versions: tuple[SchemaVersion, ...], as_of: str | None = None, by_name: str = "id") -> ColumnNames | None:
+    return ColumnNames.of(versions, {}, [by_name], as_of)
+
+
+def _instant(number: int) -> str:
+    return f"{number:017}"
+
+
+def _renamed(versions: tuple[SchemaVersion, ...], instant: int, as_of: str | None = None) -> FileColumns:
+    names = _names(versions, as_of)
+    assert names is not None
+    found = names.in_block(_instant(instant), "block")
+    assert found is not None
+    return found
+
+
 def test_columns_that_come_go_change_type_or_place_keep_their_names() -> None:
     versions = _versions(
         _schema(10, _field(1, "id"), _field(2, "n", "int"), _field(3, "gone")),
         _schema(20, _field(1, "id"), _field(4, "new"), _field(2, "n", "long")),
     )
-    require_stable_names(versions, _instants(10))
-    require_stable_names((), _instants(10))
+    assert _names(versions) is None
+    assert _names(()) is None
 
 
-def test_a_renamed_column_is_refused_while_files_of_its_old_name_are_there() -> None:
-    versions = _versions(_schema(20, _field(1, "id"), _field(2, "b")), _schema(10, _field(1, "id"), _field(2, "a")))
-    for oldest in (5, 10, 19):
-        with pytest.raises(UnsupportedTableError, match="the column b had the name a in files"):
-            require_stable_names(versions, _instants(oldest))
-    require_stable_names(versions, _instants(20))
+RENAMED = _versions(_schema(20, _field(1, "id"), _field(2, "b")), _schema(10, _field(1, "id"), _field(2, "a")))
 
 
-def test_a_renamed_field_below_a_column_is_refused_too() -> None:
+def test_a_renamed_column_is_read_by_its_number_in_files_of_its_old_name() -> None:
+    for instant in (10, 19):
+        old = _renamed(RENAMED, instant)
+        found = {"_hoodie_record_key": 3, "id": 1, "b": 2}
+        assert old.by_name_read({"id": 1, "a": 2, "_hoodie_record_key": 3}, "block") == found
+        assert (old.is_same("id"), old.is_same("b"), old.is_same("_hoodie_file_name")) == (True, False, True)
+    names = _names(RENAMED)
+    assert names is not None
+    assert names.in_block(_instant(20), "block") is None
+    names.require_readable([_instant(10)])
+
+
+def test_a_time_travel_reads_files_of_a_later_version_by_the_old_names() -> None:
+    names = _names(RENAMED, as_of=_instant(15))
+    assert names is not None
+    assert names.in_block(_instant(15), "block") is None
+    assert _renamed(RENAMED, 21, as_of=_instant(15)).source("a") == "b"
+
+
+def test_a_renamed_column_by_which_records_are_merged_is_refused_in_older_files() -> None:
+    names = _names(RENAMED, by_name="b")
+    assert names is not None
+    names.require_readable([_instant(20)])
+    with pytest.raises(UnsupportedTableError, match="the column b had the name a in files"):
+        names.require_readable([_instant(21), _instant(19)])
+    with pytest.raises(UnsupportedTableError, match="block: the column b had the name a in files"):
+        names.in_block(_instant(19), "block")  # as in a left-over, whose file name is later
+
+
+def test_a_file_of_no_known_version_or_with_another_column_is_refused() -> None:
+    names = _names(RENAMED)
+    assert names is not None
+    with pytest.raises(UnsupportedTableError, match="no internal schema of Hudi is as old"):
+        names.in_block(_instant(5), "block")
+    with pytest.raises(UnsupportedTableError, match="block has a column 'b', which the table's schema of its instant"):
+        _renamed(RENAMED, 10).require(["b"], "block")
+
+
+def test_a_base_file_has_the_schema_that_its_commit_states() -> None:
+    old, new = _schema(10, _field(2, "a")), _schema(20, _field(2, "b"))
+    names = ColumnNames.of(_versions(old, new), {_instant(15): json.dumps(new)}, [], None)
+    assert names is not None
+    assert names.in_base(_instant(15), "base file") is None
+    assert names.in_base(_instant(14), "base file") is not None
+
+
+def test_a_renamed_field_below_a_column_is_refused() -> None:
     old, new = ({"type": "record", "fields": [_field(2, name)]} for name in "ab")
-    versions = _versions(_schema(10, _field(1, "place", old)), _schema(20, _field(1, "place", new)))
+    names = _names(_versions(_schema(10, _field(1, "place", old)), _schema(20, _field(1, "place", new))))
+    assert names is not None
     with pytest.raises(UnsupportedTableError, match=r"place\.b had the name place\.a"):
-        require_stable_names(versions, _instants(10))
+        names.require_readable([_instant(10)])
 
 
-def test_a_new_column_under_the_name_of_a_dropped_one_is_refused() -> None:
+def test_a_new_column_under_the_name_of_a_dropped_one_is_not_in_older_files() -> None:
     versions = _versions(
         _schema(10, _field(1, "id"), _field(2, "a")),
         _schema(20, _field(1, "id")),
         _schema(30, _field(1, "id"), _field(3, "a", "int")),
     )
-    with pytest.raises(UnsupportedTableError, match="an earlier column a was dropped"):
-        require_stable_names(versions, _instants(10))
-    require_stable_names(versions, _instants(20))
+    old = _renamed(versions, 10)
+    assert old.names_read(["id", "a"], "block") == ["id", " a"]
+    assert old.source("a") is None
+    names = _names(versions)
+    assert names is not None
+    assert names.in_block(_instant(20), "block") is None
 
 
 def _avro(*fields: tuple[str, Any]) -> str:
