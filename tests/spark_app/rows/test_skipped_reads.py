@@ -12,7 +12,7 @@ import pytest
 
 from eventide import Table
 from eventide.bootstrap import assemble
-from eventide_adapters.format.base_file import parquet
+from eventide_adapters.format.base_file import open_file, parquet, row_pages
 from eventide_core.config import BLOOM_ENTRIES, BUCKETS, CLOCK_SKEW_MS, INDEX_TYPE
 from support.counting_storage import CountingStorage
 
@@ -28,7 +28,8 @@ def small_row_groups() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(parquet, "_ROW_GROUP_BYTES", 1)
         patch.setattr(parquet, "_BATCH_ROWS", 100)
-        patch.setattr(parquet, "_AT_ONCE_BYTES_MAX", 0)  # so that small files are read as large ones are
+        patch.setattr(row_pages, "_ROWS_MIN", 0)
+        patch.setattr(open_file, "_AT_ONCE_BYTES_MAX", 0)  # so that small files are read as large ones are
         yield
 
 

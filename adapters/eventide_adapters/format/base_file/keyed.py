@@ -7,7 +7,9 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 import pyarrow as pa
 
 from eventide_adapters.format.avro.schema import RECORD_KEY, AvroField, table_fields
-from eventide_adapters.format.base_file.parquet import BaseFile, BaseFooter, read_base, read_base_and_footer
+from eventide_adapters.format.base_file.open_file import BaseFile
+from eventide_adapters.format.base_file.parquet import BaseFooter, read_base, read_base_and_footer
+from eventide_adapters.format.base_file.row_pages import RowsOfGroups
 from eventide_adapters.format.base_file.virtual_key import with_record_keys
 from eventide_core.errors import CorruptBaseFileError
 from eventide_core.ports import Storage
@@ -20,7 +22,7 @@ def read_keyed_base(
     target: Sequence[AvroField],
     shape: RecordShape,
     dictionary_candidates: Collection[str] = (),
-    choice: Callable[[BaseFile], Sequence[int]] | None = None,
+    choice: Callable[[BaseFile], RowsOfGroups] | None = None,
 ) -> Iterator[pa.RecordBatch]:
     """A base file's records as in `read_base`, with their record keys if `target` has the key column.
 
