@@ -23,13 +23,14 @@ def read_keyed_base(
     shape: RecordShape,
     dictionary_candidates: Collection[str] = (),
     choice: Callable[[BaseFile], RowsOfGroups] | None = None,
+    few_rows: int | None = None,
 ) -> Iterator[pa.RecordBatch]:
     """A base file's records as in `read_base`, with their record keys if `target` has the key column.
 
     Raises CorruptBaseFileError, too, for a record without key in a table with meta fields: as if the footer names the
     column differently, because no checksum covers a footer.
     """
-    batches = read_base(storage, path, _with_key_fields(target, shape), dictionary_candidates, choice)
+    batches = read_base(storage, path, _with_key_fields(target, shape), dictionary_candidates, choice, few_rows)
     return _keyed(batches, path, target, shape)
 
 

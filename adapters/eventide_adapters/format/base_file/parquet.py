@@ -71,11 +71,13 @@ def read_base(
     target: Sequence[AvroField],
     dictionary_candidates: Collection[str] = (),
     choice: Callable[[BaseFile], RowsOfGroups] | None = None,
+    few_rows: int | None = None,
 ) -> Iterator[pa.RecordBatch]:
     """The file's records in the columns and types of `target`, in the file's order.
 
     Strings of the columns `dictionary_candidates` come as dictionaries if they have few distinct values
     (dictionary_columns.py). `choice` returns rows that are enough; None: all.
+    `few_rows`: the caller will soon stop, so batches have no more rows than that, and none is prefetched.
 
     Raises MissingFileError; CorruptBaseFileError if the file is not Parquet or a value doesn't fit its column;
     UnsupportedTableError if a column's type doesn't fit the target's type.
@@ -84,7 +86,10 @@ def read_base(
         chosen = None if choice is None else choice(file)
         if chosen is None or len(chosen):
             place = f"base file {path}"
-            yield from _batches_ahead(file, target, dictionary_candidates, place, _QUERY_BATCH_BYTES, chosen)
+            if few_rows is None:
+                yield from _batches_ahead(file, target, dictionary_candidates, place, _QUERY_BATCH_BYTES, chosen)
+            else:
+                yield from _batches(file, target, dictionary_candidates, place, _QUERY_BATCH_BYTES, chosen, few_rows)
 
 
 def read_base_and_footer(
@@ -127,6 +132,7 @@ def _batches(
     place: str,
     batch_bytes: int,
     chosen: RowsOfGroups | None,
+    batch_rows: int = _BATCH_ROWS,
 ) -> Iterator[pa.RecordBatch]:
     written = {field.name: field.type for field in file.schema_arrow}
     require_columns(file.metadata, [field.name for field in target if field.name not in written], place)
@@ -137,7 +143,7 @@ def _batches(
     # Decoding a few rows takes less time than starting a thread. Without a second processor, a thread only costs memory:
     # allocators keep what each thread freed for that thread.
     has_many = file.metadata.num_rows > _ROWS_WORTH_A_THREAD and processors() > 1
-    size = _batch_rows(file.metadata, len(names), batch_bytes)
+    size = min(batch_rows, _batch_rows(file.metadata, len(names), batch_bytes))
     for batch in batches_of(file, size, names, use_threads=has_many, chosen=chosen):
         check_numbers(batch, few, place)
         columns = dict(zip(batch.schema.names, batch.columns, strict=True))
