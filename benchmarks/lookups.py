@@ -108,7 +108,7 @@ def measured(path: Path, rows: int) -> dict[str, Any]:
             words: asdict(answer(partial(_count, query, asked), storage)) for words, asked in conditions.items()
         }
     found["DuckDB on base files"] = by_duckdb(table, conditions)
-    found["hudi-rs, snapshot"] = by_hudi_rs(str(path), rows)
+    found["hudi-rs, snapshot"] = by_hudi_rs(str(path.resolve()), rows)
     return found
 
 

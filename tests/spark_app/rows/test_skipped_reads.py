@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +13,7 @@ import pytest
 from eventide import Table
 from eventide.bootstrap import assemble
 from eventide.rows import reader
+from eventide.rows.reader import Rows
 from eventide_adapters.format.base_file import open_file, parquet, row_pages
 from eventide_core.config import BLOOM_ENTRIES, BUCKETS, CLOCK_SKEW_MS, INDEX_TYPE
 from support.counting_storage import CountingStorage
@@ -168,13 +169,14 @@ def test_a_limit_opens_one_slice_and_decodes_one_batch(tmp_path: Path, monkeypat
     for part in range(4):
         table.bulk_insert(records(range(part * 1000, part * 1000 + 1000), part, seed=part))
     table, storage = counted(table)
-    for ask, most_decoded in (
+    asking: list[tuple[Callable[[Rows], int], int]] = [
         (lambda rows: rows.head(20).num_rows, 100),
         (lambda rows: rows.limit(20).to_arrow(["id"]).num_rows, 100),
         (lambda rows: sum(batch.num_rows for batch in rows.limit(20).to_batches()), 100),
         (lambda rows: rows.limit(20).count(), 0),
         (lambda rows: rows.limit(20).count(f"ms >= {EPOCH_MS}"), 1000),
-    ):
+    ]
+    for ask, most_decoded in asking:
         decoded.clear()
         storage.forget()
         assert ask(table.snapshot()) == 20
