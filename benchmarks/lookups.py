@@ -3,8 +3,8 @@
     PYTHONPATH=tests python -m benchmarks.lookups --rows 12000000
 
 eventide makes a table of that many rows in `--slices` buckets, or as many file groups of a joined index (`--index SIMPLE`),
-and upserts one row in a hundred into log files. Each query has the table's state loaded. DuckDB, if it is installed, asks
-the same of the base files. Prints JSON.
+and upserts one row in a hundred into log files. Each query has the table's state loaded. DuckDB, if it is
+installed, asks the same of the base files, and hudi-rs of the table. Prints JSON.
 """
 
 import argparse
@@ -106,6 +106,7 @@ def measured(path: Path, rows: int) -> dict[str, Any]:
             words: asdict(answer(partial(_count, query, asked), storage)) for words, asked in conditions.items()
         }
     found["DuckDB on base files"] = by_duckdb(table, conditions)
+    found["hudi-rs, snapshot"] = by_hudi_rs(str(path.resolve()), rows)
     return found
 
 
@@ -142,6 +143,27 @@ def by_duckdb(table: Table, conditions: dict[str, str | None]) -> dict[str, Any]
         return lambda: int(found.sql(sql).to_arrow_table().num_rows)
 
     return {words: asdict(answer(ask(condition), None)) for words, condition in conditions.items()}
+
+
+def by_hudi_rs(path: str, rows: int) -> dict[str, Any] | None:
+    """Its filters take one value, and bounds of a range."""
+    try:
+        from hudi import HudiReadOptions, HudiTable
+    except ModuleNotFoundError:
+        return None
+    begin = EPOCH_MS + HOUR_MS
+    filters = {
+        "all": [],
+        "one key": [("id", "=", id_of(rows // 3 + 1))],
+        "a key that is not there": [("id", "=", "nobody")],
+        "an hour": [("ms", ">=", str(begin)), ("ms", "<", str(begin + HOUR_MS))],
+    }
+    table = HudiTable(path)
+
+    def ask(chosen: list[tuple[str, str, str]]) -> Callable[[], int]:
+        return lambda: sum(batch.num_rows for batch in table.read(HudiReadOptions(filters=chosen)))
+
+    return {words: asdict(answer(ask(chosen), None)) for words, chosen in filters.items()}
 
 
 def main() -> None:

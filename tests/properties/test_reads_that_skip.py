@@ -6,18 +6,20 @@ log files and by exact cuts, and base files of several row groups; random filter
 
 import tempfile
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from eventide import Table
 from eventide.rows.reader import Rows
-from eventide_adapters.format.base_file import parquet
+from eventide_adapters.format.base_file import parquet, row_pages
 from eventide_core.config import BLOOM_ENTRIES, BUCKETS, CLOCK_SKEW_MS, INDEX_TYPE
 from eventide_core.errors import NothingToDoError, RefusedError
 
@@ -204,4 +206,7 @@ def test_a_filter_gives_the_rows_that_it_keeps_of_a_whole_read(**words: Any) -> 
 @settings(max_examples=1000, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given_tables
 def test_a_filter_gives_the_rows_that_it_keeps_of_a_whole_read_in_many_tables(**words: Any) -> None:
-    check(**words)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(row_pages, "_ROWS_MIN", 0)
+        patch.setattr(pq, "ParquetWriter", partial(pq.ParquetWriter, max_rows_per_page=2))
+        check(**words)

@@ -44,6 +44,7 @@ if TYPE_CHECKING:
 Found = TypeVar("Found")
 
 _HTML_ROWS = 20
+_FEW_ROWS = 4096  # of a batch of a query with a limit
 _LOOKED_AT_MAX = 1000  # slices whose footers are read before tasks are made
 PLANS_AT_MOST = 5  # of one query: each new plan follows because files of the last one were cleaned
 
@@ -97,8 +98,10 @@ class Rows:
 
         Raises InvalidFilterError, CleanedWhileReadingError.
         """
-        counts = self._mapped(self.schema.names[:1], filter, lambda read: read.count)
-        return sum(counts) if self.row_limit is None else min(sum(counts), self.row_limit)
+        names, most = self.schema.names[:1], self.row_limit
+        if most is None:
+            return sum(self._mapped(names, filter, lambda read: read.count))
+        return self._planned(names, filter, lambda read: read.count_up_to(most))
 
     def _repr_html_(self) -> str:
         """The first rows, for a notebook, without Hudi's own columns."""
@@ -173,11 +176,16 @@ class Rows:
         task: "Callable[[SliceReading], Callable[[SliceRead], Found]]",
     ) -> "list[Found]":
         """What the task finds in each slice, on the engine. Plans again if a cleaner was faster."""
+        return self._planned(columns, filter, lambda read: self.engine.map(task(read.of_slices()), read.slices))
+
+    def _planned(
+        self, columns: Sequence[str] | None, filter: Filter | None, ask: "Callable[[SliceReading], Found]"
+    ) -> "Found":
+        """The answer of all slices. Plans again if a cleaner was faster."""
         rows, plans = self, 1
         while True:
-            read = rows._reader(columns, filter)
             try:
-                return self.engine.map(task(read.of_slices()), read.slices)
+                return ask(rows._reader(columns, filter))
             except MissingFileError as missing:
                 rows = rows._after(missing, may_go_on=plans < PLANS_AT_MOST)
                 plans += 1
@@ -273,7 +281,9 @@ class Rows:
         kept, row_filter = self.schema_of(columns), filter_expression(filter, self.schema)
         names = self._read_names(kept.names, row_filter)
         if row_filter is None or self.config is None:
-            return SliceReading(self.reader, self.plan.shape, kept, row_filter, names, self.plan.slices)
+            is_few = row_filter is None and self.row_limit is not None
+            reader = replace(self.reader, few_rows=_FEW_ROWS) if is_few else self.reader
+            return SliceReading(reader, self.plan.shape, kept, row_filter, names, self.plan.slices)
         found = selected(self.plan, row_filter, self.schema, self.config())
         sought = Sought(row_filter, self.schema, self._read_names((), row_filter), found.keys)
         reader = replace(self.reader, sought=sought)
@@ -346,6 +356,17 @@ class SliceReading:
         if self.row_filter is None and (known := self.reader.base_row_count(slice_read)) is not None:
             return known
         return sum(batch.num_rows for batch in self(slice_read))
+
+    def count_up_to(self, most: int) -> int:
+        """The number of rows, up to this many. Opens no slice behind them."""
+        found = 0
+        for slice_read in self.slices:
+            known = None if self.row_filter is not None else self.reader.base_row_count(slice_read)
+            for rows in (known,) if known is not None else (batch.num_rows for batch in self(slice_read)):
+                found += rows
+                if found >= most:
+                    return most
+        return found
 
 
 def _limited(batches: Iterable[pa.RecordBatch], rows: int) -> Iterator[pa.RecordBatch]:

@@ -15,7 +15,8 @@ import pyarrow as pa
 from eventide_adapters.format.avro.decode import iter_avro_block
 from eventide_adapters.format.avro.schema import AvroField
 from eventide_adapters.format.base_file.keyed import read_keyed_base
-from eventide_adapters.format.base_file.parquet import BaseFile
+from eventide_adapters.format.base_file.open_file import BaseFile
+from eventide_adapters.format.base_file.row_pages import RowsOfGroups
 from eventide_adapters.format.log_file import blocks as log_blocks
 from eventide_adapters.format.log_file import records as log_records
 from eventide_adapters.format.log_file.blocks import PlacedBlock, read_headers
@@ -113,7 +114,7 @@ class Decoded:
         target: _Fields,
         shape: RecordShape,
         dictionary_candidates: Collection[str],
-        choice: Callable[[BaseFile], Sequence[int]] | None,
+        choice: Callable[[BaseFile], RowsOfGroups] | None,
     ) -> Iterable[pa.RecordBatch]:
         if choice is not None:
             return read_keyed_base(storage, path, target, shape, dictionary_candidates, choice)

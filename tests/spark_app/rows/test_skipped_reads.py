@@ -1,7 +1,7 @@
 """How little a filter reads: files and bytes, as a storage counts them."""
 
 import random
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +10,9 @@ import pytest
 
 from eventide import Table
 from eventide.bootstrap import assemble
-from eventide_adapters.format.base_file import parquet
+from eventide.rows import reader
+from eventide.rows.reader import Rows
+from eventide_adapters.format.base_file import open_file, parquet, row_pages
 from eventide_core.config import BLOOM_ENTRIES, BUCKETS, CLOCK_SKEW_MS, INDEX_TYPE
 from support.counting_storage import CountingStorage
 
@@ -30,7 +32,8 @@ def small_row_groups() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(parquet, "_ROW_GROUP_BYTES", 1)
         patch.setattr(parquet, "_BATCH_ROWS", 100)
-        patch.setattr(parquet, "_AT_ONCE_BYTES_MAX", 0)  # so that small files are read as large ones are
+        patch.setattr(row_pages, "_ROWS_MIN", 0)
+        patch.setattr(open_file, "_AT_ONCE_BYTES_MAX", 0)  # so that small files are read as large ones are
         yield
 
 
@@ -149,3 +152,37 @@ def test_a_base_row_that_wins_over_the_log_is_not_skipped(tmp_path: Path) -> Non
     condition = f"ms < {EPOCH_MS + 2 * HOUR_MS}"
     assert table.snapshot().to_arrow(None, condition).num_rows == 0
     assert table.snapshot().count(condition) == 0
+
+
+def test_a_limit_opens_one_slice_and_decodes_one_batch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A base file of several batches, not prefetched; slices behind it are not opened; a count reads footers."""
+    monkeypatch.setattr(parquet, "_BATCH_ROWS", 1 << 17)
+    monkeypatch.setattr(reader, "_FEW_ROWS", 100)
+    decoded: list[int] = []
+    whole = open_file.BaseFile.batches
+
+    def counted_rows(*words: Any, **more: Any) -> Iterator[pa.RecordBatch]:
+        for batch in whole(*words, **more):
+            decoded.append(batch.num_rows)
+            yield batch
+
+    monkeypatch.setattr(open_file.BaseFile, "batches", counted_rows)
+    table = made(tmp_path, "SIMPLE")
+    for part in range(4):
+        table.bulk_insert(records(range(part * 1000, part * 1000 + 1000), part, seed=part))
+    table, storage = counted(table)
+    asking: list[tuple[Callable[[Rows], int], int]] = [
+        (lambda rows: rows.head(20).num_rows, 100),
+        (lambda rows: rows.limit(20).to_arrow(["id"]).num_rows, 100),
+        (lambda rows: sum(batch.num_rows for batch in rows.limit(20).to_batches()), 100),
+        (lambda rows: rows.limit(20).count(), 0),
+        (lambda rows: rows.limit(20).count(f"ms >= {EPOCH_MS}"), 1000),
+    ]
+    for ask, most_decoded in asking:
+        decoded.clear()
+        storage.forget()
+        assert ask(table.snapshot()) == 20
+        assert sum(decoded) <= most_decoded
+        assert len(data_files(storage)) == 1
+    assert [table.snapshot().limit(most).count() for most in (0, 1000, 3999, 4000, 9999)] == [0, 1000, 3999, 4000, 4000]
+    assert table.snapshot().limit(2500).to_arrow().num_rows == 2500

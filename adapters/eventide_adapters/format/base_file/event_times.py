@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 from eventide_adapters.format.avro.field_path import type_at
 from eventide_adapters.format.base_file.event_time_column import event_times_ms
 from eventide_adapters.format.base_file.footer_columns import require_sound_columns
-from eventide_adapters.format.base_file.parquet import open_base
+from eventide_adapters.format.base_file.open_file import open_base
 from eventide_core.ports import Storage
 from eventide_core.table.records.event_time import EventTimeRange
 

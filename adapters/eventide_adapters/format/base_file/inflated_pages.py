@@ -169,10 +169,10 @@ class InflatedPages(io.RawIOBase):
         at, data, left = chunk.offset, memoryview(b""), chunk.room
         while at < chunk.end:
             place = f"the page at byte {at}"
-            while (found := _header(data, place)) is None:
+            while (found := page_header(data, place)) is None:
                 data = self._more(chunk, at, data, 1)
             header, length = found
-            size, inflated, checksum, levels, is_compressed = _stated(data, header, place)
+            size, inflated, checksum, levels, is_compressed = stated(data, header, place)
             if not (0 <= size <= chunk.end - at - length and 0 <= inflated <= left):
                 raise OSError(f"{place} claims {size} bytes that inflate to {inflated}, more than its column chunk has")
             if len(data) < length + size:
@@ -183,7 +183,7 @@ class InflatedPages(io.RawIOBase):
             yield with_integers(data, 0, length, {header[_PAGE_COMPRESSED_SIZE]: inflated})
             page = self._keys.pop(_end_of(body), None) if chunk.may_repeat_keys and not levels else None
             if page is None or len(page) != inflated:
-                page = memoryview(_inflated(body, inflated, levels, is_compressed, place))
+                page = memoryview(inflated_page(body, inflated, levels, is_compressed, place))
                 if chunk.has_keys and not levels:
                     self._keep_keys(page)
             yield page
@@ -246,7 +246,7 @@ class _Reading:
         return found[0] if len(found) == 1 else memoryview(b"".join(found))
 
 
-def _header(data: memoryview, place: str) -> tuple[dict[int, Span], int] | None:
+def page_header(data: memoryview, place: str) -> tuple[dict[int, Span], int] | None:
     """The fields of a page header, and its length; None if the data ends within it."""
     try:
         header, length = fields(data, 0)
@@ -268,7 +268,7 @@ def _end_of(body: memoryview) -> tuple[int, int]:
     return checksum, size
 
 
-def _stated(data: memoryview, header: dict[int, Span], place: str) -> tuple[int, int, int | None, int, bool]:
+def stated(data: memoryview, header: dict[int, Span], place: str) -> tuple[int, int, int | None, int, bool]:
     """What a page header states.
 
     That is the page's size, its uncompressed size, the checksum if there is one, how many bytes at the page's beginning are
@@ -291,7 +291,7 @@ def _stated(data: memoryview, header: dict[int, Span], place: str) -> tuple[int,
     return size, inflated, checksum, sum(sizes), is_compressed
 
 
-def _inflated(body: memoryview, size: int, levels: int, is_compressed: bool, place: str) -> bytes | memoryview:
+def inflated_page(body: memoryview, size: int, levels: int, is_compressed: bool, place: str) -> bytes | memoryview:
     """The page's `size` uncompressed bytes."""
     if not is_compressed or len(body) == levels == size:
         page: bytes | memoryview = body
@@ -319,7 +319,7 @@ def _laid_out(
     if _FILE_ENCRYPTION in top:
         raise ValueError("an encrypted file")
     found: list[_Chunk] = []
-    new = _without_bloom_filter(footer, top, walked)
+    new = without_bloom_filter(footer, top, walked)
     start = len(_MAGIC)
     wanted = {name.encode() for name in columns}
     for group, (group_start, _) in enumerate(elements(footer, top[_FILE_ROW_GROUPS][0], walked)):
@@ -358,7 +358,7 @@ def _laid_out(
     return found, new
 
 
-def _without_bloom_filter(footer: bytes, top: dict[int, Span], walked: Structs | None) -> dict[Span, int]:
+def without_bloom_filter(footer: bytes, top: dict[int, Span], walked: Structs | None) -> dict[Span, int]:
     """What empties the text of the bloom filter, most of a footer, of which Arrow makes copies when it opens the file."""
     if _FILE_PAIRS not in top:
         return {}

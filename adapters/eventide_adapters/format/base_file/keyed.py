@@ -5,7 +5,9 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 import pyarrow as pa
 
 from eventide_adapters.format.avro.schema import RECORD_KEY, AvroField, table_fields
-from eventide_adapters.format.base_file.parquet import BaseFile, BaseFooter, read_base, read_base_and_footer
+from eventide_adapters.format.base_file.open_file import BaseFile
+from eventide_adapters.format.base_file.parquet import BaseFooter, read_base, read_base_and_footer
+from eventide_adapters.format.base_file.row_pages import RowsOfGroups
 from eventide_adapters.format.base_file.virtual_key import with_record_keys
 from eventide_core.errors import CorruptBaseFileError
 from eventide_core.ports import Storage
@@ -19,7 +21,8 @@ def read_keyed_base(
     target: Sequence[AvroField],
     shape: RecordShape,
     dictionary_candidates: Collection[str] = (),
-    choice: Callable[[BaseFile], Sequence[int]] | None = None,
+    choice: Callable[[BaseFile], RowsOfGroups] | None = None,
+    few_rows: int | None = None,
 ) -> Iterator[pa.RecordBatch]:
     """A base file's records as in `read_base`, with their record keys if `target` has the key column.
 
@@ -27,7 +30,7 @@ def read_keyed_base(
     column differently, because no checksum covers a footer.
     """
     named = columns_in_base(shape, path)
-    batches = read_base(storage, path, _with_key_fields(target, shape), dictionary_candidates, choice, named)
+    batches = read_base(storage, path, _with_key_fields(target, shape), dictionary_candidates, choice, named, few_rows)
     return _keyed(batches, path, target, shape)
 
 

@@ -17,15 +17,13 @@ look for:
 
 import io
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, BinaryIO, Final, Self
+from typing import Any, Final, Self
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from eventide_adapters.format.avro.column_resolution import check_columns, resolve_columns
-from eventide_adapters.format.avro.reading_limits import check_parquet, is_lack_of_resources, within_memory
 from eventide_adapters.format.avro.schema import RECORD_KEY, AvroField
 from eventide_adapters.format.base_file.bloom_filter import (
     FOOTER_KEY,
@@ -37,22 +35,22 @@ from eventide_adapters.format.base_file.bloom_filter import (
 from eventide_adapters.format.base_file.dictionary_columns import (
     as_dictionaries,
     check_numbers,
-    small_dictionary_columns,
 )
-from eventide_adapters.format.base_file.footer_columns import Footer, codec_of, require_columns
-from eventide_adapters.format.base_file.inflated_pages import InflatedPages, is_local
+from eventide_adapters.format.base_file.footer_columns import codec_of, require_columns
+from eventide_adapters.format.base_file.inflated_pages import is_local
 from eventide_adapters.format.base_file.key_range import (
     MAX_KEY_FOOTER,
     MIN_KEY_FOOTER,
     java_order,
     least_and_greatest,
 )
-from eventide_adapters.format.base_file.legacy_calendar import LegacyCalendar
+from eventide_adapters.format.base_file.open_file import BaseFile, open_base
 from eventide_adapters.format.base_file.parquet_output import LEVELS, ROW_GROUP_ROWS_MAX, ParquetOutput, avro_footer
 from eventide_adapters.format.base_file.parquet_output import ROW_GROUP_BYTES as _ROW_GROUP_BYTES
 from eventide_adapters.format.base_file.prefetch import prefetch
+from eventide_adapters.format.base_file.row_pages import RowsOfGroups, batches_of
 from eventide_adapters.format.base_file.threads import processors, threads_at_most
-from eventide_core.errors import CorruptBaseFileError, EventideError, RecordDecodeError
+from eventide_core.errors import CorruptBaseFileError, RecordDecodeError
 from eventide_core.ports import OutputFile, Storage
 from eventide_core.ports.threads import Handed, Threads
 from eventide_core.table.records.column_names import FileColumns
@@ -63,11 +61,6 @@ _QUERY_BATCH_BYTES: Final = 28 * 1024 * 1024  # each batch costs milliseconds, a
 _BATCH_ROWS_MIN: Final = 1 << 10
 _VALUE_BYTES_MIN: Final = 16  # of a string that a dictionary makes small in the file
 _ROWS_WORTH_A_THREAD: Final = 4096
-# Arrow reads a Python file in pieces, each on a separate thread, but reads memory directly. Half a megabyte of even the
-# smallest file is its bloom filter, which every read loads.
-_AT_ONCE_BYTES_MAX: Final = 1024 * 1024
-# With a buffer, Arrow reads page by page; it looks for each header in so many bytes.
-_PAGE_BUFFER_BYTES: Final = 16 * 1024
 _SINK_BUFFER_BYTES: Final = 64 * 1024
 
 
@@ -76,24 +69,29 @@ def read_base(
     path: str,
     target: Sequence[AvroField],
     dictionary_candidates: Collection[str] = (),
-    choice: "Callable[[BaseFile], Sequence[int]] | None" = None,
+    choice: Callable[[BaseFile], RowsOfGroups] | None = None,
     named: FileColumns | None = None,
+    few_rows: int | None = None,
 ) -> Iterator[pa.RecordBatch]:
     """The file's records in the columns and types of `target`, in the file's order.
 
     `named` are the names of the columns in the file; None if they are those of `target`.
 
     Strings of the columns `dictionary_candidates` come as dictionaries if they have few distinct values
-    (dictionary_columns.py). `choice` returns the row groups to read; None: all.
+    (dictionary_columns.py). `choice` returns rows that are enough; None: all.
+    `few_rows`: the caller will soon stop, so batches have no more rows than that, and none is prefetched.
 
     Raises MissingFileError; CorruptBaseFileError if the file is not Parquet or a value doesn't fit its column;
     UnsupportedTableError if a column's type doesn't fit the target's type.
     """
     wanted = _Wanted(target, dictionary_candidates if named is None else (), f"base file {path}", named)
     with open_base(storage, path, wanted.dictionary_candidates) as file:
-        groups = None if choice is None else choice(file)
-        if groups is None or len(groups):
-            yield from _batches_ahead(file, wanted, _QUERY_BATCH_BYTES, groups)
+        chosen = None if choice is None else choice(file)
+        if chosen is None or len(chosen):
+            if few_rows is None:
+                yield from _batches_ahead(file, wanted, _QUERY_BATCH_BYTES, chosen)
+            else:
+                yield from _batches(file, wanted, _QUERY_BATCH_BYTES, chosen, few_rows)
 
 
 def read_base_and_footer(
@@ -132,17 +130,21 @@ def _footer_then_batches(storage: Storage, path: str, wanted: _Wanted) -> "Itera
 
 
 def _batches_ahead(
-    file: "BaseFile", wanted: _Wanted, batch_bytes: int, groups: Sequence[int] | None = None
+    file: BaseFile, wanted: _Wanted, batch_bytes: int, chosen: RowsOfGroups | None = None
 ) -> Iterator[pa.RecordBatch]:
     """The batches, with one prefetched, unless there is neither a second processor to make it nor a network to wait for."""
-    batches = _batches(file, wanted, batch_bytes, groups)
+    batches = _batches(file, wanted, batch_bytes, chosen)
     if processors() == 1 and is_local(file.stream):
         return batches
     return prefetch(batches, file.metadata.num_rows)
 
 
 def _batches(
-    file: "BaseFile", wanted: _Wanted, batch_bytes: int, groups: Sequence[int] | None
+    file: BaseFile,
+    wanted: _Wanted,
+    batch_bytes: int,
+    chosen: RowsOfGroups | None,
+    batch_rows: int = _BATCH_ROWS,
 ) -> Iterator[pa.RecordBatch]:
     place, target, named = wanted.place, wanted.target, wanted.named
     written = {field.name: field.type for field in file.schema_arrow}
@@ -155,12 +157,11 @@ def _batches(
     sources = {name: source for name, source in sources.items() if source in written}
     check_columns({name: written[source] for name, source in sources.items()}, target, place)
     names = list(sources.values())
-    file = file.inflated(names)
     # Decoding a few rows takes less time than starting a thread. Without a second processor, a thread only costs memory:
     # allocators keep what each thread freed for that thread.
     has_many = file.metadata.num_rows > _ROWS_WORTH_A_THREAD and processors() > 1
-    size = _batch_rows(file.metadata, len(names), batch_bytes)
-    for batch in file.batches(size, names, use_threads=has_many, groups=groups):
+    size = min(batch_rows, _batch_rows(file.metadata, len(names), batch_bytes))
+    for batch in batches_of(file, size, names, use_threads=has_many, chosen=chosen):
         check_numbers(batch, few, place)
         found = dict(zip(batch.schema.names, batch.columns, strict=True))
         columns = {name: found[source] for name, source in sources.items()}
@@ -328,101 +329,3 @@ class _Sink(io.RawIOBase):
 
     def tell(self) -> int:
         return self._size
-
-
-class BaseFile(pq.ParquetFile):
-    """An open base file, with its stream, its size, and the bytes of its footer."""
-
-    stream: BinaryIO
-    size: int
-    footer: Footer
-    dictionary_columns: list[str]
-
-    @classmethod
-    def of_log_block(cls, stream: BinaryIO, size: int) -> Self:
-        """The content of a Parquet log block. Raises Arrow's errors."""
-        file = cls(stream, coerce_int96_timestamp_unit="us", page_checksum_verification=True)
-        file.stream, file.size, file.footer, file.dictionary_columns = stream, size, Footer(stream, size), []
-        return file
-
-    def inflated(self, columns: Collection[str]) -> "BaseFile":
-        """The same file to read only these columns, of which the pages in gzip are inflated before Arrow reads them.
-
-        This one if nothing is to be inflated.
-        """
-        if codec_of(self.footer) != "gzip":
-            return self
-        source: Any = InflatedPages.of(self.stream, self.size, self.footer.data, columns, self.footer.walked)
-        if source is None:
-            return self
-        return BaseFile(
-            source,
-            read_dictionary=self.dictionary_columns,
-            coerce_int96_timestamp_unit="us",
-            pre_buffer=False,
-            buffer_size=_PAGE_BUFFER_BYTES,
-        )
-
-    def batches(
-        self, size: int, columns: list[str], *, use_threads: bool = True, groups: Sequence[int] | None = None
-    ) -> Iterator[pa.RecordBatch]:
-        """The rows, or those of some row groups, in batches of `size`, with times of Spark's legacy calendar corrected.
-
-        Raises Arrow's errors, also at the end if these are not all rows, and UnsupportedTableError.
-
-        Arrow skips a page whose header states an unknown type, and no checksum protects a header.
-        """
-        chosen = range(self.metadata.num_row_groups) if groups is None else groups
-        stated = sum(self.metadata.row_group(group).num_rows for group in chosen)
-        if groups is None:
-            stated = self.metadata.num_rows
-        missing = stated
-        legacy = LegacyCalendar.of(self.metadata)
-        # Reads one row group at a time, because its data stays in memory as long as its iterator exists.
-        for group in chosen:
-            for batch in self.iter_batches(size, [group], columns, use_threads=use_threads):
-                missing -= batch.num_rows
-                yield batch if legacy is None else legacy.corrected(batch)
-        if missing:
-            raise pa.ArrowInvalid(f"it has {stated - missing} rows, and its footer states {stated}")
-
-
-@contextmanager
-def open_base(storage: Storage, path: str, dictionary_candidates: Collection[str] = ()) -> Iterator[BaseFile]:
-    """The open file. Arrow's errors become CorruptBaseFileError; the storage's errors pass through.
-
-    Reads columns of `dictionary_candidates` that have few distinct values as dictionaries. Raises ResourceLimitError
-    for a file that claims to contain more than a base file can.
-    """
-    place = f"base file {path}"
-    with storage.open_input(path) as stream, within_memory(place):
-        try:
-            size = stream.seek(0, io.SEEK_END)
-            source: Any = stream
-            if isinstance(stream, io.BytesIO):
-                source = pa.BufferReader(stream.getvalue())
-            elif size <= _AT_ONCE_BYTES_MAX:
-                stream.seek(0)
-                source = pa.BufferReader(stream.read())
-            file = BaseFile(source, coerce_int96_timestamp_unit="us", page_checksum_verification=True)
-            footer = Footer(source, size)
-            check_parquet(file.metadata, size, place)
-            few = small_dictionary_columns(file, footer, dictionary_candidates, place)
-            if few:
-                file = BaseFile(
-                    source,
-                    metadata=file.metadata,
-                    read_dictionary=few,
-                    coerce_int96_timestamp_unit="us",
-                    page_checksum_verification=True,
-                )
-            file.stream, file.size, file.footer, file.dictionary_columns = stream, size, footer, few
-            yield file
-        except (EventideError, MemoryError):
-            raise
-        except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
-            if is_lack_of_resources(error):
-                raise
-            raise CorruptBaseFileError(
-                f"{place} cannot be read: {error}; restore it, or roll back the commit that wrote it"
-            ) from error

@@ -3,13 +3,15 @@
 1. The footer's range of record keys and its bloom filter, if the filter names the keys.
 2. Each row group's least and greatest value of the filter's columns. Of texts, whole numbers, dates and times only: those of
    floating-point numbers leave out NaN, and others have several orders.
-3. The keys themselves, if several row groups are left: only the key column of those is read.
+3. The keys themselves: of the row groups that are left, only the key column is read, and of this column only pages that
+   may have the keys, if the file has a column index. Then the rows of these keys are known (row_pages.py).
 """
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
@@ -20,7 +22,8 @@ from eventide_adapters.format.base_file.filter_proof import excluded
 from eventide_adapters.format.base_file.footer_columns import require_sound_columns
 from eventide_adapters.format.base_file.key_range import MAX_KEY_FOOTER, MIN_KEY_FOOTER, java_order
 from eventide_adapters.format.base_file.legacy_calendar import LegacyCalendar
-from eventide_adapters.format.base_file.parquet import BaseFile
+from eventide_adapters.format.base_file.open_file import BaseFile
+from eventide_adapters.format.base_file.row_pages import Rows, RowsOfGroups, rows_with
 
 _Ends: TypeAlias = tuple[Any, Any]
 _KEY_BATCH_ROWS: Final = 1 << 17
@@ -39,14 +42,14 @@ class RowGroupChoice:
     columns: tuple[str, ...]
     keys: tuple[str, ...] | None
 
-    def __call__(self, file: BaseFile) -> Sequence[int]:
-        """The row groups to read."""
+    def __call__(self, file: BaseFile) -> RowsOfGroups:
+        """The rows to read, by the number of their row group."""
         groups = self.by_footer(file)
-        if self.keys is None or len(groups) < 2 or RECORD_KEY not in file.schema_arrow.names:
-            return groups
-        wanted = pa.array(self.keys, pa.string())
-        keyed = file.inflated([RECORD_KEY])
-        return [group for group in groups if _has_any(keyed, group, wanted)]
+        if self.keys is None or RECORD_KEY not in file.schema_arrow.names:
+            return dict.fromkeys(groups)
+        require_sound_columns(file.metadata, file.footer, f"base file {self.path}")
+        found = {group: _rows_with(file, group, self.keys) for group in groups}
+        return {group: rows for group, rows in found.items() if len(rows)}
 
     def by_footer(self, file: BaseFile) -> Sequence[int]:
         """The same, by the footer alone."""
@@ -136,6 +139,14 @@ def _ends(statistics: Any, kind: pa.DataType) -> _Ends | None:
     return ends[0], ends[1]
 
 
-def _has_any(file: BaseFile, group: int, wanted: "pa.Array[Any]") -> bool:
-    batches: Iterator[Any] = file.batches(_KEY_BATCH_ROWS, [RECORD_KEY], groups=[group])
-    return any(pc.any(pc.is_in(batch.column(0), value_set=wanted)).as_py() for batch in batches)
+def _rows_with(file: BaseFile, group: int, keys: Collection[str]) -> Rows:
+    rows = rows_with(file, group, RECORD_KEY, keys)
+    if rows is not None:
+        return rows
+    wanted = pa.array(keys, pa.string())
+    found, begin = [np.arange(0)], 0
+    for batch in file.inflated([RECORD_KEY]).batches(_KEY_BATCH_ROWS, [RECORD_KEY], groups=[group]):
+        is_wanted: Any = pc.is_in(batch.column(0), value_set=wanted)
+        found.append(begin + np.flatnonzero(is_wanted.to_numpy(zero_copy_only=False)))
+        begin += len(batch)
+    return np.concatenate(found)

@@ -276,7 +276,7 @@ class BlockReader:
         return is_deleted
 
     def _read_parquet(self, placed: PlacedBlock, fields: Sequence[AvroField]) -> Iterator[pa.RecordBatch]:
-        from eventide_adapters.format.base_file.parquet import BaseFile
+        from eventide_adapters.format.base_file.open_file import BaseFile
 
         with placed.open_content(self._storage) as stream, within_memory(placed.place):
             try:

@@ -25,10 +25,8 @@ from eventide_adapters.format.base_file.key_range import (
     least_and_greatest,
 )
 from eventide_adapters.format.base_file.keyed import read_keyed_base
-from eventide_adapters.format.base_file.parquet import (
-    open_base,
-    read_footer,
-)
+from eventide_adapters.format.base_file.open_file import open_base
+from eventide_adapters.format.base_file.parquet import read_footer
 from eventide_adapters.format.log_file.blocks import counting_blocks
 from eventide_adapters.format.log_file.event_times import event_time_range_of
 from eventide_adapters.format.log_file.records import BlockReader, DataBlock, DeleteBlock

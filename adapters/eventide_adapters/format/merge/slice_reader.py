@@ -33,11 +33,13 @@ _COMMIT_TIME: Final = "_hoodie_commit_time"
 class ArrowSliceReader:
     """ports.SliceReader over a storage.
 
-    With `sought`, it may leave out rows that the filter does not keep, and the files that hold them.
+    With `sought`, it may leave out rows that the filter does not keep, and the files that hold them. `few_rows`: the caller
+    will soon stop, so that batches have no more rows than that.
     """
 
     storage: Storage
     sought: Sought | None = field(default=None, kw_only=True)
+    few_rows: int | None = field(default=None, kw_only=True)
 
     def schema_of(self, shape: RecordShape) -> pa.Schema:
         """All columns of the result, in order."""
@@ -94,11 +96,9 @@ class ArrowSliceReader:
         choice = None if sought is None or (logs and not has_keys) else sought.row_groups(slice_read, shape)
         is_merged_whole = logs and slice_read.commit_times is None
         few = dictionary_fields(fields, shape) if is_merged_whole else ()
+        rows = () if path is None else read_keyed_base(self.storage, path, fields, shape, few, choice, self.few_rows)
         # As in Hudi's incremental readers, versions of other commits don't take part in the merge either.
-        base = (
-            _of_commits(batch, slice_read.commit_times)
-            for batch in (() if path is None else read_keyed_base(self.storage, path, fields, shape, few, choice))
-        )
+        base = (_of_commits(batch, slice_read.commit_times) for batch in rows)
         if not logs:
             yield from base
             return

@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 from eventide_adapters.format.avro.event_time_properties import event_times_in_header
 from eventide_adapters.format.avro.schema import RECORD_KEY, ArrowType
 from eventide_adapters.format.base_file.filter_proof import excluded
-from eventide_adapters.format.base_file.parquet import open_base
+from eventide_adapters.format.base_file.open_file import open_base
 from eventide_adapters.format.base_file.row_groups import RowGroupChoice
 from eventide_adapters.format.log_file.blocks import PlacedBlock, counting_blocks
 from eventide_adapters.format.log_file.records import DataBlock, DeleteBlock

@@ -333,13 +333,13 @@ IN_PAGES: dict[str, Any] = {"use_dictionary": False, "data_page_size": 8_000, "w
 def inflated_sizes(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """The sizes of the pages that are inflated."""
     sizes: list[int] = []
-    inflate = inflated_pages._inflated
+    inflate = inflated_pages.inflated_page
 
     def noted(body: Any, size: int, *rest: Any) -> Any:
         sizes.append(size)
         return inflate(body, size, *rest)
 
-    monkeypatch.setattr(inflated_pages, "_inflated", noted)
+    monkeypatch.setattr(inflated_pages, "inflated_page", noted)
     return sizes
 
 
