@@ -33,10 +33,10 @@ from eventide_adapters.format.base_file.thrift_compact import (
     with_integers,
 )
 
-Rows: TypeAlias = "npt.NDArray[np.int64]"
+Rows: TypeAlias = npt.NDArray[np.int64]
 """Rows of a row group, by their numbers in it, which rise."""
 
-RowsOfGroups: TypeAlias = "Mapping[int, Rows | None]"
+RowsOfGroups: TypeAlias = Mapping[int, Rows | None]
 """Rows by the number of their row group; None: all of it."""
 
 _MAGIC: Final = b"PAR1"
