@@ -44,6 +44,7 @@ from eventide_core.errors import EventideError
 from eventide_core.ports import NoProgress, Storage
 from eventide_core.ports.requests import Requests
 from eventide_core.ports.threads import Handed
+from eventide_core.service.compaction.draft_plan import PutPlan
 from eventide_core.table.timeline.plans import CompactionPlan, require_ours
 
 OPTIONS: dict[str, str] = {
@@ -271,8 +272,8 @@ def execute_at_once(instant: str) -> Protocol:
     def run(application: Application) -> None:
         files = application.files
         plan = require_ours(files.plan(files.config(), instant))
-        application.scheduler.last_put.remember(plan, application.state())
-        replace(application.runner, engine=_AheadEngine(1)).execute(instant, NoProgress())
+        put = PutPlan(plan, application.state())
+        replace(application.runner, engine=_AheadEngine(1)).execute(instant, NoProgress(), put=put)
 
     return run
 
