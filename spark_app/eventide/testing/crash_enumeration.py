@@ -44,7 +44,6 @@ from eventide_core.errors import EventideError
 from eventide_core.ports import NoProgress, Storage
 from eventide_core.ports.requests import Requests
 from eventide_core.ports.threads import Handed
-from eventide_core.service.compaction.draft_plan import PutPlan
 from eventide_core.table.timeline.plans import CompactionPlan, require_ours
 
 OPTIONS: dict[str, str] = {
@@ -272,7 +271,7 @@ def execute_at_once(instant: str) -> Protocol:
     def run(application: Application) -> None:
         files = application.files
         plan = require_ours(files.plan(files.config(), instant))
-        put = PutPlan(plan, application.state())
+        put = (plan, application.state())
         replace(application.runner, engine=_AheadEngine(1)).execute(instant, NoProgress(), put=put)
 
     return run

@@ -1,6 +1,7 @@
 """What a compaction would do, before anything is written."""
 
 from dataclasses import dataclass, field
+from typing import TypeAlias
 
 from eventide_core.action.compaction.trigger import Due
 from eventide_core.action.freshness.freshness import Freshness
@@ -21,12 +22,8 @@ class HeldSlice:
     earliest_ms: int
 
 
-@dataclass(frozen=True, slots=True)
-class PutPlan:
-    """A plan that this process has put on the timeline, and the table's state right after that."""
-
-    plan: CompactionPlan
-    state: TableState
+PutPlan: TypeAlias = tuple[CompactionPlan, TableState]
+"""A plan that this process has put on the timeline, and the table's state right after that."""
 
 
 @dataclass(frozen=True, slots=True)

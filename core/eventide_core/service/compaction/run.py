@@ -134,7 +134,7 @@ class CompactionRunner:
             if ended is None:
                 break
             put = self._plan_again(ended)
-            instant = put.plan.instant
+            instant = put[0].instant
         return self._completed(instant)
 
     def reached(self) -> CompactionResult:
@@ -159,7 +159,8 @@ class CompactionRunner:
         """
         if put is not None:
             found = Instant(instant, Action.COMPACTION, State.REQUESTED)
-            return put.state.config, found, put.plan, merge_tasks(put.state, self.options, put.plan)
+            plan, state = put
+            return state.config, found, plan, merge_tasks(state, self.options, plan)
         config, timeline = self.files.config_and_timeline()
         pending = self._pending(timeline, instant)
         return None if pending is None else (config, pending, self.files.plan(config, instant), ())

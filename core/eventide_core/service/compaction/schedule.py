@@ -19,7 +19,7 @@ from eventide_core.config import LinkChoice, Options
 from eventide_core.errors import BusyError, LockLostError, MetadataTableBusyError, RefusedError
 from eventide_core.ports import Capability, Clock, Engine, TableLock
 from eventide_core.service.compaction.draft import CompactionDrafter
-from eventide_core.service.compaction.draft_plan import DraftPlan, PutPlan
+from eventide_core.service.compaction.draft_plan import DraftPlan
 from eventide_core.service.facts.moments import local_instant_time
 from eventide_core.service.state.single_writers import single_writer_note, writes_of_single_writers
 from eventide_core.service.state.table import TableState
@@ -157,9 +157,7 @@ class CompactionScheduler:
             return (
                 draft
                 if draft.is_for_later
-                else replace(
-                    draft, put=PutPlan(draft.plan, replace(state, timeline=state.timeline.with_instant(requested)))
-                )
+                else replace(draft, put=(draft.plan, replace(state, timeline=state.timeline.with_instant(requested))))
             )
 
 
