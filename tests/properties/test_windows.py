@@ -113,7 +113,7 @@ class World:
         if draft.idle is not None:
             return
         instant = draft.plan.instant
-        process.runner.execute(instant, NoProgress())
+        process.runner.execute(instant, NoProgress(), put=draft.put)
         self.bench.clock.sleep(10)
         self.known[instant] = {key: value for key, value in self.latest.items() if key not in self.older_than_delete}
         self.views[instant] = self._latest_base_rows()

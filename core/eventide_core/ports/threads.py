@@ -8,7 +8,7 @@ work that no thread has begun does it itself. What follows the work needs no mem
 from _thread import LockType, start_new_thread
 from collections import deque
 from collections.abc import Callable
-from concurrent.futures import CancelledError
+from concurrent.futures import CancelledError  # noqa: TID251 - the error alone
 from contextlib import suppress
 from functools import partial
 from queue import SimpleQueue

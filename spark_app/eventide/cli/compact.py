@@ -83,7 +83,7 @@ def compact(
                 _say_idle(console, opened, made, ended)
                 return
             console.say(made.explain(detail) if detail.shows_files else made.summary())
-            result = replace(_run(console, opened, made.instant, force=False), ended=ended)
+            result = replace(_run(console, opened, made, force=False), ended=ended)
     console.report_dropped(result.dropped_indexes)
     console.result({**_completed(result), "engine": engine.name}, *_summary(result))
     if result.sync_error is not None:
@@ -105,10 +105,11 @@ def _end_pending(console: Console, table: Table) -> Ended:
     return ended
 
 
-def _run(console: Console, table: Table, instant: str, *, force: bool) -> CompactionResult:
+def _run(console: Console, table: Table, scheduled: str | Plan, *, force: bool) -> CompactionResult:
+    instant = scheduled if isinstance(scheduled, str) else scheduled.instant
     is_pending = f"the compaction at {instant} is pending, and no reader sees any of it"
     with _interruptible(is_pending), console.progress() as progress:
-        return table.execute(instant, progress=progress, force=force)
+        return table.execute(scheduled, progress=progress, force=force)
 
 
 @contextmanager

@@ -21,6 +21,7 @@ from eventide_core.ports import NoProgress, Progress
 
 if TYPE_CHECKING:
     from eventide.integrations.openlineage_events import CompactionEvents
+    from eventide_core.service.compaction.draft_plan import PutPlan
     from eventide_core.service.compaction.result import CompactionResult, Ended
 
 _LOG = logging.getLogger(__name__)
@@ -30,15 +31,21 @@ PAUSE_SECONDS = 60
 
 
 def run_compaction(
-    application: Application, instant: str, progress: Progress, *, may_take_over: bool = False
+    application: Application,
+    instant: str,
+    progress: Progress,
+    *,
+    may_take_over: bool = False,
+    put: "PutPlan | None" = None,
 ) -> "CompactionResult":
-    """Runs the compaction that is scheduled at the instant. Raises the errors of `CompactionRunner.execute`."""
+    """Runs the compaction that is scheduled at the instant, as `CompactionRunner.execute` does."""
     events = _events(application)
+    run = partial(application.runner.execute, instant, progress, may_take_over=may_take_over, put=put)
     if events is None:
-        return application.runner.execute(instant, progress, may_take_over=may_take_over)
+        return run()
     _send(partial(events.start, instant))
     try:
-        result = application.runner.execute(instant, progress, may_take_over=may_take_over)
+        result = run()
     except (BusyError, KeyboardInterrupt) as error:
         _send(partial(events.abort, instant, error))
         raise

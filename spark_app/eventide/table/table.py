@@ -188,7 +188,7 @@ class Table(TableQueries, TableWrites, TableChanges, TableSchema, TableTags, Tab
         application = self._application if engine is None else self._on(engine)
         scheduled = _schedule(application, request, is_for_later=False)
         if scheduled.idle is None:
-            result = _execute(application, scheduled.instant, progress)
+            result = _execute(application, scheduled, progress)
         elif scheduled.is_reached:
             result = self._application.runner.reached()
         elif ended.resumed:
@@ -216,7 +216,7 @@ class Table(TableQueries, TableWrites, TableChanges, TableSchema, TableTags, Tab
 
     def execute(
         self,
-        instant: str,
+        instant: "str | Plan",
         *,
         engine: "SparkSession | Engine | None" = None,
         progress: Progress | None = None,
@@ -224,10 +224,15 @@ class Table(TableQueries, TableWrites, TableChanges, TableSchema, TableTags, Tab
     ) -> "CompactionResult":
         """Runs the compaction that any engine scheduled at an instant, or continues an interrupted one.
 
+        Instead of the instant, pass the plan that `schedule` has just returned: it needn't be read again.
+
         With `force`, it takes over a plan that another engine has started. Nothing shows whether that engine is alive: use
         it only if you know that its process is dead. Without `force`, such a plan raises BusyError.
         """
-        require_texts(instant=instant)
+        from eventide.results.plan import Plan
+
+        if not isinstance(instant, Plan):
+            require_texts(instant=instant)
         application = self._application if engine is None else self._on(engine)
         return _execute(application, instant, progress, may_take_over=force)
 
@@ -356,12 +361,13 @@ def _schedule(application: Application, request: "CompactionRequest", *, is_for_
 
 
 def _execute(
-    application: Application, instant: str, progress: Progress | None, *, may_take_over: bool = False
+    application: Application, scheduled: "str | Plan", progress: Progress | None, *, may_take_over: bool = False
 ) -> "CompactionResult":
     from eventide.integrations.lineage import run_compaction
     from eventide.integrations.metrics import publish_metrics
     from eventide.table.sync import update_catalog
 
-    result = run_compaction(application, instant, progress_of(progress), may_take_over=may_take_over)
+    instant, put = (scheduled, None) if isinstance(scheduled, str) else (scheduled.instant, scheduled.draft.put)
+    result = run_compaction(application, instant, progress_of(progress), may_take_over=may_take_over, put=put)
     publish_metrics(application)
     return update_catalog(application, result)

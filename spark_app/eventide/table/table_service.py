@@ -160,7 +160,7 @@ class TableService:
         if draft.idle is not None:
             return replace(done, idle=draft.idle)
         # If the plan no longer fits the table by now, the next round handles it.
-        result = run_compaction(self.application, draft.plan.instant, progress)
+        result = run_compaction(self.application, draft.plan.instant, progress, put=draft.put)
         return replace(done, compacted=result.instant)
 
     def _schedule(self, done: Round, _: Progress) -> Round:

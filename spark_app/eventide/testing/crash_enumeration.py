@@ -271,8 +271,8 @@ def execute_at_once(instant: str) -> Protocol:
     def run(application: Application) -> None:
         files = application.files
         plan = require_ours(files.plan(files.config(), instant))
-        application.scheduler.last_put.remember(plan, application.state())
-        replace(application.runner, engine=_AheadEngine(1)).execute(instant, NoProgress())
+        put = (plan, application.state())
+        replace(application.runner, engine=_AheadEngine(1)).execute(instant, NoProgress(), put=put)
 
     return run
 

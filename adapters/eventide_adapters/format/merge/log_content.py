@@ -13,7 +13,7 @@ from eventide_adapters.format.log_file.blocks import (
     refuse_unknown,
     rollback_target,
 )
-from eventide_core.errors import EventideError, UnsupportedTableError
+from eventide_core.errors import EventideError
 from eventide_core.ports import LogSummary, Storage, TimedKey, UnreadableEventTime
 from eventide_core.table.files.file_slice import LogFile
 from eventide_core.table.files.log_block import BlockType
@@ -129,7 +129,7 @@ class _Headers:
 
     @classmethod
     def of(cls, storage: Storage, log: LogFile, shape: RecordShape) -> "_Headers":
-        event_time_field(storage, shape)
+        shape.require_event_time_field(storage.root)
         found = cls(log.path, EventTimeRange(None, None))
         for placed in read_headers(storage, log.path, log.size, is_strict=False):
             found._add(placed, shape.event_time_source)
@@ -184,12 +184,3 @@ def _attempt(function: Callable[[], T]) -> T | EventideError:
         return function()
     except EventideError as error:
         return error
-
-
-def event_time_field(storage: Storage, shape: RecordShape) -> str:
-    """Raises UnsupportedTableError if no event-time field is known."""
-    if shape.event_time_field is None:
-        raise UnsupportedTableError(
-            f"{storage.root}: no event-time field is known; set hoodie.payload.event.time.field to the column that has it"
-        )
-    return shape.event_time_field

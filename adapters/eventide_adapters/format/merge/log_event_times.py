@@ -15,7 +15,6 @@ from eventide_adapters.format.base_file.event_time_column import event_time_rang
 from eventide_adapters.format.log_file.blocks import PlacedBlock, counting_blocks
 from eventide_adapters.format.log_file.event_times import event_time_column, event_times_of
 from eventide_adapters.format.log_file.records import BlockReader, DataBlock, DeleteBlock, schema_to_share
-from eventide_adapters.format.merge.log_content import event_time_field
 from eventide_core.errors import EventideError
 from eventide_core.ports import Storage
 from eventide_core.table.files.file_slice import LogFile
@@ -37,7 +36,7 @@ class BlockEventTimes:
     @classmethod
     def of(cls, storage: Storage, shape: RecordShape) -> "BlockEventTimes":
         """Raises UnsupportedTableError if no event-time field is known."""
-        return cls(BlockReader(storage, shape, top_level([event_time_field(storage, shape)])), shape)
+        return cls(BlockReader(storage, shape, top_level([shape.require_event_time_field(storage.root)])), shape)
 
     def __call__(self, placed: PlacedBlock) -> tuple[EventTimeRange, int]:
         """The event times of one block, and the number of its deletes."""

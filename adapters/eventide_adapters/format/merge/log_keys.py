@@ -19,7 +19,6 @@ from eventide_adapters.format.log_file.records import BlockReader, DataBlock, De
 from eventide_adapters.format.merge.base_merge import merge_columns
 from eventide_adapters.format.merge.key_index import KeyIndex
 from eventide_adapters.format.merge.key_versions import VersionColumns, common_keys, histories, versions_of_block
-from eventide_adapters.format.merge.log_content import event_time_field
 from eventide_core.ports import Storage, TimedKey, UnreadableEventTime
 from eventide_core.table.files.file_slice import LogFile
 from eventide_core.table.files.slice_read import BlockFilter
@@ -30,7 +29,7 @@ from eventide_core.table.records.record_shape import RecordShape
 def latest_keys(
     storage: Storage, log: LogFile, shape: RecordShape, since_ms: int, limit: int, blocks: BlockFilter
 ) -> tuple[TimedKey, ...]:
-    columns = top_level([*merge_columns(shape), event_time_field(storage, shape)])
+    columns = top_level([*merge_columns(shape), shape.require_event_time_field(storage.root)])
     reader, latest = BlockReader(storage, shape, columns), dict[str, int]()
     for placed in counting_blocks(storage, [(log.path, log.size)], blocks, is_strict=False):
         known = event_times_in_header(placed.block, shape.event_time_source)
@@ -53,7 +52,7 @@ def latest_keys(
 def unreadable_event_times(
     storage: Storage, log: LogFile, shape: RecordShape, limit: int, blocks: BlockFilter
 ) -> tuple[UnreadableEventTime, ...]:
-    columns = top_level([RECORD_KEY, event_time_field(storage, shape)])
+    columns = top_level([RECORD_KEY, shape.require_event_time_field(storage.root)])
     reader, found = BlockReader(storage, shape, columns), list[UnreadableEventTime]()
     for placed in counting_blocks(storage, [(log.path, log.size)], blocks, is_strict=False):
         known = event_times_in_header(placed.block, shape.event_time_source)

@@ -1,12 +1,14 @@
 """What a compaction would do, before anything is written."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import TypeAlias
 
 from eventide_core.action.compaction.trigger import Due
 from eventide_core.action.freshness.freshness import Freshness
 from eventide_core.action.query.offending_log_files import OffendingLogFile
 from eventide_core.errors import format_timestamp
 from eventide_core.service.facts.exact_view import Exactness
+from eventide_core.service.state.table import TableState
 from eventide_core.table.timeline.instant import Instant
 from eventide_core.table.timeline.plans import CompactionPlan
 
@@ -20,6 +22,10 @@ class HeldSlice:
     earliest_ms: int
 
 
+PutPlan: TypeAlias = tuple[CompactionPlan, TableState]
+"""A plan that this process has put on the timeline, and the table's state right after that."""
+
+
 @dataclass(frozen=True, slots=True)
 class DraftPlan:
     """A plan that is not on the timeline, the freshness it will reach, and what else its execution will do.
@@ -31,6 +37,7 @@ class DraftPlan:
     later compaction. `waits_for` is what has to end before the plan can be made; its instant is a guess until then.
     `held` are the slices that keep the watermark below T, the earliest first. `nothing` says why the table never has
     anything to compact. `exactness` is that of the view, if an exact cut is requested that the published cut has reached.
+    `put` is what the scheduler has put, to be run at once.
     """
 
     plan: CompactionPlan
@@ -48,6 +55,7 @@ class DraftPlan:
     held: tuple[HeldSlice, ...] = ()
     nothing: str | None = None
     exactness: Exactness | None = None
+    put: PutPlan | None = field(default=None, repr=False, compare=False)
 
     @property
     def idle(self) -> str | None:

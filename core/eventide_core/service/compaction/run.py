@@ -50,6 +50,7 @@ from eventide_core.service.compaction.commit import added_files, commit_metadata
 from eventide_core.service.compaction.commit_lock import CommitLock
 from eventide_core.service.compaction.compact_slice import SliceCompactor
 from eventide_core.service.compaction.completion import Completion
+from eventide_core.service.compaction.draft_plan import PutPlan
 from eventide_core.service.compaction.merge_tasks import MergesAhead, merge_tasks, merges_ahead, run_tasks
 from eventide_core.service.compaction.planned_slices import is_as_planned
 from eventide_core.service.compaction.replan import Replanner
@@ -95,18 +96,20 @@ class CompactionRunner:
     clock: Clock
     options: Options
 
-    def execute(self, instant: str, progress: Progress, *, may_take_over: bool = False) -> CompactionResult:
+    def execute(
+        self, instant: str, progress: Progress, *, may_take_over: bool = False, put: PutPlan | None = None
+    ) -> CompactionResult:
         """Runs the plan at `instant`, or continues it. For a completed one, returns the result from its commit.
 
         `may_take_over`: also runs a plan that another engine has begun, whose process is known to be dead
-        (`run_foreign`).
+        (`run_foreign`). `put` is the plan, if this process has just put it: then nothing has to be read.
 
         One process at a time (service/state/ownership.py): raises BusyError while another one runs it. Raises
         InstantNotFoundError, PlanMismatchError, BusyError; EngineError and StorageError with what is known about the
         commit.
         """
         for attempt in range(1, PLANS_AT_MOST + 1):
-            read = self._read(instant)
+            read, put = self._read(instant, put), None
             if read is None:
                 break
             config, found, plan, tasks = read
@@ -130,7 +133,8 @@ class CompactionRunner:
                 return ended
             if ended is None:
                 break
-            instant = self._plan_again(ended)
+            put = self._plan_again(ended)
+            instant = put[0].instant
         return self._completed(instant)
 
     def reached(self) -> CompactionResult:
@@ -147,16 +151,16 @@ class CompactionRunner:
         )
 
     def _read(
-        self, instant: str
+        self, instant: str, put: PutPlan | None
     ) -> tuple[TableConfig, Instant, CompactionPlan | ForeignPlan, tuple[MergeTask, ...]] | None:
         """The settings, the pending instant, the plan, and the tasks to begin at once. None if it has completed.
 
-        If this process has just put the plan, nothing has to be read: the plan is checked again before it is begun.
+        A plan that was just put is checked again before it is begun.
         """
-        put = self.scheduler.last_put.take(instant)
         if put is not None:
             found = Instant(instant, Action.COMPACTION, State.REQUESTED)
-            return put.state.config, found, put.plan, merge_tasks(put.state, self.options, put.plan)
+            plan, state = put
+            return state.config, found, plan, merge_tasks(state, self.options, plan)
         config, timeline = self.files.config_and_timeline()
         pending = self._pending(timeline, instant)
         return None if pending is None else (config, pending, self.files.plan(config, instant), ())
@@ -220,8 +224,8 @@ class CompactionRunner:
             raise
         return None
 
-    def _plan_again(self, rolled_back: "_RolledBack") -> str:
-        """The instant of a new plan that replaces the rolled-back one. Raises BusyError."""
+    def _plan_again(self, rolled_back: "_RolledBack") -> PutPlan:
+        """A new plan that replaces the rolled-back one. Raises BusyError."""
         plan = rolled_back.plan
         if plan.cut_ms is None:
             raise BusyError(f"{rolled_back.why}: the plan was rolled back, and nothing of it is left; plan again")
@@ -229,7 +233,8 @@ class CompactionRunner:
         draft = self.scheduler.schedule(CompactionRequest(plan.cut_ms, None, link, cut=plan.cut))
         if draft.idle is not None:
             raise BusyError(f"{rolled_back.why}: the plan was rolled back, and now {draft.idle}")
-        return draft.plan.instant
+        assert draft.put is not None  # of a request to be run at once
+        return draft.put
 
     def _sweep_after_rollback(self, plan: CompactionPlan) -> bool:
         """Whether another process rolled back the plan. If so, removes what this process made since: no other will."""

@@ -6,7 +6,7 @@ undoes.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TypeVar
 
@@ -27,7 +27,6 @@ from eventide_core.service.state.table_files import TableFiles
 from eventide_core.table.records.record_shape import RecordShape
 from eventide_core.table.settings.table_config import TableConfig
 from eventide_core.table.timeline.instant import Action, Instant, State
-from eventide_core.table.timeline.plans import CompactionPlan
 
 POLL_MS = 200
 GAP_POLL_MS = 5
@@ -35,30 +34,6 @@ GAP_WAIT_MS = 1_000
 """How long a plan that may be made beside open writes waits for a gap, because then less is left over."""
 
 Result = TypeVar("Result")
-
-
-@dataclass(frozen=True, slots=True)
-class PutPlan:
-    """A plan that this process has put, and the table's state right after that."""
-
-    plan: CompactionPlan
-    state: TableState
-
-
-@dataclass(slots=True)
-class LastPut:
-    """The plan that this process has put last, until it is taken to be run at once."""
-
-    _put: PutPlan | None = None
-
-    def remember(self, plan: CompactionPlan, state: TableState) -> None:
-        """Keeps a plan and the table's state right after it was put."""
-        self._put = PutPlan(plan, state)
-
-    def take(self, instant: str) -> PutPlan | None:
-        """The plan, once, if it is the one at the instant. Forgets it in any case."""
-        put, self._put = self._put, None
-        return put if put is not None and put.plan.instant == instant else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +47,6 @@ class CompactionScheduler:
     lock: TableLock
     clock: Clock
     options: Options
-    last_put: LastPut = field(default_factory=LastPut, repr=False, compare=False)
 
     def plan(self, request: CompactionRequest) -> DraftPlan:
         """A dry run: what `schedule` would plan, and what it would wait for. Writes nothing."""
@@ -91,7 +65,7 @@ class CompactionScheduler:
         return draft
 
     def schedule(self, request: CompactionRequest, *, is_for_later: bool = False) -> DraftPlan:
-        """Makes the plan, and puts it on the timeline unless the draft has nothing to do.
+        """Makes the plan, and puts it on the timeline unless the draft has nothing to do; then `put` is what it put.
 
         `is_for_later`: the plan is not executed immediately, so it must be one that Hudi can also run. Waits, as long
         as configured, if open writes leave no moment to plan at. Raises BusyError after that time, if another pending
@@ -180,9 +154,11 @@ class CompactionScheduler:
                 return replace(draft, waits_for="a write started while the plan was made")
             if not self.files.on_timeline(state.config).put_fenced(requested, lease, data):
                 raise BusyError(f"another plan uses the instant {draft.plan.instant}; try again")
-            if not draft.is_for_later:
-                self.last_put.remember(draft.plan, replace(state, timeline=state.timeline.with_instant(requested)))
-            return draft
+            return (
+                draft
+                if draft.is_for_later
+                else replace(draft, put=(draft.plan, replace(state, timeline=state.timeline.with_instant(requested))))
+            )
 
 
 def wait_until(is_over: Callable[[], bool], clock: Clock, limit_ms: int, *, poll_ms: int = POLL_MS) -> int | None:

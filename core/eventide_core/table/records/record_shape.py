@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, field
 
+from eventide_core.errors import UnsupportedTableError
 from eventide_core.table.records.column_names import ColumnNames, FileColumns
 from eventide_core.table.records.custom_merger import CustomMerger
 from eventide_core.table.records.event_time_texts import ISO_WITH_ZONE, EventTimeTexts
@@ -52,6 +53,14 @@ class RecordShape:
     def event_time_source(self) -> str | None:
         """What names the event times of this shape in figures about files: see EventTimeTexts.source."""
         return None if self.event_time_field is None else self.event_time_texts.source(self.event_time_field)
+
+    def require_event_time_field(self, root: str) -> str:
+        """Raises UnsupportedTableError, with the table's `root`, if no event-time field is known."""
+        if self.event_time_field is None:
+            raise UnsupportedTableError(
+                f"{root}: no event-time field is known; set hoodie.payload.event.time.field to the column that has it"
+            )
+        return self.event_time_field
 
 
 def refusal_of_partial_updates(shape: RecordShape, path: str) -> str | None:

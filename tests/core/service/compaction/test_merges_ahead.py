@@ -75,8 +75,8 @@ def process(table: Table, meanwhile: Callable[[], object]) -> tuple[Application,
 
 
 def compact(application: Application) -> str:
-    instant = application.scheduler.schedule(REQUEST).plan.instant
-    return application.runner.execute(instant, NoProgress()).instant
+    draft = application.scheduler.schedule(REQUEST)
+    return application.runner.execute(draft.plan.instant, NoProgress(), put=draft.put).instant
 
 
 def base_files(table: Table) -> set[str]:
@@ -111,10 +111,10 @@ def test_a_merge_ends_if_its_slice_has_changed(table: Table) -> None:
 def test_a_merge_of_a_plan_that_is_rolled_back_leaves_nothing(table: Table) -> None:
     before = base_files(table)
     application, _ = process(table, lambda: None)
-    instant = application.scheduler.schedule(REQUEST).plan.instant
-    table.rollback(instant)
+    draft = application.scheduler.schedule(REQUEST)
+    table.rollback(draft.plan.instant)
     with pytest.raises(InstantNotFoundError):
-        application.runner.execute(instant, NoProgress())
+        application.runner.execute(draft.plan.instant, NoProgress(), put=draft.put)
     assert base_files(table) == before
     assert table.verify(deep=True).ok
 
