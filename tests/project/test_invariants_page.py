@@ -24,6 +24,13 @@ def test_the_page_has_the_counterexamples_that_mutants_repeat() -> None:
         assert f"| {one.number} | {one.name} |" in PAGE
 
 
+def test_each_figure_that_plans_believe_has_one_guard() -> None:
+    _, _, section = PAGE.partition("## What plans believe\n")
+    figures = re.findall(r"^\| ([^|]+) \|", section.partition("\n## ")[0], re.MULTILINE)
+    assert len(figures) > 15
+    assert len(figures) == len(set(figures))
+
+
 def test_what_the_code_cites_is_on_the_page() -> None:
     cited = {
         found

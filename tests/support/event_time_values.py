@@ -21,6 +21,8 @@ _TEXTS: list[Value] = [
     ("2026-11-20 03:00:00", UNREADABLE),
     ("11/20/2026 03:00", UNREADABLE),
     ("9" * 25, UNREADABLE),
+    ("20261120030000", UNREADABLE),
+    ("20261120030000123", UNREADABLE),
     ("2026-11-20T03:00Z", _NOVEMBER_20_MS),
     ("1795143600", _NOVEMBER_20_MS),
     ("1969-12-31T23:59:59Z", -1000),
@@ -40,6 +42,7 @@ VALUES: dict[str, tuple[Any, list[Value]]] = {
             (float("inf"), UNREADABLE),
             (float("-inf"), UNREADABLE),
             (1e300, UNREADABLE),
+            (20_261_120_030_000.0, UNREADABLE),
             (1_795_143_600.0, _NOVEMBER_20_MS),
             (-0.5, -1),
             (float(LAST_MS), LAST_MS),
@@ -65,6 +68,9 @@ VALUES: dict[str, tuple[Any, list[Value]]] = {
             (_NOVEMBER_20_MS, _NOVEMBER_20_MS),
             (0, 0),
             (-1000, -1000),
+            (20_261_120_030_000, UNREADABLE),
+            (20_261_120_030_000_123, UNREADABLE),
+            (32_503_593_600_000, 32_503_593_600_000),  # in 2999
             ((1 << 63) - 1, 9_223_372_036_854),
             (-(1 << 63), -9_223_372_036_855),
         ],
@@ -72,7 +78,13 @@ VALUES: dict[str, tuple[Any, list[Value]]] = {
     "int": (pa.int32(), [(None, None), (0, 0), (-1, -1), ((1 << 31) - 1, 2_147_483_647_000)]),
     "decimal": (
         pa.decimal128(38, 2),
-        [(None, None), (Decimal("9" * 30), UNREADABLE), (Decimal("1795143600.00"), _NOVEMBER_20_MS), (Decimal(-1), -1)],
+        [
+            (None, None),
+            (Decimal("9" * 30), UNREADABLE),
+            (Decimal(20_261_120_030_000), UNREADABLE),
+            (Decimal("1795143600.00"), _NOVEMBER_20_MS),
+            (Decimal(-1), -1),
+        ],
     ),
     "timestamp": (
         pa.timestamp("us", "UTC"),

@@ -26,8 +26,11 @@ def report(settings: Settings, table: str, path: Path, event_time: str | None) -
         found = opened.report(path)
     fresh = found.freshness
     watermark = "not known" if fresh is None else watermark_text(fresh)
+    held_back = counted(len(found.late), "slice")
+    if fresh is not None and fresh.unreadable_event_time_records:
+        held_back = f"{counted(fresh.unreadable_event_time_records, 'record')} whose event time cannot be read"
     settings.console.result(
         {"file": str(path), **found.to_json()},
         f"report     {path}",
-        f"watermark  {watermark}, held back by {counted(len(found.late), 'slice')}",
+        f"watermark  {watermark}, held back by {held_back}",
     )

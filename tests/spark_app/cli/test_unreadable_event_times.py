@@ -53,7 +53,7 @@ def other_writer(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("eventide_core.service.write.append.write_shape", shape)
 
 
-@pytest.mark.parametrize("value", ["2026-11-20 03:00:00", "11/20/2026 03:00", "soon", ""])
+@pytest.mark.parametrize("value", ["2026-11-20 03:00:00", "11/20/2026 03:00", "20261120030000", "soon", ""])
 def test_a_write_refuses_them_before_anything_is_written(table: Table, value: str) -> None:
     before = table.state().timeline
     with pytest.raises(
@@ -76,6 +76,8 @@ def test_the_gate_stays_shut_until_they_are_merged(table: Table, cut: str) -> No
     document = run_json("freshness", table.uri)
     assert (document["watermark_ms"], document["unreadable_event_time_records"]) == (None, 1)
     assert document["unknown_event_time_records"] == 1
+    report = run("report", table.uri, "--to", f"{table.uri.removeprefix('file://')}.html")
+    assert "watermark  none, held back by 1 record whose event time cannot be read" in report.stdout
     plan = run("plan", table.uri, "--before", T, "--cut", cut)
     assert "1 record with an event time that cannot be read" in " ".join(plan.stdout.split())
     deep = run("verify", table.uri, "--deep")

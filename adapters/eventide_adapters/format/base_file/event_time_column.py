@@ -9,7 +9,13 @@ import pyarrow.compute as pc
 
 from eventide_adapters.format.base_file.time_texts import times_of_texts
 from eventide_core.errors import UnsupportedTableError
-from eventide_core.table.records.event_time import EventTimeRange, decimal_to_epoch_ms
+from eventide_core.table.records.event_time import (
+    DATE_DIGITS,
+    UNREADABLE_DIGITS,
+    EventTimeRange,
+    decimal_to_epoch_ms,
+    spells_a_date,
+)
 from eventide_core.table.records.event_time_texts import ISO_WITH_ZONE, EventTimeTexts
 
 Column = Any
@@ -24,7 +30,7 @@ def event_times_ms(column: Column, texts: EventTimeTexts = ISO_WITH_ZONE) -> pa.
     """The column's event times; null if a record has none, or one that is unreadable: see `unreadable_rows`.
 
     `texts` says how the table's texts are read. Unreadable are a string that is not a time, a string with more digits than
-    64 bits can hold, a number that is too great, and a NaN.
+    64 bits can hold, a number that is too great or that spells out a date, and a NaN.
     Raises UnsupportedTableError for a column that is not a time, a date, a number, or a string.
     """
     kind = column.type
@@ -37,7 +43,7 @@ def event_times_ms(column: Column, texts: EventTimeTexts = ISO_WITH_ZONE) -> pa.
     if pa.types.is_date32(kind):
         return _with_nulls(_numbers(column, pa.int32()).astype(np.int64) * _DAY_MS, column)
     if pa.types.is_integer(kind) and kind != pa.uint64():
-        return _with_nulls(_by_digits(_numbers(column, kind).astype(np.int64)), column)
+        return _integers(column)
     if pa.types.is_floating(kind):
         return _doubles(column)
     if pa.types.is_decimal128(kind):
@@ -81,6 +87,7 @@ def _doubles(column: Column) -> pa.Int64Array:
     is_known = np.abs(numbers) < float(_INT64_MAX)
     values = np.where(is_known, numbers, 0.0)
     whole = np.abs(np.trunc(values)).astype(np.uint64)
+    is_known &= ~_spell_dates(whole)
     seconds, micros, nanos = (_has_digits(whole, digits) for digits in (10, 16, 19))
     times = np.floor(np.select([seconds, micros, nanos], [values * 1e3, values / 1e3, values / 1e6], values))
     return pa.array(times.astype(np.int64), pa.int64(), mask=~is_known)
@@ -104,17 +111,29 @@ def _decimals(column: Column) -> pa.Int64Array:
     ]
     times = np.select([_has_digits(whole, digits) for digits in (10, 16, 19)], choices[:3], choices[3])
     is_wide = ~is_narrow & ~is_null
+    is_null |= _spell_dates(whole)
     for place in np.flatnonzero(is_wide):
         found = decimal_to_epoch_ms(column[int(place)].as_py())
         times[place], is_null[place] = (0, True) if found is None else (found, False)
     return pa.array(times, pa.int64(), mask=is_null)
 
 
-def _by_digits(numbers: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+def _integers(column: Column) -> pa.Int64Array:
+    numbers = _numbers(column, column.type).astype(np.int64)
     # Unsigned, because the lowest 64-bit number has no positive counterpart.
     size = np.where(numbers < 0, np.negative(numbers).view(np.uint64), numbers.view(np.uint64))
     seconds, micros, nanos = (_has_digits(size, digits) for digits in (10, 16, 19))
-    return np.select([seconds, micros, nanos], [numbers * 1000, numbers // 1000, numbers // 1_000_000], numbers)
+    times = np.select([seconds, micros, nanos], [numbers * 1000, numbers // 1000, numbers // 1_000_000], numbers)
+    is_none = _spell_dates(size) | column.is_null().to_numpy(zero_copy_only=False)
+    return pa.array(times, pa.int64(), mask=is_none)
+
+
+def _spell_dates(size: npt.NDArray[np.uint64]) -> npt.NDArray[np.bool_]:
+    """The same result as `spells_a_date`, which it asks for the rare numbers of so many digits."""
+    found: npt.NDArray[np.bool_] = np.logical_or.reduce([_has_digits(size, digits) for digits in UNREADABLE_DIGITS])
+    for place in np.flatnonzero(_has_digits(size, DATE_DIGITS)).tolist():
+        found[place] = spells_a_date(int(size[place]))
+    return found
 
 
 def _has_digits(size: npt.NDArray[np.uint64], digits: int) -> npt.NDArray[np.bool_]:

@@ -11,7 +11,7 @@ from eventide_adapters.format.base_file.event_time_column import event_times_ms
 from eventide_adapters.format.base_file.footer_columns import require_sound_columns
 from eventide_adapters.format.base_file.open_file import open_base
 from eventide_core.ports import Storage
-from eventide_core.table.records.event_time import EventTimeRange
+from eventide_core.table.records.event_time import DATE_DIGITS, UNREADABLE_DIGITS, EventTimeRange
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +61,8 @@ def _rises(kind: pa.DataType, raw: list[int]) -> bool:
     """Whether event times rise with the column's values, so that its minimum and maximum are also theirs.
 
     They don't for strings. They don't for plain numbers with different signs or numbers of digits either, because the
-    number of digits decides whether a number is in seconds, milliseconds, microseconds, or nanoseconds.
+    number of digits decides whether a number is in seconds, milliseconds, microseconds, or nanoseconds, and nor do they
+    for those whose digits may be a date's, which are no times.
     """
     if pa.types.is_timestamp(kind) or pa.types.is_date32(kind):
         return all(isinstance(end, int) for end in raw)  # an INT96 consists of three numbers and has no order
@@ -69,4 +70,5 @@ def _rises(kind: pa.DataType, raw: list[int]) -> bool:
         pa.types.is_signed_integer(kind)
         and kind.bit_width >= 32
         and len({(end < 0, len(str(abs(end)))) for end in raw}) == 1
+        and len(str(abs(raw[0]))) not in (DATE_DIGITS, *UNREADABLE_DIGITS)
     )

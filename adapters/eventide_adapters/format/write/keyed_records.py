@@ -19,7 +19,7 @@ from eventide_adapters.format.log_file.ordering_values import orderings_of, rank
 from eventide_adapters.format.write.incoming_schema import conform
 from eventide_adapters.format.write.record_keys import partition_paths, record_keys
 from eventide_core.errors import InvalidRecordError, UnsupportedTableError
-from eventide_core.table.records.event_time_texts import FORMAT_KEY, ISO_WITH_ZONE, ZONE_KEY
+from eventide_core.table.records.event_time_texts import FORMAT_KEY, ISO_WITH_ZONE, ZONE_KEY, EventTimeTexts
 from eventide_core.table.records.record_order import MergeRule
 from eventide_core.table.settings.write_shape import WriteShape
 
@@ -72,16 +72,24 @@ def _refuse_unreadable(rows: pa.Table, shape: WriteShape, first_row: int) -> Non
         return
     column: Any = column_at(rows, name).combine_chunks()
     texts = shape.records.event_time_texts
-    form = "ISO-8601 with a zone, such as 2026-11-21T00:00Z" if texts == ISO_WITH_ZONE else f"a text by {texts}"
     with suppress(UnsupportedTableError):  # a compaction by event time refuses the type, with the cure
         bad = np.flatnonzero(unreadable_rows(column, event_times_ms(column, shape.records.event_time_texts)))
         if len(bad):
             row = int(bad[0])
             raise InvalidRecordError(
                 f"row {first_row + row}: the event time {column[row].as_py()!r} in column {name!r} cannot be read: give "
-                f"{form}, or epoch milliseconds; null for a record without one; {ZONE_KEY} and {FORMAT_KEY} say how other "
-                "texts are read"
+                f"{_readable(column.type, texts)}; null for a record without one"
             )
+
+
+def _readable(kind: pa.DataType, texts: EventTimeTexts) -> str:
+    """What can be read as an event time in a column of this type."""
+    if not pa.types.is_string(kind):
+        return "epoch milliseconds or seconds"
+    iso = "ISO-8601 with a zone, such as 2026-11-21T00:00Z"
+    if texts == ISO_WITH_ZONE:
+        return f"{iso}, or epoch milliseconds ({ZONE_KEY} and {FORMAT_KEY} say how other texts are read)"
+    return f"a text by {texts}, or {iso}"
 
 
 def keyed_deletes(keys: pa.Table, shape: WriteShape, *, first_row: int = 0) -> pa.Table:

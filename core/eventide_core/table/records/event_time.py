@@ -3,8 +3,10 @@
 A column gives epoch milliseconds as Hudi reads them: a timestamp or date by its logical type, floored to whole
 milliseconds; a plain number or a string of digits by its length (10 digits are seconds, 13 milliseconds; 16 and 19,
 which Hudi leaves out of its write stats, are microseconds and nanoseconds; any other length is milliseconds); any other
-string as ISO-8601. Of a decimal and a floating number, which Hudi leaves out, too, the digits before the point count;
-those after it are a part of the unit: 1700000000.5 is half a second later than 1700000000.
+string as ISO-8601. A number that spells out a date and a time, such as 20261120030000, is no time: it has no zone, and as
+milliseconds it would be one of the year 2612, which no T reaches. Of a decimal and a floating number, which Hudi leaves
+out, too, the digits before the point count; those after it are a part of the unit: 1700000000.5 is half a second later
+than 1700000000.
 """
 
 import math
@@ -23,6 +25,11 @@ _SECONDS_MIN: Final = 10**8  # in 1973; a smaller number is not even meant as se
 _DAY_MS: Final = 86_400_000
 _EPOCH_MS = re.compile(r"-?\d{1,15}", re.ASCII)
 _NUMBER = re.compile(r"-?\d{1,19}", re.ASCII)  # a long has no more digits
+
+DATE_DIGITS: Final = 14
+"""A number of so many digits may spell out a date and a time to the second: yyyyMMddHHmmss."""
+UNREADABLE_DIGITS: Final = (17, 18)
+"""No unit gives a time of so many digits before the year 300000; a date and a time to the millisecond has 17."""
 
 _MS_BY_DIGITS: Final = {10: Fraction(1000), 16: Fraction(1, 1000), 19: Fraction(1, 1_000_000)}
 _INT64_MIN, _INT64_MAX = -(1 << 63), (1 << 63) - 1
@@ -104,8 +111,28 @@ class EventTimeSpan:
     end_ms: int
 
 
-def number_to_epoch_ms(value: int) -> int:
-    """A plain number in an event-time column as epoch milliseconds; its number of digits gives its unit."""
+def spells_a_date(number: int) -> bool:
+    """Whether a number that is not negative is written as a date and a time, without a zone."""
+    if number >= 10**DATE_DIGITS:
+        return len(str(number)) in UNREADABLE_DIGITS
+    date, time = divmod(number, 1_000_000)
+    return (
+        1900 <= date // 10_000 < 2200
+        and 1 <= date // 100 % 100 <= 12
+        and 1 <= date % 100 <= 31
+        and time // 10_000 < 24
+        and time // 100 % 100 < 60
+        and time % 100 < 60
+    )
+
+
+def number_to_epoch_ms(value: int) -> int | None:
+    """A plain number in an event-time column as epoch milliseconds; its number of digits gives its unit.
+
+    None if it spells out a date and a time.
+    """
+    if spells_a_date(abs(value)):
+        return None
     match len(str(abs(value))):
         case 10:
             return value * 1000
@@ -118,18 +145,20 @@ def number_to_epoch_ms(value: int) -> int:
 
 
 def decimal_to_epoch_ms(value: Decimal) -> int | None:
-    """A decimal in an event-time column as epoch milliseconds; None if they exceed 64 bits."""
+    """A decimal in an event-time column as epoch milliseconds; None if they exceed 64 bits, or spell out a date."""
+    if spells_a_date(abs(int(value))):
+        return None
     digits = len(str(abs(int(value))))
     found = math.floor(Fraction(value) * _MS_BY_DIGITS.get(digits, 1))
     return found if _INT64_MIN <= found <= _INT64_MAX else None
 
 
 def double_to_epoch_ms(value: float) -> int | None:
-    """A double in an event-time column as epoch milliseconds; None for NaN and for numbers beyond 64 bits.
+    """A double in an event-time column as epoch milliseconds; None for NaN, for numbers beyond 64 bits, and for a date.
 
     Rounds: 1700000000.1 is 100 ms later than 1700000000, although the nearest double is less than that.
     """
-    if not abs(value) < _INT64_MAX:  # also true for NaN
+    if not abs(value) < _INT64_MAX or spells_a_date(abs(int(value))):  # the first is also true for NaN
         return None
     match len(str(abs(int(value)))):
         case 10:

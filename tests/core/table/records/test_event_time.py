@@ -65,6 +65,22 @@ def test_what_is_no_time_has_none(number: float) -> None:
     assert double_to_epoch_ms(number) is None
 
 
+@pytest.mark.parametrize("number", [20_261_120_030_000, 20_261_120_030_000_123, 638_000_000_000_000_000])
+def test_a_number_that_spells_out_a_date_is_no_time_centuries_from_now(number: int) -> None:
+    assert text_to_epoch_ms(str(number)) is None
+    for value in (number, -number):
+        assert number_to_epoch_ms(value) is None
+        assert decimal_to_epoch_ms(Decimal(value)) is None
+        assert double_to_epoch_ms(float(value)) is None
+
+
+@pytest.mark.parametrize("number", [32_503_593_600_000, 20_261_320_030_000, 20_261_120_240_000, 253_402_300_799_999])
+def test_a_number_that_spells_out_no_date_is_in_milliseconds(number: int) -> None:
+    assert number_to_epoch_ms(number) == number
+    assert decimal_to_epoch_ms(Decimal(number)) == number
+    assert double_to_epoch_ms(float(number)) == number
+
+
 def test_a_decimal_beyond_64_bits_has_none() -> None:
     assert decimal_to_epoch_ms(Decimal(10**19)) is None
     assert decimal_to_epoch_ms(Decimal(10**30) + Decimal("0.5")) is None
