@@ -94,6 +94,8 @@ def write_page(path: Path, text: str) -> None:
 
     Raises ConfigError if it cannot be written.
     """
+    if not path.name or path.is_dir():
+        raise ConfigError(f"{str(path)!r} is a directory: name a file in it, such as {str(path / 'report.html')!r}")
     part = path.with_name(f".{path.name}.{getpid()}.part")
     try:
         part.write_text(text, encoding="utf-8")

@@ -12,9 +12,9 @@ from typing import Any, Literal
 import pyarrow as pa
 import pytest
 
-from eventide import Table
+from eventide import ConfigError, Table
 from eventide.report.advice import code_of
-from eventide.report.style import page
+from eventide.report.style import page, write_page
 from eventide.report.tables import html_table
 from eventide.report.words import shown
 from eventide_core.config import BUCKETS, CLOCK_SKEW_MS
@@ -296,3 +296,11 @@ def test_no_line_end_breaks_an_option_of_a_command() -> None:
     assert code_of("eventide plan '<x>' --before T") == (
         "<code>eventide plan &#x27;&lt;x&gt;&#x27; <b>--before</b> T</code>"
     )
+
+
+@pytest.mark.parametrize("place", [".", "..", ""])
+def test_a_directory_is_no_place_for_a_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: str) -> None:
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+    with pytest.raises(ConfigError, match=r"is a directory: name a file in it, such as '.*report\.html'"):
+        write_page(Path(place), "page")
