@@ -1,6 +1,7 @@
 """What every test may ask for by name, and what the run tells at its end."""
 
 import os
+import re
 from inspect import signature
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,8 @@ HDFS_SERVERS = {"hdfs", "hdfs_with_symlinks", "native_hdfs", "secured_hdfs"}
 SERVERS = {*CLOUD_SERVERS, *HDFS_SERVERS, "hive_metastore", "spark"}
 
 SLOW = {"conformance", "project", "properties"}
+QUICK = "not (campaign or real or slow)"  # what `./run test quick` asks for
+LEFT_OUT_OF_QUICK = re.compile(r"^pytestmark = .*\bmark\.(campaign|real|slow)\b", re.MULTILINE)
 
 pytest_plugins = ["support.campaign", "support.run_parts", "support.judge.fixtures", "support.servers.fixtures"]
 
@@ -30,6 +33,18 @@ pytest_plugins = ["support.campaign", "support.run_parts", "support.judge.fixtur
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "real: needs real Hudi, Spark or a server (marked by its fixtures)")
     config.addinivalue_line("markers", "slow: takes seconds: left out of ./run test quick")
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Leaves out of the quick tests what has none of them, before it is imported: that takes longer than many a test."""
+    if config.getoption("markexpr") != QUICK:
+        return None
+    if collection_path.is_dir():
+        return True if collection_path.parent == Path(__file__).parent and collection_path.name in SLOW else None
+    is_left_out = collection_path.name.startswith("test_") and LEFT_OUT_OF_QUICK.search(
+        collection_path.read_text("utf-8")
+    )
+    return True if is_left_out else None
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

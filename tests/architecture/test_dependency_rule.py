@@ -51,6 +51,18 @@ def test_every_core_module_imports_with_the_standard_library_alone() -> None:
     assert answer.returncode == 0, answer.stderr
 
 
+def test_no_module_imports_annotations_from_the_future() -> None:
+    """A name that is not defined yet is quoted."""
+    folders = ("core", "adapters", "spark_app", "tests", "benchmarks", "examples")
+    found = [
+        str(file)
+        for folder in folders
+        for file in (ROOT / folder).rglob("*.py")
+        if file.read_text(encoding="utf-8").find("\nfrom __future__ import") >= 0
+    ]
+    assert found == []
+
+
 def test_the_core_knows_no_html() -> None:
     found = [
         file.name for file in CORE.rglob("*.py") if any(word in file.read_text() for word in ("_repr_html_", "<td"))

@@ -1,18 +1,39 @@
 """The output for a table of many file slices fits a screen, and options show its files."""
 
+import re
 import shutil
+from collections import Counter
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from rich.cells import cell_len
 
 from eventide import Table
 from eventide.results.detail import WORST, Detail
-from support.command_line import run
+from support.command_line import WIDE, run
 
 PARTITIONS = 40
 SCREEN = 24
 T_MS = 1_790_000_005_000
+TIME = re.compile(r"\d{4}-\d\d-\d\dT[\d:.]+Z|\b\d{17}\b")
+
+LONG = "city_with_a_rather_long_name_of_its_own"
+VERBS = (
+    ("show",),
+    ("show", "--verbose"),
+    ("plan", "--before", T_MS),
+    ("plan", "--before", T_MS, "--verbose"),
+    ("freshness",),
+    ("freshness", "--by", "partition"),
+    ("freshness", "--require", T_MS),
+    ("status",),
+    ("verify",),
+    ("verify", "--verbose"),
+    ("windows", "--every", "1h", "--consumer", "nightly"),
+    ("read",),
+    ("tag",),
+)
 
 pytestmark = pytest.mark.slow
 
@@ -33,6 +54,49 @@ def table(tmp_path_factory: pytest.TempPathFactory) -> Path:
     made.upsert(rows(early))
     made.upsert(rows(later))
     return path
+
+
+@pytest.fixture(scope="module")
+def long_names(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A table, keys, partitions and columns with long names; it has a cut, a late record, and a log file after the cut."""
+    path = tmp_path_factory.mktemp("long") / f"trips_of_the_region_{LONG}"
+    names = [f"{LONG}_{number}" for number in range(4)]
+
+    def rows(ms: int) -> pa.Table:
+        columns = {"trip_identifier": names, "part": names, "when_the_trip_ended": [ms] * len(names)}
+        return pa.table(columns | {f"a_measured_value_{number}": [1.5] * len(names) for number in range(4)})
+
+    first = rows(T_MS - 2_123)
+    made = Table.create(
+        str(path), schema=first.schema, record_key="trip_identifier", partition="part", event_time="when_the_trip_ended"
+    )
+    made.upsert(first)
+    made.upsert(rows(T_MS - 1_999))
+    made.compact(made.plan_compaction(T_MS))
+    made.upsert(rows(T_MS - 1_001))
+    made.upsert(rows(T_MS + 7_200_001))
+    made.tag("the_state_of_monday_evening_before_the_report_of_the_month")
+    return path
+
+
+@pytest.mark.parametrize("columns", [80, 120])
+@pytest.mark.parametrize("words", VERBS, ids=lambda words: " ".join(map(str, words)))
+def test_what_goes_to_a_pipe_is_as_wide_as_a_screen_and_times_are_whole(
+    long_names: Path, words: tuple[object, ...], columns: int
+) -> None:
+    verb, *options = words
+    text, whole = (run(verb, long_names, *options, columns=width).stdout for width in (columns, WIDE))
+    assert text
+    assert [line for line in text.splitlines() if cell_len(line) > columns] == []
+    assert [line for line in text.splitlines() if line != line.rstrip()] == []
+    assert Counter(TIME.findall(text)) == Counter(TIME.findall(whole))
+
+
+def test_a_row_is_a_line_or_a_block_of_whole_values_in_a_pipe(long_names: Path) -> None:
+    narrow, wide = (run("read", long_names, "--limit", 1, columns=width).stdout for width in (80, WIDE))
+    assert "…" not in narrow
+    assert f"{LONG}_" in narrow
+    assert [len(text.splitlines()) for text in (narrow, wide)] == [8, 4]
 
 
 def test_a_plan_of_many_slices_fits_a_screen_and_shows_its_files_on_request(table: Path) -> None:

@@ -25,9 +25,12 @@ class Answer:
         return json.loads(self.stdout)
 
 
-def run(*words: object) -> Answer:
-    """Runs `eventide` with these arguments."""
-    result = CliRunner().invoke(eventide, [str(word) for word in words])
+WIDE = 10_000
+
+
+def run(*words: object, columns: int = WIDE) -> Answer:
+    """Runs `eventide` with these arguments in a pipe of so many columns: by default, nothing is shortened or wrapped."""
+    result = CliRunner(env={"COLUMNS": str(columns)}).invoke(eventide, [str(word) for word in words])
     return Answer(result.exit_code, result.stdout, result.stderr)
 
 

@@ -4,6 +4,7 @@ The module of a storage and its packages are imported when a URI needs them, so 
 """
 
 import re
+from pathlib import Path
 from typing import Final, cast
 
 from eventide_adapters.entry_points import Adapter, Adapters
@@ -44,7 +45,7 @@ def open_storage(uri: str, options: Options, *, what: str = "table") -> Storage:
 
     `what` it is in messages, if it is not a table.
 
-    Raises ConfigError for any other scheme, for secrets in the URI, and for options that cannot be used.
+    Raises ConfigError for any other scheme, for a file, for secrets in the URI, and for options that cannot be used.
     """
     if not uri.strip():
         raise ConfigError(f"the {what} has no path: use a directory such as /lake/trips")
@@ -60,6 +61,10 @@ def open_storage(uri: str, options: Options, *, what: str = "table") -> Storage:
     if found is None:
         wrong = _unknown(name) if adapter is None else f"no full address after {name}://: eventide opens {_KNOWN}"
         raise ConfigError(f"the {what} {without_secrets(uri, ())!r} has {wrong}")
+    if name == "file" and Path(cast(Storage, found).root.removeprefix("file://")).is_file():
+        raise ConfigError(
+            f"the {what} {uri!r} is a file: name the directory that has .hoodie, before any other argument"
+        )
     return cast(Storage, found)
 
 

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from eventide.cli.text_table import Lines
 
 _ROWS_OF_TABLE = 1000
+_COLUMNS = 80
 
 
 class Console:
@@ -28,6 +29,13 @@ class Console:
     def __init__(self, *, is_json: bool, is_quiet: bool) -> None:
         self.is_json = is_json
         self._is_quiet = is_quiet
+
+    def event(self, document: Mapping[str, Any], sentence: str) -> None:
+        """A result among many, as in a log: the document as JSON, or one line, which only a terminal wraps."""
+        if self.is_json:
+            click.echo(json.dumps(document))
+        else:
+            click.echo(_fitted(sentence, screen_width() if sys.stdout.isatty() else None))
 
     def result(self, document: Mapping[str, Any], *parts: "str | Lines") -> None:
         """The result: the document as JSON, or the text for people."""
@@ -62,8 +70,10 @@ class Console:
             return count
         from eventide.cli.text_table import Lines, drawn
 
+        keeps_words = not sys.stdout.isatty()  # what reads a pipe gets whole values
         while (part := list(islice(left, _ROWS_OF_TABLE))) or not count:
-            for line in drawn(Lines("", tuple(columns), tuple(tuple(row.values()) for row in part)), screen_width()):
+            table = Lines("", tuple(columns), tuple(tuple(row.values()) for row in part))
+            for line in drawn(table, screen_width(), keeps_words=keeps_words):
                 click.echo(line)
             count += len(part)
             if len(part) < _ROWS_OF_TABLE:
@@ -74,12 +84,12 @@ class Console:
     def tell(self, sentence: str) -> None:
         """Prints a part of the result as soon as it is known: to stdout as text, to stderr with JSON output."""
         if not self._is_quiet:
-            click.echo(_fitted(sentence, screen_width(is_stderr=self.is_json)), err=self.is_json)
+            click.echo(_fitted(sentence, _message_width() if self.is_json else screen_width()), err=self.is_json)
 
     def say(self, sentence: str) -> None:
         """Prints a message about the progress of the run."""
         if not self._is_quiet:
-            click.echo(_fitted(sentence, screen_width(is_stderr=True)), err=True)
+            click.echo(_fitted(sentence, _message_width()), err=True)
 
     def report_dropped(self, indexes: Sequence[str]) -> None:
         """Reports indexes of the metadata table that a write or a compaction dropped because it could not update them."""
@@ -162,10 +172,14 @@ class _Bar:
             self._bar = None
 
 
-def screen_width(*, is_stderr: bool = False) -> int | None:
-    """The columns of the terminal that the output goes to; None for a pipe or a file, where no line is too long."""
-    stream = sys.stderr if is_stderr else sys.stdout
-    return shutil.get_terminal_size().columns if stream.isatty() else None
+def screen_width() -> int:
+    """The columns that a result fits: those of the terminal; in a pipe or a file COLUMNS, else 80."""
+    return shutil.get_terminal_size(fallback=(_COLUMNS, 24)).columns
+
+
+def _message_width() -> int | None:
+    """The columns of a message on stderr; None for a pipe or a file, where each message is one line."""
+    return screen_width() if sys.stderr.isatty() else None
 
 
 def _fitted(text: str, width: int | None) -> str:

@@ -10,6 +10,7 @@ import click
 from eventide import Table
 from eventide.cli.console import table_of
 from eventide.cli.settings import Duration, Settings, common_options, event_time_option, table_argument
+from eventide.cli.text_table import Lines
 from eventide.results.detail import more
 from eventide_core.action.freshness.freshness import Freshness, watermark_text
 from eventide_core.config import EVENT_TIME_FIELD
@@ -68,11 +69,7 @@ def freshness(
             "met": is_met,
             "required_is_ahead": ahead,
         },
-        table_of(
-            "",
-            ("table", "watermark", "cut", "late records", "unknown event time", "unreadable"),
-            _rows(table, found, by_partition),
-        ),
+        _table(table, found, by_partition),
         *(() if found.is_exact is None else (_about_exactness(found),)),
         *_about_unreadable(found, unreadable),
         *(f"made of {note.table} up to {format_timestamp(note.watermark_ms)}" for note in found.sources),
@@ -130,16 +127,18 @@ def _json(found: Freshness) -> dict[str, Any]:
     }
 
 
-def _rows(name: str, whole: Freshness, by_partition: Mapping[str, Freshness] | None) -> list[tuple[object, ...]]:
+def _table(name: str, whole: Freshness, by_partition: Mapping[str, Freshness] | None) -> Lines:
+    """The table, and its partitions. A count of records without a usable event time has a column if there are any."""
     named = [(name, whole), *(by_partition or {}).items()]
-    return [
-        (
-            label or ".",
-            watermark_text(found),
-            format_timestamp(found.cut_ms),
-            found.late_records,
-            found.unknown_event_time_records,
-            found.unreadable_event_time_records,
-        )
-        for label, found in named
-    ]
+    counts = [("late", [found.late_records for _, found in named])]
+    for head, numbers in (
+        ("unknown", [found.unknown_event_time_records for _, found in named]),
+        ("unreadable", [found.unreadable_event_time_records for _, found in named]),
+    ):
+        if any(numbers):
+            counts.append((head, numbers))
+    rows = (
+        (label or ".", watermark_text(found), format_timestamp(found.cut_ms), *(numbers[at] for _, numbers in counts))
+        for at, (label, found) in enumerate(named)
+    )
+    return table_of("", ("table", "watermark", "cut", *(head for head, _ in counts)), rows)

@@ -104,7 +104,7 @@ def serve(
             at = format_timestamp(int(time.time()) * 1000)
             with settings.console.progress() as progress:
                 done = service.round(progress, is_leaving=ending.is_set)
-            settings.console.result({"round": number, "at": at, **done.to_json()}, f"{at} {_line(done)}")
+            settings.console.event({"round": number, "at": at, **done.to_json()}, f"{at} {_line(done)}")
             exit_code = done.exit_code
             if number != rounds:
                 ending.wait(max(0.0, due - time.monotonic()))
@@ -117,7 +117,7 @@ def _serve_fleet(settings: Settings, fleet: FleetSettings, overrides: Overrides,
         service = FleetService(fleet, overrides, _shared_engine(settings, running))
         exit_code, said = 0, _say_unmet(settings, service, ())
         for done in service.run(ending, rounds=rounds):
-            settings.console.result(done.to_json(), _fleet_line(done))
+            settings.console.event(done.to_json(), _fleet_line(done))
             said = _say_unmet(settings, service, said)
             exit_code = done.exit_code
         return 0 if ending.is_set() else exit_code

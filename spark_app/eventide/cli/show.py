@@ -1,5 +1,6 @@
 """`eventide show`: what a table is."""
 
+from collections.abc import Iterator
 from typing import Any, Final
 
 import click
@@ -12,7 +13,7 @@ from eventide.results.detail import Detail
 from eventide.results.show import TableDescription
 from eventide_core.config import EVENT_TIME_FIELD
 from eventide_core.errors import counted, format_timestamp
-from eventide_core.table.files.file_slice import FileSlice
+from eventide_core.table.files.file_slice import FileSlice, LogFile
 from eventide_core.table.records.event_time_texts import ISO_WITH_ZONE
 
 _RECENT: Final = 5
@@ -104,39 +105,34 @@ def _timeline(entries: list[dict[str, Any]], detail: Detail) -> Lines:
     return table_of(title, ("requested", "action", "state", "completed"), rows)
 
 
-def _slices(found: TableDescription, detail: Detail) -> list[Lines | str]:
+def _slices(found: TableDescription, detail: Detail) -> list[str]:
+    """Each file slice with its files, whose names are whole: a line each, as long as the screen is wide."""
     if not detail.shows_files:
         return []
     slices, left_out = detail.slices_of(found.file_slices)
-    rows = (row for slice_ in slices for row in _rows_of_slice(found, slice_))
-    columns = ("file", "bytes", "event time from", "to", "unknown", "unreadable", "")
-    return [table_of("file slices", columns, rows), *left_out]
+    return ["\nfile slices", *(line for one in slices for line in _lines_of_slice(found, one)), *left_out]
 
 
-def _rows_of_slice(found: TableDescription, file_slice: FileSlice) -> list[tuple[object, ...]]:
+def _lines_of_slice(found: TableDescription, file_slice: FileSlice) -> Iterator[str]:
     base = file_slice.base_file
-    where = f"{file_slice.partition or '.'} {file_slice.file_id}"
-    rows: list[tuple[object, ...]] = [
-        (where, None, None, None, None, None, None),
-        ("  no base file", None, None, None, None, None, None)
-        if base is None
-        else (f"  {base.path.rpartition('/')[2]}", base.size, None, None, None, None, None),
-    ]
+    yield f"{file_slice.partition or '.'} {file_slice.file_id}"
+    yield "  no base file" if base is None else f"  {base.path.rpartition('/')[2]} {format_size(base.size)}"
     for log in file_slice.log_files:
-        fact = found.facts.get(log.path)
-        times = None if fact is None else fact.event_times
-        rows.append(
-            (
-                f"  {log.path.rpartition('/')[2]}",
-                log.size,
-                format_timestamp(times.min_ms, "") if times else None,
-                format_timestamp(times.max_ms, "") if times else None,
-                times.unknown_records if times else None,
-                times.unreadable_records if times else None,
-                found.problems.get(log.path),
-            )
-        )
-    return rows
+        yield f"  {log.path.rpartition('/')[2]} {format_size(log.size)}{_event_times(found, log)}"
+
+
+def _event_times(found: TableDescription, log: LogFile) -> str:
+    if (problem := found.problems.get(log.path)) is not None:
+        return f"; {problem}"
+    fact = found.facts.get(log.path)
+    if fact is None:
+        return ""
+    times = fact.event_times
+    span = (
+        "" if times.min_ms is None else f", from {format_timestamp(times.min_ms)} to {format_timestamp(times.max_ms)}"
+    )
+    counts = ((times.unknown_records, "without an event time"), (times.unreadable_records, "with an unreadable one"))
+    return span + "".join(f", {counted(count, 'record')} {what}" for count, what in counts if count)
 
 
 def _pending(pending: list[dict[str, object]]) -> str:

@@ -13,11 +13,11 @@ from eventide.cli.fleet import fleet_of, fleet_options, target_lag_text
 from eventide.cli.settings import Settings, common_options
 from eventide.fleet.chain import Link
 from eventide.fleet.settings import FleetSettings, fleet_of_locations
-from eventide.fleet.status import COLUMNS, cells_of, fleet_status, write_fleet_page
+from eventide.fleet.status import COLUMNS, cells_of, fleet_status, reasons_of, write_fleet_page
 from eventide.results.detail import more
 from eventide_core.errors import counted
 
-_SCREEN = 20
+_SCREEN = 15
 
 
 @click.command()
@@ -58,6 +58,7 @@ def status(
         {"tables": [one.to_json() for one in found], "file": None if path is None else str(path)},
         table_of("", COLUMNS, map(cells_of, shown)),
         *more(len(found) - len(shown)),
+        *reasons_of(shown),
         *chain.from_iterable(_chain_lines(one.chain) for one in shown if one.chain is not None),
         f"{sum(one.is_met for one in found):,} of {counted(len(found), 'table')} within the target",
         *(() if path is None else (f"page  {path}",)),

@@ -1,13 +1,15 @@
-"""Draws a table as text that fits a width, or a pipe.
+"""Draws a table as text that fits a width.
 
 1. A table that fits the width is drawn as it is.
-2. Otherwise, long words, such as file names and keys, are shortened in the middle. Times and sentences are not.
+2. Otherwise, long words, such as file names and keys, lose their middle, as little of it as fits. Times, instants and
+   sentences are not shortened. Where words are to stay whole, as in rows, this step and the next are left out.
 3. If only the last column is too wide, and its words fit, its sentences are wrapped at spaces.
 4. A table that is still too wide is drawn as one block of lines for each row: `column  value`.
 
-A text is wrapped at spaces. A pipe has no width: nothing is shortened or wrapped. No line ends with spaces.
+A text is wrapped at spaces, unless it has no width. No line ends with spaces.
 """
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
@@ -18,7 +20,9 @@ from eventide_core.errors import printable
 
 _GAP = "  "
 _LAST_MIN = 24  # columns that are enough to read a sentence in
-_WORD_MAX = 28  # columns of a shortened word; a time with its zone, the widest word that stays whole, takes less
+_WORD_WIDTHS = (64, 48, 40, 32, 28)  # columns of a shortened word, from the first that makes the table fit
+_NARROW = (24, 20, 16)  # the last resort before a block of lines for each row
+_WHOLE = re.compile(r"\d{4}-\d\d-\d\d(T[\d:.]+(Z|[+-]\d\d:\d\d)?)?|\d{14,17}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,31 +34,52 @@ class Lines:
     rows: tuple[tuple[object, ...], ...]
 
 
-def drawn(table: Lines, width: int | None) -> Iterator[str]:
-    """The lines of the text. `width` is the number of columns of the screen; None: no limit."""
+def drawn(table: Lines, width: int, *, keeps_words: bool = False) -> Iterator[str]:
+    """The lines of the text. `width` is the number of columns; with `keeps_words`, no word is shortened."""
     if table.title:
         yield table.title
     heads = [printable(name) for name in table.columns]
     cells = [[_shown(value) for value in row] for row in table.rows]
-    if width is None or _width(heads, cells) <= width:
+    if _width(heads, cells) <= width:
         yield from _as_table(table, heads, cells)
-        return
-    short = [[shortened(cell) for cell in row] for row in cells]
-    short_heads = [shortened(head) for head in heads]
-    if _width(short_heads, short) <= width:
-        yield from _as_table(table, short_heads, short)
-    elif (wrapped := _with_last_wrapped(short_heads, short, width)) is not None:
-        yield from _as_table(table, short_heads, wrapped)
-    else:
+    elif keeps_words:
         yield from _as_blocks(heads, cells)
+    elif (fitting := _fitting(heads, cells, width)) is not None:
+        yield from _as_table(table, *fitting)
+    else:
+        room = width - max(map(cell_len, heads)) - len(_GAP)
+        yield from _as_blocks(heads, [["\n".join(_in_room(cell, room)) for cell in row] for row in cells])
 
 
-def shortened(word: str) -> str:
-    """A long word without its middle; a text with spaces stays."""
-    if cell_len(word) <= _WORD_MAX or " " in word or "\n" in word:
-        return word
-    kept = _WORD_MAX - 1
-    return f"{word[: kept // 2]}…{word[-(kept - kept // 2) :]}"
+def shortened(text: str, width: int) -> str:
+    """A long word, which may be indented, without its middle; a time and a text of several words stay."""
+    word = text.lstrip(" ")
+    indent = len(text) - len(word)
+    if cell_len(text) <= width or " " in word or "\n" in word or _WHOLE.fullmatch(word):
+        return text
+    kept = width - indent - 1
+    return f"{text[:indent]}{word[: kept // 2]}…{word[-(kept - kept // 2) :]}"
+
+
+def _fitting(
+    heads: Sequence[str], cells: Sequence[Sequence[str]], width: int
+) -> tuple[Sequence[str], Sequence[Sequence[str]]] | None:
+    """The heads and cells with words as long as fit the width; None if only blocks of lines do."""
+    for most in (*_WORD_WIDTHS, *_NARROW):
+        short = [[shortened(cell, most) for cell in row] for row in cells]
+        short_heads = [shortened(head, most) for head in heads]
+        if _width(short_heads, short) <= width:
+            return short_heads, short
+        if most in _WORD_WIDTHS and (wrapped := _with_last_wrapped(short_heads, short, width)) is not None:
+            return short_heads, wrapped
+    return None
+
+
+def _in_room(text: str, room: int) -> Iterator[str]:
+    """The lines of a cell, wrapped at spaces, with words as long as the room."""
+    for line in text.split("\n"):
+        for part in _lines(line, room) if cell_len(line) > room else [line]:
+            yield shortened(part, max(room, _NARROW[-1]))
 
 
 def wrapped(text: str, width: int | None) -> str:
@@ -70,9 +95,11 @@ def _wrapped(line: str, width: int) -> Iterator[str]:
         return
     sentence = line.lstrip(" ")
     indent = " " * (len(line) - len(sentence))
-    first, *more = _lines(sentence, width - len(indent) - len(_GAP))
-    yield indent + first
-    yield from (f"{indent}{_GAP}{part}" for part in more)
+    widest = max((cell_len(word) for word in sentence.split(" ") if cell_len(word) <= width), default=0)
+    further = " " * max(min(len(indent) + len(_GAP), width - widest), 0)  # less, rather than a line that is too long
+    first, *more = _lines(sentence, width - max(len(indent), len(further)))
+    yield (indent + first).rstrip()
+    yield from (f"{further}{part}".rstrip() for part in more)
 
 
 def _with_last_wrapped(heads: Sequence[str], cells: Sequence[Sequence[str]], width: int) -> list[list[str]] | None:

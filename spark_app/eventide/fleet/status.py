@@ -1,6 +1,6 @@
 """The status of a fleet: the lag of each table against its target, its backlog, its last error, and what holds it back."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -17,14 +17,17 @@ from eventide.report.coverage import Role
 from eventide.report.style import page
 from eventide.report.tables import wide
 from eventide.report.words import named, shown
+from eventide.results.detail import WORST, more
 from eventide_core.action.compaction.backlog import Backlog
 from eventide_core.errors import ConfigError, counted, format_timestamp
 from eventide_core.ports.threads import Threads
 from eventide_core.service.facts.sources import source_notes
 
 _TABLES_AT_ONCE: Final = 8
-COLUMNS: Final = ("table", "state", "lag", "target", "watermark", "log files", "held back by", "last error")
+COLUMNS: Final = ("table", "state", "lag", "target", "watermark", "log files")
 _PAGE_COLUMNS: Final = ("table", "state", "lag / target", "watermark", "log files", "held back by", "last error")
+_NAMES: Final = 3
+"""Tables that a reason names."""
 _NAME: Final = 40
 """Characters of a table's name on the page."""
 
@@ -130,9 +133,23 @@ def cells_of(one: TableStatus) -> tuple[str, ...]:
         format_duration(one.table.target.lag_ms),
         format_timestamp(one.watermark_ms),
         "unknown" if logs is None else f"{logs.log_files:,}, {format_size(logs.bytes)}",
-        one.held_by or "",
-        one.last_error or "",
     )
+
+
+def reasons_of(tables: Iterable[TableStatus]) -> list[str]:
+    """What holds the tables back, and their last errors: a line for each reason, with the tables that have it."""
+    having: dict[str, list[str]] = {}
+    for one in tables:
+        told = (("held back by", one.held_by), ("last error:", one.last_error))
+        for reason in (f"{what} {why}" for what, why in told if why):
+            having.setdefault(reason, []).append(one.table.name)
+    lines = [f"{_some(names)}: {reason}" for reason, names in having.items()]
+    return [*lines[:WORST], *more(len(lines[WORST:]))]
+
+
+def _some(names: Sequence[str]) -> str:
+    left_out = len(names[_NAMES:])
+    return ", ".join(names[:_NAMES]) + (f" and {left_out:,} more" if left_out else "")
 
 
 def _status(table: FleetTable, remembered: Remembered, reports: Path | None) -> TableStatus:
@@ -178,7 +195,7 @@ def _urgency(one: TableStatus) -> tuple[int, float, str]:
 
 
 def _row(one: TableStatus, reports: str) -> str:
-    name, state, lag, target, watermark, logs, held_by, error = cells_of(one)
+    name, state, lag, target, watermark, logs = cells_of(one)
     link = named(name, _NAME)
     if one.problem is None:
         link = f'<a href="{quote(reports)}/{quote(name)}.html">{link}</a>'
@@ -190,6 +207,11 @@ def _row(one: TableStatus, reports: str) -> str:
     bad = "" if one.is_met else ' class="bad"'
     cells = f"<td><span{bad}>{state}</span></td>{shown_lag}" + "".join(
         f'<td class="{kind}">{shown(cell)}</td>'
-        for kind, cell in (("time", watermark), ("time", logs), ("text", held_by), ("text", error))
+        for kind, cell in (
+            ("time", watermark),
+            ("time", logs),
+            ("text", one.held_by or ""),
+            ("text", one.last_error or ""),
+        )
     )
     return f'<tr><th scope="row">{link}</th>{cells}</tr>'

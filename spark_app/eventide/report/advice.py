@@ -12,12 +12,15 @@ from eventide_core.table.timeline.plans import CompactionPlan
 
 def what_to_do(report: Report) -> str:
     """A section of the page."""
-    steps = [
-        f"<li>{shown(why)}{f': <code>{shown(command)}</code>' if command else '.'}</li>"
-        for why, command in _steps(report)
-    ]
+    steps = [f"<li>{shown(why)}{f': {code_of(command)}' if command else '.'}</li>" for why, command in _steps(report)]
     found = f"<ol>{''.join(steps)}</ol>" if steps else "<p>Nothing: no record before the cut waits in a log file.</p>"
     return f"<h2>What to do first</h2>{found}"
+
+
+def code_of(command: str) -> str:
+    """A command to copy, whose options no line end breaks after their hyphens."""
+    words = (f"<b>{shown(word)}</b>" if word.startswith("--") else shown(word) for word in command.split(" "))
+    return f"<code>{' '.join(words)}</code>"
 
 
 def _steps(report: Report) -> Iterator[tuple[str, str | None]]:

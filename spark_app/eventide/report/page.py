@@ -12,7 +12,7 @@ from eventide.report.lines import draw_history
 from eventide.report.sections import from_the_future, tags
 from eventide.report.style import key, page
 from eventide.report.tables import html_table, wide
-from eventide.report.words import named, shown
+from eventide.report.words import NAME_CHARACTERS, named, shown
 from eventide_core.action.freshness.freshness import Freshness, watermark_text
 from eventide_core.config import EVENT_TIME_FIELD
 from eventide_core.errors import counted, format_timestamp
@@ -165,16 +165,17 @@ def _reason(report: Report) -> str:
         return "There is no watermark before the first compaction by event time: plan one."
     if report.late:
         first = report.late[0]
+        where = named(first.partition or "the table", NAME_CHARACTERS)
         return (
             f"Records before the cut are in log files of {counted(len(report.late), 'slice')}: {_LATE_WHY}. "
-            f"The earliest is of {_moment(first.uncompacted_from_ms)}, in {named(first.partition or 'the table', 60)}."
+            f"The earliest is of {_moment(first.uncompacted_from_ms)}, in {where}."
         )
     text = "Only the cut itself: no record before it is in a log file. A later compaction raises both."
     first_waiting = next((found for found in report.slices if found.uncompacted_from_ms is not None), None)
     if first_waiting is not None:
         text += (
             f" The earliest record that waits for it is of {_moment(first_waiting.uncompacted_from_ms)}, in "
-            f"{named(first_waiting.partition or 'the table', 60)}, slice {named(first_waiting.file_id)}."
+            f"{named(first_waiting.partition or 'the table', NAME_CHARACTERS)}, slice {named(first_waiting.file_id)}."
         )
     return text
 
@@ -190,7 +191,7 @@ def _holds_back(report: Report) -> str:
     if report.late:
         rows = [_late_row(found, file, report.freshness) for found in report.late for file in found.late]
         return head + html_table(
-            "", ("partition", "file slice", "log", "earliest event time", "behind the cut by"), rows
+            "", ("earliest event time", "behind the cut by", "partition", "file slice", "log"), rows
         )
     problems = [(named(path, 80), shown(why)) for path, why in report.table.problems.items()]
     return head + html_table("", ("log", "why"), problems) if problems else ""
@@ -200,11 +201,11 @@ def _late_row(found: SliceCoverage, file: FileCoverage, fresh: Freshness | None)
     since = None if file.uncompacted is None else file.uncompacted.min_ms
     behind = None if since is None or fresh is None or fresh.cut_ms is None else fresh.cut_ms - since
     return (
-        named(found.partition or ".", 60),
-        named(found.file_id),
-        named(file.name),
         format_timestamp(since),
         format_duration(behind),
+        named(found.partition or ".", NAME_CHARACTERS),
+        named(found.file_id),
+        named(file.name),
     )
 
 
@@ -289,7 +290,7 @@ def _history_row(past: PastCompaction) -> tuple[str, ...]:
 def _partitions(found: Iterable[tuple[str, Freshness]]) -> str:
     rows = [
         (
-            named(partition or ".", 60),
+            named(partition or ".", NAME_CHARACTERS),
             watermark_text(fresh),
             f"{fresh.late_records:,}",
             f"{fresh.unknown_event_time_records:,}",
@@ -313,7 +314,7 @@ def _backlog(report: Report) -> str:
         return "<h2>Backlog</h2><p>No slice has log files: every record is in a base file.</p>"
     rows = [
         (
-            named(found.partition or ".", 60),
+            named(found.partition or ".", NAME_CHARACTERS),
             named(found.file_id),
             f"{len(files):,}",
             format_size(sum(file.size for file in files)),

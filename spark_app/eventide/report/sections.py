@@ -2,7 +2,7 @@
 
 from eventide.report.gather import Report
 from eventide.report.tables import html_table
-from eventide.report.words import named, shown
+from eventide.report.words import NAME_CHARACTERS, named, shown
 from eventide_core.errors import format_timestamp
 
 
@@ -12,10 +12,10 @@ def from_the_future(report: Report) -> str:
         return ""
     rows = [
         (
-            named(found.offending.partition or ".", 60),
+            named(found.offending.partition or ".", NAME_CHARACTERS),
             named(found.offending.file_id),
             named(str(found.offending.log_file.name)),
-            named(key, 60),
+            named(key, NAME_CHARACTERS),
             when,
             f"{found.offending.held_back:,}",
         )

@@ -28,7 +28,7 @@ p { margin: 0.4rem 0 0.8rem; max-width: 46rem; }
 .tiles dt { color: var(--soft); font-size: 0.875rem; }
 .tiles dd { margin: 0; font-weight: 600; font-variant-numeric: tabular-nums; white-space: nowrap; }
 .tiles .long { grid-column: span 2; } .moment, td .short { white-space: nowrap; }
-ol code { display: block; overflow-wrap: anywhere; }
+ol code { display: block; overflow-wrap: anywhere; } ol code b { font-weight: inherit; white-space: nowrap; }
 .answers { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 26rem), 1fr)); gap: 0 2.5rem; }
 .answers h2 { margin-top: 0.6rem; } .answers section { min-width: 0; }
 .wide { overflow-x: auto; margin: 0.6rem 0; }
@@ -94,6 +94,8 @@ def write_page(path: Path, text: str) -> None:
 
     Raises ConfigError if it cannot be written.
     """
+    if not path.name or path.is_dir():
+        raise ConfigError(f"{str(path)!r} is a directory: name a file in it, such as {str(path / 'report.html')!r}")
     part = path.with_name(f".{path.name}.{getpid()}.part")
     try:
         part.write_text(text, encoding="utf-8")

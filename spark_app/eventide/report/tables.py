@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from eventide.report.words import shown
 
 _ROWS_SHOWN = 200  # per table; `--output json` has all rows
+_ROWS_UNFOLDED = 12  # few enough that the next heading is on the same screen
 _NUMBERS = {
     "late records", "late then", "slices", "logs", "bytes", "without event time", "behind the cut by", "took",
     "logs held back",
@@ -16,11 +17,21 @@ def html_table(caption: str, columns: Sequence[str], rows: Sequence[Sequence[str
     """A table of cells that are HTML already."""
     kinds = ["number" if name in _NUMBERS else "text" if name in _TEXTS else "time" for name in columns]
     heads = "".join(f'<th scope="col" class="{kind}">{name}</th>' for name, kind in zip(columns, kinds, strict=True))
-    body = "".join(f"<tr>{_cells(row, kinds)}</tr>" for row in rows[:_ROWS_SHOWN])
     if len(rows) > _ROWS_SHOWN:
         caption = f"{caption}{'; ' if caption else ''}the first {_ROWS_SHOWN} of {len(rows):,}"
     said = f"<caption>{shown(caption)}</caption>" if caption else ""
-    return wide(caption or columns[0], f"<table>{said}<thead><tr>{heads}</tr></thead><tbody>{body}</tbody></table>")
+    lines = [f"<tr>{_cells(row, kinds)}</tr>" for row in rows[:_ROWS_SHOWN]]
+    unfolded = len(lines) if len(lines) <= _ROWS_UNFOLDED + 1 else _ROWS_UNFOLDED
+
+    def part(found: Sequence[str]) -> str:
+        return f"<thead><tr>{heads}</tr></thead><tbody>{''.join(found)}</tbody></table>"
+
+    label = caption or columns[0]
+    first = wide(label, f"<table>{said}{part(lines[:unfolded])}")
+    if unfolded == len(lines):
+        return first
+    rest = wide(label, f"<table>{part(lines[unfolded:])}")
+    return f'{first}<details class="more"><summary>{len(lines) - unfolded:,} more</summary>{rest}</details>'
 
 
 def _cells(row: Sequence[str], kinds: Sequence[str]) -> str:

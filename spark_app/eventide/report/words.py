@@ -1,6 +1,10 @@
 """The text of the page. Texts from a table are escaped only here."""
 
 from html import escape
+from typing import Final
+
+NAME_CHARACTERS: Final = 32
+"""Characters of a partition or a key in a table, which leave room for two times beside two file names."""
 
 
 def shown(value: object) -> str:

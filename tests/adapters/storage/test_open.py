@@ -66,6 +66,13 @@ def test_no_path_is_no_table(uri: str) -> None:
         open_storage(uri, NONE)
 
 
+@pytest.mark.parametrize("prefix", ["", "file://"])
+def test_a_file_is_no_table(tmp_path: Path, prefix: str) -> None:
+    (tmp_path / "rows of march.csv").write_text("id,at")
+    with pytest.raises(ConfigError, match=r"rows of march\.csv' is a file: name the directory that has \.hoodie"):
+        open_storage(f"{prefix}{tmp_path}/rows of march.csv", NONE)
+
+
 WITHOUT_S3FS = """
 import sys
 sys.modules["s3fs"] = None

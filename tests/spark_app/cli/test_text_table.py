@@ -55,11 +55,28 @@ def test_a_table_of_many_columns_is_a_block_of_lines_for_each_row(width: int) ->
     assert all(cell_len(line) <= width for line in lines)
 
 
-def test_a_pipe_has_no_width_and_no_line_ends_with_spaces() -> None:
+def test_a_long_list_is_wrapped_in_its_column_and_no_line_ends_with_spaces() -> None:
     keys = ", ".join(f"key-{number}" for number in range(3_000))
-    lines = list(drawn(Lines("", ("check", "findings"), (("links", ""), ("keys", keys))), None))
-    assert len(lines[2]) == len("links")
-    assert lines[3].endswith("key-2999")
+    lines = list(drawn(Lines("", ("check", "findings"), (("links", ""), ("keys", keys))), 80))
+    assert lines[2] == "links"
+    assert lines[-1].endswith("key-2999")
+    assert all(line == line.rstrip() and cell_len(line) <= 80 for line in lines)
+
+
+@pytest.mark.parametrize("width", [66, 80, 120])
+def test_words_lose_as_little_as_fits_and_times_and_instants_nothing(width: int) -> None:
+    instant = "20261121060113021"
+    cells = ("city=" + "a" * 200, TIME[:23] + "Z", instant)
+    (*_, row) = drawn(Lines("", ("table", "watermark", "instant"), (cells,)), width)
+    assert row.split()[1:] == [TIME[:23] + "Z", instant]
+    assert cell_len(row) <= width
+    assert len(row.split()[0]) >= min(width - 24 - 17 - 4, 64) - 16
+
+
+def test_words_of_rows_stay_whole_if_something_else_reads_them() -> None:
+    key = "k" * 100
+    lines = list(drawn(Lines("", ("key", "time"), ((key, TIME),)), 80, keeps_words=True))
+    assert lines == [f"key   {key}", f"time  {TIME}"]
 
 
 def test_wide_characters_and_several_lines_stay_in_their_column() -> None:
@@ -69,5 +86,7 @@ def test_wide_characters_and_several_lines_stay_in_their_column() -> None:
 
 def test_sentences_and_short_words_are_never_shortened() -> None:
     for text in ("a sentence of many words, which a person is to read", "short"):
-        assert shortened(text) == text
-    assert cell_len(shortened("x" * 500)) == 28
+        assert shortened(text, 28) == text
+    assert shortened(TIME, 16) == TIME
+    assert cell_len(shortened("x" * 500, 28)) == 28
+    assert cell_len(shortened("  " + "x" * 500, 28)) == 28

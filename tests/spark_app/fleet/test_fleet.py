@@ -96,9 +96,10 @@ def test_a_fleet_compacts_every_table_beside_one_that_fails_and_says_so(made: Pa
 
 def test_the_status_fits_a_screen_and_shows_all_tables_on_request(made: Path, tmp_path: Path) -> None:
     path = fleet_file(tmp_path, made, 22)
-    short, whole = run("status", "--fleet", path).stdout, run("status", "--fleet", path, "--verbose").stdout
+    short, whole = (run("status", "--fleet", path, *words, columns=80).stdout for words in ([], ["--verbose"]))
     assert short.count("\n") <= 24
-    assert "... and 3 more" in short
+    assert "... and 8 more" in short
+    assert "and 11 more: held back by no compaction yet" in short
     assert all(f"t{number:02}" in whole for number in range(22))
     before = content_of(tmp_path)
     assert run("status", tmp_path / "t00").exit_code == 0

@@ -10,8 +10,10 @@ from typing import Any, Literal
 import pyarrow as pa
 import pytest
 
-from eventide import Table
-from eventide.report.style import page
+from eventide import ConfigError, Table
+from eventide.report.advice import code_of
+from eventide.report.style import page, write_page
+from eventide.report.tables import html_table
 from eventide.report.words import shown
 from eventide_core.config import BUCKETS, CLOCK_SKEW_MS
 from eventide_core.errors import format_timestamp
@@ -276,3 +278,27 @@ def test_a_command_is_wrapped_because_its_end_says_what_it_does() -> None:
     (rule,) = re.findall(r"ol code \{([^}]*)\}", page("a title", ""))
     assert "overflow-wrap: anywhere" in rule
     assert "nowrap" not in rule
+
+
+def test_a_long_table_is_folded_after_a_screen_and_its_rest_has_its_heads() -> None:
+    rows = [(f"2026-11-21T00:00:{number:02}Z", f"day={number}") for number in range(40)]
+    short, long = (html_table("", ("earliest event time", "partition"), rows[:count]) for count in (13, 40))
+    assert "<details" not in short
+    unfolded, folded = long.split("<details ")
+    assert "28 more" in folded
+    assert [part.count("<td") // 2 for part in (unfolded, folded)] == [12, 28]
+    assert unfolded.count("<th ") == folded.count("<th ") == 2
+
+
+def test_no_line_end_breaks_an_option_of_a_command() -> None:
+    assert code_of("eventide plan '<x>' --before T") == (
+        "<code>eventide plan &#x27;&lt;x&gt;&#x27; <b>--before</b> T</code>"
+    )
+
+
+@pytest.mark.parametrize("place", [".", "..", ""])
+def test_a_directory_is_no_place_for_a_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: str) -> None:
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+    with pytest.raises(ConfigError, match=r"is a directory: name a file in it, such as '.*report\.html'"):
+        write_page(Path(place), "page")

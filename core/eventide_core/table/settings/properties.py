@@ -21,6 +21,7 @@ storages read by one request.
 
 _SIGNS: Final = (
     (".hoodie_partition_metadata", "it is a partition of one; pass the directory above, which has .hoodie"),
+    ("hoodie.properties", "it is the .hoodie of one; pass the directory above"),
     ("_delta_log/_last_checkpoint", "it is a Delta Lake table"),
     ("_delta_log/00000000000000000000.json", "it is a Delta Lake table"),
     ("metadata/version-hint.text", "it is an Iceberg table"),

@@ -76,6 +76,7 @@ def test_a_change_that_ends_between_two_reads_is_seen() -> None:
     [
         ({}, "/lake/trips is not a Hudi table: it has no .hoodie/hoodie.properties"),
         ({".hoodie_partition_metadata": ""}, "it is a partition of one; pass the directory above"),
+        ({"hoodie.properties": WHOLE}, r"it is the \.hoodie of one; pass the directory above"),
         ({"_delta_log/00000000000000000000.json": "{}"}, "it is a Delta Lake table"),
         ({"metadata/version-hint.text": "3"}, "it is an Iceberg table"),
         ({PROPERTIES_PATH: TORN}, "contains no hoodie.table.checksum"),
