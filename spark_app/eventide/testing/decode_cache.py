@@ -115,9 +115,10 @@ class Decoded:
         shape: RecordShape,
         dictionary_candidates: Collection[str],
         choice: Callable[[BaseFile], RowsOfGroups] | None,
+        few_rows: int | None,
     ) -> Iterable[pa.RecordBatch]:
         if choice is not None:
-            return read_keyed_base(storage, path, target, shape, dictionary_candidates, choice)
+            return read_keyed_base(storage, path, target, shape, dictionary_candidates, choice, few_rows)
         key = (storage.read(path), shape, tuple(map(id, target)), frozenset(dictionary_candidates))
         if key not in self._bases:
             self._bases[key] = (tuple(read_keyed_base(storage, path, target, shape, dictionary_candidates)), target)
