@@ -291,6 +291,8 @@ class TableState:
         )
 
     def _column_names(self, event_time_field: str | None, as_of: str | None) -> ColumnNames | None:
+        if not self.schema_versions:
+            return None
         config, marker = self.config, self.delete_marker
         by_name = [*config.record_key_fields, *config.partition_fields, *config.ordering_fields, event_time_field or ""]
         by_name.append("" if marker is None else marker.field)
