@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from eventide_adapters.format.avro.schema import arrow_schema, record_fields, table_fields, with_meta_fields
-from eventide_adapters.format.base_file import inflated_pages, parquet_output
+from eventide_adapters.format.base_file import inflated_pages, open_file, parquet_output
 from eventide_adapters.format.base_file import parquet as base_parquet
 from eventide_adapters.format.base_file.bloom_filter import DEFAULT_PARAMETERS, BloomFilterBuilder, BloomParameters
 from eventide_adapters.format.base_file.parquet import (
@@ -367,7 +367,7 @@ def test_a_machine_without_resources_is_no_damage_of_the_file(
         raise lack
 
     with monkeypatch.context() as patched:
-        patched.setattr(base_parquet, "BaseFile", fail)
+        patched.setattr(open_file, "BaseFile", fail)
         with pytest.raises(MachineResourcesError, match="run the same command again") as raised:
             list(read_base(storage, PATH, table_fields(SCHEMA)))
     assert raised.value.exit_code == 5

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from eventide_adapters.format.avro.schema import arrow_schema, table_fields, with_meta_fields
-from eventide_adapters.format.base_file import gzip_pages, inflated_pages, prefetch, threads
+from eventide_adapters.format.base_file import gzip_pages, inflated_pages, open_file, prefetch, threads
 from eventide_adapters.format.base_file import parquet as base_parquet
 from eventide_adapters.format.base_file.gzip_pages import gzip_page
 from eventide_adapters.format.base_file.inflated_pages import InflatedPages
@@ -199,6 +199,7 @@ def test_a_batch_is_read_ahead_where_something_else_can_be_done_meanwhile(
     storage.put("file", bytes(output.data))
     if is_remote:
         monkeypatch.setattr(storage, "open_input", lambda path: RemoteStream(storage.read(path)))
+        monkeypatch.setattr(open_file, "_AT_ONCE_BYTES_MAX", 0)
     processors(count)
     pools: list[int] = []
 
