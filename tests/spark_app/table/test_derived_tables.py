@@ -104,7 +104,7 @@ def test_a_note_is_found_in_the_archive_where_other_engines_wrote_since(tmp_path
     notes = source_notes(derived._application.files, state)
     with pytest.MonkeyPatch.context() as patch:  # as other engines would write
         patch.setattr(type(derived._application.append), "_noted", lambda *_: {})
-        patch.setattr(type(state), "carried_metadata", lambda _: {})
+        patch.setattr(type(state), "carried_metadata", lambda *_, **__: {})
         for hour in range(8):
             derived.upsert(rows(hour))
             derived.compact(before=at(21 + hour))
