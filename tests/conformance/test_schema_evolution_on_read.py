@@ -139,7 +139,14 @@ def nested(ms: int, **names: str) -> list[dict[str, Any]]:
     return [row | others for row in rows(ms, **names)]
 
 
-@pytest.mark.parametrize(("name", "version"), [("judge_111", 9), pytest.param("judge_015", 6, marks=pytest.mark.broad)])
+@pytest.mark.parametrize(
+    ("name", "version"),
+    [
+        ("judge_111", 9),
+        pytest.param("judge_120", 9, marks=pytest.mark.proof),
+        pytest.param("judge_015", 6, marks=pytest.mark.broad),
+    ],
+)
 def test_hudi_follows_a_column_that_eventide_renames(
     request: pytest.FixtureRequest, tmp_path: Path, name: str, version: int
 ) -> None:
