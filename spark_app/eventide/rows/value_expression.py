@@ -48,12 +48,20 @@ def parse_value(value: Any, field: "pa.Field[Any]", schema: pa.Schema) -> Expres
         except RecursionError:
             raise InvalidFilterError(f"the value of column {field.name!r} is nested too deeply") from None
     try:
-        constant: Any = value.cast(field.type) if isinstance(value, pa.Scalar) else pa.scalar(value, field.type)
+        constant: Any = value.cast(field.type) if isinstance(value, pa.Scalar) else _scalar(value, field.type)
     except (pa.ArrowException, ValueError, TypeError, OverflowError) as error:
         raise InvalidFilterError(
             f"{value!r} is not a value of column {field.name!r}, which is of type {field.type}: {error}"
         ) from None
     return _pc.scalar(constant)
+
+
+def _scalar(value: Any, kind: "pa.DataType") -> Any:
+    scalar: Any = pa.scalar(value, kind)
+    # Arrow cuts a fraction off without an error.
+    if pa.types.is_integer(kind) and scalar.as_py() != value:
+        raise ValueError(f"it would become {scalar}")
+    return scalar
 
 
 def evaluated(rows: pa.Table, values: Mapping[str, pc.Expression], schema: pa.Schema) -> pa.Table:

@@ -1,5 +1,6 @@
 """Table.update: new values for the rows that a condition keeps."""
 
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -72,6 +73,8 @@ def test_an_update_that_keeps_no_row_changes_nothing(tmp_path: Path) -> None:
         ({"word": "word ||"}, InvalidFilterError, "cannot be read"),
         ({"ms": "'soon'"}, InvalidFilterError, "no value of the column 'ms', which is of type int64"),
         ({"ms": object()}, InvalidFilterError, "is not a value of column 'ms'"),
+        ({"ms": 2.5}, InvalidFilterError, "2.5 is not a value of column 'ms'.*it would become 2"),
+        ({"ms": Decimal("2.5")}, InvalidFilterError, "is not a value of column 'ms'.*it would become 2"),
         ({"ms": "ms / 0"}, InvalidRecordError, "'ms'.*divide by zero"),
         ({"ms": "ms * 1.1111"}, InvalidRecordError, "'ms'.*truncated"),
         ({"ms": "ms * 9223372036854775807"}, InvalidRecordError, "'ms'.*overflow"),

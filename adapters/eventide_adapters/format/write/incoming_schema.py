@@ -111,9 +111,11 @@ def conform(records: pa.Table, schema: pa.Schema, *, first_row: int = 0) -> pa.T
 
 
 def refuse_names_alike(names: Iterable[str]) -> None:
-    """Raises InvalidColumnNameError for two names that differ only in case."""
+    """Raises InvalidColumnNameError for a name that comes twice, and for two that differ only in case."""
     seen: dict[str, str] = {}
     for name in names:
+        if seen.get(name.lower()) == name:
+            raise InvalidColumnNameError(f"there are two columns {name!r}; rename or drop one of them")
         other = seen.setdefault(name.lower(), name)
         if other != name:
             raise InvalidColumnNameError(

@@ -106,6 +106,7 @@ def test_names_that_differ_only_in_case_are_always_refused(rules: SchemaRules) -
     renamed = [("Share" if name == "share" else name, kind) for name, kind in WHOLE]
     assert "rename it to 'share'" in _refused(renamed, rules=rules)
     assert "differ only in case" in _refused([*WHOLE, ("more", pa.int64()), ("More", pa.int64())], rules=rules)
+    assert "two columns 'more'" in _refused([*WHOLE, ("more", pa.int64()), ("more", pa.int64())], rules=rules)
 
 
 def test_a_nested_field_is_neither_dropped_nor_nulled() -> None:
