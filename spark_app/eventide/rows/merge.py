@@ -20,7 +20,7 @@ from eventide.rows.changed_rows import ChangedTable, parsed_values, with_values
 from eventide.rows.filter_expression import parse_filter
 from eventide.rows.value_expression import evaluated, is_true
 from eventide_adapters.format.avro.field_path import top_level
-from eventide_adapters.format.write.incoming_schema import evolved_schema
+from eventide_adapters.format.write.incoming_schema import evolved_schema, refuse_lost_unit
 from eventide_adapters.format.write.record_keys import partition_paths, record_keys
 from eventide_core.errors import ConfigError, InvalidRecordError
 from eventide_core.table.settings.write_shape import SchemaRules
@@ -111,11 +111,11 @@ class Merge:
         for place, name in enumerate(source.column_names):
             if name not in self.schema.names or source.schema.field(place).type == self.schema.field(name).type:
                 continue
-            kind = self.schema.field(name).type
+            own, kind = source.schema.field(place).type, self.schema.field(name).type
+            refuse_lost_unit(own, kind, f"source column {name!r}")
             try:
                 column: Any = source.column(place).cast(kind)
             except (pa.ArrowException, ValueError) as error:
-                own = source.schema.field(place).type
                 raise InvalidRecordError(
                     f"source column {name!r} of type {own} does not fit the table's {kind}: {error}"
                 ) from None

@@ -97,6 +97,7 @@ def conform(records: pa.Table, schema: pa.Schema, *, first_row: int = 0) -> pa.T
         if vector is not None and _is_list(column.type):
             column = vector.stored(column, field.name)
         elif column.type != field.type:
+            refuse_lost_unit(column.type, field.type, f"column {field.name!r}")
             try:
                 column = column.cast(field.type)
             except (pa.ArrowException, ValueError) as error:
@@ -108,6 +109,15 @@ def conform(records: pa.Table, schema: pa.Schema, *, first_row: int = 0) -> pa.T
             raise InvalidRecordError(f"row {first_row + row}: column {field.name!r} is null, but never in the table")
         columns.append(column)
     return pa.table(columns, schema=schema)
+
+
+def refuse_lost_unit(own: pa.DataType, kind: pa.DataType, place: str) -> None:
+    """Raises InvalidRecordError for a time in a column of numbers, or the reverse: Arrow would take the digits alone."""
+    for time, number in ((own, kind), (kind, own)):
+        if pa.types.is_temporal(time) and pa.types.is_integer(number):
+            raise InvalidRecordError(
+                f"{place} of type {own} does not fit the table's {kind}: nothing says in which unit; convert it before"
+            )
 
 
 def refuse_names_alike(names: Iterable[str]) -> None:

@@ -70,6 +70,23 @@ def test_a_value_or_a_null_that_does_not_fit_is_named() -> None:
         conform(pa.table({"id": ["a"], "n": ["many"]}), arrow_schema(SCHEMA))
 
 
+@pytest.mark.parametrize(
+    ("given", "kind"),
+    [
+        (pa.timestamp("us"), pa.int64()),
+        (pa.date32(), pa.int32()),
+        (pa.int64(), pa.timestamp("us")),
+        (pa.int32(), pa.date32()),
+    ],
+)
+def test_a_time_is_no_number_and_a_number_no_time(given: pa.DataType, kind: pa.DataType) -> None:
+    rows = pa.table({"at": pa.array([1], given)})
+    with pytest.raises(
+        InvalidRecordError, match="column 'at' of type .* does not fit the table's .*: nothing says in which"
+    ):
+        conform(rows, pa.schema([("at", kind)]))
+
+
 def test_a_table_without_a_schema_gets_that_of_its_first_records() -> None:
     columns: list[pa.Field[Any]] = [
         pa.field("_hoodie_record_key", pa.string()),
