@@ -82,7 +82,7 @@ def test_a_value_or_a_null_that_does_not_fit_is_named() -> None:
 def test_a_time_is_no_number_and_a_number_no_time(given: pa.DataType, kind: pa.DataType) -> None:
     rows = pa.table({"at": pa.array([1], given)})
     with pytest.raises(
-        InvalidRecordError, match="column 'at' of type .* does not fit the table's .*: nothing says in which"
+        InvalidRecordError, match=r"column 'at' of type .* does not fit the table's .*: nothing says in which"
     ):
         conform(rows, pa.schema([("at", kind)]))
 
