@@ -160,7 +160,8 @@ def _compare(path: Path, counts: Counter[str]) -> None:
             return
         whole = file.read_row_group(0, names)
         chosen = np.arange(0, len(whole), 7)
-        keys: Any = sorted(set(whole.column("_hoodie_record_key").take(chosen).to_pylist()))
+        column: Any = whole.column("_hoodie_record_key").take(chosen)
+        keys: list[str] = sorted(set(column.to_pylist()))
         places, found = rows_with(file, 0, "_hoodie_record_key", keys), rows_of(file, 0, chosen, names)
         counts["with indexes"] += file.metadata.row_group(0).column(0).has_offset_index
         if found is None or places is None:
