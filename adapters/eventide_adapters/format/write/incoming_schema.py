@@ -111,13 +111,24 @@ def conform(records: pa.Table, schema: pa.Schema, *, first_row: int = 0) -> pa.T
     return pa.table(columns, schema=schema)
 
 
-def refuse_lost_unit(own: pa.DataType, kind: pa.DataType, place: str) -> None:
-    """Raises InvalidRecordError for a time in a column of numbers, or the reverse: Arrow would take the digits alone."""
+def refuse_lost_unit(own: Any, kind: Any, place: str) -> None:
+    """Raises InvalidRecordError for a time in a column of numbers, or the reverse, also in nested types.
+
+    Arrow would take the digits alone.
+    """
     for time, number in ((own, kind), (kind, own)):
         if pa.types.is_temporal(time) and pa.types.is_integer(number):
             raise InvalidRecordError(
                 f"{place} of type {own} does not fit the table's {kind}: nothing says in which unit; convert it before"
             )
+    if _is_list(own) and _is_list(kind):
+        refuse_lost_unit(own.value_type, kind.value_type, f"an element of {place}")
+    elif pa.types.is_map(own) and pa.types.is_map(kind):
+        refuse_lost_unit(own.item_type, kind.item_type, f"a value of {place}")
+    elif pa.types.is_struct(own) and pa.types.is_struct(kind):
+        for field in kind:
+            if own.get_field_index(field.name) >= 0:
+                refuse_lost_unit(own.field(field.name).type, field.type, f"field {field.name!r} of {place}")
 
 
 def refuse_names_alike(names: Iterable[str]) -> None:

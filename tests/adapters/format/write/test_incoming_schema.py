@@ -1,6 +1,7 @@
 """How columns of records fit a table's, and how they change it."""
 
 import json
+from collections.abc import Callable
 from typing import Any
 
 import pyarrow as pa
@@ -85,6 +86,21 @@ def test_a_time_is_no_number_and_a_number_no_time(given: pa.DataType, kind: pa.D
         InvalidRecordError, match=r"column 'at' of type .* does not fit the table's .*: nothing says in which"
     ):
         conform(rows, pa.schema([("at", kind)]))
+
+
+@pytest.mark.parametrize(
+    ("kind_of", "value"),
+    [
+        (lambda kind: pa.list_(kind), [1]),
+        (lambda kind: pa.struct([("of", kind)]), {"of": 1}),
+        (lambda kind: pa.map_(pa.string(), kind), [("of", 1)]),
+    ],
+    ids=["list", "struct", "map"],
+)
+def test_nor_within_a_nested_column(kind_of: Callable[[pa.DataType], pa.DataType], value: object) -> None:
+    rows = pa.table({"at": pa.array([value], kind_of(pa.timestamp("us")))})
+    with pytest.raises(InvalidRecordError, match="of column 'at' of type timestamp"):
+        conform(rows, pa.schema([("at", kind_of(pa.int64()))]))
 
 
 def test_a_table_without_a_schema_gets_that_of_its_first_records() -> None:
