@@ -84,7 +84,7 @@ def read_base(
     Raises MissingFileError; CorruptBaseFileError if the file is not Parquet or a value doesn't fit its column;
     UnsupportedTableError if a column's type doesn't fit the target's type.
     """
-    wanted = _Wanted(target, dictionary_candidates if named is None else (), f"base file {path}", named)
+    wanted = _Wanted.of(path, target, dictionary_candidates, named)
     with open_base(storage, path, wanted.dictionary_candidates) as file:
         chosen = None if choice is None else choice(file)
         if chosen is None or len(chosen):
@@ -102,7 +102,7 @@ def read_base_and_footer(
     named: FileColumns | None = None,
 ) -> "tuple[BaseFooter, Iterator[pa.RecordBatch]]":
     """The footer and the records of a file. Opens it once. Raises the same errors as `read_base`."""
-    wanted = _Wanted(target, dictionary_candidates if named is None else (), f"base file {path}", named)
+    wanted = _Wanted.of(path, target, dictionary_candidates, named)
     opened = _footer_then_batches(storage, path, wanted)
     footer: Any = next(opened)
     records: Any = opened
@@ -117,6 +117,13 @@ class _Wanted:
     dictionary_candidates: Collection[str]
     place: str
     named: FileColumns | None
+
+    @classmethod
+    def of(
+        cls, path: str, target: Sequence[AvroField], dictionary_candidates: Collection[str], named: FileColumns | None
+    ) -> "_Wanted":
+        """Dictionaries are asked for by the names in the file, so a file with other names gets none."""
+        return cls(target, dictionary_candidates if named is None else (), f"base file {path}", named)
 
     def source(self, name: str) -> str | None:
         """The name in the file."""
