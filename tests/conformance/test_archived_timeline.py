@@ -116,6 +116,7 @@ def test_where_cleaning_took_the_files_of_a_span_its_rows_come_from_the_slices_a
     assert rows(table.incremental(begin).to_arrow()) == rows(pa.Table.from_pylist(wanted))
 
 
+@pytest.mark.broad
 @pytest.mark.parametrize(
     ("name", "bundle"),
     [

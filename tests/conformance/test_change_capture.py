@@ -227,7 +227,7 @@ def test_under_a_bucket_index_compactions_write_the_change_logs_of_hudi(
     assert table.verify(deep=True).ok
 
 
-@pytest.mark.parametrize("cut", ["file", "exact"])
+@pytest.mark.parametrize("cut", [pytest.param("file", marks=pytest.mark.broad), "exact"])
 def test_compactions_by_event_time_log_each_change_once(cut: Any, tmp_path: Path, judge_111: HudiJudge) -> None:
     path = tmp_path / "captured"
     bucketed(judge_111, path, 9, "DATA_BEFORE_AFTER")
@@ -253,6 +253,7 @@ def test_compactions_by_event_time_log_each_change_once(cut: Any, tmp_path: Path
         assert table.verify(deep=True).ok
 
 
+@pytest.mark.broad
 @pytest.mark.parametrize("version", [6, 9])
 def test_a_compaction_that_breaks_off_and_runs_again_leaves_one_change_log(
     version: int, tmp_path: Path, judge_111: HudiJudge

@@ -42,15 +42,15 @@ def opened(path: Path, options: dict[str, str]) -> Table:
 @pytest.mark.parametrize(
     ("name", "mode", "bundle"),
     [
-        pytest.param("v6_no_deletes", "copy", "0.15.0", marks=pytest.mark.broad),
+        pytest.param("v6_no_deletes", "copy", "0.15.0", marks=PROOF),
         pytest.param("v6_avro_defpay", "copy", "0.15.0", marks=PROOF),
         pytest.param("v6_111_avro_bucket", "copy", "1.1.1", marks=PROOF),
         pytest.param("v6_archived", "copy", "0.15.0", marks=PROOF),
         pytest.param("v8_event_bucket", "copy", "1.1.1", marks=PROOF),
         pytest.param("v8_commit_no_deletes", "prefix", "1.1.1", marks=PROOF),
         pytest.param("v9_archived", "copy", "1.1.1", marks=PROOF),
-        ("v9_no_deletes", "prefix", "1.1.1"),
-        pytest.param("v9_event_bucket", "copy", "1.1.1", marks=pytest.mark.broad),
+        pytest.param("v9_no_deletes", "prefix", "1.1.1", marks=pytest.mark.broad),
+        pytest.param("v9_event_bucket", "copy", "1.1.1", marks=PROOF),
         pytest.param("v9_commit_bucket", "copy", "1.1.1", marks=PROOF),
         pytest.param("v9_event_simple", "copy", "1.1.1", marks=PROOF),
         pytest.param("v9_event_bloom", "copy", "1.1.1", marks=PROOF),
@@ -88,7 +88,7 @@ def test_hudi_writes_compacts_and_cleans_a_compacted_table(
     ("name", "mode", "bundle"),
     [
         ("v6_no_deletes", "copy", "0.15.0"),
-        pytest.param("v9_event_bucket", "copy", "1.1.1", marks=pytest.mark.broad),
+        pytest.param("v9_event_bucket", "copy", "1.1.1", marks=PROOF),
         ("v9_no_deletes", "prefix", "1.1.1"),
     ],
 )

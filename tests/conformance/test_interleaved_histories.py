@@ -25,6 +25,7 @@ def test_hudi_rs_agrees_with_the_oracle_after_every_turn_of_eventide_alone(tmp_p
     _live(Campaign({}, tmp_path), "eventide alone")
 
 
+@pytest.mark.broad
 def test_all_readers_see_the_same_after_every_turn_of_eventide_and_hudi(
     tmp_path: Path, request: pytest.FixtureRequest, judge_015: HudiJudge, judge_111: HudiJudge, judge_120: HudiJudge
 ) -> None:

@@ -40,7 +40,8 @@ def shown(found: pa.Table) -> list[tuple[str, int]]:
     return sorted((row["id"], row["event_ts"] - START_MS) for row in found.to_pylist())
 
 
-@pytest.mark.parametrize("version", [pytest.param(6, marks=pytest.mark.broad), 9])
+@pytest.mark.broad
+@pytest.mark.parametrize("version", [pytest.param(6, marks=pytest.mark.proof), 9])
 def test_compactions_and_queries_of_the_past_agree(
     version: int, own_zone: str, judge_111: HudiJudge, tmp_path: Path
 ) -> None:

@@ -49,6 +49,7 @@ def shown(found: pa.Table) -> list[str]:
     return [repr(row) for row in sorted(kept, key=lambda row: str(row["id"]))]
 
 
+@pytest.mark.broad
 @pytest.mark.parametrize(
     ("version", "bundle"),
     [(6, "judge_015"), pytest.param(9, "judge_111", marks=pytest.mark.broad)],

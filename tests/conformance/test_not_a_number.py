@@ -47,6 +47,7 @@ WITH_STATISTICS = {
 }
 
 
+@pytest.mark.broad
 def test_no_row_is_skipped_by_the_footer_of_a_new_base_file(judge_111: HudiJudge, tmp_path: Path) -> None:
     path = tmp_path / "floats"
     options = MERGE_ON_READ | SIMPLE_INDEX | NO_METADATA_TABLE | table_version(9) | table_name("floats")

@@ -148,6 +148,7 @@ def hold_alike(
     return {operation.partition: operation.fallback for operation in plan.operations}
 
 
+@pytest.mark.broad
 def test_partial_updates_of_merge_into(tmp_path: Path, judge_111: HudiJudge) -> None:
     fallbacks = hold_alike(tmp_path, judge_111, [judge_111], 9, "EVENT_TIME_ORDERING", "file", compacts=False)
     assert fallbacks == {"part=x": None, "part=y": FallbackReason.PARTIAL_UPDATE_REORDERED}

@@ -62,7 +62,10 @@ def found_in(answer: pa.Table, columns: list[str] = COLUMNS) -> list[list[Any]]:
     return sorted(([row[name] for name in columns] for row in answer.to_pylist()), key=str)
 
 
-@pytest.mark.parametrize(("version", "is_encoded"), [(9, False), pytest.param(6, True, marks=pytest.mark.broad)])
+@pytest.mark.parametrize(
+    ("version", "is_encoded"),
+    [pytest.param(9, False, marks=pytest.mark.broad), pytest.param(6, True, marks=pytest.mark.proof)],
+)
 def test_each_query_shows_the_values_that_hudi_shows(
     judge_111: HudiJudge, tmp_path: Path, version: int, is_encoded: bool
 ) -> None:

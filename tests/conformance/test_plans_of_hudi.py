@@ -52,7 +52,6 @@ CASES = (
     Case("judge_120", 9),
     Case("judge_120", 9, has_metadata_table=True),
 )
-IN_BROAD = (CASES[5],)
 RACES = [
     pytest.param(CASES[0], True, marks=PROOF, id="one lock-015-v6"),
     pytest.param(CASES[0], False, marks=BROAD, id="no lock-015-v6"),
@@ -67,7 +66,7 @@ JAVA = {"0.15.0": ("judge_015", 6), "1.0.2": ("judge_102", 8), "1.1.1": ("judge_
 
 @pytest.fixture(
     scope="module",
-    params=[CASES[0], *(pytest.param(case, marks=BROAD if case in IN_BROAD else PROOF) for case in CASES[1:])],
+    params=[pytest.param(case, marks=BROAD if number in (0, 5) else PROOF) for number, case in enumerate(CASES)],
     ids=str,
 )
 def planned(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Planned:

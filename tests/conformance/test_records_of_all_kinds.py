@@ -213,6 +213,7 @@ def test_a_delete_marker_of_the_tables_own(
     assert [r[0] for r in rows] == ["b", "d", "e", "g"]
 
 
+@pytest.mark.broad
 def test_aws_dms_and_mysql_debezium_are_an_order_with_a_delete_marker_on_version_9(
     tmp_path: Path, judge_111: HudiJudge
 ) -> None:

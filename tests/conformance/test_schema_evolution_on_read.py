@@ -45,6 +45,7 @@ def words(found: pa.Table, *columns: str) -> dict[str, tuple[Any, ...]]:
     return {row["id"]: tuple(row[column] for column in columns) for row in found.to_pylist()}
 
 
+@pytest.mark.broad
 @pytest.mark.parametrize(("name", "version"), [pytest.param("judge_111", 9, marks=pytest.mark.broad), ("judge_015", 6)])
 def test_hudi_goes_on_with_the_schema_that_eventide_evolved(
     request: pytest.FixtureRequest, tmp_path: Path, name: str, version: int

@@ -95,7 +95,8 @@ def _made_before_left_overs_kept_their_deletes(table: Table, monkeypatch: pytest
         table.compact(table.plan_compaction(DAY_MS + 5 * HOUR_MS, cut="exact", link_mode="copy"))
 
 
-@pytest.mark.parametrize("version", [6, 9])
+@pytest.mark.broad
+@pytest.mark.parametrize("version", [6, pytest.param(9, marks=pytest.mark.proof)])
 def test_the_readers_that_group_blocks_by_instant_are_known(
     version: int,
     tmp_path: Path,

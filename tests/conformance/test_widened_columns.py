@@ -29,7 +29,7 @@ SKIPPING = {"hoodie.enable.data.skipping": "true", "hoodie.metadata.enable": "tr
 KINDS = [
     pytest.param(before, after, marks=marks, id=f"{before} to {after}")
     for before, after, marks in (
-        (pa.int32(), pa.float64(), ()),
+        (pa.int32(), pa.float64(), pytest.mark.broad),
         (pa.int32(), pa.string(), pytest.mark.proof),
         (pa.int32(), pa.int64(), pytest.mark.proof),
         (pa.int32(), pa.float32(), pytest.mark.proof),

@@ -145,6 +145,7 @@ def test_hudi_rolls_a_dead_write_of_eventide_back(version: int, tmp_path: Path, 
     assert seen(judge.read(path)) == sorted([*expected, ("k1", 70, "ours")])
 
 
+@pytest.mark.broad
 def test_two_concurrent_writers_lose_nothing_that_was_acknowledged(tmp_path: Path, judge_111: HudiJudge) -> None:
     path = tmp_path / "table"
     table = make(path, 9, "BUCKET", **{"hoodie.cleaner.policy.failed.writes": "lazy"})
@@ -264,6 +265,7 @@ def test_two_writers_and_a_compactor_under_a_lock_in_zookeeper_lose_nothing_on_v
     reached("rounds of two writers and a compactor under ZooKeeper on version 6, no row lost", turns.rounds.total())
 
 
+@pytest.mark.broad
 def test_both_move_keys_from_partition_to_partition_under_a_global_index(tmp_path: Path, judge_111: HudiJudge) -> None:
     path = tmp_path / "table"
     table = make(path, 9, "GLOBAL_SIMPLE")

@@ -52,7 +52,7 @@ KINDS = (
     pytest.param(Kind(Order.EVENT_TIME, LinkChoice.COPY), marks=pytest.mark.proof),
     pytest.param(Kind(Order.COMMIT_TIME, LinkChoice.COPY), marks=pytest.mark.proof),
     pytest.param(Kind(Order.COMMIT_TIME, LinkChoice.PREFIX), marks=pytest.mark.proof),
-    pytest.param(Kind(Order.EVENT_TIME, LinkChoice.COPY, CutMode.EXACT), marks=pytest.mark.broad),
+    pytest.param(Kind(Order.EVENT_TIME, LinkChoice.COPY, CutMode.EXACT), marks=pytest.mark.proof),
 )
 
 

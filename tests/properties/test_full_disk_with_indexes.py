@@ -111,8 +111,8 @@ def begin(version: int, action: Callable[[Story, Bench], Service], first: dict[s
 def cells() -> list[object]:
     """All actions on all versions. Those that the metadata table cannot follow begin with an option that drops it."""
     kept = (undo_failed, undo_compaction, clean, archive, write, complete_compaction)
-    by_default = {(6, undo_failed), (9, undo_completed), (9, archive)}
-    broad = {(8, restore), (9, write), (9, complete_compaction), (6, undo_compaction)}
+    by_default = {(6, undo_failed), (9, archive)}
+    broad = {(8, restore), (9, undo_completed)}
     return [
         pytest.param(
             version,

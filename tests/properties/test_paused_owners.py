@@ -71,7 +71,7 @@ def _is_of_commit(operation: Operation) -> bool:
     ("layout", "name"),
     [
         (LAYOUTS[1], "ingest"),
-        pytest.param(LAYOUTS[0], "compact", marks=pytest.mark.broad),
+        pytest.param(LAYOUTS[0], "compact", marks=pytest.mark.proof),
         pytest.param(LAYOUTS[0], "ingest", marks=pytest.mark.proof),
         pytest.param(LAYOUTS[1], "compact", marks=pytest.mark.proof),
     ],
@@ -110,14 +110,17 @@ def _take_away(bench: Bench, path: str) -> None:
 
 
 @pytest.mark.parametrize("layout", TABLES)
-@pytest.mark.parametrize("protocol", VERBS.values(), ids=VERBS)
+@pytest.mark.parametrize(
+    "protocol",
+    [pytest.param(run, id=name, marks=() if name == "compact" else pytest.mark.broad) for name, run in VERBS.items()],
+)
 def test_a_compaction_that_wakes_up_changes_no_row(protocol: Protocol, layout: Layout) -> None:
     past = begin_past(clean, layout)
     _check_wakings(past.bench, past.start, protocol, _rows(past.story.oracle))
 
 
 @pytest.mark.broad
-@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("layout", [pytest.param(LAYOUTS[0], marks=pytest.mark.proof), LAYOUTS[1]])
 def test_a_table_service_that_wakes_up_changes_no_row(layout: Layout) -> None:
     past = begin_past(undo_failed, layout)
     _check_wakings(past.bench, past.start, serve, _rows(past.story.oracle))
@@ -174,7 +177,7 @@ def test_an_overwrite_that_wakes_up_is_whole_or_not_there(operation: WriteOperat
 
 
 @pytest.mark.parametrize("layout", [pytest.param(LAYOUTS[0], marks=pytest.mark.proof), LAYOUTS[1]])
-@pytest.mark.parametrize("begin", [clean, undo_failed, undo_completed])
+@pytest.mark.parametrize("begin", [clean, pytest.param(undo_failed, marks=pytest.mark.broad), undo_completed])
 def test_a_service_that_wakes_up_has_done_all_of_its_work_or_none(
     begin: Callable[[Story, Bench], Service], layout: Layout
 ) -> None:
@@ -238,7 +241,7 @@ def test_an_archival_that_wakes_up_takes_nothing_from_those_of_others(layout: La
 
 
 @pytest.mark.broad
-@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("layout", [pytest.param(LAYOUTS[0], marks=pytest.mark.proof), LAYOUTS[1]])
 def test_an_archival_that_wakes_up_removes_from_the_timeline_what_is_archived(layout: Layout) -> None:
     bench, start, before = _before_archival(layout)
     _check_wakings(bench, start, archive, before, at=lambda operation: not _is_of_archive(operation))

@@ -68,7 +68,7 @@ RACES = [
     pytest.param(
         kind,
         takes_lock,
-        marks=() if takes_lock and kind.version >= 8 else pytest.mark.broad,
+        marks=pytest.mark.broad if takes_lock and kind.version >= 8 else pytest.mark.proof,
         id=f"{named(kind)}-{'one lock' if takes_lock else 'no lock'}",
     )
     for kind in KINDS

@@ -36,9 +36,9 @@ FLOORS = {
 
 
 def params_of(kinds: Sequence[Configuration]) -> list[ParameterSet]:
-    """Two of eight kinds of tables by default, with and without dictionary-encoded strings; the next two are broad."""
+    """Two of sixteen kinds of tables by default, with and without dictionary-encoded strings; the next two are broad."""
     marks: tuple[tuple[pytest.MarkDecorator, ...], ...] = ((), (pytest.mark.broad,), (pytest.mark.proof,))
-    return [pytest.param(kind, id=str(kind), marks=marks[min(number // 2 % 4, 2)]) for number, kind in enumerate(kinds)]
+    return [pytest.param(kind, id=str(kind), marks=marks[min(number // 2 % 8, 2)]) for number, kind in enumerate(kinds)]
 
 
 @dataclass(slots=True)

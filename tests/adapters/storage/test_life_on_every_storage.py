@@ -43,7 +43,8 @@ def check_sound(there: Backend, chapter: Chapter) -> None:
     "name",
     [
         *("local", "hdfs"),
-        *(pytest.param(name, marks=pytest.mark.broad) for name in ("moto", "seaweedfs", "fake_gcs", "azurite")),
+        *(pytest.param(name, marks=pytest.mark.broad) for name in ("moto", "fake_gcs", "azurite")),
+        pytest.param("seaweedfs", marks=pytest.mark.proof),
     ],
 )
 def test_a_table_lives_there_as_in_memory_with_copies_for_left_overs(

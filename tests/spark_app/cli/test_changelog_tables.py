@@ -55,7 +55,7 @@ def test_every_verb_refuses_a_table_with_operations(version: int, tmp_path: Path
 
 
 @pytest.mark.broad
-@pytest.mark.parametrize(("hudi", "version"), [("0.15.0", 6), ("1.1.1", 9)])
+@pytest.mark.parametrize(("hudi", "version"), [pytest.param("0.15.0", 6, marks=pytest.mark.proof), ("1.1.1", 9)])
 def test_every_verb_refuses_a_changelog_table_of_hudi(hudi: str, version: int, tmp_path: Path) -> None:
     path = tmp_path / "t"
     options = {"hoodie.allow.operation.metadata.field": "true"}

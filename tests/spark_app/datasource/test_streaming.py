@@ -115,7 +115,7 @@ def run(frame: DataFrame, sink: Any, checkpoint: Path) -> StreamingQuery:
 
 
 @pytest.mark.broad
-@pytest.mark.parametrize("version", [6, 9])
+@pytest.mark.parametrize("version", [pytest.param(6, marks=pytest.mark.proof), 9])
 def test_a_batch_that_is_replayed_is_written_once(version: int, tmp_path: Path, spark: SparkSession) -> None:
     """Also where its commit has been archived."""
     table = make(tmp_path / "t", version, **EARLY)
@@ -163,7 +163,7 @@ def test_a_batch_that_another_driver_writes_at_the_same_time_is_written_once(tmp
 @pytest.mark.parametrize(
     "how",
     [
-        pytest.param(COMPACT_INLINE, marks=pytest.mark.broad),
+        pytest.param(COMPACT_INLINE, marks=pytest.mark.proof),
         pytest.param(COMPACT_ASYNC, marks=pytest.mark.broad),
         pytest.param(COMPACT_SCHEDULE_INLINE, marks=pytest.mark.proof),
     ],
@@ -191,6 +191,7 @@ def test_compactions_beside_a_stream_fill_the_read_optimized_table(
     assert table.state().timeline.pending == ()
 
 
+@pytest.mark.broad
 def test_the_watermark_of_the_stream_is_the_threshold(tmp_path: Path, spark: SparkSession) -> None:
     table = make(tmp_path / "t")
     options: dict[str, str] = {**table.options, COMPACT_INLINE: "true", STREAM_WATERMARK_AS_THRESHOLD: "true"}
@@ -261,6 +262,7 @@ def test_the_format_writes_reads_and_streams(tmp_path: Path, spark: SparkSession
         assert seen(reader.load(path).toArrow()) == kept != seen(table.read_optimized().to_arrow())
 
 
+@pytest.mark.broad
 def test_changes_stream_out_of_a_table_each_once(tmp_path: Path, spark: SparkSession) -> None:
     """Also where a batch fails when its rows have been taken, and is run again from the checkpoint after more commits."""
     eventide.register(spark)

@@ -30,6 +30,7 @@ def rows(spark: SparkSession, statement: str, **words: str) -> list[dict[str, An
     return [row.asDict() for row in spark.sql(statement, words).collect()]
 
 
+@pytest.mark.broad
 def test_a_table_is_planned_compacted_and_verified_in_sql(spark: SparkSession, tmp_path: Path) -> None:
     path = str(golden.unpack("v9_event_bucket", tmp_path))
     table = Table.open(path, {EVENT_TIME: "event_ts"})

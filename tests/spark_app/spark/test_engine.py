@@ -43,7 +43,7 @@ def in_order(found: pa.Table) -> list[dict[str, object]]:
     [
         "v6_avro_types",
         pytest.param("v9_avro_types", marks=pytest.mark.broad),
-        pytest.param("v9_event_ordered_deletes", marks=pytest.mark.broad),
+        pytest.param("v9_event_ordered_deletes", marks=pytest.mark.proof),
     ],
 )
 def test_spark_compacts_as_threads_do(name: str, tmp_path: Path, spark: SparkSession) -> None:

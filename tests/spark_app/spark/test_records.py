@@ -72,9 +72,9 @@ def seen(table: Table) -> list[tuple[object, ...]]:
 @pytest.mark.parametrize(
     ("version", "index", "left"),
     [
-        (9, "BUCKET", 60),
+        pytest.param(9, "BUCKET", 60, marks=pytest.mark.broad),
         pytest.param(6, "SIMPLE", 60, marks=pytest.mark.proof),
-        pytest.param(9, "GLOBAL_SIMPLE", 59, marks=pytest.mark.broad),
+        pytest.param(9, "GLOBAL_SIMPLE", 59, marks=pytest.mark.proof),
     ],
 )
 def test_a_data_frame_makes_the_table_that_arrow_makes(
@@ -116,7 +116,7 @@ def test_a_data_frame_makes_the_table_that_arrow_makes(
 
 
 @pytest.mark.broad
-@pytest.mark.parametrize("name", ["v9_mdt", "v6_mdt"])
+@pytest.mark.parametrize("name", ["v9_mdt", pytest.param("v6_mdt", marks=pytest.mark.proof)])
 def test_a_data_frame_is_placed_by_the_record_index_as_arrow_is(
     name: str, tmp_path: Path, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:

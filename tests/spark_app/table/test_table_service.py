@@ -52,7 +52,8 @@ def statuses(rows: Rows) -> Statuses:
     return found
 
 
-@pytest.mark.parametrize("version", [pytest.param(6, marks=pytest.mark.broad), 9])
+@pytest.mark.broad
+@pytest.mark.parametrize("version", [pytest.param(6, marks=pytest.mark.proof), 9])
 def test_everything_before_the_cut_is_read_optimized_at_each_step_of_a_replay(version: int, tmp_path: Path) -> None:
     feed = Reports.load()
     table = Table.create(

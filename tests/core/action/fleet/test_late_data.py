@@ -112,6 +112,7 @@ def fleets(draw: st.DrawFn) -> World:
     return World(draw(st.lists(table, min_size=1, max_size=12)), draw(st.integers(1, 3)))
 
 
+@pytest.mark.broad
 @settings(max_examples=60, derandomize=IS_REPEATED, database=None)
 @given(fleets())
 def test_no_table_beyond_its_target_waits_longer_than_the_bound(world: World) -> None:

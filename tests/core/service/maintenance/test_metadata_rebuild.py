@@ -136,7 +136,7 @@ def test_a_broken_one_is_made_anew_and_followed_from_then_on(name: str, tmp_path
 @pytest.mark.parametrize(
     ("name", "step"),
     [
-        pytest.param("v6_mdt", 5, marks=pytest.mark.broad),  # the removal of the old one has many steps
+        pytest.param("v6_mdt", 5, marks=pytest.mark.proof),  # the removal of the old one has many steps
         pytest.param("v9_mdt", 5, marks=pytest.mark.broad),
         ("v8_event_bucket", 4),
     ],
