@@ -25,7 +25,7 @@ from eventide_core.service.facts.sources import source_notes
 
 _TABLES_AT_ONCE: Final = 8
 COLUMNS: Final = ("table", "state", "lag", "target", "watermark", "log files")
-_PAGE_COLUMNS: Final = ("table", "state", "lag / target", "watermark", "log files", "held back by", "last error")
+_PAGE_COLUMNS: Final = ("table", "state", "lag / target", "watermark", "log files")
 _NAMES: Final = 3
 """Tables that a reason names."""
 _NAME: Final = 40
@@ -206,12 +206,9 @@ def _row(one: TableStatus, reports: str) -> str:
     shown_lag = f'<td class="time">{shown(lag)} / {shown(target)}{"" if one.lag_ms is None else bar}</td>'
     bad = "" if one.is_met else ' class="bad"'
     cells = f"<td><span{bad}>{state}</span></td>{shown_lag}" + "".join(
-        f'<td class="{kind}">{shown(cell)}</td>'
-        for kind, cell in (
-            ("time", watermark),
-            ("time", logs),
-            ("text", one.held_by or ""),
-            ("text", one.last_error or ""),
-        )
+        f'<td class="time">{shown(cell)}</td>' for cell in (watermark, logs)
     )
-    return f'<tr><th scope="row">{link}</th>{cells}</tr>'
+    told = (("held back by", one.held_by), ("last error:", one.last_error))
+    whys = "".join(f"<p>{what} {shown(why)}</p>" for what, why in told if why)
+    why = f'<tr class="why"><td colspan="{len(_PAGE_COLUMNS)}"><div>{whys}</div></td></tr>' if whys else ""
+    return f'<tr><th scope="row">{link}</th>{cells}</tr>{why}'

@@ -59,6 +59,14 @@ def test_names_of_a_fleet_are_text_and_link_to_reports_of_tables_that_can_be_mea
     assert all(link.startswith("fleet_tables/") and link.count("/") == 1 for link in links)
 
 
+def test_what_holds_a_table_back_and_its_last_error_lie_below_its_row_over_the_whole_width(tmp_path: Path) -> None:
+    whys = re.findall(r'<tr class="why"><td colspan="5"><div><p>(.*?)</p></div></td></tr>', written(tmp_path))
+    assert [why.partition(" <")[0] for why in whys] == [
+        "last error: /lake/gone is not a Hudi table",
+        "held back by late records in 2 slices, the earliest in &quot;&gt;&lt;img src=x onerror=alert(1)&gt;\\u202e",
+    ]
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_the_page_of_a_fleet_fits_each_window(scheme: Literal["light", "dark"], tmp_path: Path) -> None:
