@@ -39,7 +39,8 @@ th { font-weight: 600; } thead th { color: var(--soft); white-space: nowrap; }
 td.number, th.number { text-align: right; white-space: nowrap; } td.time { white-space: nowrap; }
 td.text { min-width: 10rem; overflow-wrap: anywhere; } tbody th { width: 16rem; white-space: nowrap; }
 tr:has(+ .why) > * { border-bottom: 0; padding-bottom: 0; } .why p { margin: 0; } .why td { color: var(--soft); }
-.why div { position: sticky; left: 0; width: fit-content; max-width: min(46rem, calc(100vw - 3rem)); overflow-wrap: anywhere; }
+.why div { position: sticky; left: 0; width: fit-content; max-width: min(46rem, calc(100vw - 3rem)); }
+.why div { overflow-wrap: anywhere; }
 figure { margin: 0.6rem 0; }
 details { border-top: 1px solid var(--line); padding: 0.3rem 0; }
 summary { cursor: pointer; font-weight: 600; padding: 0.2rem 0; } summary .soft { font-weight: 400; margin-left: 0.6rem; }

@@ -12,8 +12,6 @@ import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
-from functools import cache
-from typing import Final
 
 import numpy as np
 import pyarrow as pa
@@ -45,8 +43,6 @@ from eventide_core.ports.threads import Threads
 from eventide_core.table.records.record_shape import RecordShape
 from eventide_core.table.records.schema import FILE_NAME, META_FIELDS
 
-_PIECE_BYTES: Final = 4 * 1024 * 1024  # half of what a thread needs outside of Arrow's pool for a slice of few rows
-
 
 @dataclass(frozen=True, slots=True)
 class ArrowSliceMerger:
@@ -64,7 +60,6 @@ class ArrowSliceMerger:
     def merge(
         self, task: MergeTask, output: OutputFile, footer_of: Callable[[MergeResult], Mapping[str, str]]
     ) -> MergedSlice:
-        apply_malloc_settings()
         # All columns but the file name, which is the same in every row of the new file.
         fields = [field for field in table_fields(task.shape.schema) if field.name != FILE_NAME]
         names = [field.name for field in fields]
@@ -181,17 +176,3 @@ def _as_written(table: pa.Table, task: MergeTask) -> pa.Table:
     # A dictionary holds the name once, not once per row.
     names = pa.DictionaryArray.from_arrays(to_arrow(np.zeros(len(table), np.int32)), to_texts([name]))
     return table.add_column(META_FIELDS.index(FILE_NAME), pa.field(FILE_NAME, names.type), names)
-
-
-@cache
-def apply_malloc_settings() -> None:
-    """Makes the C library keep freed memory for reuse instead of returning it to the kernel each time.
-
-    The footer of the smallest base file contains half a megabyte of Bloom filter, of which Arrow makes several copies while
-    one file is read and the next one is written. Initially, glibc requests each piece of more than 128 KiB from the kernel,
-    and returns the end of its heap when as much is free there. The kernel then clears every page again. glibc adapts to the
-    pieces that are freed (mallopt(3), M_MMAP_THRESHOLD): from then on, pieces up to the largest freed one come from the
-    heap, and twice as much may be free at its end. So this function allocates an unused piece and frees it. Other C
-    libraries ignore that.
-    """
-    bytes(_PIECE_BYTES)
