@@ -20,7 +20,7 @@ import logging
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
-from uuid import NAMESPACE_URL, uuid4, uuid5
+from uuid import uuid4
 
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
@@ -32,7 +32,7 @@ from eventide.rows.reader import SliceReading
 from eventide.spark.datasource_schema import chosen_columns
 from eventide.spark.list_columns import batches_with_lists
 from eventide.table.table import Table
-from eventide.table.window import Window, Windows
+from eventide.table.window import Window, Windows, runner_of
 from eventide_core.config import Options
 from eventide_core.errors import BusyError, ConfigError, WindowTakenError, format_timestamp
 from eventide_core.table.files.slice_read import SliceRead
@@ -175,11 +175,6 @@ class _WindowSlice(InputPartition):
                 for name in self.columns
             ]
             yield pa.RecordBatch.from_arrays(columns, list(self.columns))
-
-
-def runner_of(name: str) -> str:
-    """The runner of the stream of that name, in any process."""
-    return str(uuid5(NAMESPACE_URL, name))
 
 
 def windows_of(table: Table, options: Mapping[str, str]) -> Windows:

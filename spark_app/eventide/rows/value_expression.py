@@ -59,8 +59,9 @@ def parse_value(value: Any, field: "pa.Field[Any]", schema: pa.Schema) -> Expres
 
 
 def _scalar(value: Any, field: "pa.Field[Any]") -> Any:
+    given: Any = value
     if isinstance(value, pa.Scalar):
-        return cast_whole(pa.repeat(value, 1), field.type, f"the value of column {field.name!r}")[0]
+        return cast_whole(pa.repeat(given, 1), field.type, f"the value of column {field.name!r}")[0]
     scalar: Any = pa.scalar(value, field.type)
     if _is_cut(value, scalar.as_py()):
         raise ValueError(f"it would become {scalar}")

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import TYPE_CHECKING
+from uuid import NAMESPACE_URL, uuid5
 
 from eventide.bootstrap import Application
 from eventide_core.action.windows.calendar import WindowCalendar
@@ -175,6 +176,22 @@ class Windows:
         service = self._application.windows("")
         found = service.open_delivery(self.consumer, token)
         return None if found is None else Window(self._application, service, found, self.terms)
+
+
+def runner_of(name: str) -> str:
+    """The runner of the stream of that name, in any process."""
+    return str(uuid5(NAMESPACE_URL, name))
+
+
+def held_window(application: Application, consumer: str, stream: str) -> Window | None:
+    """The window of a consumer that the stream of that name holds; None if it holds none."""
+    service = application.windows("")
+    progress = service.progress(consumer)
+    if progress is None or progress.open is None or progress.open.runner != runner_of(stream):
+        return None
+    found = service.open_delivery(consumer, progress.open.token)
+    calendar = WindowCalendar(progress.seconds, zone_of(progress.zone, "time zone "))
+    return None if found is None else Window(application, service, found, WindowTerms(calendar, progress.zone))
 
 
 def window_terms(
