@@ -1,21 +1,22 @@
-"""An operator that compacts and a sensor that waits for the watermark, for Airflow 3.
+"""Operators that compact and that work through closed windows, and a sensor that waits for the watermark, for Airflow 3.
 
 Airflow installs with constraints of its own, so this extra has an environment of its own: `eventide[airflow]`. A task that
 may succeed later fails with eventide's error, and Airflow retries it. A task that needs a person fails for good.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import timedelta
 from typing import Any, Final
 
 # pyright: reportMissingImports=false
 from airflow.sdk import BaseOperator, BaseSensorOperator
-from airflow.sdk.exceptions import AirflowFailException
+from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 from airflow.triggers.base import BaseTrigger, TriggerEvent
 
 from eventide.table.table import Table
+from eventide.table.window import Window, runner_of
 from eventide_core.errors import EventideError, NothingToDoError
 from eventide_core.table.records.event_time import Moment
 
@@ -60,6 +61,77 @@ class EventideCompactOperator(BaseOperator):
                 self.log.info("%s", nothing)
                 return {"instant": None, **_about(opened)}
             return {"instant": done.instant, "already_reached": done.is_already_reached, **_about(opened)}
+
+
+class EventideWindowsOperator(BaseOperator):
+    """Calls `process` with each closed window that is due, in order, and then marks it as done.
+
+    Each outlet of the task gets one event, whose `extra` has the windows that this attempt has done, and `done_until_ms`:
+    every window before it has been done by this or an earlier attempt. If no window is due, the task is skipped, so that
+    no event says otherwise.
+
+    A retry gets the window of the attempt that failed at once, with the same rows. Another run waits for its lease. The
+    arguments are those of `Table.windows`.
+    """
+
+    template_fields = ("table", "consumer", "since")
+
+    def __init__(
+        self,
+        *,
+        table: str,
+        every: str,
+        consumer: str,
+        process: Callable[[Window], Any],
+        time_zone: str = "UTC",
+        since: str | None = None,
+        late: str = "redeliver",
+        corrections_for: str | None = None,
+        lease: str = "15m",
+        keep: str = "7d",
+        options: Mapping[str, Any] | None = None,
+        **rest: Any,
+    ) -> None:
+        super().__init__(**rest)
+        self.table = table
+        self.every = every
+        self.consumer = consumer
+        self.process = process
+        self.time_zone = time_zone
+        self.since = since
+        self.late = late
+        self.corrections_for = corrections_for
+        self.lease = lease
+        self.keep = keep
+        self.options = dict(options or {})
+
+    def execute(self, context: Any) -> dict[str, Any]:
+        """Raises AirflowSkipException if no window is due, AirflowFailException if only a person can help."""
+        with _failing_for_good():
+            windows = Table.open(self.table, self.options).windows(
+                self.every,
+                self.consumer,
+                time_zone=self.time_zone,
+                since=self.since or None,
+                late=self.late,
+                corrections_for=self.corrections_for,
+                lease=self.lease,
+                keep=self.keep,
+            )
+            task = context["ti"]
+            runner = runner_of(f"airflow {task.dag_id} {task.task_id} {task.map_index} {task.run_id}")
+            done: list[dict[str, Any]] = []
+            while (window := windows.take(runner, take_over=windows.holder() == runner)) is not None:
+                self.log.info("%s", window)
+                self.process(window)
+                window.done()
+                done.append(_told(window))
+            if not done:
+                raise AirflowSkipException(f"no window of the consumer {self.consumer} is due")
+            found = {"windows": done, "done_until_ms": windows.progress().next_ms}
+        for outlet in self.outlets:
+            context["outlet_events"][outlet].extra = found
+        return found
 
 
 class FreshnessSensor(BaseSensorOperator):
@@ -161,6 +233,16 @@ def _failing_for_good() -> Iterator[None]:
 
 def _has_reached(table: str, require: Moment, options: Mapping[str, Any], no_nulls: bool) -> bool:
     return Table.open(table, options).freshness().has_reached(require, nulls_count=no_nulls)
+
+
+def _told(window: Window) -> dict[str, Any]:
+    return {
+        "begin": window.begin.isoformat(),
+        "end": window.end.isoformat(),
+        "is_correction": window.is_correction,
+        "token": window.token,
+        "instant": window.instant,
+    }
 
 
 def _about(table: Table) -> dict[str, Any]:

@@ -31,6 +31,7 @@ OF_EXTRAS = {
     "eventide.datasource.change_stream": "pyspark",
     "eventide.datasource.source": "pyspark",
     "eventide.spark.datasource_schema": "pyspark",
+    "eventide.datasource.window_stream": "pyspark",
     "eventide.datasource.writers": "pyspark",
     "eventide.spark.pushed_filters": "pyspark",
     "eventide.spark.catalog": "py4j",

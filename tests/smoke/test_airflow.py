@@ -1,4 +1,4 @@
-"""The operator and the sensor in a real Airflow: `./run compat airflow` runs it in an environment of its own."""
+"""The operators and the sensor in a real Airflow: `./run compat airflow` runs it in an environment of its own."""
 
 import os
 import subprocess
@@ -30,7 +30,10 @@ from datetime import datetime
 
 from airflow.sdk import DAG
 
-from eventide.airflow import EventideCompactOperator, FreshnessSensor
+from airflow.sdk import Asset
+from eventide.airflow import EventideCompactOperator, EventideWindowsOperator, FreshnessSensor
+
+{code}
 
 with DAG("{name}", schedule=None, start_date=datetime(2026, 3, 1)):
     {tasks}
@@ -54,10 +57,10 @@ def airflow(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     return environment
 
 
-def started(airflow: dict[str, str], name: str, tasks: str) -> subprocess.Popen[str]:
+def started(airflow: dict[str, str], name: str, tasks: str, code: str = "") -> subprocess.Popen[str]:
     """A run of a DAG by Airflow's own command, in a process of its own."""
     path = Path(airflow["AIRFLOW__CORE__DAGS_FOLDER"]) / f"{name}.py"
-    path.write_text(DAG.format(name=name, tasks=tasks), encoding="utf-8")
+    path.write_text(DAG.format(name=name, tasks=tasks, code=code), encoding="utf-8")
     command = [sys.executable, "-m", "airflow", "dags", "test", name, "2026-03-03"]
     return subprocess.Popen(
         command, env=airflow, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, encoding="utf-8", errors="replace"
@@ -125,3 +128,34 @@ def test_what_only_a_person_can_mend_is_not_retried(tmp_path: Path, airflow: dic
     assert run.returncode != 0
     assert "AirflowFailException" in said
     assert "is not a Hudi table" in said or "hoodie.properties" in said
+
+
+PROCESS = """
+import os
+
+def process(window):
+    with open({path!r}, "a") as file:
+        ids = sorted(window.rows().to_arrow(["trip"])["trip"].to_pylist())
+        file.write(window.begin.isoformat() + " " + str(window.is_correction) + " " + ",".join(ids) + "\\n")
+    if not os.path.exists({path!r} + ".died"):
+        open({path!r} + ".died", "w").close()
+        raise RuntimeError("died")
+"""
+
+
+def test_a_dag_works_through_closed_windows_each_once(trips: Table, airflow: dict[str, str], tmp_path: Path) -> None:
+    """The first attempt dies in a window: the run fails, and the next run takes the window over when its lease ends."""
+    trips.compact(before=T, cut="exact")
+    path = tmp_path / "windows.txt"
+    tasks = (
+        f"EventideWindowsOperator(task_id='days', table={trips.uri!r}, every='1d', consumer='days', process=process, "
+        "lease='1s', outlets=[Asset('days')])"
+    )
+    code = PROCESS.replace("{path!r}", repr(str(path)))
+    for is_met in (False, True, True):
+        with started(airflow, "windows", tasks, code) as run:
+            said, _ = run.communicate(timeout=300)
+        assert (run.returncode == 0) == is_met, said
+    assert path.read_text(encoding="utf-8").splitlines() == ["2026-03-02T00:00:00+00:00 False t1,t2"] * 2
+    assert "skipped" in said.lower(), said
+    assert trips.windows("1d", "days").progress().open is None

@@ -2,7 +2,7 @@
 
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from types import ModuleType, TracebackType
@@ -35,8 +35,9 @@ class Airflow:
         class Task:
             """An operator or a sensor. The smoke tests run those of eventide in a real Airflow."""
 
-            def __init__(self, *, task_id: str) -> None:
+            def __init__(self, *, task_id: str, outlets: Sequence[Any] = ()) -> None:
                 assert task_id.isidentifier()
+                self.outlets = outlets
 
             def __rshift__(self, after: Any) -> Any:
                 return after
@@ -56,8 +57,8 @@ class Airflow:
 
         for name, members in (
             ("airflow", {}),
-            ("airflow.sdk", {"DAG": Dag, "BaseOperator": Task, "BaseSensorOperator": Task}),
-            ("airflow.sdk.exceptions", {"AirflowFailException": Exception}),
+            ("airflow.sdk", {"DAG": Dag, "BaseOperator": Task, "BaseSensorOperator": Task, "Asset": str}),
+            ("airflow.sdk.exceptions", {"AirflowFailException": Exception, "AirflowSkipException": Exception}),
             ("airflow.triggers", {}),
             ("airflow.triggers.base", {"BaseTrigger": object, "TriggerEvent": object}),
             ("airflow.providers", {}),

@@ -17,7 +17,7 @@ from eventide_core.errors import ConfigError
 FIRST_VERSION: Final = "0.1.0"
 # Keys that nobody else reads. Others belong to Hudi, Spark or Hadoop, which have more of them than eventide reads.
 _OWN_KEYS: Final = ("eventide.", "hoodie.eventide.")
-_PARTLY_OWN_KEYS: Final = ("s3.", "hoodie.compaction.event.time.")
+_PARTLY_OWN_KEYS: Final = ("s3.", "windows.", "hoodie.compaction.event.time.")
 _OF_HUDI: Final = "hoodie."
 _NEARNESS: Final = 0.8  # of difflib: one or two typing errors in a key, or in one of its parts
 

@@ -3,7 +3,8 @@
     reading     Each file slice is a partition, read by an executor. The driver plans the query once. Simple conditions are
                 applied while a slice is read, and a slice that they exclude is no partition. Spark doesn't pass the columns
                 that a query selects to a Python source: to read only some columns, the user passes a schema that names them.
-    streaming   `change_stream` reads changes from a table, and `datasource_writers` writes batches to one.
+    streaming   `change_stream` reads changes from a table, `window_stream` its windows of event time, and `writers` writes
+                batches to one.
     writing     The rows reach the driver as the tasks' commit messages, compressed, and the driver writes them: Spark
                 gives a Python source no way to group rows by key. A write of more rows than
                 `eventide.spark.write.bytes.max` is refused, and `spark.driver.maxResultSize` applies, too. For a larger one,
@@ -34,10 +35,12 @@ from pyspark.sql.types import StructType
 
 from eventide.catalog import located
 from eventide.datasource.change_stream import ChangeStream
+from eventide.datasource.window_stream import WindowStream, with_window_columns
 from eventide.datasource.writers import StreamWriter, Writer, overwriting
 from eventide.options import queries as keys
 from eventide.options.queries import QueryType
 from eventide.options.streams import STREAM_START, WRITE_OPERATION
+from eventide.options.windows import CONSUMER, EVERY, SINCE
 from eventide.rows.reader import Rows
 from eventide.spark.datasource_schema import chosen_columns
 from eventide.spark.list_columns import batches_with_lists, with_lists
@@ -71,13 +74,23 @@ class EventideSource(DataSource):
         return NAME
 
     def schema(self) -> StructType:
-        return from_arrow_schema(with_lists(self._rows().schema))
+        if Options(self.options).get(EVERY) is None:
+            return from_arrow_schema(with_lists(self._rows().schema))
+        rows = Table.open(self._path(), self.options).read_optimized()
+        return from_arrow_schema(with_window_columns(with_lists(rows.schema)))
 
     def reader(self, schema: StructType) -> DataSourceReader:
+        if Options(self.options).get(EVERY) is not None:
+            raise ConfigError(
+                f'option {EVERY}: windows are read as a stream: use spark.readStream, or Table.windows(every="1h", '
+                'consumer="billing") and `to_spark` of each window'
+            )
         return _Reader(self._rows(), schema)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802
         options = Options(self.options)
+        if options.get(EVERY) is not None or options.get(CONSUMER) is not None:
+            return self._window_stream(options, schema)
         is_of_changes = options.get(keys.QUERY_TYPE) is not QueryType.READ_OPTIMIZED
         if not is_of_changes or any(options.get(key) for key in (keys.AS_OF, keys.BEGIN, keys.END)):
             raise ConfigError(
@@ -86,6 +99,18 @@ class EventideSource(DataSource):
                 "states where it begins"
             )
         return ChangeStream(*self._located(dict(self.options)), schema)
+
+    def _window_stream(self, options: Options, schema: StructType) -> DataSourceStreamReader:
+        kind = options.text(keys.QUERY_TYPE)
+        is_other = kind is not None and options.get(keys.QUERY_TYPE) is not QueryType.READ_OPTIMIZED
+        others = (keys.AS_OF, keys.AS_OF_TAG, keys.AS_OF_WATERMARK, keys.BEGIN, keys.END, STREAM_START)
+        given = [str(key) for key in others if options.text(key) is not None]
+        if is_other or given:
+            raise ConfigError(
+                f"a stream of windows reads the read-optimized view from where the consumer is: omit "
+                f"{', '.join(given or [str(keys.QUERY_TYPE)])}; {SINCE} states where a new consumer begins"
+            )
+        return WindowStream(*self._located(dict(self.options)), schema)
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceArrowWriter:  # noqa: ARG002
         options = overwriting(self.options) if overwrite else dict(self.options)

@@ -17,7 +17,7 @@ interrupted compaction is continued.
 
 import logging
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, assert_never
@@ -31,6 +31,7 @@ from eventide.spark.types import arrow_schema_of
 from eventide.spark.workers import is_connect
 from eventide.table.arguments import options_of
 from eventide.table.creation import existing_table, written_by_spark
+from eventide.table.derived import append_of
 from eventide.table.table import Table
 from eventide.table.table_service import Round, TableService
 from eventide_core.action.write.pending_write import WriteResult
@@ -170,11 +171,12 @@ def write_batch(
 ) -> WriteResult | None:
     """Writes a batch; None for a replay. If another writer makes the table busy, retries as often as the options allow."""
     options = application.options
+    batches = replace(application.batches, append=append_of(application))
     left = options.get(keys.STREAM_RETRY_COUNT)
     while True:
         incoming = incoming_records(application, operation, records)
         try:
-            return application.batches.write(batch, operation, incoming, NoProgress())
+            return batches.write(batch, operation, incoming, NoProgress())
         except BusyError as error:
             if left == 0:
                 raise

@@ -21,6 +21,7 @@ from eventide.formatting import format_size
 from eventide.options import streams
 from eventide.rows.writer import incoming_records
 from eventide.table.creation import written_by_spark
+from eventide.table.derived import append_of
 from eventide.table.table import Table
 from eventide_core.config import Options
 from eventide_core.errors import ConfigError, InvalidRecordError, RefusedError
@@ -114,7 +115,7 @@ class Writer(DataSourceArrowWriter):
             return
         application = written_by_spark(self._path, rows.schema, self._options)
         operation = stream_operation(application.options)
-        application.append.write(operation, incoming_records(application, operation, rows), NoProgress())
+        append_of(application).write(operation, incoming_records(application, operation, rows), NoProgress())
 
     def abort(self, messages: list[WriterCommitMessage | None]) -> None:
         """Nothing has been written."""

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 from types import ModuleType
 from typing import Any, Final
 
-from eventide.options import lineage, new_tables, queries, streams
+from eventide.options import lineage, new_tables, queries, streams, windows
 from eventide_adapters.catalog import glue_options
 from eventide_adapters.format.merge import record_mergers
 from eventide_adapters.metrics import options as metrics
@@ -32,6 +32,7 @@ SECTIONS: Final[tuple[tuple[str, ModuleType], ...]] = (
     ("Writes", writes),
     ("Sizes of files and blocks", file_sizes),
     ('Streams, and writes by format("eventide")', streams),
+    ("Streams of windows", windows),
     ("Lock, heartbeats, failed writes", lock),
     ("Cleaning and archiving", cleaning),
     ("Tags by watermark", tags),

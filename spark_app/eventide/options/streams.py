@@ -72,3 +72,11 @@ STREAM_WATERMARK_AS_THRESHOLD = Option(
     False,
     "Takes the stream's own watermark as T.",
 )
+SOURCES = Option(
+    "eventide.sources",
+    TEXT,
+    None,
+    'What the rows of a write or a stream were made of, as JSON: {"/lake/trips": STATE, ...}. STATE is the instant of the '
+    "compaction after which the rows were read; a T, if they were made of everything before it; or `consumer:NAME`, the "
+    f"window of the batch of a stream of windows, which has the same `{STREAM_IDENTIFIER}`.",
+)

@@ -20,7 +20,7 @@ from eventide.rows.changed_rows import ChangedTable, parsed_values, with_values
 from eventide.rows.filter_expression import parse_filter
 from eventide.rows.value_expression import evaluated, is_true
 from eventide_adapters.format.avro.field_path import top_level
-from eventide_adapters.format.write.incoming_schema import evolved_schema, refuse_lost_unit
+from eventide_adapters.format.write.incoming_schema import cast_whole, evolved_schema, refuse_names_alike
 from eventide_adapters.format.write.record_keys import partition_paths, record_keys
 from eventide_core.errors import ConfigError, InvalidRecordError
 from eventide_core.table.settings.write_shape import SchemaRules
@@ -111,14 +111,7 @@ class Merge:
         for place, name in enumerate(source.column_names):
             if name not in self.schema.names or source.schema.field(place).type == self.schema.field(name).type:
                 continue
-            own, kind = source.schema.field(place).type, self.schema.field(name).type
-            refuse_lost_unit(own, kind, f"source column {name!r}")
-            try:
-                column: Any = source.column(place).cast(kind)
-            except (pa.ArrowException, ValueError) as error:
-                raise InvalidRecordError(
-                    f"source column {name!r} of type {own} does not fit the table's {kind}: {error}"
-                ) from None
+            column = cast_whole(source.column(place), self.schema.field(name).type, f"source column {name!r}")
             source = source.set_column(place, name, column)
         return source
 
@@ -277,6 +270,7 @@ class Merge:
     def _refuse_unknown(self, names: Sequence[str]) -> None:
         unknown = [name for name in names if name not in self.schema.names]
         if unknown:
+            refuse_names_alike([*self.schema.names, unknown[0]])
             raise InvalidRecordError(
                 f"the table has no column {unknown[0]!r} of the source; it has {', '.join(self.schema.names)}. Name the "
                 "columns to write, or add it by an upsert with schema_mode='merge' first"

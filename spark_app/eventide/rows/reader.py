@@ -235,7 +235,8 @@ class Rows:
         """A DataFrame that executors read. Raises InvalidFilterError.
 
         Without `filter`, Spark's own Parquet reader reads slices without log files if it can (`spark/parquet`). Python tasks
-        read the other slices, with the columns named here: they don't know which columns a query selects later.
+        read the other slices, with the columns named here: they don't know which columns a query selects later. They read
+        every slice of a window of event time, too, and of a filter.
         """
         from pyspark.sql.pandas.types import from_arrow_schema
 
@@ -244,7 +245,9 @@ class Rows:
         read = chosen.of_slices()
         schema, root = from_arrow_schema(with_lists(read.schema)), self.reader.storage.root
         by_spark, slices = (
-            divided(self.plan.slices, root, read.schema) if filter is None else ((), chosen.unskipped(self.engine))
+            divided(self.plan.slices, root, read.schema)
+            if filter is None and self.reader.reads_whole_slices
+            else ((), chosen.unskipped(self.engine))
         )
         frames = [parquet_frame(spark, by_spark, root, schema)] if by_spark else []
         if not slices and not frames:
@@ -325,15 +328,15 @@ class SliceReading:
 
         Looks at no file if there are too many to look at one after another.
         """
-        if self.reader.sought is None or len(self.slices) > _LOOKED_AT_MAX:
+        is_whole = self.reader.reads_whole_slices and self.reader.sought is None
+        if is_whole or len(self.slices) > _LOOKED_AT_MAX:
             return self.slices
         is_outside = engine.map(self.of_slices().is_outside, self.slices)
         return tuple(one for one, skipped in zip(self.slices, is_outside, strict=True) if not skipped)
 
     def is_outside(self, slice_read: SliceRead) -> bool:
         """If the filter keeps no row of the slice, as its footer and its block headers show."""
-        sought = self.reader.sought
-        return sought is not None and sought.is_outside(self.reader.storage, slice_read, self.shape)
+        return self.reader.is_outside(slice_read, self.shape)
 
     def __call__(self, slice_read: SliceRead) -> Iterator[pa.RecordBatch]:
         for batch in self.reader.read(slice_read, self.shape, self.read_names):

@@ -9,6 +9,7 @@ computed with. Whole numbers that overflow and a division by zero are errors; `/
 """
 
 from collections.abc import Callable, Mapping
+from datetime import date, datetime, time
 from functools import reduce
 from typing import Any, TypeAlias
 
@@ -18,6 +19,7 @@ from pyarrow import acero
 from sqlglot import expressions as sql
 
 from eventide.rows.filter_expression import ArrowType, Node, Translation, is_column, literal, parsed, text_of
+from eventide_adapters.format.write.incoming_schema import cast_whole
 from eventide_core.errors import InvalidFilterError, InvalidRecordError
 
 _pc: Any = pc
@@ -48,7 +50,7 @@ def parse_value(value: Any, field: "pa.Field[Any]", schema: pa.Schema) -> Expres
         except RecursionError:
             raise InvalidFilterError(f"the value of column {field.name!r} is nested too deeply") from None
     try:
-        constant: Any = value.cast(field.type) if isinstance(value, pa.Scalar) else _scalar(value, field.type)
+        constant: Any = _scalar(value, field)
     except (pa.ArrowException, ValueError, TypeError, OverflowError) as error:
         raise InvalidFilterError(
             f"{value!r} is not a value of column {field.name!r}, which is of type {field.type}: {error}"
@@ -56,12 +58,28 @@ def parse_value(value: Any, field: "pa.Field[Any]", schema: pa.Schema) -> Expres
     return _pc.scalar(constant)
 
 
-def _scalar(value: Any, kind: "pa.DataType") -> Any:
-    scalar: Any = pa.scalar(value, kind)
-    # Arrow cuts a fraction off without an error.
-    if pa.types.is_integer(kind) and scalar.as_py() != value:
+def _scalar(value: Any, field: "pa.Field[Any]") -> Any:
+    given: Any = value
+    if isinstance(value, pa.Scalar):
+        return cast_whole(pa.repeat(given, 1), field.type, f"the value of column {field.name!r}")[0]
+    scalar: Any = pa.scalar(value, field.type)
+    if _is_cut(value, scalar.as_py()):
         raise ValueError(f"it would become {scalar}")
     return scalar
+
+
+def _is_cut(value: Any, kept: Any) -> bool:
+    """Whether Arrow has cut a part of a Python value off, which it does without an error: of a number, or of a time."""
+    if isinstance(value, Mapping):
+        parts = dict(kept) if kept is not None else {}
+        return any(_is_cut(part, parts.get(name)) for name, part in value.items())
+    if isinstance(value, list | tuple):
+        return kept is not None and any(map(_is_cut, value, kept))
+    if isinstance(value, datetime) and isinstance(kept, date) and not isinstance(kept, datetime):
+        return value.time() != time()
+    if isinstance(value, datetime | time) and isinstance(kept, datetime | time):
+        return value.microsecond != kept.microsecond
+    return isinstance(kept, int) and not isinstance(value, bool) and bool(kept != value)
 
 
 def evaluated(rows: pa.Table, values: Mapping[str, pc.Expression], schema: pa.Schema) -> pa.Table:
@@ -71,7 +89,10 @@ def evaluated(rows: pa.Table, values: Mapping[str, pc.Expression], schema: pa.Sc
         field = schema.field(name)
         try:
             column: Any = _projected(rows, values[name])
-            columns.append(column if column.type == field.type else column.cast(field.type))
+            place = f"the new value of column {name!r}"
+            columns.append(column if column.type == field.type else cast_whole(column, field.type, place))
+        except InvalidRecordError:
+            raise
         except (pa.ArrowException, ValueError, TypeError) as error:
             raise InvalidRecordError(
                 f"the new value of column {name!r}, which is of type {field.type}, cannot be computed: {error}"

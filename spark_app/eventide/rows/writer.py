@@ -148,6 +148,13 @@ def sanitized_table(application: Application, records: Any) -> pa.Table:
     return table
 
 
+def named_apart(application: Application, records: Any) -> pa.Table:
+    """The same. Raises InvalidColumnNameError, too, for two columns of one name, or of names that differ only in case."""
+    table = sanitized_table(application, records)
+    refuse_names_alike(table.column_names)
+    return table
+
+
 def _writer_options(options: Options, event_time: str | None) -> dict[str, str]:
     index = (options.get(INDEX_TYPE) or IndexType.BUCKET).upper()
     index_type(index)  # refuses an unknown type before the table is created

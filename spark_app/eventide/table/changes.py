@@ -102,9 +102,9 @@ class TableChanges:
 
         from eventide.rows.changed_rows import own_columns
         from eventide.rows.merge import Clauses
-        from eventide.rows.writer import sanitized_table
+        from eventide.rows.writer import named_apart
 
-        rows = own_columns(sanitized_table(self._application, records))
+        rows = own_columns(named_apart(self._application, records))
         given = {name: pc.field("source", name) for name in rows.column_names}
         return self._merge(rows, None, Clauses(True, None, given), progress, sources)
 
@@ -118,9 +118,9 @@ class TableChanges:
     ) -> "WriteResult":
         from eventide.rows.changed_rows import ChangedTable, own_columns
         from eventide.rows.merge import Merge
-        from eventide.rows.writer import sanitized_table
+        from eventide.rows.writer import named_apart
 
-        rows = own_columns(sanitized_table(self._application, source))
+        rows = own_columns(named_apart(self._application, source))
         table = ChangedTable.load(self._application)
         snapshot = self.snapshot()
         schema = own_columns(snapshot.schema.empty_table()).schema

@@ -1,26 +1,34 @@
 """What a derived table is made of: the notes that its commits record of its sources."""
 
+import json
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from eventide.bootstrap import Application
+from eventide.options.streams import SOURCES, STREAM_IDENTIFIER
 from eventide_core.action.freshness.freshness import Freshness
-from eventide_core.errors import ConfigError
+from eventide_core.config import Options
+from eventide_core.errors import ConfigError, WindowTakenError
 from eventide_core.service.compaction.result import CompactionResult
 from eventide_core.service.facts.sources import mark_derived, source_notes, watermark_with_sources
+from eventide_core.service.facts.watermark_views import published_views
 from eventide_core.service.state.table import TableState
+from eventide_core.table.records.event_time import parse_threshold
 from eventide_core.table.timeline.source_notes import SourceNote
 
 if TYPE_CHECKING:
     from eventide.table.table import Table
     from eventide.table.window import Window
+    from eventide_core.service.write.append import Append
+
+_INSTANT_DIGITS: Final = (14, 17)
 
 SourceState: TypeAlias = "Window | CompactionResult | Freshness"
 """How much of a source the records were made of: a window of it, a compaction of it, or its freshness before it was read."""
 
 
-def notes_of(application: Application, sources: "Mapping[Table, SourceState]") -> tuple[SourceNote, ...]:
+def notes_of(application: Application, sources: "Mapping[Table, SourceState | SourceNote]") -> tuple[SourceNote, ...]:
     """The notes for a write of the table, beside those that only its archived timeline still has.
 
     Raises ConfigError for what states nothing of how much of a source was read.
@@ -36,13 +44,86 @@ def notes_of(application: Application, sources: "Mapping[Table, SourceState]") -
     return notes
 
 
-def _note(table: "Table", read: SourceState, earlier: Mapping[str, SourceNote], own_root: str) -> SourceNote:
+def notes_by_option(application: Application, options: Mapping[str, str]) -> tuple[SourceNote, ...]:
+    """The notes for a write whose option `eventide.sources` says what its rows were made of; none without it.
+
+    Raises ConfigError, also for a T that a source has not reached; WindowTakenError if the stream does not hold the window.
+    """
+    # Imported here: it would import this module.
+    from eventide.table.table import Table
+
+    typed = Options(options)
+    text = typed.text(SOURCES)
+    if text is None:
+        return ()
+    wrong = ConfigError(f'option {SOURCES}={text!r} is not JSON of the form {{"/lake/trips": "2026-03-03T00:00Z"}}')
+    try:
+        said = json.loads(text)
+    except (ValueError, RecursionError):
+        raise wrong from None
+    if not isinstance(said, dict) or not all(isinstance(state, str) for state in said.values()):
+        raise wrong
+    # The table's own settings are not those of its sources; the storage's are.
+    shared = {key: value for key, value in options.items() if not key.startswith(("hoodie.", "eventide."))}
+    tables = {uri: Table.open(uri, shared) for uri in said}
+    name = typed.get(STREAM_IDENTIFIER)
+    return notes_of(application, {tables[uri]: _stated(tables[uri], state, name) for uri, state in said.items()})
+
+
+def append_of(application: Application) -> "Append":
+    """The writes of the table, which note what its options say that the rows were made of. Raises as `notes_by_option`."""
+    notes = notes_by_option(application, application.options.values)
+    return replace(application.append, sources=notes) if notes else application.append
+
+
+def _stated(table: "Table", said: str, stream: str | None) -> "Window | SourceNote":
+    """How much of a source a text says that was read."""
+    kind, _, consumer = said.partition(":")
+    if kind == "consumer":
+        return _window_of(table, consumer, stream)
+    root, is_instant = table._application.storage.root, said.isdecimal() and len(said) in _INSTANT_DIGITS
+    threshold_ms = None if is_instant else parse_threshold(said)
+    if threshold_ms is not None and table.state().config.is_copy_on_write:
+        return SourceNote(root, None, threshold_ms)
+    for view in published_views(table.state()):
+        instant, until_ms = view.compaction.requested_time, view.watermark_ms
+        if instant == said if threshold_ms is None else until_ms >= threshold_ms:
+            return SourceNote(
+                root, instant, _made_of(table, instant, until_ms if threshold_ms is None else threshold_ms)
+            )
+    what = f"a watermark at {said}" if is_instant else f"the watermark {said}, or a later one"
+    raise ConfigError(f"option {SOURCES}: no compaction of {table.uri} has published {what}")
+
+
+def _window_of(table: "Table", consumer: str, stream: str | None) -> "Window":
+    # Imported here: most tables have no windows.
+    from eventide.table.window import held_window
+
+    if stream is None:
+        raise ConfigError(
+            f"option {SOURCES}: with consumer:{consumer}, set {STREAM_IDENTIFIER} to the same name for the stream of "
+            "windows and for the write: it says which runner's window the rows are of"
+        )
+    window = held_window(table._application, consumer, stream)
+    if window is None:
+        raise WindowTakenError(
+            f"the stream {stream} holds no window of the consumer {consumer} of {table.uri}, so nothing says what these "
+            "rows were made of; nothing was written"
+        )
+    return window
+
+
+def _note(
+    table: "Table", read: "SourceState | SourceNote", earlier: Mapping[str, SourceNote], own_root: str
+) -> SourceNote:
     source: object = table
     if not hasattr(source, "_application"):
         raise ConfigError(f"sources: {source!r} is no table: pass what `Table.open` returns")
     root = table._application.storage.root
     if root == own_root:
         raise ConfigError(f"sources: {root} is the table itself: name the tables that its records were made of")
+    if isinstance(read, SourceNote):
+        return read
     if isinstance(read, Freshness):
         return SourceNote(root, None, read.watermark_ms, read.is_complete)
     if isinstance(read, CompactionResult):

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import TYPE_CHECKING
+from uuid import NAMESPACE_URL, uuid5
 
 from eventide.bootstrap import Application
 from eventide_core.action.windows.calendar import WindowCalendar
@@ -142,13 +143,11 @@ class Windows:
     renew: bool = False
 
     def __iter__(self) -> Iterator[Window]:
-        service = self._application.windows(self._application.new_runner())
-        take_over = self.take_over
+        runner, take_over = self._application.new_runner(), self.take_over
         while True:
-            found = service.next(self.consumer, self.terms, take_over=take_over, renew=self.renew)
-            if found is None:
+            window = self.take(runner, take_over=take_over)
+            if window is None:
                 return
-            window = Window(self._application, service, found, self.terms)
             yield window
             take_over = False  # of a runner that was dead when the iteration began
             if not window.is_done:
@@ -156,6 +155,17 @@ class Windows:
                     f"the window {window} of the consumer {self.consumer} is not done, and windows come in order: call "
                     "`window.done()` before the next one"
                 )
+
+    def take(self, runner: str, *, take_over: bool = False) -> Window | None:
+        """Takes the next window for a runner of that name; None if none is due. Raises what the iteration raises."""
+        service = self._application.windows(runner)
+        found = service.next(self.consumer, self.terms, take_over=take_over, renew=self.renew)
+        return None if found is None else Window(self._application, service, found, self.terms)
+
+    def holder(self) -> str | None:
+        """The runner that holds a window; None if no window is open."""
+        progress = self._application.windows("").progress(self.consumer)
+        return None if progress is None or progress.open is None else progress.open.runner
 
     def progress(self) -> "Progress":
         """How far the consumer is, with the windows that are closed by now. Writes nothing, and compares no rows."""
@@ -166,6 +176,22 @@ class Windows:
         service = self._application.windows("")
         found = service.open_delivery(self.consumer, token)
         return None if found is None else Window(self._application, service, found, self.terms)
+
+
+def runner_of(name: str) -> str:
+    """The runner of the stream of that name, in any process."""
+    return str(uuid5(NAMESPACE_URL, name))
+
+
+def held_window(application: Application, consumer: str, stream: str) -> Window | None:
+    """The window of a consumer that the stream of that name holds; None if it holds none."""
+    service = application.windows("")
+    progress = service.progress(consumer)
+    if progress is None or progress.open is None or progress.open.runner != runner_of(stream):
+        return None
+    found = service.open_delivery(consumer, progress.open.token)
+    calendar = WindowCalendar(progress.seconds, zone_of(progress.zone, "time zone "))
+    return None if found is None else Window(application, service, found, WindowTerms(calendar, progress.zone))
 
 
 def window_terms(

@@ -291,6 +291,46 @@ def test_changes_stream_out_of_a_table_each_once(tmp_path: Path, spark: SparkSes
     assert told[3:] in ([{"d": "d9"}], [{"b": "late", "d": "d9"}])
 
 
+@pytest.mark.broad
+def test_each_batch_is_a_window_also_of_a_query_that_dies(tmp_path: Path, spark: SparkSession) -> None:
+    """A driver dies after its sink's work, and a stream of another checkpoint waits while a window is held."""
+    eventide.register(spark)
+    table = make(tmp_path / "t")
+    table.upsert(BATCHES[0])
+    table.upsert(rows(("late", 2, "late"), ("z", 10, "not closed")))
+    table.compact(before=T_MS, cut="exact")
+    options = {"windows": "1m", "consumer": "c", "windows.since": "2026-11-21T00:01Z"}
+    frame = spark.readStream.format("eventide").options(**options).load(table.uri)
+    batches: list[tuple[str, dict[str, str], set[Any]]] = []
+
+    def take(found: DataFrame, number: int) -> None:
+        told = found.toArrow()
+        batches.append((f"{number}", seen(told), set(told["_window_begin"].to_pylist())))
+        if len(batches) == 1:
+            raise RuntimeError("died")
+
+    def run_all(checkpoint: str) -> None:
+        writer = frame.writeStream.foreachBatch(take).option("checkpointLocation", str(tmp_path / checkpoint))
+        query = writer.trigger(processingTime="0 seconds").start()
+        try:
+            query.processAllAvailable()
+        finally:
+            query.stop()
+
+    with pytest.raises(Exception, match="died"):
+        run_all("checkpoint")
+    held = table.windows("1m", "c").open_window()
+    assert held is not None
+    assert seen(held.to_spark(spark).toArrow()) == seen(held.rows().to_arrow()) == {"a": "a1"}
+    run_all("another")
+    assert batches.pop() == ("0", {}, set())  # Spark's first batch, which it makes without new data
+    run_all("checkpoint")
+    first = ({"a": "a1"}, {START.replace(minute=1)})
+    second = ({"b": "b2", "late": "late"}, {START.replace(minute=2)})
+    assert batches == [("0", *first), ("0", *first), ("1", *second)]
+    assert table.windows("1m", "c").progress().open is None
+
+
 def test_sql_reads_a_table_and_hands_conditions_to_its_slices(tmp_path: Path, spark: SparkSession) -> None:
     eventide.register(spark)
     table = make(tmp_path / "t")

@@ -1,12 +1,20 @@
 """Table.merge and upserts of some columns: what matches, what becomes of it, and what is refused."""
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pytest
 
-from eventide import ConfigError, InvalidFilterError, InvalidRecordError, Table, WriteConflictError
+from eventide import (
+    ConfigError,
+    InvalidColumnNameError,
+    InvalidFilterError,
+    InvalidRecordError,
+    Table,
+    WriteConflictError,
+)
 from eventide.rows.reader import Rows
 from support.append_tables import SCHEMA, START_MS, make, rows, seen
 
@@ -213,3 +221,25 @@ def test_partitions_that_are_times_match_by_their_directories(tmp_path: Path) ->
     result = table.merge(rows(("k0", "a", 20, "same day")), when_matched_update=True, when_not_matched_insert=True)
     assert (result.rows_inserted, result.rows_updated) == (0, 1)
     assert seen(table) == [("k0", "a", 20, "same day")]
+
+
+@pytest.mark.parametrize("names", [("word", "word"), ("word", "Word")])
+def test_two_source_columns_of_one_name_are_refused(names: tuple[str, str], tmp_path: Path) -> None:
+    table = _filled(tmp_path / "t")
+    one = rows(("k0", "a", 11, "new"))
+    source = one.append_column(names[1], one.column("word"))
+    changes: list[Callable[[], object]] = [
+        lambda: table.upsert(source),
+        lambda: table.upsert(source, columns="partial"),
+        lambda: table.merge(source, when_matched_update=True),
+    ]
+    for change in changes:
+        with pytest.raises(InvalidColumnNameError, match=r"two columns 'word'|differ only in case"):
+            change()
+
+
+def test_a_source_column_that_differs_in_case_is_named_with_the_table_s(tmp_path: Path) -> None:
+    table = _filled(tmp_path / "t")
+    source = rows(("k0", "a", 11, "new")).rename_columns({"word": "Word"})
+    with pytest.raises(InvalidColumnNameError, match="'word' and 'Word' differ only in case"):
+        table.merge(source, when_matched_update=True)

@@ -1,5 +1,6 @@
 """Table.update: new values for the rows that a condition keeps."""
 
+from datetime import datetime
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -144,3 +145,41 @@ def test_a_table_that_merges_versions_itself_is_refused(tmp_path: Path) -> None:
     properties.write_text(properties.read_text() + "hoodie.table.partial.update.mode=IGNORE_DEFAULTS\n")
     with pytest.raises(UnsupportedTableError, match="upsert the rows instead"):
         table.update({"word": "'x'"})
+
+
+MOMENT = datetime.fromisoformat("2026-03-02T08:30:00.123456")
+CUT: dict[str, tuple[str, Any]] = {
+    "a scalar of time for a date": ("day", pa.scalar(MOMENT)),
+    "a datetime for a date": ("day", MOMENT),
+    "a column of times for a date": ("day", "at"),
+    "a scalar of microseconds": ("ms_at", pa.scalar(MOMENT)),
+    "a datetime of microseconds": ("ms_at", MOMENT),
+    "a scalar of time for a number": ("n", pa.scalar(MOMENT)),
+    "a number for a time": ("at", pa.scalar(1_700_000_000_000)),
+    "a fraction in a list": ("numbers", [1, 2.5]),
+}
+
+
+@pytest.mark.parametrize("case", CUT)
+def test_a_value_of_which_a_part_would_be_lost_is_refused(case: str, tmp_path: Path) -> None:
+    columns: list[pa.Field[Any]] = [
+        pa.field("id", pa.string()),
+        pa.field("n", pa.int64()),
+        pa.field("day", pa.date32()),
+        pa.field("at", pa.timestamp("us")),
+        pa.field("ms_at", pa.timestamp("ms")),
+        pa.field("numbers", pa.list_(pa.int64())),
+    ]
+    table = Table.create(str(tmp_path / "t"), schema=pa.schema(columns), record_key="id", ordering="n")
+    row = {"id": "a", "n": 1, "day": MOMENT.date(), "at": MOMENT, "ms_at": None, "numbers": [1]}
+    table.upsert(pa.Table.from_pylist([row], schema=pa.schema(columns)))
+    name, value = CUT[case]
+    with pytest.raises((InvalidFilterError, InvalidRecordError), match=name):
+        table.update({name: value})
+    if name == "day":
+        with pytest.raises(InvalidRecordError, match=r"'day'.*time of day, which would be lost"):
+            table.upsert(pa.table({**{key: [row[key]] for key in row}, "day": [MOMENT]}))
+        midnight = datetime.fromisoformat("2026-03-03")
+        table.update({"day": pa.scalar(midnight)})
+        table.upsert(pa.table({**{key: [row[key]] for key in row}, "n": [2], "day": [midnight]}))
+        assert table.snapshot().to_arrow(["day"])["day"].to_pylist() == [midnight.date()]

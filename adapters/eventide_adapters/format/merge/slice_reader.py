@@ -6,7 +6,7 @@ is streamed and merged with them. Torn log blocks are skipped, as in Hudi's read
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Final
+from typing import ClassVar, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -36,6 +36,9 @@ class ArrowSliceReader:
     With `sought`, it may leave out rows that the filter does not keep, and the files that hold them. `few_rows`: the caller
     will soon stop, so that batches have no more rows than that.
     """
+
+    reads_whole_slices: ClassVar[bool] = True
+    """Whether no row of a slice is left out, so that another reader of its base file returns the same rows."""
 
     storage: Storage
     sought: Sought | None = field(default=None, kw_only=True)
@@ -76,6 +79,10 @@ class ArrowSliceReader:
         if slice_read.log_paths or slice_read.commit_times is not None or isinstance(slice_read, ChangeRead):
             return None
         return 0 if slice_read.base_path is None else BaseFooter.read(self.storage, slice_read.base_path).row_count
+
+    def is_outside(self, slice_read: SliceRead, shape: RecordShape) -> bool:
+        """Whether it reads no row of the slice, as footers and block headers show."""
+        return self.sought is not None and self.sought.is_outside(self.storage, slice_read, shape)
 
     def records(
         self, slice_read: SliceRead, shape: RecordShape, fields: tuple[AvroField, ...]

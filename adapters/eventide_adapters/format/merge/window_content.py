@@ -29,13 +29,15 @@ _SECOND_MS = 1000
 class SpanSliceReader(ArrowSliceReader):
     """Reads of a slice the rows whose event time is in the span."""
 
+    reads_whole_slices = False
+
     span: EventTimeSpan
 
     def read(
         self, slice_read: SliceRead, shape: RecordShape, columns: Iterable[str] | None
     ) -> Iterator[pa.RecordBatch]:
         """As `ArrowSliceReader.read`."""
-        if self._is_outside(slice_read):
+        if self._holds_none(slice_read):
             return
         wanted = None if columns is None else list(columns)
         names = None if wanted is None else list(dict.fromkeys((*wanted, *top_level((self.span.field,)))))
@@ -48,6 +50,10 @@ class SpanSliceReader(ArrowSliceReader):
         """None: the rows of the span have to be read."""
         return None
 
+    def is_outside(self, slice_read: SliceRead, shape: RecordShape) -> bool:
+        """As `ArrowSliceReader.is_outside`."""
+        return self._holds_none(slice_read) or ArrowSliceReader.is_outside(self, slice_read, shape)
+
     def _is_inside(self, batch: pa.RecordBatch, shape: RecordShape) -> Any:
         """Which rows are in the span. Null for those without an event time, which a filter leaves out."""
         times = event_times_ms(column_at(batch, self.span.field), shape.event_time_texts)
@@ -56,7 +62,7 @@ class SpanSliceReader(ArrowSliceReader):
             inside = pc.and_(inside, pc.greater_equal(times, pa.scalar(self.span.begin_ms)))
         return inside
 
-    def _is_outside(self, slice_read: SliceRead) -> bool:
+    def _holds_none(self, slice_read: SliceRead) -> bool:
         if slice_read.base_path is None or slice_read.log_paths:
             return False
         found = ParquetBaseContent(self.storage).event_times(slice_read.base_path, self.span.field)

@@ -18,6 +18,7 @@ from difflib import get_close_matches
 from typing import Any, Final
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from eventide_adapters.format.avro.from_arrow import avro_field_of, avro_schema_of
 from eventide_adapters.format.avro.schema import IS_DELETED, arrow_schema
@@ -97,18 +98,36 @@ def conform(records: pa.Table, schema: pa.Schema, *, first_row: int = 0) -> pa.T
         if vector is not None and _is_list(column.type):
             column = vector.stored(column, field.name)
         elif column.type != field.type:
-            refuse_lost_unit(column.type, field.type, f"column {field.name!r}")
-            try:
-                column = column.cast(field.type)
-            except (pa.ArrowException, ValueError) as error:
-                raise InvalidRecordError(
-                    f"column {field.name!r} of type {column.type} does not fit the table's {field.type}: {error}"
-                ) from error
+            column = cast_whole(column, field.type, f"column {field.name!r}")
         if column.null_count and not field.nullable:
             row = column.is_null().index(True).as_py()
             raise InvalidRecordError(f"row {first_row + row}: column {field.name!r} is null, but never in the table")
         columns.append(column)
     return pa.table(columns, schema=schema)
+
+
+def cast_whole(column: Any, kind: Any, place: str) -> Any:
+    """The column in another type. Raises InvalidRecordError for a value that does not fit, or would lose a part."""
+    own = column.type
+    refuse_lost_unit(own, kind, place)
+    try:
+        found = column.cast(kind)
+    except (pa.ArrowException, ValueError) as error:
+        raise InvalidRecordError(f"{place} of type {own} does not fit the table's {kind}: {error}") from error
+    if pa.types.is_timestamp(own) and (pa.types.is_date(kind) or pa.types.is_time(kind)):
+        _refuse_cut_moments(column, found, f"{place} of type {own} does not fit the table's {kind}")
+    return found
+
+
+def _refuse_cut_moments(moments: Any, found: Any, what: str) -> None:
+    """Raises InvalidRecordError where a date or a time of day is not all of a moment: Arrow cuts the rest off."""
+    if pa.types.is_time(found.type):
+        raise InvalidRecordError(f"{what}, which would lose the date; convert it before")
+    # A date is that of the moment's own zone.
+    local: Any = moments if moments.type.tz is None else pc.local_timestamp(moments)
+    row = pc.not_equal(found.cast(local.type), local).index(True).as_py()
+    if row >= 0:
+        raise InvalidRecordError(f"{what}: {moments[row]} has a time of day, which would be lost; convert it before")
 
 
 def refuse_lost_unit(own: Any, kind: Any, place: str) -> None:
