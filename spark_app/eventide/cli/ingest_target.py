@@ -9,7 +9,7 @@ from eventide import Table
 from eventide.options import new_tables as keys
 from eventide.rows.writer import new_table
 from eventide.table.creation import created_by_first_commit
-from eventide.table.maintenance import task_engine
+from eventide.table.open_table import task_engine
 from eventide_core.config import BUCKET_HASH_FIELDS, BUCKETS, INDEX_TYPE, Option, Options
 from eventide_core.errors import ConfigError
 from eventide_core.table.settings.key_format import KeyGenerator

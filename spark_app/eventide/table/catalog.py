@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from eventide.catalog import hudi_tables, naming_catalog
 from eventide.options.user_settings import settings_path, user_settings
 from eventide.table.arguments import options_of, require_given_texts, require_texts
-from eventide.table.maintenance import task_engine
+from eventide.table.open_table import task_engine
 from eventide.table.table import Table
 from eventide_core.config import Options
 from eventide_core.errors import ConfigError

@@ -4,8 +4,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from eventide.bootstrap import Application
 from eventide.table.arguments import progress_of
+from eventide.table.queries import TableQueries
 from eventide_core.ports import Progress
 from eventide_core.table.settings.write_shape import WriteOperation
 
@@ -15,26 +15,16 @@ if TYPE_CHECKING:
     from eventide.rows.changed_rows import ChangedTable, Values
     from eventide.rows.given import ArrowRows
     from eventide.rows.merge import Clause, Clauses
-    from eventide.rows.reader import Rows
     from eventide.rows.row_filter import Filter
     from eventide.table.derived import SourceState
     from eventide.table.table import Table
     from eventide_core.action.write.pending_write import WriteResult
-    from eventide_core.service.write.append import Append
 
 
-class TableChanges:
+class TableChanges(TableQueries):
     """The changes of rows of `eventide.Table`. They read rows, and write what these become, under one check of conflicts."""
 
     __slots__ = ()
-
-    _application: Application
-
-    if TYPE_CHECKING:
-
-        def snapshot(self, *, tag: str | None = None) -> "Rows": ...
-
-        def _noting(self, append: "Append", sources: "Mapping[Table, SourceState] | None") -> "Append": ...
 
     def update(
         self, set: "Values", where: "Filter | None" = None, *, progress: Progress | None = None

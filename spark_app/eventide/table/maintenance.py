@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from os import PathLike
 from typing import TYPE_CHECKING
 
-from eventide.bootstrap import Application, assemble
+from eventide.bootstrap import assemble
 from eventide.catalog import located
 from eventide.table.arguments import (
     options_of,
@@ -15,7 +15,7 @@ from eventide.table.arguments import (
     require_texts,
     uri_of,
 )
-from eventide_core.errors import ConfigError
+from eventide.table.open_table import OpenTable, task_engine
 from eventide_core.ports import Engine, Progress
 
 # A method imports what only it needs.
@@ -32,14 +32,10 @@ if TYPE_CHECKING:
     from eventide_core.table.settings.metadata_table import MetadataTableStatus
 
 
-class TableMaintenance:
+class TableMaintenance(OpenTable):
     """The maintenance of `eventide.Table`."""
 
     __slots__ = ()
-
-    uri: str
-    options: Mapping[str, str]
-    _application: Application
 
     def rollback(self, instant: str, *, force: bool = False) -> tuple[str, ...]:
         """Undoes the action at an instant, and returns the removed paths.
@@ -181,17 +177,3 @@ class TableMaintenance:
         options = sync_options(self.options, catalog, database, name)
         asked = self._application.engine if engine is None else task_engine(engine)
         return assemble(self.uri, options, engine=asked, storage=self._application.storage).sync.sync()
-
-    def _on(self, engine: "SparkSession | Engine") -> Application:
-        return assemble(self.uri, self.options, engine=task_engine(engine), storage=self._application.storage)
-
-
-def task_engine(engine: "SparkSession | Engine") -> Engine:
-    if isinstance(engine, Engine):
-        return engine
-    if not hasattr(engine, "createDataFrame"):
-        raise ConfigError(f"{engine!r} is no engine: pass a SparkSession, or omit it for threads of this process")
-    # Imported here: reading and planning work where pyspark is not installed.
-    from eventide.spark.engine import SparkEngine
-
-    return SparkEngine(engine)

@@ -5,9 +5,9 @@ from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
-from eventide.bootstrap import Application
 from eventide.options.queries import INCREMENTAL_FORMAT, IncrementalFormat
 from eventide.table.arguments import require_given_texts
+from eventide.table.open_table import OpenTable
 from eventide_core.errors import ConfigError, InstantNotFoundError
 from eventide_core.table.records.event_time import Moment, parse_threshold
 
@@ -24,15 +24,13 @@ class Result(Protocol):
     def instant(self) -> str: ...
 
 
-class TableQueries:
+class TableQueries(OpenTable):
     """The queries of `eventide.Table`. They are lazy: rows are read when you request them.
 
     A time is Hudi's digits, ISO-8601, or a datetime with a time zone.
     """
 
     __slots__ = ()
-
-    _application: Application
 
     def snapshot(self, *, tag: str | None = None) -> "Rows":
         """Every current row, or every row as of the tagged commit."""

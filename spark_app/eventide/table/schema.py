@@ -5,8 +5,8 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from eventide.bootstrap import Application
 from eventide.table.arguments import require_names, require_texts
+from eventide.table.open_table import OpenTable
 from eventide_core.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -15,12 +15,10 @@ if TYPE_CHECKING:
 _PLACED: Final = re.compile(r"(?P<kind>.+?)(?:\s+(?P<place>first|after\s+\S+))?", re.IGNORECASE)
 
 
-class TableSchema:
+class TableSchema(OpenTable):
     """The schema changes of `eventide.Table`."""
 
     __slots__ = ()
-
-    _application: Application
 
     def alter(
         self,

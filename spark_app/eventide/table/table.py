@@ -12,9 +12,8 @@ from eventide.catalog import located
 from eventide.formatting import sanitize
 from eventide.notebook import html_facts
 from eventide.table.arguments import options_of, progress_of, require_given_texts, require_number, require_texts, uri_of
-from eventide.table.changes import TableChanges
-from eventide.table.maintenance import TableMaintenance, task_engine
-from eventide.table.queries import TableQueries
+from eventide.table.maintenance import TableMaintenance
+from eventide.table.open_table import task_engine
 from eventide.table.schema import TableSchema
 from eventide.table.tags import TableTags
 from eventide.table.windows import TableWindows
@@ -38,12 +37,11 @@ if TYPE_CHECKING:
     from eventide_core.action.freshness.freshness import Freshness
     from eventide_core.ports import UnreadableEventTime
     from eventide_core.service.compaction.result import CompactionResult, Ended
-    from eventide_core.service.state.table import TableState
     from eventide_core.table.records.event_time import Moment
 
 
 @dataclass(frozen=True, slots=True)
-class Table(TableQueries, TableWrites, TableChanges, TableSchema, TableTags, TableWindows, TableMaintenance):
+class Table(TableWrites, TableSchema, TableTags, TableWindows, TableMaintenance):
     """A Hudi table. Every method reads the table's state again."""
 
     uri: str
@@ -309,10 +307,6 @@ class Table(TableQueries, TableWrites, TableChanges, TableSchema, TableTags, Tab
 
         require_number(limit=limit)
         return history(self.state(), limit)
-
-    def state(self) -> "TableState":
-        """The current settings, timeline and file slices."""
-        return self._application.state()
 
     def describe(self) -> "TableDescription":
         """Settings, timeline, pending actions, and the files of each slice with the event times of its log files."""

@@ -2,8 +2,8 @@
 
 from typing import TYPE_CHECKING
 
-from eventide.bootstrap import Application
 from eventide.table.arguments import require_given_texts, require_texts
+from eventide.table.open_table import OpenTable
 from eventide_core.errors import ConfigError
 from eventide_core.table.records.event_time import parse_threshold
 
@@ -12,12 +12,10 @@ if TYPE_CHECKING:
     from eventide_core.table.timeline.savepoint_metadata import SavepointMetadata
 
 
-class TableTags:
+class TableTags(OpenTable):
     """The savepoints and tags of `eventide.Table`."""
 
     __slots__ = ()
-
-    _application: Application
 
     def savepoint(self, instant: str, *, comments: str = "", tag: str | None = None) -> "SavepointMetadata":
         """Keeps the table as of the completed write at an instant: cleaning removes nothing of it until you delete it.

@@ -2,20 +2,18 @@
 
 from typing import TYPE_CHECKING
 
-from eventide.bootstrap import Application
 from eventide.table.arguments import require_given_texts, require_texts
+from eventide.table.open_table import OpenTable
 
 if TYPE_CHECKING:
     from eventide.table.window import Windows
     from eventide_core.table.records.event_time import Moment
 
 
-class TableWindows:
+class TableWindows(OpenTable):
     """The windows of `eventide.Table`."""
 
     __slots__ = ()
-
-    _application: Application
 
     def windows(
         self,

@@ -1,52 +1,31 @@
 """The writes of records: upserts, inserts, overwrites and deletes."""
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
-from eventide.bootstrap import Application
 from eventide.engine_local import LocalEngine
 from eventide.table.arguments import progress_of
+from eventide.table.changes import TableChanges
 from eventide_core.config import SCHEMA_MODE
 from eventide_core.errors import ConfigError
-from eventide_core.ports import Engine, Progress
+from eventide_core.ports import Progress
 from eventide_core.table.settings.write_shape import WriteOperation
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
     from eventide.rows.given import Records
-    from eventide.rows.reader import Rows
     from eventide.rows.row_filter import Filter
     from eventide.table.derived import SourceState
     from eventide.table.table import Table
     from eventide_core.action.write.pending_write import WriteResult
-    from eventide_core.service.state.table import TableState
-    from eventide_core.service.write.append import Append
 
 
 _CALLER_OF_THE_TABLE: Final = 4
 
 
-class TableWrites:
+class TableWrites(TableChanges):
     """The writes of `eventide.Table`."""
 
     __slots__ = ()
-
-    uri: str
-    _application: Application
-
-    if TYPE_CHECKING:
-
-        def snapshot(self, *, tag: str | None = None) -> "Rows": ...
-
-        def state(self) -> "TableState": ...
-
-        def _on(self, engine: "SparkSession | Engine") -> Application: ...
-
-        def _upsert_some_columns(
-            self, records: "Records", progress: Progress | None, sources: "Mapping[Table, SourceState] | None"
-        ) -> "WriteResult": ...
 
     def upsert(
         self,
@@ -185,11 +164,3 @@ class TableWrites:
         warn_of_text_ordering(application, incoming, stacklevel=_CALLER_OF_THE_TABLE)
         append = application.append if schema_mode is None else application.append.having(SCHEMA_MODE, schema_mode)
         return self._noting(append, sources).write(operation, incoming, progress_of(progress))
-
-    def _noting(self, append: "Append", sources: "Mapping[Table, SourceState] | None") -> "Append":
-        """The same write, whose commit notes what its records were made of. Raises what `notes_of` raises."""
-        if sources is None:
-            return append
-        from eventide.table.derived import notes_of
-
-        return replace(append, sources=notes_of(self._application, sources))

@@ -1,0 +1,54 @@
+"""What each part of a table's face works on."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from eventide.bootstrap import Application, assemble
+from eventide_core.errors import ConfigError
+from eventide_core.ports import Engine
+
+# A method imports what only it needs.
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from eventide.table.derived import SourceState
+    from eventide.table.table import Table
+    from eventide_core.service.state.table import TableState
+    from eventide_core.service.write.append import Append
+
+
+class OpenTable:
+    """An open table, the base of the parts of `eventide.Table`."""
+
+    __slots__ = ()
+
+    uri: str
+    options: Mapping[str, str]
+    _application: Application
+
+    def state(self) -> "TableState":
+        """The current settings, timeline and file slices."""
+        return self._application.state()
+
+    def _on(self, engine: "SparkSession | Engine") -> Application:
+        return assemble(self.uri, self.options, engine=task_engine(engine), storage=self._application.storage)
+
+    def _noting(self, append: "Append", sources: "Mapping[Table, SourceState] | None") -> "Append":
+        """The same write, whose commit notes what its records were made of. Raises what `notes_of` raises."""
+        if sources is None:
+            return append
+        from eventide.table.derived import notes_of
+
+        return replace(append, sources=notes_of(self._application, sources))
+
+
+def task_engine(engine: "SparkSession | Engine") -> Engine:
+    if isinstance(engine, Engine):
+        return engine
+    if not hasattr(engine, "createDataFrame"):
+        raise ConfigError(f"{engine!r} is no engine: pass a SparkSession, or omit it for threads of this process")
+    # Imported here: reading and planning work where pyspark is not installed.
+    from eventide.spark.engine import SparkEngine
+
+    return SparkEngine(engine)
