@@ -85,7 +85,7 @@ class InvalidRecordError(EventideError, ValueError):
 class InvalidColumnNameError(EventideError, ValueError):
     """A new column has a name that Avro cannot hold; nothing was written.
 
-    Rename the column, or let `ingest --sanitize` or `sanitize=True` do it.
+    Rename the column, or let `sanitize=True` do it.
     """
 
     exit_code = 2
@@ -112,7 +112,7 @@ class InvalidFilterError(EventideError, ValueError):
 class NotAHudiTableError(EventideError, FileNotFoundError):
     """The path contains no Hudi table: `.hoodie/hoodie.properties` is missing or unreadable.
 
-    Correct the path; for a new table, use `ingest --create` or `Table.create`.
+    Correct the path; for a new table, use `Table.create(uri)`.
     """
 
     exit_code = 2
@@ -121,7 +121,7 @@ class NotAHudiTableError(EventideError, FileNotFoundError):
 class InstantNotFoundError(EventideError, LookupError):
     """The timeline has no such instant.
 
-    Use an instant that `eventide show` lists.
+    Use an instant that `table.history()` lists.
     """
 
     exit_code = 2
@@ -148,7 +148,7 @@ class WatermarkNotFoundError(EventideError, LookupError):
 class TagNotFoundError(EventideError, LookupError):
     """No savepoint has the tag.
 
-    `eventide tag TABLE` lists the existing tags.
+    `table.tags()` lists the existing tags.
     """
 
     exit_code = 2
@@ -173,7 +173,7 @@ class EmptyPlanError(CorruptTimelineError):
 class CorruptLogBlockError(EventideError, ValueError):
     """A log block is torn: its magic, lengths or reverse pointer do not agree.
 
-    Restore the file from a copy; `eventide verify --deep` says what else is damaged.
+    Restore the file from a copy; `table.verify(deep=True)` says what else is damaged.
     """
 
     exit_code = 2
@@ -200,7 +200,7 @@ class UnsupportedLogFormatError(EventideError, ValueError):
 class RecordDecodeError(EventideError, ValueError):
     """The content of a log block does not fit the schema in its header.
 
-    Restore the file from a copy; `eventide verify --deep` says what else is damaged.
+    Restore the file from a copy; `table.verify(deep=True)` says what else is damaged.
     """
 
     exit_code = 2
@@ -246,7 +246,7 @@ class CleanedWhileReadingError(MissingFileError):
 class PlanMismatchError(EventideError, ValueError):
     """A plan names files that the timeline or the listing does not have.
 
-    Roll back the plan (`eventide rollback TABLE INSTANT`) and plan again.
+    Roll back the plan with `table.rollback(instant)`, and plan again.
     """
 
     exit_code = 2
@@ -296,7 +296,7 @@ class SchemaChangeError(RefusedError):
 class NothingToDoError(EventideError):
     """The configured trigger is not due, or the strategy finds nothing to compact; nothing was written.
 
-    Nothing. `plan.idle` and `eventide plan` report this beforehand.
+    Nothing. A plan reports this beforehand.
     """
 
     exit_code = 0
@@ -305,8 +305,8 @@ class NothingToDoError(EventideError):
 class BusyError(EventideError, BlockingIOError):
     """A pending plan, a pending write or another holder of the lock is in the way.
 
-    Try again. If the error stays, `eventide show` lists what is pending; complete it with
-    `compact --execute`, or roll it back.
+    Try again. If the error stays, `table.history()` lists what is pending; complete it with
+    `table.execute(instant)`, or roll it back.
     """
 
     exit_code = 4
@@ -323,7 +323,7 @@ class WindowTakenError(BusyError):
     """Another runner of the consumer holds the window, or has taken it since its lease ended.
 
     Process windows of one consumer in one runner at a time. If the other one is dead, wait until its lease ends, or
-    take the window over (`take_over=True`, `eventide windows --take-over`).
+    take the window over with `take_over=True`.
     """
 
 
@@ -402,8 +402,8 @@ class UnsupportedEngineError(EventideError, NotImplementedError):
 class CatalogError(EventideError, ConnectionError):
     """The catalog cannot be reached, or refused a change; the table's commits are not affected.
 
-    Check the metastore and its address, `hoodie.datasource.hive_sync.metastore.uris`, and run `eventide sync` again. It
-    completes the interrupted sync.
+    Check the metastore and its address, `hoodie.datasource.hive_sync.metastore.uris`, and run `table.sync()` again,
+    which completes the interrupted sync.
     """
 
 

@@ -198,7 +198,7 @@ def test_a_plan_that_hudi_has_begun_is_taken_over_by_force_alone(planned: Planne
     (directory / f"{planned.instant}.compaction.inflight").touch()
     with pytest.raises(BusyError, match=planned.instant):
         table.compact(before=format_timestamp(1000))
-    with pytest.raises(BusyError, match=f"--execute {planned.instant} --force"):
+    with pytest.raises(BusyError, match=rf'table.execute\("{planned.instant}", force=True\)'):
         table.execute(planned.instant)
 
     table.execute(planned.instant, force=True)

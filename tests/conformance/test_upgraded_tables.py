@@ -158,9 +158,9 @@ def test_a_table_is_upgraded_with_a_plan_pending(
     assert hidden == shown(life.judge.read(life.path)), "no reader sees what lies on top of the plan"
     failed = life.table.verify(deep=True).failed
     assert [check.name for check in failed] == ["pending-plans"], [check.findings[:2] for check in failed]
-    assert all(f"--execute {instant}" in finding.cure for finding in failed[0].findings)
+    assert all(f'table.execute("{instant}")' in finding.cure for finding in failed[0].findings)
     refused = run("rollback", life.path, instant)
-    assert (refused.exit_code, f"compact --execute {instant}" in refused.stderr) == (3, True), refused.stderr
+    assert (refused.exit_code, f"compact TABLE --execute {instant}" in refused.stderr) == (3, True), refused.stderr
     assert life.table.resume().resumed == (instant,)
     life.check()
     reached("upgraded tables: plans run after the upgrade")

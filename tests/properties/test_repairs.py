@@ -332,7 +332,7 @@ def test_beside_a_pending_write_the_metadata_table_is_left_as_it_is() -> None:
     done = _repair(bench.process())
     assert not done.repairs
     assert [left.check for left in done.unrepaired] == ["metadata-table"]
-    assert "eventide metadata TABLE --rebuild" in done.unrepaired[0].cure
+    assert "`table.rebuild_metadata_table()`" in done.unrepaired[0].cure
     assert _of_table(bench.moment().files) == _of_table(before)
 
 

@@ -98,12 +98,12 @@ def test_verify_reports_that_records_above_the_plan_are_hidden_and_names_the_cur
     table.bench.load(table.start)
     found = table.bench.process().verifier.verify(is_deep=True, progress=NoProgress())
     assert [check.name for check in found.failed] == ["pending-plans"]
-    assert {f"--execute {table.instant}" in finding.cure for finding in found.failed[0].findings} == {True}
+    assert {f'table.execute("{table.instant}")' in finding.cure for finding in found.failed[0].findings} == {True}
 
 
 def test_the_plan_is_not_rolled_back(table: Upgraded) -> None:
     table.bench.load(table.start)
-    with pytest.raises(RefusedError, match=f"compact --execute {table.instant}"):
+    with pytest.raises(RefusedError, match=rf'table\.execute\("{table.instant}"\)'):
         table.bench.process().rollback.undo(table.instant)
 
 

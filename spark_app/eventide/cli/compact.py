@@ -12,6 +12,7 @@ import click
 
 from eventide import Table
 from eventide.cli.console import Console
+from eventide.cli.cures import in_commands
 from eventide.cli.plan import chosen, foreign_plans_option, plan_for, plan_options
 from eventide.cli.settings import Settings, common_options, detail_options, table_argument
 from eventide.formatting import format_size
@@ -88,7 +89,8 @@ def compact(
     console.result({**_completed(result), "engine": engine.name}, *_summary(result))
     if result.sync_error is not None:
         # No second document: the first one contains this, too.
-        click.echo(f"error: the compaction is complete, but the catalog was not updated: {result.sync_error}", err=True)
+        failed = in_commands(f"the compaction is complete, but the catalog was not updated: {result.sync_error}")
+        click.echo(f"error: {failed}", err=True)
         click.get_current_context().exit(result.sync_error.exit_code)
 
 

@@ -5,11 +5,13 @@ import shutil
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from itertools import chain, islice
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from eventide.cli.cures import in_commands
 from eventide_core.errors import counted, printable
 from eventide_core.ports import NoProgress, Progress
 
@@ -33,14 +35,14 @@ class Console:
     def event(self, document: Mapping[str, Any], sentence: str) -> None:
         """A result among many, as in a log: the document as JSON, or one line, which only a terminal wraps."""
         if self.is_json:
-            click.echo(json.dumps(document))
+            click.echo(json.dumps(in_commands(document)))
         else:
             click.echo(_fitted(sentence, screen_width() if sys.stdout.isatty() else None))
 
     def result(self, document: Mapping[str, Any], *parts: "str | Lines") -> None:
         """The result: the document as JSON, or the text for people."""
         if self.is_json:
-            click.echo(json.dumps(document))
+            click.echo(json.dumps(in_commands(document)))
             return
         from eventide.cli.text_table import drawn
 
@@ -50,7 +52,7 @@ class Console:
                 continue
             if number:
                 click.echo()
-            for line in drawn(part, screen_width()):
+            for line in drawn(replace(part, rows=in_commands(part.rows)), screen_width()):
                 click.echo(line)
 
     def rows(self, columns: Sequence[str], rows: Iterable[Mapping[str, Any]], *, more: Mapping[str, Any]) -> int:
@@ -183,7 +185,7 @@ def _message_width() -> int | None:
 
 
 def _fitted(text: str, width: int | None) -> str:
-    shown = printable(text, keeps_lines=True)
+    shown = printable(in_commands(text), keeps_lines=True)
     if width is None:
         return shown
     from eventide.cli.text_table import wrapped

@@ -13,6 +13,7 @@ from typing import Any, NoReturn
 
 import click
 
+from eventide.cli.cures import in_commands
 from eventide.cli.redaction import Redaction
 from eventide_core.errors import EventideError
 
@@ -63,7 +64,7 @@ class GroupWithExitCodes(click.Group):
 
 
 def _report(kind: str, message: str, exit_code: int, words: Sequence[str], redaction: Redaction) -> int:
-    sentence = redaction.clean(" ".join(message.split()))
+    sentence = in_commands(redaction.clean(" ".join(message.split())))
     click.echo(f"error: {sentence}", err=True)
     if _wants_json(words):
         click.echo(json.dumps({"error": {"type": kind, "message": sentence, "exit_code": exit_code}}))

@@ -148,7 +148,7 @@ def test_a_write_beside_a_pending_one_without_a_heartbeat_is_refused_with_the_cu
         WriteOperation.UPSERT, incoming_records(owner, WriteOperation.UPSERT, rows(("k0", -1, "dead"))), NoProgress()
     )
     owner.append.heartbeats.end(dead.instant)
-    with pytest.raises(RefusedError, match=f"rollback TABLE {dead.instant} --force"):
+    with pytest.raises(RefusedError, match=rf'table.rollback\("{dead.instant}", force=True\)'):
         table.upsert(rows(("k1", -1, "ours")))
     several: dict[str, str] = {**table.options, CONCURRENCY_MODE: "optimistic_concurrency_control"}
     Table.open(table.uri, several).upsert(rows(("k1", -1, "ours")))

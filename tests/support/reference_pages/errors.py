@@ -2,7 +2,9 @@
 
 import inspect
 
+from eventide.cli.cures import command
 from eventide_core import errors
+from eventide_core.cure import in_words
 from eventide_core.errors import EventideError
 
 _HEAD = """# Errors
@@ -11,7 +13,8 @@ _HEAD = """# Errors
 
 Every failure is one sentence on stderr, with `--output json` also the document
 `{"error": {"type": ..., "message": ..., "exit_code": ...}}` on stdout. The message names the value, the place and the cure.
-In Python, each is an `eventide_core.errors.EventideError`, and also the builtin error in the third column.
+In Python, each is an `eventide_core.errors.EventideError`, and also the builtin error in the third column. A message names
+what its reader can type: the command line shows commands, and `str(error)` in Python the calls that do the same.
 
 For symptoms and their cures, see [Troubleshooting](../guide/troubleshooting.md).
 """
@@ -39,6 +42,7 @@ def errors_page() -> str:
 
 def _row(kind: type[EventideError]) -> str:
     what, cure = (" ".join(part.split()) for part in inspect.cleandoc(kind.__doc__ or "").split("\n\n"))
+    cure = in_words(cure, lambda call: f"{call} or {command(call)}")
     return f"| `{kind.__name__}` | {kind.exit_code} | {_builtin(kind)} | {what} | {cure} |"
 
 

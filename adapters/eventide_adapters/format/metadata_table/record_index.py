@@ -22,6 +22,7 @@ from eventide_adapters.format.metadata_table.file_groups import file_group_numbe
 from eventide_adapters.format.metadata_table.group_records import GroupRecords, Parts
 from eventide_adapters.format.metadata_table.reader import MetadataTableReader
 from eventide_adapters.format.metadata_table.records import RECORD_INDEX, record_index_value
+from eventide_core.cure import Cure
 from eventide_core.errors import UnsupportedTableError
 from eventide_core.ports import FileChanges
 from eventide_core.table.files.table_path import METADATA_DIRECTORY
@@ -37,7 +38,7 @@ def check_record_index(reader: MetadataTableReader) -> None:
             raise UnsupportedTableError(
                 f"{METADATA_DIRECTORY}/{RECORD_INDEX} has the file group {found.file_id}: a record index by "
                 "partition is not supported; drop that index with Hudi, or rebuild the metadata table "
-                "(`eventide metadata TABLE --rebuild`), which leaves it out"
+                f"({Cure.rebuild_metadata_table()}), which leaves it out"
             )
 
 

@@ -37,6 +37,7 @@ from eventide_adapters.format.metadata_table.records import (
     merged_files,
     partition_of,
 )
+from eventide_core.cure import Cure
 from eventide_core.errors import BusyError, MetadataTableBusyError, RecordDecodeError, UnsupportedTableError
 from eventide_core.ports import (
     Engine,
@@ -202,7 +203,7 @@ class HudiMetadataTable:
             raise UnsupportedTableError(
                 f"{self.storage.root}: the metadata table has {', '.join(unkept) or f'no partition {FILES}'}, which "
                 f"eventide cannot keep up to date{_WHEN[rows]}; drop that index with Hudi, or rebuild the metadata "
-                "table without it (`eventide metadata TABLE --rebuild --index files`, or with the indexes to keep)"
+                f"table without it ({Cure.rebuild_metadata_table_without_indexes()}, or with the indexes to keep)"
             )
         if rows in (RowChange.WRITTEN, RowChange.WIDENED) and RECORD_INDEX in reader.partitions:
             check_record_index(reader)
@@ -232,7 +233,7 @@ class HudiMetadataTable:
             elif instant in instants:
                 raise UnsupportedTableError(
                     f"{entry.path} has records of {instant} together with those of others; let eventide drop the "
-                    "metadata table (eventide.metadata.table=drop), then rebuild it (`eventide metadata TABLE --rebuild`)"
+                    f"metadata table (eventide.metadata.table=drop), then rebuild it ({Cure.rebuild_metadata_table()})"
                 )
         return found
 

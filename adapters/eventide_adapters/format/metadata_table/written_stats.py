@@ -42,6 +42,7 @@ from eventide_adapters.format.metadata_table.stats import (
     known_statistics,
     range_record,
 )
+from eventide_core.cure import Cure
 from eventide_core.errors import UnsupportedTableError
 from eventide_core.ports import AddedFile, FileChanges, WrittenRows
 from eventide_core.table.files.file_name import BaseFileName
@@ -103,7 +104,7 @@ class WrittenStatistics:
             raise UnsupportedTableError(
                 f"{self.reader.storage.root}: no file of the last writes has column statistics, so eventide "
                 "cannot determine which columns have; rebuild the metadata table with them "
-                "(`eventide metadata TABLE --rebuild --index column_stats`)"
+                f"({Cure.rebuild_metadata_table(COLUMN_STATS)})"
             )
         return {name: empty_statistics(name, has_value_types=has_value_types) for name in wanted} | models
 

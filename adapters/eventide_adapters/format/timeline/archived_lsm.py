@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, Final
 from eventide_adapters.format.avro.reading_limits import INSTANTS_A_BYTE_MAX, check_parquet, within_memory
 from eventide_adapters.format.timeline.codec import HudiMetadataCodec, read_json
 from eventide_adapters.format.timeline.document import corrupt
+from eventide_core.cure import Cure
 from eventide_core.errors import CorruptTimelineError, EventideError, MissingFileError
 from eventide_core.ports import ArchivedAction, ArchivedTimeline, Lease, Storage
 from eventide_core.table.settings.table_config import TableConfig
@@ -122,7 +123,7 @@ class LsmArchivedTimeline:
         if self._manifest() == files:
             raise CorruptTimelineError(
                 f"{self.directory}: its manifest names a file that is missing ({error}); restore it from a copy, or run "
-                "`eventide repair`"
+                f"{Cure.repair()}"
             ) from None
 
     def lost_files(self) -> Mapping[str, str]:

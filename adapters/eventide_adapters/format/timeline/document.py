@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from eventide_core.cure import Cure
 from eventide_core.errors import CorruptTimelineError
 
 LONG = range(-(2**63), 2**63)
@@ -20,7 +21,7 @@ def without_plan(path: str, instant: str) -> CorruptTimelineError:
     """The error for a rollback or restore whose requested file is empty."""
     return CorruptTimelineError(
         f"timeline file {path} is empty, though it should hold a plan; if it has no inflight file and its engine has died, "
-        f"`eventide rollback TABLE {instant} --force` removes it: it has undone nothing"
+        f"{Cure.rollback(instant, force=True)} removes it: it has undone nothing"
     )
 
 

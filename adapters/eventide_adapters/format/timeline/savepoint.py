@@ -7,6 +7,7 @@ from eventide_adapters.format.timeline.container import ContainerSchema, read_co
 from eventide_adapters.format.timeline.document import without_plan
 from eventide_adapters.format.timeline.rollback import decode_target, rollback_record, target_record
 from eventide_adapters.format.timeline.stored_names import checked_partition, data_file_names
+from eventide_core.cure import Cure
 from eventide_core.errors import CorruptTimelineError
 from eventide_core.table.timeline.rollback_metadata import RestoreMetadata, RestorePlan
 from eventide_core.table.timeline.savepoint_metadata import SavepointMetadata
@@ -38,8 +39,8 @@ def decode_savepoint(data: bytes, path: str) -> SavepointMetadata:
     """What a savepoint keeps. Raises CorruptTimelineError, UnsafePathError."""
     if not data:
         raise CorruptTimelineError(
-            f"timeline file {path} is empty, so the savepoint keeps nothing; delete it (`eventide savepoint TABLE INSTANT "
-            "--delete`), and make it again"
+            f"timeline file {path} is empty, so the savepoint keeps nothing; delete it "
+            f"({Cure.delete_savepoint(path.rpartition('/')[2].partition('.')[0].partition('_')[0])}), and make it again"
         )
     document = read_container(data, path)
     partitions = document.document("partitionMetadata")

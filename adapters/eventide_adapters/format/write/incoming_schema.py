@@ -23,6 +23,7 @@ import pyarrow.compute as pc
 from eventide_adapters.format.avro.from_arrow import avro_field_of, avro_schema_of
 from eventide_adapters.format.avro.schema import IS_DELETED, arrow_schema
 from eventide_adapters.format.avro.vector_type import VectorType
+from eventide_core.cure import Cure
 from eventide_core.errors import InvalidColumnNameError, InvalidRecordError
 from eventide_core.table.records.avro_names import refuse_invalid_names
 from eventide_core.table.records.avro_types import define_vectors_once, vector_definitions
@@ -178,8 +179,8 @@ def _refuse_new_columns(incoming: Sequence[str], known: Sequence[str], *, may_ad
             near = get_close_matches(name, known, n=1)
             hint = f"; did you mean {near[0]!r}?" if near else f"; its columns are {', '.join(known)}."
             raise InvalidRecordError(
-                f"the table has no column {name!r}{hint} To add the column, allow it: schema_mode='merge', or "
-                "ingest --add-columns"
+                f"the table has no column {name!r}{hint} To add the column, pass "
+                f"{Cure.argument('schema_mode', 'merge')}"
             )
 
 

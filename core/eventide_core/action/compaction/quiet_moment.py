@@ -32,6 +32,7 @@ visible only after the plan was made. Counterexamples, one for each condition: d
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
+from eventide_core.cure import Cure
 from eventide_core.table.timeline.instant import (
     WRITE_ACTIONS,
     Action,
@@ -196,6 +197,6 @@ def note_on_savepoints(timeline: Timeline, instant: str) -> tuple[str, ...]:
     note = (
         f"this compaction has an earlier instant than a write that it leaves out, and the savepoint at {last} is below it: "
         'Hudi\'s own restore may then refuse ("please rollback greater commits first"); '
-        f"`eventide restore TABLE {last}` works"
+        f"{Cure.restore(last)} works"
     )
     return (note,)

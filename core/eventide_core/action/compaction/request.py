@@ -6,6 +6,7 @@ from typing import Final
 from eventide_core.action.compaction.strategy import EVENT_TIME_STRATEGY, threshold_of_latency
 from eventide_core.action.compaction.threshold_alignment import Alignment
 from eventide_core.config import DATA_LATENCY, STRATEGY, THRESHOLD, LinkChoice
+from eventide_core.cure import Cure
 from eventide_core.errors import ConfigError, InvalidThresholdError, format_moment
 from eventide_core.table.timeline.plans import CutMode
 
@@ -62,7 +63,7 @@ class CompactionRequest:
         if self.data_latency_seconds is not None:
             return threshold_of_latency(now_ms, self.data_latency_seconds)
         raise ConfigError(
-            f"no threshold: set T (--before, {THRESHOLD}) or the data latency (--data-latency, {DATA_LATENCY})"
+            f"no threshold: pass T ({Cure.argument('before', 'T')}), or set the option {THRESHOLD} or {DATA_LATENCY}"
         )
 
     def check_strategy(self, name: str) -> None:

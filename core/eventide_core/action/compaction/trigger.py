@@ -22,6 +22,7 @@ from typing import assert_never
 
 from eventide_core import config as keys
 from eventide_core.config import Options
+from eventide_core.cure import Cure
 from eventide_core.errors import BusyError, counted
 from eventide_core.table.timeline.instant import Action, Instant, instant_epoch_ms
 from eventide_core.table.timeline.timeline import Timeline
@@ -69,10 +70,10 @@ def check_trigger(timeline: Timeline) -> None:
 def cure_of(pending: Instant) -> str:
     """The cure for a pending plan that blocks another: eventide runs compactions, and no other plans."""
     if pending.action is Action.COMPACTION:
-        return f"run it (--execute {pending.requested_time}), roll it back, or try again when it has completed"
+        return f"run it ({Cure.execute(pending.requested_time)}), roll it back, or try again when it has completed"
     return (
         "only the engine that planned it can run it; try again when it has completed or, if that engine is dead, undo "
-        f"it with `eventide rollback TABLE {pending.requested_time} --force`, which loses no row"
+        f"it with {Cure.rollback(pending.requested_time, force=True)}, which loses no row"
     )
 
 

@@ -16,6 +16,7 @@ undone (`built_on`). A completed write is undone only if nothing builds on it, o
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
+from eventide_core.cure import Cure
 from eventide_core.errors import BusyError, RefusedError
 from eventide_core.table.files.file_name import BaseFileName, LogFileName
 from eventide_core.table.timeline.commit_metadata import CommitMetadata
@@ -97,7 +98,9 @@ def check_nothing_is_lost(write: UndoneWrite) -> None:
             )
     cleaning = next((i for i in write.timeline.pending if i.action is Action.CLEAN), None)
     if cleaning is not None:
-        raise BusyError(f"a clean is pending at {cleaning.requested_time}; complete it with `clean`, then try again")
+        raise BusyError(
+            f"a clean is pending at {cleaning.requested_time}; complete it with {Cure.clean()}, then try again"
+        )
     if write.metadata.replaced_file_ids:
         raise RefusedError(
             f"{time} replaced other file groups, which a clean may have removed; restore the table to a "

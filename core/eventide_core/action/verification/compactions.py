@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from eventide_core.action.verification.facts import TableFacts
 from eventide_core.action.verification.result import Check, Finding, Observation, Unchecked
+from eventide_core.cure import Cure
 from eventide_core.errors import CorruptTimelineError, format_timestamp
 from eventide_core.table.files.file_slice import LogFile
 from eventide_core.table.timeline.compaction_extra_metadata import WATERMARK_KEY
@@ -13,7 +14,7 @@ _FULL = "restore the file from a copy, then compact the table in full; this lose
 
 
 def _again(instant: str) -> str:
-    return f"`eventide rollback TABLE {instant}`, and compact again; this loses nothing"
+    return f"{Cure.rollback(instant)}, and compact again; this loses nothing"
 
 
 def check_compactions(facts: TableFacts) -> Iterator[Observation]:

@@ -7,6 +7,7 @@ from eventide_core.action.verification.cures import restore_cure
 from eventide_core.action.verification.facts import LogScan, TableFacts
 from eventide_core.action.verification.lost_completions import lost_completions
 from eventide_core.action.verification.result import Check, Finding, Observation, Remark, Unchecked
+from eventide_core.cure import Cure
 from eventide_core.table.files.file_slice import LogFile
 from eventide_core.table.settings.metadata_table import REBUILD_CURE
 from eventide_core.table.timeline.instant import is_instant_time
@@ -58,9 +59,7 @@ def _wrong_instants(facts: TableFacts, log: LogFile, scan: LogScan, lost: Collec
         problem = (
             f"has blocks of completed writes behind the {size} bytes that these left: its content may be there twice"
         )
-        cure = (
-            f"cut the file to {size} bytes if what follows repeats them, as `eventide repair` does; this loses nothing"
-        )
+        cure = f"cut the file to {size} bytes if what follows repeats them, as {Cure.repair()} does; this loses nothing"
         yield Finding(log.path, problem, cure)
     for block in scan.blocks:
         instant = block.instant

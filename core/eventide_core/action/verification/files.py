@@ -6,12 +6,13 @@ from eventide_core.action.verification.cures import restore_cure
 from eventide_core.action.verification.facts import TableFacts
 from eventide_core.action.verification.lost_completions import lost_completions
 from eventide_core.action.verification.result import Check, Finding, Observation, Remark, Unchecked
+from eventide_core.cure import Cure
 from eventide_core.errors import counted
 from eventide_core.table.files.file_name import BaseFileName, LogFileName
 from eventide_core.table.timeline.file_system_view import DataFile
 from eventide_core.table.timeline.plans import CompactionPlan
 
-_LIST_KEYS = "`eventide repair TABLE --lost-keys FILE` lists the keys, where something tells them"
+_LIST_KEYS = f"{Cure.lost_keys()} lists the keys, where something tells them"
 _RESTORE_HISTORY = "restore the file from a copy; without it, only queries of earlier states lose rows, and none of now"
 
 
@@ -94,7 +95,7 @@ def check_savepoints(facts: TableFacts) -> Iterator[Observation]:
         for path in sorted(paths - facts.sizes.keys()):
             cure = (
                 "restore the file; or delete the savepoint, which gives up the state of that time: "
-                f"`eventide savepoint TABLE {time} --delete`"
+                f"{Cure.delete_savepoint(time)}"
             )
             yield Finding(path, f"is missing, but the savepoint at {time} keeps it", cure)
 
@@ -154,7 +155,7 @@ def _orphan(facts: TableFacts, file: DataFile, instant: str) -> Iterator[Observa
         yield Finding(
             file.path,
             problem,
-            f"`eventide rollback TABLE {instant}` if it was a compaction; otherwise move it out of the table, and keep it "
+            f"{Cure.rollback(instant)} if it was a compaction; otherwise move it out of the table, and keep it "
             "until you know that no write of that instant completed",
         )
 
@@ -195,7 +196,7 @@ def _orphaned_blocks(facts: TableFacts, file: DataFile, log: LogFileName) -> Ite
             problem = f"holds records of {instant} under the slice {log.instant}, but no commit names the file"
             cure = (
                 "remove it, with the rows that readers find in it today; "
-                f"`eventide rollback TABLE {log.instant}` does so if a compaction was rolled back"
+                f"{Cure.rollback(log.instant)} does so if a compaction was rolled back"
             )
             yield Finding(file.path, problem, cure)
             return

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from eventide_core.action.verification.facts import TableFacts
 from eventide_core.action.verification.result import Check, Finding, Observation, Remark, Unchecked
+from eventide_core.cure import Cure
 from eventide_core.errors import counted
 from eventide_core.table.timeline.plans import CompactionPlan, LeftOver, LinkMode, PlannedOperation
 
@@ -14,7 +15,7 @@ def check_links(facts: TableFacts) -> Iterator[Observation]:
         yield Finding(path, problem, "point it to its left-over, or replace it with a copy of that; this loses nothing")
 
 
-_CURE = "find out which of the two is damaged, and copy the other over it; `eventide repair` does so where it can tell"
+_CURE = f"find out which of the two is damaged, and copy the other over it; {Cure.repair()} does so where it can tell"
 
 
 def check_copies(facts: TableFacts) -> Iterator[Observation]:

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from eventide_core.action.verification.facts import TableFacts
+from eventide_core.cure import Cure
 from eventide_core.errors import counted
 
 
@@ -120,7 +121,7 @@ class Verification:
 def result_of(check: Check, facts: TableFacts) -> CheckResult:
     """The check's result for these facts."""
     if check.is_deep and facts.records is None:
-        return _answer(check, (Unchecked("records were not read: use --deep"),))
+        return _answer(check, (Unchecked(f"records were not read: {Cure.verify_deep()} reads them"),))
     return _answer(check, (*check.observe(facts), *_left_out(check, facts)))
 
 

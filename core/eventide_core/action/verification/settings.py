@@ -6,6 +6,7 @@ from contextlib import suppress
 
 from eventide_core.action.verification.facts import TableFacts
 from eventide_core.action.verification.result import Check, Finding, Observation, Unchecked
+from eventide_core.cure import Cure
 from eventide_core.errors import CorruptTimelineError
 from eventide_core.table.files.file_name import path_in
 from eventide_core.table.settings.properties import BACKUP_PATH, PROPERTIES_PATH
@@ -13,9 +14,9 @@ from eventide_core.table.timeline.checksums import Checksums
 
 _VERSION = "hoodie.table.version"
 _KEY_FIELDS = "hoodie.table.recordkey.fields"
-_COPY_BACKUP = f"copy {BACKUP_PATH} over it, as `eventide repair` does; this loses nothing"
+_COPY_BACKUP = f"copy {BACKUP_PATH} over it, as {Cure.repair()} does; this loses nothing"
 _RESTORE = (
-    "restore the setting, as `eventide repair` does where a commit of eventide records it; with the wrong setting, writes "
+    f"restore the setting, as {Cure.repair()} does where a commit of eventide records it; with the wrong setting, writes "
     "create keys that exist already, and merges keep the wrong version"
 )
 

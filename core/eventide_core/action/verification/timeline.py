@@ -7,6 +7,7 @@ from functools import partial
 from eventide_core.action.verification.facts import TableFacts
 from eventide_core.action.verification.lost_completions import LostCompletion, lost_completions
 from eventide_core.action.verification.result import Check, Finding, Observation, Remark
+from eventide_core.cure import Cure
 from eventide_core.errors import CorruptTimelineError
 from eventide_core.table.files.file_name import LogFileName
 from eventide_core.table.timeline.checksums import Checksums
@@ -14,10 +15,7 @@ from eventide_core.table.timeline.instant import COMPLETED_ACTION, Action, Insta
 from eventide_core.table.timeline.plans import CompactionPlan, ForeignPlan
 
 _RESTORE = "restore the file from a copy, which loses nothing; it states what an instant did"
-_REMOVE_REQUEST = (
-    "if its engine has died, roll it back with --force, which loses nothing; run a restore that has begun again instead"
-)
-_UNBEGUN = re.compile(r"\.(?:rollback|restore)\.requested\Z")
+_UNBEGUN = re.compile(r"(\d+)\.(?:rollback|restore)\.requested\Z", re.ASCII)
 _LIKE_AN_INSTANT = re.compile(r"\d{14}", re.ASCII)
 _LIKE_AN_ACTION = re.compile(r"\.(?:" + "|".join(Action) + r")(?:\.(?:requested|inflight))?\Z")
 _TEMPORARY = re.compile(r"(.+)\.[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.ASCII)
@@ -55,12 +53,18 @@ def check_timeline(facts: TableFacts) -> Iterator[Observation]:
         yield Finding(
             f"{facts.timeline_path}/{time}.compaction.requested",
             "is empty: an engine requested a compaction, and hasn't written its plan",
-            f"if the engine has died, run `eventide rollback TABLE {time} --force`; the compaction has not created any file",
+            f"if the engine has died, run {Cure.rollback(time, force=True)}; the compaction has not created any file",
         )
     for path, why in sorted(facts.unreadable.items()):
-        yield Finding(path, why, _REMOVE_REQUEST if _UNBEGUN.search(path) and "is empty" in why else _RESTORE)
+        unbegun = _UNBEGUN.search(path) if "is empty" in why else None
+        yield Finding(path, why, _RESTORE if unbegun is None else _remove_request(unbegun[1]))
     yield from map(partial(_lost_completion, facts), lost_completions(facts).values())
     yield from _changed_commits(facts)
+
+
+def _remove_request(instant: str) -> str:
+    rollback = Cure.rollback(instant, force=True)
+    return f"if its engine has died, run {rollback}, which loses nothing; run a restore that has begun again instead"
 
 
 def _lost_completion(facts: TableFacts, lost: LostCompletion) -> Finding:
@@ -70,11 +74,11 @@ def _lost_completion(facts: TableFacts, lost: LostCompletion) -> Finding:
     verb = "completed" if lost.is_certain else "seems to have completed"
     cure = "restore its completed file from a copy"
     if lost.completed_as is not None:
-        cure += ", or let `eventide repair` write it again"
+        cure += f", or let {Cure.repair()} write it again"
     if lost.is_certain:
         cure += "; until then, no engine may write to the table: the next one rolls it back, and removes its rows"
     else:
-        cure += f"; if it never completed, `eventide rollback TABLE {lost.instant}` removes its files"
+        cure += f"; if it never completed, {Cure.rollback(lost.instant)} removes its files"
     return Finding(f"{facts.timeline_path}/{name}", f"{state}, but {verb}: {lost.evidence}", cure)
 
 
@@ -142,7 +146,7 @@ def check_pending_plans(facts: TableFacts) -> Iterator[Observation]:
             if pending.action is not Action.COMPACTION:
                 yield Remark(f"did not check the pending {pending.action} at {pending.requested_time}")
             continue
-        cure = f"restore the file, or run `eventide rollback TABLE {pending.requested_time}`, which removes no data"
+        cure = f"restore the file, or run {Cure.rollback(pending.requested_time)}, which removes no data"
         for path, size in (
             inputs_of(plan) if isinstance(plan, CompactionPlan) else ((path, None) for path in plan.paths)
         ):
@@ -169,7 +173,7 @@ def _hidden_logs(facts: TableFacts, plan: CompactionPlan | ForeignPlan) -> Itera
             continue
         if (file.partition, name.file_id) in plan.file_groups and any(map(facts.blocks.accepts, scan.instants)):
             problem = f"was written into the slice of the pending plan at {plan.instant} before the table was upgraded"
-            cure = f"`eventide compact TABLE --execute {plan.instant}`: no reader sees its records before"
+            cure = f"{Cure.execute(plan.instant)}: no reader sees its records before"
             yield Finding(file.path, problem, cure)
 
 

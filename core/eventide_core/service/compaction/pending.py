@@ -2,7 +2,7 @@
 
 1. Writes whose writers are known to be dead are rolled back. Interrupted rollbacks are completed.
 2. A compaction that eventide planned is run, whichever process began it: same instant, same names. If its process is
-   alive, it is left to that process (BusyError). One that nobody has started (`--schedule-only`) is run like an
+   alive, it is left to that process (BusyError). One that was only scheduled is run like an
    interrupted one.
 3. A compaction whose plan no longer fits the table, so that no run can complete it, is rolled back. The request is
    planned again. A compaction that was requested, but whose plan was never written, is also rolled back.

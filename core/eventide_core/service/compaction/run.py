@@ -25,6 +25,7 @@ from eventide_core.action.compaction.request import CompactionRequest
 from eventide_core.action.compaction.trigger import check_undoing, cure_of
 from eventide_core.action.freshness.freshness import NO_CUT
 from eventide_core.config import LinkChoice, Options
+from eventide_core.cure import Cure
 from eventide_core.errors import (
     BusyError,
     EventideError,
@@ -175,7 +176,7 @@ class CompactionRunner:
             raise BusyError(f"a {other.action} is pending at {instant}; {cure_of(other)}")
         if found is None or found.action is not Action.COMPACTION:
             raise InstantNotFoundError(
-                f"{self.files.storage.root}: no compaction is pending at {instant}; `show` lists the pending ones"
+                f"{self.files.storage.root}: no compaction is pending at {instant}; {Cure.history()} lists the pending ones"
             )
         return found
 
@@ -217,7 +218,7 @@ class CompactionRunner:
             return self._complete(state, plan, results, held)
         except StorageError as failure:
             self.files.resolve_failed_commit(
-                "compaction", plan.instant, failure, f"run it again with --execute {plan.instant}"
+                "compaction", plan.instant, failure, f"run it again: {Cure.execute(plan.instant)}"
             )
         except (InstantNotFoundError, PlanMismatchError):
             self._sweep_after_rollback(plan)
@@ -310,7 +311,7 @@ class CompactionRunner:
             raise BusyError(
                 f"the plan at {plan.instant} waits for writes that may not have seen it: "
                 f"{', '.join(sorted(unaware))} did not complete within {waited_ms} ms; run it again with "
-                f"--execute {plan.instant}, or roll a write back whose writer is dead"
+                f"{Cure.execute(plan.instant)}, or roll a write back whose writer is dead"
             )
 
     def _check_pending(self, state: TableState, plan: CompactionPlan) -> None:

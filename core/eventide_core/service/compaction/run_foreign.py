@@ -36,6 +36,7 @@ from eventide_core import config as keys
 from eventide_core.action.compaction.change_capture import with_change_logs, writes_change_logs
 from eventide_core.action.compaction.trigger import check_pending_writes, check_undoing
 from eventide_core.config import Options
+from eventide_core.cure import Cure
 from eventide_core.errors import (
     BusyError,
     EventideError,
@@ -107,7 +108,7 @@ class ForeignCompactionRunner:
         try:
             self._complete(plan, attempt, executed, results)
         except StorageError as failure:
-            cure = f"run it again with --execute {plan.instant}"
+            cure = f"run it again: {Cure.execute(plan.instant)}"
             self.files.resolve_failed_commit("compaction", plan.instant, failure, cure)
 
     def _wait_for_writes(self, plan: ForeignPlan) -> None:
@@ -267,7 +268,7 @@ class ForeignCompactionRunner:
         return (
             f"another engine started the compaction at {instant} {minutes} minutes ago, and writes no "
             "heartbeat; try again when it has completed. If you know that its process is dead, take over "
-            f"the plan: compact --execute {instant} --force"
+            f"the plan: {Cure.execute(instant, force=True)}"
         )
 
 

@@ -16,6 +16,7 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
 from eventide_core.action.query.planner import plan_slices
+from eventide_core.cure import Cure
 from eventide_core.errors import BusyError, UnsupportedTableError
 from eventide_core.ports import Clock, Lease, MetadataTable, NewMetadataTable, TableLock, remove_tree
 from eventide_core.service.facts.planning import unused_instant
@@ -97,8 +98,8 @@ class MetadataRebuilder:
             if found.action not in BESIDE_REBUILD:
                 raise BusyError(
                     f"{root}: a {found.action} is pending at {found.requested_time}, and its writer may make a metadata "
-                    "table itself; try again when it has completed, or roll it back if its writer is dead (`eventide "
-                    f"rollback TABLE {found.requested_time}`)"
+                    "table itself; try again when it has completed, or run "
+                    f"{Cure.rollback(found.requested_time)} if its writer is dead"
                 )
 
     def _new(self, state: TableState, partitions: tuple[str, ...]) -> NewMetadataTable:

@@ -10,6 +10,7 @@ entry and the heartbeat are the writer's, and stay.
 from dataclasses import dataclass, replace
 
 from eventide_core.action.compaction.trigger import check_pending_writes
+from eventide_core.cure import Cure
 from eventide_core.errors import BusyError, InstantNotFoundError, RefusedError
 from eventide_core.ports import Lease
 from eventide_core.service.rollback.compaction_files import made_files, remove_markers, remove_orphaned_inflight
@@ -41,7 +42,7 @@ class CompactionRollback:
         lease.check()
         if claim_outcome(self.files.storage, Outcome(instant, None)).completion_time is not None:
             raise BusyError(
-                f"the compaction at {instant} is about to complete; complete it with `compact --execute {instant}`"
+                f"the compaction at {instant} is about to complete; complete it with {Cure.execute(instant)}"
             )
         deleted = delete_each(self.files.storage, made_files(plan), lease)
         remove_markers(self.files, plan)
@@ -66,7 +67,7 @@ class CompactionRollback:
         if begun is not None and not state.timeline.shares_its_time(instant):
             raise RefusedError(
                 f"{path} is empty, but the compaction was begun: {begun} exists; restore the plan from a copy, then "
-                f"complete it with `compact --execute {instant}`"
+                f"complete it with {Cure.execute(instant)}"
             )
         lease.check()
         claim_outcome(self.files.storage, Outcome(instant, None))  # so that the instant is not used again
@@ -76,7 +77,7 @@ class CompactionRollback:
         found = state.timeline.find_compaction(instant)
         if found is None:
             raise InstantNotFoundError(
-                f"{self.files.storage.root}: there is no instant {instant}; `show` lists the existing ones"
+                f"{self.files.storage.root}: there is no instant {instant}; {Cure.history()} lists the existing ones"
             )
         return require_ours(self.files.plan(state.config, instant))
 
@@ -87,5 +88,5 @@ class CompactionRollback:
         for log in state.logs_on_top_of(plan):
             raise RefusedError(
                 f"{log.path} was written into the new slice of the plan at {plan.instant} and would be lost "
-                f"with it; complete the plan with `compact --execute {plan.instant}` instead"
+                f"with it; complete the plan with {Cure.execute(plan.instant)} instead"
             )

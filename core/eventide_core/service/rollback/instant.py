@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from eventide_core.action.compaction.trigger import check_undoing
 from eventide_core.action.rollback.planner import UndoneWrite, built_on, check_nothing_is_lost
 from eventide_core.config import Options
+from eventide_core.cure import Cure
 from eventide_core.errors import BusyError, CorruptTimelineError, EmptyPlanError, InstantNotFoundError, RefusedError
 from eventide_core.ports import Clock, Heartbeats, Lease, TableLock
 from eventide_core.service.facts.needed_files import merged_paths
@@ -81,8 +82,8 @@ class Rollback:
                 return CompactionRollback(self.files, self.metadata).undo(state, instant, lease)
             if found is None:
                 raise InstantNotFoundError(
-                    f"{self.files.storage.root}: there is no instant {instant} on the active timeline; `show` lists "
-                    "the existing ones"
+                    f"{self.files.storage.root}: there is no instant {instant} on the active timeline; "
+                    f"{Cure.history()} lists the existing ones"
                 )
             if found.action not in _UNDOABLE:
                 raise RefusedError(f"{instant} is a {found.state} {found.action}, which cannot be rolled back")
@@ -244,7 +245,7 @@ class Rollback:
                 f"the {found.action} at {found.requested_time} has no heartbeat, so eventide cannot determine "
                 "whether its writer is alive: writers that clean eagerly write none, and neither does Flink. If "
                 "the writer is alive, what it commits after the rollback is lost. Make sure that no writer "
-                "works on it, then roll it back with --force"
+                f"works on it, then run {Cure.rollback(found.requested_time, force=True)}"
             )
 
     def _check_pending(self, state: TableState, found: Instant) -> None:
@@ -255,7 +256,7 @@ class Rollback:
         if is_needed or state.logs_on_top_of(self.files.plan(state.config, found.requested_time)):
             raise RefusedError(
                 f"the compaction at {found.requested_time} is not eventide's, and writers may have appended to "
-                f"its new slice; complete it with `compact --execute {found.requested_time}`"
+                f"its new slice; complete it with {Cure.execute(found.requested_time)}"
             )
 
     def _judged(self, state: TableState, found: Instant) -> UndoneWrite:
@@ -302,7 +303,7 @@ def _check_not_built_on(state: TableState, found: Instant) -> None:
     if evidence is not None and found.action is not Action.COMPACTION:
         raise CorruptTimelineError(
             f"{state.config.timeline_path}/{found.file_name} is pending, but {evidence}, so it had completed, and a "
-            "rollback would remove its rows; restore its completed file from a copy, or run `eventide repair TABLE`"
+            f"rollback would remove its rows; restore its completed file from a copy, or run {Cure.repair()}"
         )
 
 

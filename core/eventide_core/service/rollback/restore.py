@@ -19,6 +19,7 @@ from dataclasses import dataclass, replace
 
 from eventide_core.action.rollback.planner import plan_rollback
 from eventide_core.config import Options
+from eventide_core.cure import Cure
 from eventide_core.errors import BusyError, InstantNotFoundError, MissingFileError, RefusedError
 from eventide_core.ports import Clock, Heartbeats, Lease, RowChange, TableLock
 from eventide_core.service.facts.needed_files import savepoints_of
@@ -131,7 +132,7 @@ class Restorer:
                 continue
             if not instant.is_completed and instant.action in (Action.CLEAN, Action.ROLLBACK):
                 raise BusyError(
-                    f"a {instant.action} is pending at {instant.requested_time}; complete it with `clean` first"
+                    f"a {instant.action} is pending at {instant.requested_time}; complete it with {Cure.clean()} first"
                 )
             if instant.action in _WRITES and (time := _end(state, instant)) > end:
                 if not instant.is_completed:

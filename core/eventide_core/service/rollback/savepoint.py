@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from eventide_core.action.compaction.trigger import check_undoing
 from eventide_core.action.maintenance.clean_planner import paths_of
+from eventide_core.cure import Cure
 from eventide_core.errors import BusyError, InstantNotFoundError, RefusedError, TagNotFoundError
 from eventide_core.ports import Clock, TableLock
 from eventide_core.service.facts.exact_view import ExactViews
@@ -116,7 +117,7 @@ class Savepoints:
         cleaning = next((i for i in state.timeline.pending if i.action is Action.CLEAN), None)
         if cleaning is not None:
             raise BusyError(
-                f"a clean is pending at {cleaning.requested_time}; complete it with `clean`, then try again"
+                f"a clean is pending at {cleaning.requested_time}; complete it with {Cure.clean()}, then try again"
             )
         found = state.timeline.find(instant)
         if found is None or found not in state.timeline.writes:

@@ -32,6 +32,7 @@ from eventide_core.config import METADATA_COMPACT_AFTER as COMPACT_AFTER
 from eventide_core.config import METADATA_TABLE as OPTION
 from eventide_core.config import MetadataTable as Choice
 from eventide_core.config import Options
+from eventide_core.cure import Cure
 from eventide_core.errors import (
     CorruptBaseFileError,
     CorruptLogBlockError,
@@ -159,11 +160,11 @@ class MetadataTableUpkeep:
                 self.table.check(rows)
                 return (f"Hudi's metadata table ({partitions}) will be updated",)
             case Choice.DROP:
-                return ("Hudi's metadata table will be dropped; `eventide metadata TABLE --rebuild` makes it again",)
+                return (f"Hudi's metadata table will be dropped; {Cure.rebuild_metadata_table()} makes it again",)
             case Choice.REFUSE:
                 raise RefusedError(
                     f"{config.name} has Hudi's metadata table ({partitions}), which would go stale: {OPTION}=update keeps "
-                    f"it up to date, {OPTION}=drop drops it, and `eventide metadata TABLE --rebuild` makes it again"
+                    f"it up to date, {OPTION}=drop drops it, and {Cure.rebuild_metadata_table()} makes it again"
                 )
 
     def follows_rows(self, config: TableConfig) -> bool:

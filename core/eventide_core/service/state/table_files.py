@@ -7,6 +7,7 @@ from functools import partial
 from operator import attrgetter
 from typing import Final, TypeVar
 
+from eventide_core.cure import Cure
 from eventide_core.errors import (
     CorruptBaseFileError,
     CorruptLogBlockError,
@@ -243,7 +244,7 @@ class TableFiles:
                 if self.clock.now_ms() - begin_ms > _PUTTING_MS:
                     raise EmptyPlanError(
                         f"timeline file {path} is empty: an engine requested a compaction, and hasn't written its plan; "
-                        f"if the engine has died, run `eventide rollback TABLE {instant} --force`"
+                        f"if the engine has died, run {Cure.rollback(instant, force=True)}"
                     )
                 self.clock.sleep(_PUTTING_POLL_MS)
         except MissingFileError:

@@ -12,7 +12,8 @@ from eventide_core.action.freshness.freshness import Freshness
 from eventide_core.action.repair.repairs import BACKUP_DIRECTORY
 from eventide_core.action.verification.facts import TableFacts
 from eventide_core.config import METADATA_COMPACT_AFTER, Options
-from eventide_core.errors import EventideError, MissingFileError, NotAHudiTableError
+from eventide_core.cure import Cure
+from eventide_core.errors import EventideError, MissingFileError
 from eventide_core.ports import ContentAudit, Engine
 from eventide_core.service.facts.event_time_field import are_stats_proof, event_time_field_of
 from eventide_core.service.facts.freshness import FreshnessReader
@@ -27,7 +28,7 @@ from eventide_core.service.verification.timeline import TimelineReader, timeline
 from eventide_core.table.files.file_name import path_in
 from eventide_core.table.files.slice_read import BlockFilter
 from eventide_core.table.records.record_shape import RecordShape
-from eventide_core.table.settings.properties import PROPERTIES_PATH, settings_text
+from eventide_core.table.settings.properties import PROPERTIES_PATH, properties_bytes, settings_problem
 from eventide_core.table.settings.table_config import TableConfig
 from eventide_core.table.timeline.instant import Action
 from eventide_core.table.timeline.timeline import Timeline
@@ -65,7 +66,7 @@ class FactsReader:
 
     def gather(self, *, is_deep: bool) -> Gathered:
         config = self.files.config()
-        settings_problem = self._settings_problem()
+        before = self._settings_problem()
         names = self.timeline_names(config)
         timeline = Timeline.of_file_names(names)
         state, view_problem = self._state()
@@ -91,7 +92,7 @@ class FactsReader:
         indexed, index_problem = self._indexed(config, timeline)
         facts = TableFacts(
             settings=config.identity_settings,
-            settings_problem=settings_problem if settings_problem == self._settings_problem() else None,
+            settings_problem=before if before == self._settings_problem() else None,
             slices_by_completion_time=config.slices_by_completion_time,
             timeline_path=config.timeline_path,
             timeline_names=names,
@@ -136,18 +137,10 @@ class FactsReader:
 
     def _settings_problem(self) -> str | None:
         """Why hoodie.properties alone can't be used. A writer that changes it leaves it to its backup for a moment."""
-        storage = self.files.storage
-
-        def read_range(path: str, offset: int, length: int) -> bytes:
-            if path != PROPERTIES_PATH:
-                raise MissingFileError(path)
-            return storage.read_range(path, offset, length)
-
         try:
-            settings_text(read_range, storage.root)
-        except NotAHudiTableError as error:
-            return "is missing" if storage.stat(PROPERTIES_PATH) is None else str(error)
-        return None
+            return settings_problem(properties_bytes(self.files.storage.read_range, PROPERTIES_PATH))
+        except MissingFileError:
+            return "is missing"
 
     def _cleans_known_since(self, config: TableConfig, cleans: Iterable[str]) -> str | None:
         """The instant from which on the active timeline has all cleans; None if it may lack any of them."""
@@ -241,5 +234,5 @@ class FactsReader:
             if self.liveness.is_dead(instant):
                 yield (
                     f"{instant.requested_time}: the writer of this pending {instant.action} is dead; the next write, or "
-                    f"`eventide rollback TABLE {instant.requested_time}`, rolls it back"
+                    f"{Cure.rollback(instant.requested_time)}, rolls it back"
                 )

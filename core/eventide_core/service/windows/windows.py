@@ -24,6 +24,7 @@ from eventide_core.action.windows.progress import (
     WindowTerms,
 )
 from eventide_core.config import Options, duration_text
+from eventide_core.cure import Cure
 from eventide_core.errors import (
     BusyError,
     CleanedHistoryError,
@@ -384,7 +385,7 @@ def _dropped(progress: Progress, newer: Progress) -> tuple[ConsumerView, ...]:
 
 def _cleaned(consumer: str, what: str) -> str:
     return (
-        f"{what}, which the consumer {consumer} has still to read: pass `renew=True` (`--renew`) to deliver its windows as "
+        f"{what}, which the consumer {consumer} has still to read: pass {Cure.argument('renew')} to deliver its windows as "
         "of the latest view; in the future, let it run more often, set a longer `keep`, and retain more in Hudi's own "
         "cleaner (hoodie.cleaner.commits.retained)"
     )

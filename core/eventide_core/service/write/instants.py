@@ -12,6 +12,7 @@ from eventide_core.action.compaction.trigger import check_trigger, check_undoing
 from eventide_core.action.write.conflict import check_batch, check_plan, check_write
 from eventide_core.action.write.pending_write import PendingWrite
 from eventide_core.config import FailedWrites, Options
+from eventide_core.cure import Cure
 from eventide_core.errors import (
     BusyError,
     EventideError,
@@ -107,8 +108,8 @@ class WriteInstants:
                 raise RefusedError(
                     f"the {other.action} at {other.requested_time} is pending without a heartbeat: its writer "
                     f"expects to be the only one ({keys.FAILED_WRITES}=EAGER). If it is dead, a commit after it "
-                    "would keep that writer from starting again: let it roll its write back, or run `eventide "
-                    f"rollback TABLE {other.requested_time} --force`. If writers share the table lock, set "
+                    "would keep that writer from starting again: let it roll its write back, or run "
+                    f"{Cure.rollback(other.requested_time, force=True)}. If writers share the table lock, set "
                     f"{keys.CONCURRENCY_MODE}"
                 )
 

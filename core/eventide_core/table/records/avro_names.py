@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
+from eventide_core.cure import Cure
 from eventide_core.errors import InvalidColumnNameError
 
 MASK: Final = "__"
@@ -44,7 +45,7 @@ def sanitized_names(names: Iterable[str]) -> dict[str, str]:
 
 def refuse_invalid_names(
     names: Iterable[str],
-    cure: str = "Rename the columns, or use --sanitize (sanitize=True), which gives them the names in parentheses",
+    cure: str = f"Rename the columns, or use {Cure.argument('sanitize')}, which gives them the names in parentheses",
 ) -> None:
     """Raises InvalidColumnNameError, which names the invalid columns, their sanitized names and the cure."""
     invalid = [name for name in names if not is_avro_name(name)]

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from typing import Final
 
+from eventide_core.cure import Cure
 from eventide_core.table.timeline.instant import Action
 
 FILES: Final = "files"
@@ -12,7 +13,7 @@ RECORD_INDEX: Final = "record_index"
 REBUILT_INDEXES: Final = ("bloom_filters", COLUMN_STATS, RECORD_INDEX)
 """The indexes that a rebuild can make besides `files`. `partition_stats` come with `column_stats`."""
 
-REBUILD_CURE: Final = "rebuild the metadata table (`eventide metadata TABLE --rebuild`), which changes no data"
+REBUILD_CURE: Final = f"rebuild the metadata table ({Cure.rebuild_metadata_table()}), which changes no data"
 
 BESIDE_REBUILD: Final = frozenset(
     {Action.COMPACTION, Action.LOG_COMPACTION, Action.CLUSTERING, Action.CLEAN, Action.SAVEPOINT}

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import Final
 
+from eventide_core.cure import Cure
 from eventide_core.errors import MissingFileError, NotAHudiTableError, ResourceLimitError
 
 PROPERTIES_PATH = ".hoodie/hoodie.properties"
@@ -50,7 +51,7 @@ def settings_text(read_range: ReadRange, root: str) -> str:
             raise NotAHudiTableError(f"{root} is not a Hudi table: {kind}")
     raise NotAHudiTableError(
         f"{root} is not a Hudi table: it has no {PROPERTIES_PATH}; check the path; if the file of a table is lost, "
-        "`eventide repair` makes it anew"
+        f"{Cure.recover_settings(root)} makes it anew"
     )
 
 
@@ -63,19 +64,33 @@ def known_settings(read_range: ReadRange, root: str) -> str | None:
     # A change that ends between the first two reads removes the backup and leaves the file.
     for path in (PROPERTIES_PATH, BACKUP_PATH, PROPERTIES_PATH):
         try:
-            text = properties_bytes(read_range, path).decode()
+            data = properties_bytes(read_range, path)
         except MissingFileError:
             continue
-        except UnicodeDecodeError:
-            wrong = wrong or f"{path} is not a text file"
-            continue
-        properties = _parsed(text)
-        if properties.get(_CHECKSUM) == table_checksum(properties):
-            return text
-        wrong = wrong or _wrong_checksum(path, properties)
+        problem = settings_problem(data)
+        if problem is None:
+            return data.decode()
+        wrong = wrong or f"{path} {problem}"
     if wrong:
-        raise NotAHudiTableError(f"{root}: {wrong}")
+        raise NotAHudiTableError(
+            f"{root}: {wrong}; restore the whole file, or let {Cure.recover_settings(root)} make it anew"
+        )
     return None
+
+
+def settings_problem(data: bytes) -> str | None:
+    """Why a properties file can't be used; None if it is complete."""
+    try:
+        properties = _parsed(data.decode())
+    except UnicodeDecodeError:
+        return "is not a text file"
+    if properties.get(_CHECKSUM) == table_checksum(properties):
+        return None
+    said = f"{_CHECKSUM}={properties[_CHECKSUM]}" if _CHECKSUM in properties else f"no {_CHECKSUM}"
+    return (
+        f"contains {said}, but the names of database and table result in {table_checksum(properties)}: its writer stopped "
+        "halfway, or someone changed it; Hudi doesn't load such a table either"
+    )
 
 
 def _exists(read_range: ReadRange, path: str) -> bool:
@@ -100,15 +115,6 @@ def table_checksum(properties: Mapping[str, str]) -> str:
     """Hudi's checksum, which it verifies at every load: the CRC-32 of "<database>.<table>"."""
     name = f"{properties.get('hoodie.database.name', '')}.{properties.get('hoodie.table.name', '')}"
     return str(zlib.crc32(name.encode()))
-
-
-def _wrong_checksum(path: str, properties: Mapping[str, str]) -> str:
-    said = f"{_CHECKSUM}={properties[_CHECKSUM]}" if _CHECKSUM in properties else f"no {_CHECKSUM}"
-    return (
-        f"{path} contains {said}, but the names of database and table result in "
-        f"{table_checksum(properties)}: its writer stopped halfway, or someone changed it; Hudi doesn't "
-        "load such a table either; restore the whole file, or let `eventide repair` make it anew"
-    )
 
 
 def names(properties: Mapping[str, str], key: str) -> tuple[str, ...]:

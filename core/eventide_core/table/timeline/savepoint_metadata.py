@@ -64,7 +64,7 @@ def remarks_with_exactness(remarks: str, *, is_exact: bool | None) -> str:
 def comments_with_tag(tag: str | None, remarks: str) -> str:
     """The comments with the tag. Raises ConfigError for an invalid tag, and for remarks that look like a tag."""
     if remarks.lstrip().startswith(_TAG):
-        raise ConfigError(f"comments may not begin with {_TAG}: use --tag instead")
+        raise ConfigError(f"comments may not begin with {_TAG}: state the tag as such instead")
     if tag is None:
         return remarks
     if not _TAG_NAME.fullmatch(tag):

@@ -174,7 +174,7 @@ def change_property(path: Path, key: str, value: str) -> None:
 def test_a_partition_of_an_unknown_kind_is_refused(table: Path, partitions: str) -> None:
     change_property(table, "hoodie.table.metadata.partitions", partitions)
     before = metadata_files(table)
-    with pytest.raises(UnsupportedTableError, match=r"eventide metadata TABLE --rebuild"):
+    with pytest.raises(UnsupportedTableError, match=r"`table.rebuild_metadata_table\("):
         opened(table).check(RowChange.NONE)
     with pytest.raises(UnsupportedTableError):
         write(opened(table))

@@ -139,7 +139,7 @@ def test_an_index_of_an_unknown_kind_is_refused_before_anything_is_written(name:
     assert unknown != known
     properties.write_text(unknown)
     before = files(path)
-    with pytest.raises(UnsupportedTableError, match=r"unheard_of.*eventide metadata TABLE --rebuild"):
+    with pytest.raises(UnsupportedTableError, match=r"unheard_of.*table.rebuild_metadata_table\(indexes=\[\]\)"):
         table.execute(scheduled.instant)
     assert files(path) == before
     properties.write_text(known)

@@ -149,7 +149,7 @@ def test_the_text_output_lists_damages_with_cures_and_what_was_not_checked(tmp_p
     path = golden.unpack("v9_no_deletes", tmp_path)
     sound = run("verify", path, "--verbose")
     assert sound.exit_code == 0
-    assert "records were not read: use --deep" in sound.stdout
+    assert "records were not read: `eventide verify TABLE --deep` reads them" in sound.stdout
     assert len(run("verify", path, "--deep").stdout.splitlines()) <= 3
     log = max(path.glob("part=a/.*.log.*[0-9]"))
     log.unlink()
@@ -223,7 +223,7 @@ def test_the_cure_of_a_lost_file_says_what_each_way_costs(tmp_path: Path) -> Non
     assert f"{saved}, which loses 5 commits: {', '.join(later[:3])}, ... {later[-1]};" in cure
     table.delete_savepoint(saved)
     (cure,) = cures_of(table)
-    assert "no savepoint is older than the file; `eventide repair TABLE --lost-keys FILE` lists the keys" in cure
+    assert "no savepoint is older than the file; `table.lost_keys()` lists the keys" in cure
 
 
 def cures_of(table: Table) -> list[str]:

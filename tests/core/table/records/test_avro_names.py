@@ -44,7 +44,7 @@ def test_columns_that_would_become_one_are_refused_by_name() -> None:
 
 def test_a_refusal_names_the_columns_and_the_cure() -> None:
     refuse_invalid_names(["fine", "_Fine2"])
-    with pytest.raises(InvalidColumnNameError, match=r"'trip id' \(trip__id\), '9' \(__\)\. .*--sanitize"):
+    with pytest.raises(InvalidColumnNameError, match=r"'trip id' \(trip__id\), '9' \(__\)\. .*`sanitize=True`"):
         refuse_invalid_names(["fine", "trip id", "9"])
 
 
