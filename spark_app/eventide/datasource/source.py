@@ -80,10 +80,10 @@ class EventideSource(DataSource):
         return from_arrow_schema(with_window_columns(with_lists(rows.schema)))
 
     def reader(self, schema: StructType) -> DataSourceReader:
-        if Options(self.options).get(EVERY) is not None:
+        if any(Options(self.options).get(key) is not None for key in (EVERY, CONSUMER)):
             raise ConfigError(
-                f'option {EVERY}: windows are read as a stream: use spark.readStream, or Table.windows(every="1h", '
-                'consumer="billing") and `to_spark` of each window'
+                f"options {EVERY}, {CONSUMER}: windows are read as a stream: use spark.readStream, or "
+                'Table.windows(every="1h", consumer="billing") and `to_spark` of each window'
             )
         return _Reader(self._rows(), schema)
 

@@ -144,6 +144,15 @@ def test_a_crash_anywhere_gives_the_same_rows_again_and_none_twice(
     assert len(before) + len(after) <= 5
 
 
+def test_an_offset_that_made_no_batch_is_offered_again(tmp_path: Path) -> None:
+    """Of a query of two sources, whose other one failed."""
+    table = filled(tmp_path)
+    source = stream(table)
+    offset = source.latestOffset()
+    assert source.latestOffset() == offset
+    assert batch(source, source.initialOffset(), offset) == ["a", "b"]
+
+
 def test_two_streams_of_a_consumer_get_no_window_both(tmp_path: Path) -> None:
     table = filled(tmp_path)
     one, other = stream(table), stream(table)
