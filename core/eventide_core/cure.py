@@ -68,12 +68,13 @@ class Cure:
 
     @classmethod
     def repair(cls) -> "Cure":
-        return cls("repair", None, (("apply", True),))
+        """Lists the repairs; a user looks at them before they are applied."""
+        return cls("repair")
 
     @classmethod
     def recover_settings(cls, root: str) -> "Cure":
-        """Makes a lost hoodie.properties anew."""
-        return cls("recover_settings", root, (("apply", True),))
+        """Shows the hoodie.properties that it would make anew."""
+        return cls("recover_settings", root)
 
     @classmethod
     def lost_keys(cls) -> "Cure":

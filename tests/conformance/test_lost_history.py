@@ -31,7 +31,7 @@ def test_hudi_goes_on_after_the_repair(number: int, tmp_path: Path, judge_111: H
     file = sorted(path.glob(f"{HISTORY}/*.parquet"))[number]
     file.unlink()
     with pytest.raises(
-        CorruptTimelineError, match=r"its manifest names a file that is missing .* run `eventide repair`"
+        CorruptTimelineError, match=r"its manifest names a file that is missing .* run `table\.repair\(\)`"
     ):
         Table.open(path).snapshot()
     with pytest.raises(JudgeError, match=file.name):

@@ -24,8 +24,8 @@ CURES = (
     (Cure.clean(), "table.clean()", "clean TABLE"),
     (Cure.history(), "table.history()", "show TABLE"),
     (Cure.verify_deep(), "table.verify(deep=True)", "verify TABLE --deep"),
-    (Cure.repair(), "table.repair(apply=True)", "repair TABLE --apply"),
-    (Cure.recover_settings("s3://b/t"), 'Table.recover_settings("s3://b/t", apply=True)', "repair TABLE --apply"),
+    (Cure.repair(), "table.repair()", "repair TABLE"),
+    (Cure.recover_settings("s3://b/t"), 'Table.recover_settings("s3://b/t")', "repair TABLE"),
     (Cure.lost_keys(), "table.lost_keys()", "repair TABLE --lost-keys FILE"),
     (Cure.rebuild_metadata_table(), "table.rebuild_metadata_table()", "metadata TABLE --rebuild"),
     (

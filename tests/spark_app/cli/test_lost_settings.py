@@ -104,6 +104,16 @@ def test_a_directory_without_a_timeline_is_no_table(tmp_path: Path) -> None:
     assert "is not a Hudi table" in run("repair", tmp_path).stderr
 
 
+@pytest.mark.parametrize("place", ["nowhere", "empty"])
+def test_a_place_with_nothing_is_named_and_no_repair_is_advised(place: str, tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    shown = run("show", tmp_path / place)
+    assert shown.exit_code == 2
+    assert shown.stderr.endswith(f"{place} is not a Hudi table: nothing is there; check the path\n")
+    (tmp_path / "empty" / "part-0.parquet").touch()
+    assert "`eventide repair TABLE` makes it anew" in run("show", tmp_path / "empty").stderr
+
+
 def test_an_interrupted_recovery_is_completed_by_the_next(tmp_path: Path) -> None:
     path = golden.unpack("v9_mdt", tmp_path)
     settings = lose_settings(path)

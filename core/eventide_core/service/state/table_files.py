@@ -15,6 +15,7 @@ from eventide_core.errors import (
     EmptyPlanError,
     InstantNotFoundError,
     MissingFileError,
+    NotAHudiTableError,
     RecordDecodeError,
     ResourceLimitError,
     StorageError,
@@ -106,7 +107,12 @@ class TableFiles:
 
     def _settings_text(self, root: str) -> str:
         if self.first_settings is None:
-            return settings_text(self.storage.read_range, root)
+            try:
+                return settings_text(self.storage.read_range, root)
+            except NotAHudiTableError:
+                if next(iter(self.storage.list("")), None) is None:
+                    raise NotAHudiTableError(f"{root} is not a Hudi table: nothing is there; check the path") from None
+                raise
         return known_settings(self.storage.read_range, root) or self.first_settings
 
     def put_commit(self, path: str, data: bytes) -> bool:
