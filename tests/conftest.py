@@ -24,24 +24,25 @@ HDFS_SERVERS = {"hdfs", "hdfs_with_symlinks", "native_hdfs", "secured_hdfs"}
 SERVERS = {*CLOUD_SERVERS, *HDFS_SERVERS, "hive_metastore", "spark"}
 
 SLOW = {"conformance", "project", "properties"}
-QUICK = "not (campaign or real or slow)"  # what `./run test quick` asks for
-LEFT_OUT_OF_QUICK = re.compile(r"^pytestmark = .*\bmark\.(campaign|real|slow)\b", re.MULTILINE)
+NOT_QUICK = ("campaign", "real", "slow")
+WHOLE_FILE_IS_NOT = re.compile(rf"^pytestmark = .*\bmark\.({'|'.join(NOT_QUICK)})\b", re.MULTILINE)
 
 pytest_plugins = ["support.campaign", "support.run_parts", "support.judge.fixtures", "support.servers.fixtures"]
 
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "real: needs real Hudi, Spark or a server (marked by its fixtures)")
-    config.addinivalue_line("markers", "slow: takes seconds: left out of ./run test quick")
+    config.addinivalue_line("markers", "slow: takes seconds")
+    config.addinivalue_line("markers", "quick: none of campaign, real and slow: ./run test quick selects only these")
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
     """Leaves out of the quick tests what has none of them, before it is imported: that takes longer than many a test."""
-    if config.getoption("markexpr") != QUICK:
+    if config.getoption("markexpr") != "quick":
         return None
     if collection_path.is_dir():
         return True if collection_path.parent == Path(__file__).parent and collection_path.name in SLOW else None
-    is_left_out = collection_path.name.startswith("test_") and LEFT_OUT_OF_QUICK.search(
+    is_left_out = collection_path.name.startswith("test_") and WHOLE_FILE_IS_NOT.search(
         collection_path.read_text("utf-8")
     )
     return True if is_left_out else None
@@ -60,6 +61,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         place = next((place for place, is_here in enumerate(is_first) if is_here), len(is_first))
         if item.path.relative_to(Path(__file__).parent).parts[0] in SLOW:
             item.add_marker("slow")
+        if not any(item.get_closest_marker(name) for name in NOT_QUICK):
+            item.add_marker("quick")
         places[item.path] = min(places.get(item.path, place), place)
     items.sort(key=lambda item: places[item.path])
 
