@@ -124,7 +124,7 @@ class TableInStore:
             storage.put(path, file.data)
 
     def moment(self, time_ms: int) -> Moment:
-        """The table as it is now. A file as it was loaded has its time from before: Hudi 1.x takes the times of version 6."""
+        """The table as it is now. A file as loaded keeps its time: Hudi 1.x reads those of version 6."""
         storage = self.store.opened(self.place, is_faulty=False)
         files: dict[str, MemoryFile] = {}
         waiting = [""]
