@@ -1,4 +1,4 @@
-"""The storage contract on real HDFS, with symbolic links and without."""
+"""The storage contract on real HDFS, with symbolic links and without, and through a Router of a federation."""
 
 import io
 import uuid
@@ -25,6 +25,15 @@ class TestHdfs(StorageContract, BehindContract):
     @pytest.fixture
     def case(self, hdfs: HdfsServer) -> StorageCase:
         return _case(hdfs)
+
+
+@pytest.mark.proof
+class TestFederatedHdfs(StorageContract, SymbolicLinkContract, BehindContract):
+    rounds = 2
+
+    @pytest.fixture
+    def case(self, federated_hdfs: HdfsServer) -> StorageCase:
+        return _case(federated_hdfs)
 
 
 def _case(server: HdfsServer) -> StorageCase:

@@ -115,14 +115,16 @@ class TableInStore:
 
     store: FaultyStore
     place: str = field(default_factory=lambda: uuid.uuid4().hex)
+    loaded: dict[str, MemoryFile] = field(default_factory=dict[str, MemoryFile])
 
     def load(self, moment: Moment) -> None:
-        self.place = uuid.uuid4().hex
+        self.place, self.loaded = uuid.uuid4().hex, dict(moment.files)
         storage = self.store.opened(self.place, is_faulty=False)
         for path, file in moment.files.items():
             storage.put(path, file.data)
 
     def moment(self, time_ms: int) -> Moment:
+        """The table as it is now. A file as loaded keeps its time: Hudi 1.x reads those of version 6."""
         storage = self.store.opened(self.place, is_faulty=False)
         files: dict[str, MemoryFile] = {}
         waiting = [""]
@@ -131,7 +133,8 @@ class TableInStore:
                 if info.is_directory:
                     waiting.append(info.path)
                 else:
-                    files[info.path] = MemoryFile(storage.read(info.path), info.modified_ms)
+                    found, loaded = MemoryFile(storage.read(info.path), info.modified_ms), self.loaded.get(info.path)
+                    files[info.path] = loaded if loaded is not None and loaded.data == found.data else found
         return Moment(dict(sorted(files.items())), time_ms)
 
     def expire(self) -> None:

@@ -23,7 +23,10 @@ class JarUnavailableError(RuntimeError):
 
 @dataclass(frozen=True, slots=True)
 class MavenJar:
-    """`group:artifact:version`, the SHA-256 of the jar, and its dependencies that are excluded."""
+    """`group:artifact:version`, the SHA-256 of the jar, and its dependencies that are excluded.
+
+    For `maven_jars`, several coordinates may be joined by commas.
+    """
 
     coordinate: str
     sha256: str
@@ -57,7 +60,7 @@ def maven_jar(wanted: MavenJar, *, python: Path, environment: Mapping[str, str])
 
 def maven_jars(wanted: MavenJar, *, python: Path, environment: Mapping[str, str]) -> list[Path]:
     """The paths of a jar and its dependencies, like `maven_jar`. The checksum covers all of them by name."""
-    _, artifact, version = wanted.coordinate.split(":")
+    _, artifact, version = wanted.coordinate.partition(",")[0].split(":")
     directory = cache_directory() / "jars" / f"{artifact}-{version}"
     if _sha256_of_all(directory) != wanted.sha256:
         with _resolved(wanted, python, environment) as jars:

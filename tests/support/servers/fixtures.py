@@ -9,6 +9,7 @@ import pytest
 from support.real_parts import require_or_skip
 from support.run_parts import Parts, Start
 from support.servers import cloud_servers, hdfs_server, s3_servers, zookeeper_server
+from support.servers import federated_hdfs as federated
 from support.servers import hive_metastore as hive
 from support.servers import native_hdfs as libhdfs
 from support.servers import secured_hdfs as secured
@@ -92,6 +93,12 @@ def hdfs(name_node_alone: HdfsServer) -> HdfsServer:
 def secured_hdfs(parts: Parts) -> SecuredHdfs:
     """HDFS with Kerberos and two NameNodes. Any test may fail over at any time."""
     return started(parts, secured.secured_hdfs)
+
+
+@pytest.fixture(scope="session")
+def federated_hdfs(parts: Parts) -> HdfsServer:
+    """A Router of HDFS's router-based federation, before two name services."""
+    return started(parts, federated.federated_hdfs)
 
 
 @pytest.fixture(scope="session")
