@@ -80,8 +80,6 @@ class TableQueries(OpenTable):
 
         On version 6, a write that is pending now may complete with an earlier instant than those in the answer, and the next
         increment skips it. `note` of the rows names such a write; end at `settled_until()` to get each row once.
-
-        Raises ConfigError for a begin after the end.
         """
         if (begin is None) == (since is None):
             raise ConfigError(

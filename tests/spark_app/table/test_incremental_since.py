@@ -61,13 +61,9 @@ def test_an_increment_beside_a_pending_write_says_that_the_next_one_skips_it(ver
     assert Table.open(str(path)).incremental(first, first).note is None
 
 
-def test_a_begin_after_the_end_is_refused_and_an_empty_span_is_empty(tmp_path: Path) -> None:
+def test_an_end_before_the_begin_is_an_empty_span(tmp_path: Path) -> None:
+    """As in Hudi. A loop that ends at `settled_until()` has such spans: a slow write or a restore moves it back."""
     table = make(tmp_path / "t", 9)
     first, second = table.upsert(rows(("k0", -9, "sunday"))), table.upsert(rows(("k1", -8, "monday")))
     assert table.incremental(second, second).to_arrow().num_rows == 0
-    with pytest.raises(ConfigError, match=f"begin {second.completion_time} is after the end {first.completion_time}"):
-        table.incremental(second, first)
-    answer = run(
-        "read", table.uri, "--query", "incremental", "--begin", "2026-03-03T00:00Z", "--end", "2026-03-02T00:00Z"
-    )
-    assert (answer.exit_code, "swap them" in answer.stderr) == (2, True)
+    assert table.incremental(second, first).to_arrow().num_rows == 0

@@ -15,7 +15,7 @@ from eventide_core.action.query.planner import (
     slices_of_span,
     span,
 )
-from eventide_core.errors import CleanedHistoryError, ConfigError, MissingFileError, UnsupportedTableError
+from eventide_core.errors import CleanedHistoryError, MissingFileError, UnsupportedTableError
 from eventide_core.service.facts.history import check_history, check_history_when
 from eventide_core.service.facts.moments import moment_as_instant
 from eventide_core.service.facts.needed_files import savepoints_of
@@ -109,8 +109,7 @@ class QueryService:
 
         Where cleaning has removed files of that span, the rows come from the slices as they are now, or where later commits
         have changed them as they were at the span's end; CleanedHistoryError if those are gone, too. Raises
-        UnsupportedTableError for a table without meta fields, as Hudi does, and ConfigError for a begin after the end, for
-        which Hudi has no rows.
+        UnsupportedTableError for a table without meta fields, as Hudi does.
         """
         state = self._state()
         if state.config.virtual_key_fields:
@@ -119,7 +118,8 @@ class QueryService:
                 "wrote them, so there are no incremental queries; compare two time travels, or rewrite the "
                 "table with hoodie.populate.meta.fields=true"
             )
-        after, until = self._bounds(state, begin, end)
+        after = self._instant_time(state, begin)
+        until = self._instant_time(state, end) if end else None
         instants = span(_writes_since(state, after), after, until)
         present = {file.path: file for file in state.listing}
         written: dict[str, DataFile | None] = {}
@@ -153,7 +153,8 @@ class QueryService:
                 f"{self.files.storage.root}: {key} is not {wanted}, so there are no queries of changes; query the latest "
                 "state of the rows instead, or write the table again with that setting"
             )
-        after, until = self._bounds(state, begin, end)
+        after = self._instant_time(state, begin)
+        until = self._instant_time(state, end) if end else None
         planner = ChangePlanner(state.timeline, state.view, state.config.slices_by_completion_time)
         writes = span(_writes_since(state, after), after, until)
         reads = tuple(change for write in writes for change in planner.plan(write, state.commit(write)))
@@ -169,16 +170,6 @@ class QueryService:
             raise MissingFileError(
                 f"{min(missing)} is missing: the savepoint at {instant} keeps it; restore the file from a copy"
             )
-
-    def _bounds(self, state: TableState, begin: str, end: str | None) -> tuple[str, str | None]:
-        """Begin and end of a span on the table's timeline. Raises ConfigError for an end before the begin."""
-        after, until = self._instant_time(state, begin), self._instant_time(state, end) if end else None
-        if until is not None and after > until:
-            raise ConfigError(
-                f"{self.files.storage.root}: the begin {begin} is after the end {end}, so nothing is between: swap them, "
-                "or omit the end. If a restore has moved the table back behind the begin, wait for its next commit"
-            )
-        return after, until
 
     def _instant_time(self, state: TableState, time: str, *, is_end: bool = False) -> str:
         found = parse_time(time, is_end=is_end)
