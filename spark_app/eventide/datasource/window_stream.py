@@ -39,7 +39,7 @@ from eventide_core.table.files.slice_read import SliceRead
 
 _LOG = logging.getLogger("eventide.streaming")
 _MICROS: Final = pa.timestamp("us", "UTC")
-_OWN: "Final[tuple[pa.Field[Any], ...]]" = (
+_OWN: Final["tuple[pa.Field[Any], ...]"] = (
     pa.field("_window_begin", _MICROS),
     pa.field("_window_end", _MICROS),
     pa.field("_window_is_correction", pa.bool_()),
