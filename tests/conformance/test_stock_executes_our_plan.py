@@ -12,6 +12,7 @@ from eventide_core.table.files.file_slice import FileSlice
 from eventide_core.table.records.event_time import EventTimeRange
 from eventide_core.table.timeline.file_system_view import DataFile, FileSystemView
 from eventide_core.table.timeline.instant import next_instant_time
+from eventide_core.table.timeline.layout import LAYOUT_6, LAYOUT_8
 from eventide_core.table.timeline.plans import CompactionPlan, CutMode, LeftOver, LinkMode, PlannedLog, PlannedOperation
 from eventide_core.table.timeline.timeline import Timeline
 from support.judge import HudiJudge
@@ -61,7 +62,7 @@ def _schedule(table: Path, timeline_directory: Path, *, is_v6: bool) -> Compacti
         DataFile(file.parent.name, f"{file.parent.name}/{file.name}", file.stat().st_size)
         for file in table.glob("part=*/*")
     ]
-    view = FileSystemView.build(timeline, files, slices_by_completion_time=not is_v6, replaced_at={})
+    view = FileSystemView.build(timeline, files, layout=LAYOUT_6 if is_v6 else LAYOUT_8, replaced_at={})
     last = max(max(i.requested_time, i.completion_time or "") for i in timeline.instants)
     instant = next_instant_time(last)
     plan = CompactionPlan(

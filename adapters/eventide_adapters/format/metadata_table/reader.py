@@ -46,6 +46,7 @@ from eventide_core.table.settings.properties import (
 )
 from eventide_core.table.settings.table_config import METADATA_BUILDING_KEY, METADATA_PARTITIONS_KEY
 from eventide_core.table.timeline.file_system_view import DataFile, FileSystemView
+from eventide_core.table.timeline.layout import Layout, layout_of
 from eventide_core.table.timeline.timeline import Timeline
 
 COMPLETION_TIME_VERSION: Final = 8  # from this version on, timelines have a directory and slices use completion times
@@ -103,6 +104,11 @@ class MetadataTableReader:
         )
 
     @property
+    def layout(self) -> Layout:
+        """How the table and its metadata table lie on disk."""
+        return layout_of(self.version)
+
+    @property
     def slices_by_completion_time(self) -> bool:
         return self.version >= COMPLETION_TIME_VERSION
 
@@ -134,7 +140,7 @@ class MetadataTableReader:
         return FileSystemView.build(
             self._with_archived_writes_of(kept),
             kept,
-            slices_by_completion_time=self.slices_by_completion_time,
+            layout=self.layout,
             replaced_at={},
         )
 

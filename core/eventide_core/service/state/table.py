@@ -122,7 +122,7 @@ class TableState:
         view = FileSystemView.build(
             timeline,
             listing,
-            slices_by_completion_time=config.slices_by_completion_time,
+            layout=config.layout,
             replaced_at=replaced_at,
             is_named=lambda instant, path: _is_named(commits, instant, path),
         )
@@ -309,7 +309,7 @@ class TableState:
         return FileSystemView.build(
             self.timeline,
             files,
-            slices_by_completion_time=self.config.slices_by_completion_time,
+            layout=self.config.layout,
             replaced_at={group: time for group, time in self.replaced_at.items() if is_counted(time)},
             is_named=lambda instant, path: _is_named(self.commits, instant, path),
         )

@@ -15,6 +15,7 @@ from eventide_core.table.records.record_shape import DeleteMarker, PartialUpdate
 from eventide_core.table.settings.key_config import virtual_key_fields
 from eventide_core.table.settings.merge_config import MergeConfig
 from eventide_core.table.settings.properties import names, parse_properties
+from eventide_core.table.timeline.layout import Layout, layout_of
 
 SUPPORTED_VERSIONS = (6, 8, 9)
 _TYPE = "hoodie.table.type"
@@ -55,6 +56,11 @@ class TableConfig:
     timeline_path: str
     metadata_partitions: tuple[str, ...]
     properties: Mapping[str, str]
+
+    @property
+    def layout(self) -> Layout:
+        """How the table lies on disk."""
+        return layout_of(self.version)
 
     @property
     def slices_by_completion_time(self) -> bool:

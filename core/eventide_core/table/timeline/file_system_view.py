@@ -12,21 +12,20 @@
 6. File groups that a completed replacecommit replaced no longer exist from its instant on.
 """
 
-from bisect import bisect_right, insort
+from bisect import bisect_right
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from operator import attrgetter
 
 from eventide_core.bulk_dataclass import bulk_dataclass
-from eventide_core.errors import CorruptTimelineError, UnsupportedTableError
+from eventide_core.errors import UnsupportedTableError
 from eventide_core.table.files.file_name import BaseFileName, LogFileName, parse_data_file
 from eventide_core.table.files.file_slice import BaseFile, FileSlice, LogFile
-from eventide_core.table.timeline.instant import Action
+from eventide_core.table.timeline.layout import Layout
 from eventide_core.table.timeline.timeline import Timeline
 
 FileGroup = tuple[str, str]
 
-_COMPACTIONS = (Action.COMPACTION, Action.LOG_COMPACTION)
 _READER_ORDER = attrgetter("name.reader_order")
 
 
@@ -72,7 +71,7 @@ class FileSystemView:
         timeline: Timeline,
         files: Iterable[DataFile],
         *,
-        slices_by_completion_time: bool,
+        layout: Layout,
         replaced_at: Mapping[FileGroup, str],
         is_named: Callable[[str, str], bool] | None = None,
     ) -> "FileSystemView":
@@ -105,9 +104,8 @@ class FileSystemView:
                     pass  # an uncommitted base file, or not a data file
         for (group, instant), found in rivals.items():
             bases[group][instant] = _named(found, instant, is_named)
-        slicer = _slices_by_completion_time if slices_by_completion_time else _slices_by_name
         slices = {
-            group: slicer(group, bases.get(group, {}), sorted(logs.get(group, []), key=_READER_ORDER), timeline)
+            group: layout.slices(group, bases.get(group, {}), sorted(logs.get(group, []), key=_READER_ORDER), timeline)
             for group in sorted({*bases, *logs})
         }
         for group, change_log_files in changes.items():
@@ -173,64 +171,3 @@ def _with_change_log_files(slices: Sequence[FileSlice], changes: Sequence[LogFil
     for log in sorted(changes, key=_READER_ORDER):
         of_slice.setdefault(max(bisect_right(instants, log.name.instant) - 1, 0), []).append(log)
     return tuple(replace(found, change_log_files=tuple(of_slice.get(place, ()))) for place, found in enumerate(slices))
-
-
-def _slices_by_name(
-    group: FileGroup, bases: Mapping[str, BaseFile], logs: Iterable[LogFile], timeline: Timeline
-) -> tuple[FileSlice, ...]:
-    by_instant: dict[str, list[LogFile]] = {instant: [] for instant in bases}
-    for log in logs:
-        by_instant.setdefault(log.name.instant, []).append(log)
-    slices: list[FileSlice] = []
-    for instant in sorted(by_instant):
-        found = tuple(by_instant[instant])
-        # The name has the delta commit's own instant only in a new file group, or before a downgrade from version 8.
-        is_from_above = bool(slices) and instant not in bases and _is_delta_commit(timeline, instant)
-        if not is_from_above and (instant in bases or timeline.is_completed(instant)):
-            slices.append(FileSlice(*group, instant, bases.get(instant), found))
-        elif is_from_above or _is_pending_compaction(timeline, instant):
-            if slices:
-                below = slices[-1]
-                slices[-1] = FileSlice(*group, below.base_instant, below.base_file, below.log_files + found)
-            else:
-                # A listing that has only the files of some commits, as for an incremental query: there is no slice
-                # below to merge with.
-                slices.append(FileSlice(*group, instant, None, found))
-        # Otherwise, these are log files of a delta commit or compaction that is pending or was rolled back, or of a bucket
-        # that a pending resize will make, whose rows lie in the old bucket, too. No reader uses them.
-    return tuple(slices)
-
-
-def _is_pending_compaction(timeline: Timeline, instant: str) -> bool:
-    found = timeline.find(instant)
-    return found is not None and found.is_pending_plan and found.action in _COMPACTIONS
-
-
-def _is_delta_commit(timeline: Timeline, instant: str) -> bool:
-    found = timeline.find(instant)
-    return found is not None and found.is_completed and found.action is Action.DELTA_COMMIT
-
-
-def _slices_by_completion_time(
-    group: FileGroup, bases: Mapping[str, BaseFile], logs: Iterable[LogFile], timeline: Timeline
-) -> tuple[FileSlice, ...]:
-    instants = sorted(bases)
-    by_instant: dict[str, list[LogFile]] = {instant: [] for instant in instants}
-    for log in logs:
-        completion = timeline.completion_time(log.name.instant)
-        if completion is None:
-            if timeline.is_archived(log.name.instant):
-                # A guess could put it into the wrong slice, where readers may never find it.
-                raise CorruptTimelineError(
-                    f"{log.path}: its delta commit is older than the active timeline, and not in the archived one; "
-                    "restore the archived timeline, or remove the file if its write was rolled back"
-                )
-            continue  # pending or rolled back, so only its writer uses it
-        place = bisect_right(instants, completion)
-        # The first log file identifies a slice without a base file.
-        instant = instants[place - 1] if place else log.name.instant
-        if instant not in by_instant:
-            insort(instants, instant)
-            by_instant[instant] = []
-        by_instant[instant].append(log)
-    return tuple(FileSlice(*group, instant, bases.get(instant), tuple(by_instant[instant])) for instant in instants)

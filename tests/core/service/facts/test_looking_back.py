@@ -21,6 +21,7 @@ from eventide_core.table.timeline.commit_metadata import CommitMetadata
 from eventide_core.table.timeline.compaction_extra_metadata import CompactionExtraMetadata, PublishedThreshold
 from eventide_core.table.timeline.file_system_view import FileSystemView
 from eventide_core.table.timeline.instant import Action, Instant, State
+from eventide_core.table.timeline.layout import layout_of
 from eventide_core.table.timeline.plans import LinkMode
 from eventide_core.table.timeline.timeline import Timeline
 
@@ -97,7 +98,7 @@ def _state(
         commits={i.requested_time: metadata for i, metadata in active.items()},
         listing=(),
         replaced_at={},
-        view=FileSystemView.build(timeline, (), slices_by_completion_time=version >= 8, replaced_at={}),
+        view=FileSystemView.build(timeline, (), layout=layout_of(version), replaced_at={}),
         compactions=frozenset(_t(n) for n in compactions),
     )
 

@@ -10,6 +10,7 @@ from eventide_core.errors import CorruptTimelineError, UnsupportedTableError
 from eventide_core.table.files.file_name import BaseFileName, LogFileName
 from eventide_core.table.timeline.file_system_view import DataFile, FileSystemView
 from eventide_core.table.timeline.instant import Action, Instant, State
+from eventide_core.table.timeline.layout import LAYOUT_6, LAYOUT_8
 from eventide_core.table.timeline.timeline import Timeline
 
 
@@ -30,14 +31,14 @@ def _view_6(
     names: list[str], files: list[DataFile], replaced: Mapping[tuple[str, str], str] | None = None
 ) -> FileSystemView:
     timeline = Timeline.of_file_names(names)
-    return FileSystemView.build(timeline, files, slices_by_completion_time=False, replaced_at=replaced or {})
+    return FileSystemView.build(timeline, files, layout=LAYOUT_6, replaced_at=replaced or {})
 
 
 def _view_9(
     names: list[str], files: list[DataFile], replaced: Mapping[tuple[str, str], str] | None = None
 ) -> FileSystemView:
     timeline = Timeline.of_file_names(names)
-    return FileSystemView.build(timeline, files, slices_by_completion_time=True, replaced_at=replaced or {})
+    return FileSystemView.build(timeline, files, layout=LAYOUT_8, replaced_at=replaced or {})
 
 
 def _done(requested: int, completed: int, action: str = "deltacommit") -> str:
@@ -179,7 +180,7 @@ def test_a_log_of_an_archived_delta_commit_belongs_where_its_completion_time_say
     active = Timeline.of_file_names([_done(8, 9)])
     archived = [Instant(_t(n), Action.DELTA_COMMIT, State.COMPLETED, _t(done)) for n, done in ((2, 5), (4, 6))]
     files = [_base(1), _base(3), _log(2), _log(4), _log(8)]
-    view = FileSystemView.build(active.with_archived(archived), files, slices_by_completion_time=True, replaced_at={})
+    view = FileSystemView.build(active.with_archived(archived), files, layout=LAYOUT_8, replaced_at={})
     assert _snapshot(view) == [(_t(3), files[1].path, [file.path for file in files[2:]])]
 
 
@@ -220,7 +221,7 @@ def test_of_two_base_files_in_one_place_the_one_counts_that_the_commit_names(pos
     view = FileSystemView.build(
         Timeline.of_file_names([f"{_t(1)}.commit"]),
         files,
-        slices_by_completion_time=False,
+        layout=LAYOUT_6,
         replaced_at={},
         is_named=lambda instant, path: (instant, path) == (_t(1), files[position].path),
     )

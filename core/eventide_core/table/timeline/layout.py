@@ -1,0 +1,119 @@
+"""How a Hudi table lies on disk: as version 6 has it, or as version 8 and later have it.
+
+                       version 6                                   8 and later
+    completed file     `<requested>.<action>`                      `<requested>_<completed>.<action>`
+    timeline           `.hoodie`, archived in `archived/`          `.hoodie/timeline`, archived in its `history/`
+    name of a log      the base instant of its slice; several      the instant of its write, which nobody else
+                       writes append to one log file               appends to
+    slice of a log     the one in its name                         the last one that began before its write completed
+    pending plan       writers that see it write to its new        writers don't look at it
+                       slices, the others to the old ones
+    left-over          version 0, which no writer uses             the instant of the compaction, which is no write's
+
+What the versions have in common, or what only version 9 has, is not here: settings say that (`table/settings/`).
+"""
+
+from abc import ABC, abstractmethod
+from bisect import bisect_right, insort
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from eventide_core.errors import CorruptTimelineError
+from eventide_core.table.files.file_slice import BaseFile, FileSlice, LogFile
+from eventide_core.table.timeline.instant import Action
+from eventide_core.table.timeline.timeline import Timeline
+
+_COMPACTIONS = (Action.COMPACTION, Action.LOG_COMPACTION)
+
+
+class Layout(ABC):
+    """One of the two layouts; `layout_of` has that of a version."""
+
+    @abstractmethod
+    def slices(
+        self, group: tuple[str, str], bases: Mapping[str, BaseFile], logs: Iterable[LogFile], timeline: Timeline
+    ) -> tuple[FileSlice, ...]:
+        """The slices of a file group, by base instant: its base files by instant, and its log files in reader order.
+
+        On version 8 and later, raises CorruptTimelineError for a log file of an archived instant whose completion time the
+        timeline does not have.
+        """
+
+
+@dataclass(frozen=True, slots=True)
+class Layout6(Layout):
+    """Version 6, which Hudi 0.14 and later write."""
+
+    def slices(
+        self, group: tuple[str, str], bases: Mapping[str, BaseFile], logs: Iterable[LogFile], timeline: Timeline
+    ) -> tuple[FileSlice, ...]:
+        by_instant: dict[str, list[LogFile]] = {instant: [] for instant in bases}
+        for log in logs:
+            by_instant.setdefault(log.name.instant, []).append(log)
+        slices: list[FileSlice] = []
+        for instant in sorted(by_instant):
+            found = tuple(by_instant[instant])
+            # The name has the delta commit's own instant only in a new file group, or before a downgrade from version 8.
+            is_from_above = bool(slices) and instant not in bases and _is_delta_commit(timeline, instant)
+            if not is_from_above and (instant in bases or timeline.is_completed(instant)):
+                slices.append(FileSlice(*group, instant, bases.get(instant), found))
+            elif is_from_above or _is_pending_compaction(timeline, instant):
+                if slices:
+                    below = slices[-1]
+                    slices[-1] = FileSlice(*group, below.base_instant, below.base_file, below.log_files + found)
+                else:
+                    # A listing that has only the files of some commits, as for an incremental query: there is no slice
+                    # below to merge with.
+                    slices.append(FileSlice(*group, instant, None, found))
+            # Otherwise, these are log files of a delta commit or compaction that is pending or was rolled back, or of a
+            # bucket that a pending resize will make, whose rows lie in the old bucket, too. No reader uses them.
+        return tuple(slices)
+
+
+@dataclass(frozen=True, slots=True)
+class Layout8(Layout):
+    """Version 8 and later, which only Hudi 1.x reads and writes."""
+
+    def slices(
+        self, group: tuple[str, str], bases: Mapping[str, BaseFile], logs: Iterable[LogFile], timeline: Timeline
+    ) -> tuple[FileSlice, ...]:
+        instants = sorted(bases)
+        by_instant: dict[str, list[LogFile]] = {instant: [] for instant in instants}
+        for log in logs:
+            completion = timeline.completion_time(log.name.instant)
+            if completion is None:
+                if timeline.is_archived(log.name.instant):
+                    # A guess could put it into the wrong slice, where readers may never find it.
+                    raise CorruptTimelineError(
+                        f"{log.path}: its delta commit is older than the active timeline, and not in the archived one; "
+                        "restore the archived timeline, or remove the file if its write was rolled back"
+                    )
+                continue  # pending or rolled back, so only its writer uses it
+            place = bisect_right(instants, completion)
+            # The first log file identifies a slice without a base file.
+            instant = instants[place - 1] if place else log.name.instant
+            if instant not in by_instant:
+                insort(instants, instant)
+                by_instant[instant] = []
+            by_instant[instant].append(log)
+        return tuple(FileSlice(*group, instant, bases.get(instant), tuple(by_instant[instant])) for instant in instants)
+
+
+LAYOUT_6: Final = Layout6()
+LAYOUT_8: Final = Layout8()
+
+
+def layout_of(version: int) -> Layout:
+    """The layout of tables of a version."""
+    return LAYOUT_8 if version >= 8 else LAYOUT_6
+
+
+def _is_pending_compaction(timeline: Timeline, instant: str) -> bool:
+    found = timeline.find(instant)
+    return found is not None and found.is_pending_plan and found.action in _COMPACTIONS
+
+
+def _is_delta_commit(timeline: Timeline, instant: str) -> bool:
+    found = timeline.find(instant)
+    return found is not None and found.is_completed and found.action is Action.DELTA_COMMIT
