@@ -61,7 +61,7 @@ def seen_by_all(
     [
         pytest.param("judge_111", 9, COLUMN_STATISTICS, id="1.1.1-statistics", marks=pytest.mark.broad),
         pytest.param("judge_111", 6, NO_METADATA_TABLE, id="1.1.1-version-6", marks=pytest.mark.proof),
-        pytest.param("judge_120", 9, NO_METADATA_TABLE, id="1.2.0", marks=pytest.mark.broad),
+        pytest.param("judge_120", 9, NO_METADATA_TABLE, id="1.2.0", marks=pytest.mark.proof),
         pytest.param("judge_015", 6, NO_METADATA_TABLE, id="0.15.0", marks=pytest.mark.proof),
     ],
 )

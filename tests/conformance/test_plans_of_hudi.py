@@ -55,7 +55,7 @@ CASES = (
 RACES = [
     pytest.param(CASES[0], True, marks=PROOF, id="one lock-015-v6"),
     pytest.param(CASES[0], False, marks=BROAD, id="no lock-015-v6"),
-    pytest.param(CASES[5], True, marks=BROAD, id="one lock-111-v9"),
+    pytest.param(CASES[5], True, marks=PROOF, id="one lock-111-v9"),
 ]
 """Without a lock on version 6 alone: from version 8 on Hudi may then complete a plan a second time."""
 SCHEDULED_INLINE = [
@@ -66,7 +66,7 @@ JAVA = {"0.15.0": ("judge_015", 6), "1.0.2": ("judge_102", 8), "1.1.1": ("judge_
 
 @pytest.fixture(
     scope="module",
-    params=[pytest.param(case, marks=BROAD if number in (0, 5) else PROOF) for number, case in enumerate(CASES)],
+    params=[pytest.param(case, marks=PROOF if number else BROAD) for number, case in enumerate(CASES)],
     ids=str,
 )
 def planned(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Planned:

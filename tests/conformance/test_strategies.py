@@ -95,7 +95,9 @@ def planned_by_us(path: Path, options: dict[str, str]) -> list[tuple[str, tuple[
 
 
 @pytest.mark.broad
-@pytest.mark.parametrize(("version", "bundle"), [(6, "judge_015"), (9, "judge_111")])
+@pytest.mark.parametrize(
+    ("version", "bundle"), [pytest.param(6, "judge_015", marks=pytest.mark.proof), (9, "judge_111")]
+)
 def test_our_plan_takes_the_slices_that_hudi_takes(
     version: int, bundle: str, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:

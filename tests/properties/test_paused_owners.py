@@ -32,7 +32,7 @@ pytestmark = pytest.mark.slow
 
 VERBS = {"compact": compact(16, CutMode.FILE), "compact exactly": compact(16, CutMode.EXACT)}
 SIMPLE = tuple(replace(layout, index="SIMPLE") for layout in LAYOUTS)
-VERSIONS = (pytest.param(LAYOUTS[0], marks=pytest.mark.broad), LAYOUTS[1])
+VERSIONS = (pytest.param(LAYOUTS[0], marks=pytest.mark.proof), LAYOUTS[1])
 TABLES = (*VERSIONS, *(pytest.param(layout, marks=pytest.mark.proof) for layout in SIMPLE))
 WITH_METADATA_TABLE = tuple(replace(layout, has_metadata_table=True) for layout in LAYOUTS)
 _COMPACTED_SOON = {"hoodie.metadata.compact.max.delta.commits": "2"}
