@@ -12,7 +12,7 @@ from eventide_adapters.storage.open import open_storage
 from eventide_adapters.storage.s3_config import S3Config
 from eventide_adapters.storage.s3_objects import S3Objects
 from eventide_core.config import Options
-from eventide_core.errors import ConfigError, MissingFileError, NotAHudiTableError, RefusedError, StorageError
+from eventide_core.errors import ConfigError, MissingFileError, RefusedError, StorageError
 from eventide_core.ports import Capability, Storage
 from support.servers.s3_servers import BUCKET, SECRET_KEY, S3Server
 from support.servers.server_process import free_ports
@@ -109,8 +109,8 @@ def test_the_key_that_marks_a_directory_is_no_file(moto: S3Server) -> None:
     assert storage.stat("part=a") is None
 
 
-def test_a_bucket_that_is_not_there_is_no_table(moto: S3Server) -> None:
-    with pytest.raises(NotAHudiTableError, match="s3://none-such/trips"):
+def test_a_bucket_that_is_not_there_is_named(moto: S3Server) -> None:
+    with pytest.raises(StorageError, match=r"in the bucket none-such at .* does not exist; check the bucket"):
         Table.open("s3://none-such/trips", moto.options)
     with pytest.raises(StorageError, match="none-such"):
         open_storage("s3://none-such/trips", Options(moto.options | {UNSAFE_WRITES: "true"})).put("file", b"")
