@@ -170,15 +170,16 @@ def test_who_creates_a_name_knows_it_whatever_happens_to_one_request(
     assert temporary_files(storage, hdfs_with_symlinks) == []
 
 
+@pytest.mark.parametrize("theirs", [b"theirs", b"source"], ids=["other content", "the same content"])
 @pytest.mark.parametrize("create", CREATES)
 def test_a_lost_answer_does_not_make_anothers_name_ours(
-    hdfs_with_symlinks: HdfsServer, proxy: FaultyProxy, create: str
+    hdfs_with_symlinks: HdfsServer, proxy: FaultyProxy, create: str, theirs: bytes
 ) -> None:
     storage = through(proxy, hdfs_with_symlinks)
-    assert storage.put_if_absent("p/new", b"theirs")
+    assert storage.put_if_absent("p/new", theirs)
     proxy.strike_once(Fault.REPLY_LOST, "PUT", "op=RENAME")
     assert not CREATES[create](storage)
-    assert storage.read("p/new") == b"theirs"
+    assert storage.read("p/new") == theirs
 
 
 def test_a_name_node_that_stays_away_is_an_error_and_leaves_no_name(
