@@ -121,7 +121,7 @@ class EventideWindowsOperator(BaseOperator):
             task = context["ti"]
             runner = runner_of(f"airflow {task.dag_id} {task.task_id} {task.map_index} {task.run_id}")
             done: list[dict[str, Any]] = []
-            while (window := windows.take(runner, take_over=windows.holder() == runner)) is not None:
+            while (window := windows.take(runner)) is not None:
                 self.log.info("%s", window)
                 self.process(window)
                 window.done()

@@ -322,6 +322,23 @@ def test_two_runners_never_get_one_window_both(world: World) -> None:
         second.done()
 
 
+def test_a_runner_gets_back_what_its_name_holds_and_takes_nothing_that_another_took_meanwhile(world: World) -> None:
+    windows = world.table.windows("1s", "billing")
+    first, again = windows.take("ours"), windows.take("ours")
+    assert first is not None
+    assert again is not None
+    assert again.begin_ms == first.begin_ms
+    assert again.token > first.token
+    with pytest.raises(WindowTakenError, match="no longer this runner's"):
+        first.done()
+    with pytest.raises(WindowTakenError, match="another runner holds the window"):
+        windows.take("theirs")
+    world.bench.clock.sleep(15 * 60 * 1000)
+    assert windows.take("theirs") is not None
+    with pytest.raises(WindowTakenError, match="another runner holds the window"):
+        windows.take("ours")
+
+
 def test_a_runner_that_slept_while_others_went_on_gets_nothing(world: World) -> None:
     """Before each of its writes, another runner takes all windows; the sleeper's put comes too late."""
     start = world.bench.moment()

@@ -83,10 +83,9 @@ class WindowStream(DataSourceStreamReader):
         self._end(windows)
         if self._offered is not None and windows.open_window(self._offered[_TOKEN]) is not None:
             return self._offered
-        is_own = self._runner is not None and windows.holder() == self._runner
         self._runner = self._runner or str(uuid4())
         try:
-            found = windows.take(self._runner, take_over=is_own or self._take_over)
+            found = windows.take(self._runner, take_over=self._take_over)
         except BusyError as busy:
             _LOG.info("%s", busy)
             return self._seen
@@ -100,11 +99,12 @@ class WindowStream(DataSourceStreamReader):
         self._runner = self._runner or end.get(_RUNNER)
         if start == end or not end.get(_TOKEN):
             return []
-        window = self._windows().open_window(end[_TOKEN])
+        table = self._table()
+        window = windows_of(table, self._options).open_window(end[_TOKEN])
         if window is None:
             raise self._lost(end)
         window.renew_lease()
-        return self._slices(window)
+        return self._slices(window, table)
 
     def commit(self, end: Offset) -> None:
         window = self._windows().open_window(end[_TOKEN]) if end.get(_TOKEN) else None
@@ -115,8 +115,11 @@ class WindowStream(DataSourceStreamReader):
         assert isinstance(partition, _WindowSlice)
         yield from partition.batches()
 
+    def _table(self) -> Table:
+        return Table.open(self._path, self._options)
+
     def _windows(self) -> Windows:
-        return windows_of(Table.open(self._path, self._options), self._options)
+        return windows_of(self._table(), self._options)
 
     def _end(self, windows: Windows) -> None:
         """Marks the window of the last offset as done. Raises WindowTakenError if another runner took it meanwhile."""
@@ -129,9 +132,9 @@ class WindowStream(DataSourceStreamReader):
             raise self._lost(self._seen)
         self._is_run = False
 
-    def _slices(self, window: Window) -> Sequence[InputPartition]:
+    def _slices(self, window: Window, table: Table) -> Sequence[InputPartition]:
         # With the columns as they are now, so that all batches of a stream have the same ones.
-        found, now = window.rows(), Table.open(self._path, self._options).read_optimized()
+        found, now = window.rows(), table.read_optimized()
         rows = replace(found, plan=replace(found.plan, shape=now.plan.shape))
         schema = with_window_columns(rows.schema)
         columns = chosen_columns(schema, self._schema)

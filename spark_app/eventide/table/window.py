@@ -157,15 +157,13 @@ class Windows:
                 )
 
     def take(self, runner: str, *, take_over: bool = False) -> Window | None:
-        """Takes the next window for a runner of that name; None if none is due. Raises what the iteration raises."""
+        """Takes the next window for a runner of that name, which gets back at once what it holds; None if none is due.
+
+        Raises what the iteration raises.
+        """
         service = self._application.windows(runner)
         found = service.next(self.consumer, self.terms, take_over=take_over, renew=self.renew)
         return None if found is None else Window(self._application, service, found, self.terms)
-
-    def holder(self) -> str | None:
-        """The runner that holds a window; None if no window is open."""
-        progress = self._application.windows("").progress(self.consumer)
-        return None if progress is None or progress.open is None else progress.open.runner
 
     def progress(self) -> "Progress":
         """How far the consumer is, with the windows that are closed by now. Writes nothing, and compares no rows."""

@@ -69,7 +69,7 @@ class Delivery:
 
 @dataclass(frozen=True, slots=True)
 class WindowService:
-    """`runner` names this process among the runners of a consumer; no other one has that name."""
+    """`runner` names who takes windows, among the runners of a consumer. What that name holds, it gets back at once."""
 
     files: TableFiles
     content: Callable[[], WindowContent]
@@ -184,7 +184,7 @@ class WindowService:
         """The state after the consumer's next step; None if there is none to make."""
         now_ms = self.clock.now_ms()
         held = progress.open
-        if held is not None and held.lease_until_ms > now_ms and not take_over:
+        if held is not None and held.runner != self.runner and held.lease_until_ms > now_ms and not take_over:
             raise _taken(files.consumer, held)
         state = TableState.load_committed(self.files)
         self._check_table(state)
