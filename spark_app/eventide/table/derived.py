@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 from eventide.bootstrap import Application
 from eventide.options.streams import SOURCES, STREAM_IDENTIFIER
 from eventide_core.action.freshness.freshness import Freshness
-from eventide_core.config import Options
 from eventide_core.errors import ConfigError, WindowTakenError
 from eventide_core.service.compaction.result import CompactionResult
 from eventide_core.service.facts.sources import mark_derived, source_notes, watermark_with_sources
@@ -44,16 +43,16 @@ def notes_of(application: Application, sources: "Mapping[Table, SourceState | So
     return notes
 
 
-def notes_by_option(application: Application, options: Mapping[str, str]) -> tuple[SourceNote, ...]:
-    """The notes for a write whose option `eventide.sources` says what its rows were made of; none without it.
+def _notes_by_option(application: Application) -> tuple[SourceNote, ...]:
+    """The notes for a write of the table, whose option `eventide.sources` says what its rows were made of; none without it.
 
     Raises ConfigError, also for a T that a source has not reached; WindowTakenError if the stream does not hold the window.
     """
     # Imported here: it would import this module.
     from eventide.table.table import Table
 
-    typed = Options(options)
-    text = typed.text(SOURCES)
+    options = application.options
+    text = options.text(SOURCES)
     if text is None:
         return ()
     wrong = ConfigError(f'option {SOURCES}={text!r} is not JSON of the form {{"/lake/trips": "2026-03-03T00:00Z"}}')
@@ -64,15 +63,15 @@ def notes_by_option(application: Application, options: Mapping[str, str]) -> tup
     if not isinstance(said, dict) or not all(isinstance(state, str) for state in said.values()):
         raise wrong
     # The table's own settings are not those of its sources; the storage's are.
-    shared = {key: value for key, value in options.items() if not key.startswith(("hoodie.", "eventide."))}
+    shared = {key: value for key, value in options.values.items() if not key.startswith(("hoodie.", "eventide."))}
     tables = {uri: Table.open(uri, shared) for uri in said}
-    name = typed.get(STREAM_IDENTIFIER)
+    name = options.get(STREAM_IDENTIFIER)
     return notes_of(application, {tables[uri]: _stated(tables[uri], state, name) for uri, state in said.items()})
 
 
 def append_of(application: Application) -> "Append":
-    """The writes of the table, which note what its options say that the rows were made of. Raises as `notes_by_option`."""
-    notes = notes_by_option(application, application.options.values)
+    """The writes of the table, which note what its options say that the rows were made of. Raises as `_notes_by_option`."""
+    notes = _notes_by_option(application)
     return replace(application.append, sources=notes) if notes else application.append
 
 
