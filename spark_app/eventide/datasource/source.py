@@ -80,7 +80,7 @@ class EventideSource(DataSource):
         return from_arrow_schema(with_window_columns(with_lists(rows.schema)))
 
     def reader(self, schema: StructType) -> DataSourceReader:
-        if any(Options(self.options).get(key) is not None for key in (EVERY, CONSUMER)):
+        if self._asks_for_windows():
             raise ConfigError(
                 f"options {EVERY}, {CONSUMER}: windows are read as a stream: use spark.readStream, or "
                 'Table.windows(every="1h", consumer="billing") and `to_spark` of each window'
@@ -89,7 +89,7 @@ class EventideSource(DataSource):
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802
         options = Options(self.options)
-        if options.get(EVERY) is not None or options.get(CONSUMER) is not None:
+        if self._asks_for_windows():
             return self._window_stream(options, schema)
         is_of_changes = options.get(keys.QUERY_TYPE) is not QueryType.READ_OPTIMIZED
         if not is_of_changes or any(options.get(key) for key in (keys.AS_OF, keys.BEGIN, keys.END)):
@@ -99,6 +99,10 @@ class EventideSource(DataSource):
                 "states where it begins"
             )
         return ChangeStream(*self._located(dict(self.options)), schema)
+
+    def _asks_for_windows(self) -> bool:
+        options = Options(self.options)
+        return any(options.get(key) is not None for key in (EVERY, CONSUMER))
 
     def _window_stream(self, options: Options, schema: StructType) -> DataSourceStreamReader:
         kind = options.text(keys.QUERY_TYPE)
