@@ -149,7 +149,10 @@ def sanitized_table(application: Application, records: Any) -> pa.Table:
 
 
 def named_apart(application: Application, records: Any) -> pa.Table:
-    """The same. Raises InvalidColumnNameError, too, for two columns of one name, or of names that differ only in case."""
+    """The records as `sanitized_table` has them, each column with a name of its own.
+
+    Raises what that raises, and InvalidColumnNameError for two columns of one name, or of names that differ only in case.
+    """
     table = sanitized_table(application, records)
     refuse_names_alike(table.column_names)
     return table
