@@ -110,6 +110,7 @@ def test_a_place_with_nothing_is_named_and_no_repair_is_advised(place: str, tmp_
     shown = run("show", tmp_path / place)
     assert shown.exit_code == 2
     assert shown.stderr.endswith(f"{place} is not a Hudi table: nothing is there; check the path\n")
+    assert run("repair", tmp_path / place).stderr == shown.stderr
     (tmp_path / "empty" / "part-0.parquet").touch()
     assert "`eventide repair TABLE` makes it anew" in run("show", tmp_path / "empty").stderr
 

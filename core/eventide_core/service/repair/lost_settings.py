@@ -30,7 +30,6 @@ from eventide_core.table.settings.properties import (
     PROPERTIES_PATH,
     parse_properties,
     properties_bytes,
-    settings_text,
     stored_properties,
     table_checksum,
 )
@@ -116,7 +115,7 @@ class SettingsRecovery:
         """
         storage = self.files.storage
         try:
-            settings_text(storage.read_range, storage.root)
+            self.files.settings_text()
         except NotAHudiTableError as error:
             lost = error
         else:

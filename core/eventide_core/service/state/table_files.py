@@ -103,16 +103,21 @@ class TableFiles:
     def config(self) -> TableConfig:
         """The table's settings. Raises NotAHudiTableError, UnsupportedTableError."""
         root = self.storage.root
-        return TableConfig.parse(self._settings_text(root), root, self.mergers, self.event_time_texts)
+        return TableConfig.parse(self._first_or_current_settings(root), root, self.mergers, self.event_time_texts)
 
-    def _settings_text(self, root: str) -> str:
+    def settings_text(self) -> str:
+        """The text of the current settings. Raises NotAHudiTableError, also for a place with nothing."""
+        root = self.storage.root
+        try:
+            return settings_text(self.storage.read_range, root)
+        except NotAHudiTableError:
+            if next(iter(self.storage.list("")), None) is None:
+                raise NotAHudiTableError(f"{root} is not a Hudi table: nothing is there; check the path") from None
+            raise
+
+    def _first_or_current_settings(self, root: str) -> str:
         if self.first_settings is None:
-            try:
-                return settings_text(self.storage.read_range, root)
-            except NotAHudiTableError:
-                if next(iter(self.storage.list("")), None) is None:
-                    raise NotAHudiTableError(f"{root} is not a Hudi table: nothing is there; check the path") from None
-                raise
+            return self.settings_text()
         return known_settings(self.storage.read_range, root) or self.first_settings
 
     def put_commit(self, path: str, data: bytes) -> bool:
