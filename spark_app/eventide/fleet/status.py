@@ -140,11 +140,15 @@ def reasons_of(tables: Iterable[TableStatus]) -> list[str]:
     """What holds the tables back, and their last errors: a line for each reason, with the tables that have it."""
     having: dict[str, list[str]] = {}
     for one in tables:
-        told = (("held back by", one.held_by), ("last error:", one.last_error))
-        for reason in (f"{what} {why}" for what, why in told if why):
+        for reason in _reasons(one):
             having.setdefault(reason, []).append(one.table.name)
     lines = [f"{_some(names)}: {reason}" for reason, names in having.items()]
     return [*lines[:WORST], *more(len(lines[WORST:]))]
+
+
+def _reasons(one: TableStatus) -> list[str]:
+    told = (("held back by", one.held_by), ("last error:", one.last_error))
+    return [f"{what} {why}" for what, why in told if why]
 
 
 def _some(names: Sequence[str]) -> str:
@@ -208,7 +212,6 @@ def _row(one: TableStatus, reports: str) -> str:
     cells = f"<td><span{bad}>{state}</span></td>{shown_lag}" + "".join(
         f'<td class="time">{shown(cell)}</td>' for cell in (watermark, logs)
     )
-    told = (("held back by", one.held_by), ("last error:", one.last_error))
-    whys = "".join(f"<p>{what} {shown(why)}</p>" for what, why in told if why)
+    whys = "".join(f"<p>{shown(reason)}</p>" for reason in _reasons(one))
     why = f'<tr class="why"><td colspan="{len(_PAGE_COLUMNS)}"><div>{whys}</div></td></tr>' if whys else ""
     return f'<tr><th scope="row">{link}</th>{cells}</tr>{why}'
