@@ -4,23 +4,25 @@ The Router's jars are not in the mini cluster, and its web server needs the unre
 its own, with what Spark's resolver downloads from Maven Central: 67 MB.
 """
 
-import os
-import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from http import HTTPStatus
 from pathlib import Path
 from typing import Any, Final
 
 import requests
-from py4j.protocol import Py4JError
 
-from eventide.spark.java_home import find_java_home
-from support.maven import JarUnavailableError, MavenJar, maven_jar, maven_jars
-from support.servers.hdfs_server import JARS, HdfsServer, cluster_settings, hadoop_process, make_lake, web_address_of
-from support.servers.java_process import java_process
-from support.servers.server_process import ServerUnavailableError, free_ports, last_line
+from support.maven import MavenJar, maven_jar, maven_jars
+from support.servers.hdfs_server import (
+    JARS,
+    HdfsServer,
+    hadoop_process,
+    process_of_hadoop,
+    single_cluster,
+    web_address_of,
+)
+from support.servers.server_process import ServerUnavailableError, free_ports
 
 _VERSION: Final = "3.4.2"
 _ROUTER: Final = MavenJar(
@@ -61,44 +63,29 @@ _ROUTER_SETTINGS: Final = {
 def federated_hdfs(directory: Path) -> Iterator[HdfsServer]:
     """A Router whose `/lake` lies in the first name service. Raises ServerUnavailableError."""
     with hadoop_process(directory, []) as started:
-        clusters = [_cluster(started.jvm, directory / name) for name in _NAME_SERVICES]
+        clusters = [single_cluster(started.jvm, directory / name) for name in _NAME_SERVICES]
         with _router(directory, clusters) as (rpc, web):
             server = HdfsServer(f"hdfs://localhost:{rpc}", f"localhost:{web}", True, directory / "lock", started.port)
             _wait_for(server)
             yield server
 
 
-def _cluster(java: Any, directory: Path) -> Any:
-    settings = cluster_settings(java, directory, {})
-    cluster = getattr(java.org.apache.hadoop.hdfs, "MiniDFSCluster$Builder")(settings).numDataNodes(1).build()
-    cluster.waitActive()
-    make_lake(java, cluster.getFileSystem())
-    return cluster
-
-
 @contextmanager
 def _router(directory: Path, clusters: Sequence[Any]) -> Iterator[tuple[int, int]]:
     """The Router's ports for RPC and for WebHDFS."""
-    web_files, log = directory / "web", directory / "router.log"
+    web_files = directory / "web"
     # Its web server asks for these, and its jar does not have them.
     for name in ("router/WEB-INF", "static"):
         (web_files / "webapps" / name).mkdir(parents=True)
     (web_files / "webapps/router/WEB-INF/web.xml").write_text(_WEB_XML)
-    java_home = find_java_home()
-    environment = {key: value for key, value in os.environ.items() if not key.startswith(("SPARK", "PYTHON"))}
-    environment |= {"JAVA_HOME": java_home, "PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"}
-    python = Path(sys.executable)
-    try:
+
+    def classpath(python: Path, environment: Mapping[str, str]) -> list[str]:
         jars = maven_jars(_ROUTER, python=python, environment=environment)
         jars += [maven_jar(jar, python=python, environment=environment) for jar in JARS[1:]]
-    except JarUnavailableError as missing:
-        raise ServerUnavailableError(str(missing)) from missing
-    options = ["-Xmx512m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "--add-opens=java.base/java.lang=ALL-UNNAMED"]
-    with java_process(Path(java_home, "bin", "java"), [*map(str, jars), str(web_files)], options, log) as started:
-        try:
-            yield _started(started.jvm, directory / "mounts", clusters)
-        except Py4JError as failure:
-            raise ServerUnavailableError(f"the Router did not start: {last_line(log)}") from failure
+        return [*map(str, jars), str(web_files)]
+
+    with process_of_hadoop("the Router", directory / "router.log", classpath) as started:
+        yield _started(started.jvm, directory / "mounts", clusters)
 
 
 def _started(java: Any, mounts: Path, clusters: Sequence[Any]) -> tuple[int, int]:

@@ -8,7 +8,7 @@ The mini cluster enables symbolic links, which a stock NameNode never does. `Hdf
 
 import os
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -100,8 +100,9 @@ class HdfsServer:
 def hdfs(directory: Path) -> Iterator[HdfsServer]:
     """A NameNode for the length of the block. Raises ServerUnavailableError."""
     with hadoop_process(directory, []) as started:
-        uri, web_address = _started(started.jvm, directory / "data")
-        yield HdfsServer(uri, web_address, True, directory / "lock", started.port)
+        cluster = single_cluster(started.jvm, directory / "data")
+        uri = f"hdfs://localhost:{cluster.getNameNodePort()}"
+        yield HdfsServer(uri, web_address_of(cluster), True, directory / "lock", started.port)
 
 
 @contextmanager
@@ -109,21 +110,36 @@ def hadoop_process(
     directory: Path, more_options: Sequence[str], *, more_classpath: Sequence[str] = ()
 ) -> Iterator[JavaProcess]:
     """A Java process that can start mini clusters. Raises ServerUnavailableError, also for an error of Java."""
+
+    def classpath(python: Path, environment: Mapping[str, str]) -> list[str]:
+        jars = [maven_jar(jar, python=python, environment=environment) for jar in JARS]
+        return [*more_classpath, *map(str, jars), f"{SPARK_JARS}/*"]
+
+    with process_of_hadoop("the NameNode", directory / "log", classpath, more_options) as started:
+        yield started
+
+
+@contextmanager
+def process_of_hadoop(
+    what: str, log: Path, classpath: Callable[[Path, Mapping[str, str]], list[str]], more_options: Sequence[str] = ()
+) -> Iterator[JavaProcess]:
+    """A Java process of Hadoop's jars, which `classpath` gets with a Python and an environment that can download them.
+
+    Raises ServerUnavailableError, also for an error of Java.
+    """
     try:
         java_home = find_java_home()
         environment = {key: value for key, value in os.environ.items() if not key.startswith(("SPARK", "PYTHON"))}
         environment |= {"JAVA_HOME": java_home, "PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"}
-        jars = [maven_jar(jar, python=Path(sys.executable), environment=environment) for jar in JARS]
+        jars = classpath(Path(sys.executable), environment)
     except (JavaNotFoundError, JarUnavailableError) as missing:
         raise ServerUnavailableError(str(missing)) from missing
-    log = directory / "log"
-    classpath = [*more_classpath, *map(str, jars), f"{SPARK_JARS}/*"]
     options = ["-Xmx512m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "--add-opens=java.base/java.lang=ALL-UNNAMED"]
-    with java_process(Path(java_home, "bin", "java"), classpath, [*options, *more_options], log) as started:
+    with java_process(Path(java_home, "bin", "java"), jars, [*options, *more_options], log) as started:
         try:
             yield started
         except Py4JError as failure:
-            raise ServerUnavailableError(f"the NameNode did not start: {last_line(log)}") from failure
+            raise ServerUnavailableError(f"{what} did not start: {last_line(log)}") from failure
 
 
 def cluster_settings(java: Any, directory: Path, settings: Mapping[str, str]) -> Any:
@@ -148,9 +164,10 @@ def web_address_of(cluster: Any, name_node: int = 0) -> str:
     return f"{web.getHostName()}:{web.getPort()}"
 
 
-def _started(java: Any, directory: Path) -> tuple[str, str]:
+def single_cluster(java: Any, directory: Path) -> Any:
+    """A running mini cluster of a NameNode and a DataNode, with the directory in which a test's user may write."""
     settings = cluster_settings(java, directory, {})
     cluster = getattr(java.org.apache.hadoop.hdfs, "MiniDFSCluster$Builder")(settings).numDataNodes(1).build()
     cluster.waitActive()
     make_lake(java, cluster.getFileSystem())
-    return f"hdfs://localhost:{cluster.getNameNodePort()}", web_address_of(cluster)
+    return cluster
