@@ -176,7 +176,11 @@ class MadeStorage:
 
     @property
     def root(self) -> str:
-        return "memory://made"  # no server: nothing is asked on threads
+        return "memory://made"
+
+    @property
+    def is_remote(self) -> bool:
+        return False  # nothing is asked on threads
 
     @property
     def capabilities(self) -> Capability:

@@ -21,10 +21,10 @@ from eventide_adapters.lock.heartbeats import FileHeartbeats
 from eventide_adapters.lock.open import open_lock
 from eventide_adapters.metrics.open import open_sink
 from eventide_adapters.storage.open import open_storage
+from eventide_core.access.requests import Requests
 from eventide_core.config import LOCK_PROVIDER, Options
 from eventide_core.errors import ConfigError
 from eventide_core.ports import ArchivedTimeline, Clock, Engine, Heartbeats, Storage, TableLock
-from eventide_core.ports.requests import Requests, is_remote
 from eventide_core.service.state.table import TableState
 from eventide_core.service.state.table_files import TableFiles
 from eventide_core.table.records.record_shape import DeleteMarker
@@ -428,7 +428,7 @@ def _table_files(storage: Storage, engine: Engine, clock: Clock, options: Option
 
 def _requests(storage: Storage) -> Requests:
     """On threads from the first one if the storage is a server."""
-    return Requests((LocalEngine if is_remote(storage) else RequestEngine)(_QUESTIONS_AT_ONCE))
+    return Requests((LocalEngine if storage.is_remote else RequestEngine)(_QUESTIONS_AT_ONCE))
 
 
 def _archived_timeline(storage: Storage, config: TableConfig) -> ArchivedTimeline:

@@ -5,7 +5,7 @@ from os import cpu_count
 from time import perf_counter, thread_time
 from typing import Final, TypeVar
 
-from eventide_core.ports.threads import Handed, Threads
+from eventide_core.access.threads import Handed, Threads
 
 T = TypeVar("T")
 R = TypeVar("R")

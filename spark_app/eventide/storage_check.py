@@ -11,9 +11,10 @@ from eventide_adapters.storage.guarantees import GUARANTEES, LARGE_BYTES, Guaran
 from eventide_adapters.storage.open import open_storage
 from eventide_adapters.storage.packaged import untried
 from eventide_adapters.storage.request_count import requests_sent
+from eventide_core.access.files import discard, remove_tree
 from eventide_core.config import Options
 from eventide_core.errors import ConfigError, EventideError, RefusedError, StorageError
-from eventide_core.ports import Capability, KeyedFiles, NoProgress, Progress, Storage, discard, remove_tree
+from eventide_core.ports import Capability, KeyedFiles, NoProgress, Progress, Storage
 
 SCRATCH: Final = ".eventide_storage_check"
 CLOCK_OFFSET_MAX_MS: Final = 60_000

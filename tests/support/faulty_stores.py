@@ -18,10 +18,10 @@ from eventide.testing.histories import ManualClock
 from eventide.testing.observation import LOCK_PREFIX
 from eventide_adapters.storage.memory import MemoryFile
 from eventide_adapters.storage.open import open_storage
+from eventide_core.access.requests import Requests
 from eventide_core.config import LOCK_EXPIRE_MINUTES, Options
 from eventide_core.errors import EventideError
 from eventide_core.ports import Capability, Storage
-from eventide_core.ports.requests import Requests
 from support.servers.cloud_servers import CloudServer
 from support.servers.faulty_proxy import Fault, FaultyProxy, faulty_proxy
 from support.servers.s3_servers import S3Server

@@ -13,7 +13,8 @@ from azure.core.pipeline.transport import AioHttpTransport
 from eventide_adapters.storage.google_objects import GoogleObjects
 from eventide_adapters.storage.s3_objects import S3Objects
 from eventide_adapters.storage.webhdfs import WebHdfs
-from eventide_core.ports import Capability, FileInfo, KeyedFiles, OutputFile, Storage, discard
+from eventide_core.access.files import discard
+from eventide_core.ports import Capability, FileInfo, KeyedFiles, OutputFile, Storage
 
 
 @dataclass(slots=True)
@@ -43,6 +44,10 @@ class MeteredStorage:
     @property
     def root(self) -> str:
         return self.inner.root
+
+    @property
+    def is_remote(self) -> bool:
+        return self.inner.is_remote
 
     @property
     def capabilities(self) -> Capability:

@@ -34,9 +34,10 @@ from types import TracebackType
 from typing import Self
 
 from eventide_adapters.lock.processes import is_dead, this_process
+from eventide_core.access.files import discard
 from eventide_core.config import LOCK_EXPIRE_MINUTES, LOCK_PATH, LOCK_WAIT_MS, Options
 from eventide_core.errors import ConfigError, LockError, LockLostError, MissingFileError, StorageError, format_timestamp
-from eventide_core.ports import Capability, Clock, Storage, discard
+from eventide_core.ports import Capability, Clock, Storage
 
 DEFAULT_DIRECTORY = ".hoodie"
 

@@ -11,9 +11,10 @@ from functools import partial
 
 from eventide_adapters.lock.processes import is_dead, this_process
 from eventide_adapters.lock.renewal import Renewal
+from eventide_core.access.files import discard
 from eventide_core.config import HEARTBEAT_INTERVAL_MS, Options
 from eventide_core.errors import MissingFileError
-from eventide_core.ports import Storage, discard
+from eventide_core.ports import Storage
 from eventide_core.table.files.file_group_write import heartbeat_path
 
 

@@ -21,7 +21,7 @@ from fsspec.asyn import sync
 from eventide_adapters.storage.cloud_objects import MARK, CloudObjects, opened
 from eventide_adapters.storage.objects import StoredObject
 from eventide_adapters.storage.request_count import count_request
-from eventide_core.ports.threads import Handed, Threads
+from eventide_core.access.threads import Handed, Threads
 
 _TAKEN: Final = ("BlobAlreadyExists", "ConditionNotMet")
 # Another upload of the same name was committed, which removes the blocks of all others.

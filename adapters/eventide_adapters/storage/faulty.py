@@ -130,6 +130,10 @@ class FaultyStorage:
         return self._inner.root
 
     @property
+    def is_remote(self) -> bool:
+        return self._inner.is_remote
+
+    @property
     def capabilities(self) -> Capability:
         return self._inner.capabilities
 

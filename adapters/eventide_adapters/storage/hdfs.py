@@ -65,6 +65,10 @@ class HdfsStorage:
         return f"{scheme}://{authority}{self._root_path}"
 
     @property
+    def is_remote(self) -> bool:
+        return True
+
+    @property
     def capabilities(self) -> Capability:
         """Tested on first use, by creating and deleting a link. NONE on a read-only table."""
         if self._capabilities is None:

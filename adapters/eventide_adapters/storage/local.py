@@ -64,6 +64,10 @@ class LocalStorage:
         return f"file://{self._root}"
 
     @property
+    def is_remote(self) -> bool:
+        return False
+
+    @property
     def capabilities(self) -> Capability:
         """Tested on first use, in a directory that is then removed. NONE on a read-only table."""
         if self._capabilities is None:

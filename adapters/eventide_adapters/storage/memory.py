@@ -114,6 +114,10 @@ class MemoryStorage:
         return f"memory://{self._name}"
 
     @property
+    def is_remote(self) -> bool:
+        return False
+
+    @property
     def capabilities(self) -> Capability:
         return Capability.PUT_IF_ABSENT | Capability.SYMLINK | Capability.HARDLINK | Capability.SERVER_COPY
 

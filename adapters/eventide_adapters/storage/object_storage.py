@@ -54,6 +54,10 @@ class ObjectStorage:
         return self._root
 
     @property
+    def is_remote(self) -> bool:
+        return True
+
+    @property
     def capabilities(self) -> Capability:
         """Tested on first use, by creating and deleting a key."""
         if self._capabilities is None:

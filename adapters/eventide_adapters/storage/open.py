@@ -96,9 +96,12 @@ def _of_package(adapter: Adapter, uri: str, options: Options) -> Storage:
         shown = without_secrets(f"{type(failure).__name__}: {failure}", secrets)
         raise ConfigError(f"the package {adapter.package} cannot open {without_secrets(uri, ())!r}: {shown}") from None
     methods = [name for name, method in vars(Storage).items() if callable(method) and not name.startswith("_")]
-    if not all(hasattr(type(storage), name) for name in methods):
+    absent = [name for name in methods if not hasattr(type(storage), name)]
+    # A property of the class or of the instance. To look for `capabilities` would try the store out.
+    absent += [] if hasattr(storage, "is_remote") else ["is_remote"]
+    if absent:
         raise ConfigError(
             f"the package {adapter.package} declares {adapter.name}:// as {adapter.factory}, which returned a "
-            f"{type(storage).__name__} instead of a storage with the methods of eventide_core.ports.Storage"
+            f"{type(storage).__name__} instead of an eventide_core.ports.Storage: it lacks {', '.join(absent)}"
         )
     return packaged(storage, adapter.package)

@@ -7,17 +7,9 @@ from contextlib import suppress
 from typing import BinaryIO, Final, cast
 
 from eventide_adapters.storage.guarantees import FIRST_TRIAL
+from eventide_core.access.files import discard, remove_tree
 from eventide_core.errors import ConfigError, EventideError, RefusedError
-from eventide_core.ports import (
-    Capability,
-    FileInfo,
-    KeyedFiles,
-    OutputFile,
-    Storage,
-    VersionedFiles,
-    discard,
-    remove_tree,
-)
+from eventide_core.ports import Capability, FileInfo, KeyedFiles, OutputFile, Storage, VersionedFiles
 
 _TRIALS: Final = ".hoodie/.eventide_temp"
 
@@ -36,6 +28,10 @@ class PackagedStorage:
     @property
     def root(self) -> str:
         return self._inner.root
+
+    @property
+    def is_remote(self) -> bool:
+        return self._inner.is_remote
 
     @property
     def capabilities(self) -> Capability:

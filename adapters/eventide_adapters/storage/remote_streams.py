@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any, BinaryIO
 
 from eventide_adapters.storage.objects import PART_BYTES, Upload
-from eventide_core.ports.threads import Threads
+from eventide_core.access.threads import Threads
 from eventide_core.table.files.read_ahead import ReadRange
 
 # A request costs a round trip, whatever its size, and most reads of a log file or a Parquet footer are smaller than

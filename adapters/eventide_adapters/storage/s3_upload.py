@@ -11,7 +11,7 @@ from typing import Any, BinaryIO, Final, Protocol, cast
 
 from botocore.exceptions import BotoCoreError
 
-from eventide_core.ports.threads import Handed, Threads
+from eventide_core.access.threads import Handed, Threads
 
 PARTS_AT_ONCE: Final = 4
 

@@ -31,19 +31,15 @@ from eventide_core.ports.records import (
     SliceMerger,
     SliceReader,
 )
-from eventide_core.ports.requests import remove_tree
-from eventide_core.ports.running import BackgroundEngine, Clock, Engine, NoProgress, Progress
+from eventide_core.ports.running import BackgroundEngine, Clock, Engine, NoProgress, Progress, RunningTask
 from eventide_core.ports.storage import (
     WHOLE_FILE_BYTES_MAX,
     Capability,
-    ChecksummedOutput,
     FileInfo,
     KeyedFiles,
     OutputFile,
     Storage,
     VersionedFiles,
-    checksum_of_file,
-    discard,
 )
 from eventide_core.ports.timeline import ArchivedAction, ArchivedFile, ArchivedTimeline, MetadataCodec
 from eventide_core.ports.windows import WindowContent
@@ -59,7 +55,6 @@ __all__ = [
     "Batches",
     "Capability",
     "Catalog",
-    "ChecksummedOutput",
     "Clock",
     "ContentAudit",
     "DatasetCatalog",
@@ -89,6 +84,7 @@ __all__ = [
     "OutputFile",
     "Progress",
     "RowChange",
+    "RunningTask",
     "SliceMerger",
     "SliceReader",
     "Storage",
@@ -99,7 +95,4 @@ __all__ = [
     "VersionedFiles",
     "WindowContent",
     "WrittenRows",
-    "checksum_of_file",
-    "discard",
-    "remove_tree",
 ]

@@ -3,10 +3,9 @@
 from collections.abc import Callable, Sequence
 from typing import Protocol, TypeVar, runtime_checkable
 
-from eventide_core.ports.threads import Handed
-
 T = TypeVar("T")
 R = TypeVar("R")
+R_co = TypeVar("R_co", covariant=True)
 
 
 @runtime_checkable
@@ -28,13 +27,29 @@ class Engine(Protocol):
         ...
 
 
+class RunningTask(Protocol[R_co]):
+    """A task that an engine has begun in this process."""
+
+    def result(self) -> R_co:
+        """What it returned, as soon as it has ended. Raises what it raised."""
+        ...
+
+    def cancel(self) -> None:
+        """Ends it if it has not begun."""
+        ...
+
+    def join(self) -> None:
+        """Returns when it has ended, whatever came of it."""
+        ...
+
+
 @runtime_checkable
 class BackgroundEngine(Protocol):
     """An optional capability of engines whose tasks run in this process, and can wait for what it does meanwhile."""
 
     def begin(
         self, function: Callable[[T], R], items: Sequence[T], *, on_done: Callable[[], None] | None = None
-    ) -> Sequence[Handed[R]] | None:
+    ) -> Sequence[RunningTask[R]] | None:
         """Begins what `Engine.map` runs, and returns at once. None if the tasks run elsewhere after all."""
         ...
 

@@ -4,7 +4,6 @@ from enum import Flag, auto
 from typing import BinaryIO, Final, Protocol, runtime_checkable
 
 from eventide_core.bulk_dataclass import bulk_dataclass
-from eventide_core.table.files.checksum import RunningChecksum, checksum_of_stream
 
 WHOLE_FILE_BYTES_MAX: Final = 1024**3
 """The largest file that is read whole: a write stat takes up to a kilobyte, so a commit of a million files."""
@@ -49,28 +48,6 @@ class OutputFile(Protocol):
         ...
 
 
-class ChecksummedOutput:
-    """An OutputFile that computes the checksum of what is written to it (table/files/checksum.py)."""
-
-    def __init__(self, output: OutputFile) -> None:
-        self._output = output
-        self._checksum = RunningChecksum()
-
-    @property
-    def checksum(self) -> str:
-        return str(self._checksum)
-
-    def write(self, data: bytes | memoryview, /) -> int:
-        self._checksum.add(data)
-        return self._output.write(data)
-
-    def commit(self) -> bool:
-        return self._output.commit()
-
-    def abort(self) -> None:
-        self._output.abort()
-
-
 class Storage(Protocol):
     """The files of one table. Picklable: an executor gets a copy and opens its own connections.
 
@@ -80,6 +57,11 @@ class Storage(Protocol):
     @property
     def root(self) -> str:
         """The table's URI, for messages and for engines that read files themselves. Contains no secret."""
+        ...
+
+    @property
+    def is_remote(self) -> bool:
+        """Whether each request waits for a server, so that several are asked side by side. Asks nobody."""
         ...
 
     @property
@@ -150,17 +132,3 @@ class KeyedFiles(Protocol):
     def discard(self, path: str) -> None:
         """Removes the file in one request. Does nothing if there is none, also if files are below that name."""
         ...
-
-
-def discard(storage: Storage, path: str) -> None:
-    """Removes a file that may be absent, in as few requests as the storage needs."""
-    if isinstance(storage, KeyedFiles):
-        storage.discard(path)
-    else:
-        storage.delete(path)
-
-
-def checksum_of_file(storage: Storage, path: str, size: int) -> str | None:
-    """The checksum of a file's first `size` bytes; None if there are fewer. Raises MissingFileError."""
-    with storage.open_input(path) as stream:
-        return checksum_of_stream(stream, size)

@@ -5,8 +5,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 from eventide.engine_local import LocalEngine
 from eventide.formatting import format_size
-from eventide_core.ports import BackgroundEngine, Engine
-from eventide_core.ports.threads import Handed
+from eventide_core.ports import BackgroundEngine, Engine, RunningTask
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -78,7 +77,7 @@ class EngineBySize:
 
     def begin(
         self, function: Callable[[T], R], items: Sequence[T], *, on_done: Callable[[], None] | None = None
-    ) -> Sequence[Handed[R]] | None:
+    ) -> Sequence[RunningTask[R]] | None:
         """Begins what `map` runs. None if no engine has been chosen, or if it runs tasks elsewhere."""
         engine: object = self._chosen
         return engine.begin(function, items, on_done=on_done) if isinstance(engine, BackgroundEngine) else None

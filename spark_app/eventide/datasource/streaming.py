@@ -34,11 +34,11 @@ from eventide.table.creation import existing_table, written_by_spark
 from eventide.table.derived import append_of
 from eventide.table.table import Table
 from eventide.table.table_service import Round, TableService
+from eventide_core.access.threads import Handed, Threads
 from eventide_core.action.write.pending_write import WriteResult
 from eventide_core.config import DATA_LATENCY, THRESHOLD, Options
 from eventide_core.errors import BusyError, ConfigError, UnsupportedEngineError, format_timestamp
 from eventide_core.ports import NoProgress
-from eventide_core.ports.threads import Handed, Threads
 from eventide_core.table.settings.stream_batch import StreamBatch
 from eventide_core.table.settings.write_shape import WriteOperation
 

@@ -23,12 +23,12 @@ from eventide.formatting import sanitize
 from eventide.options.compaction_request import Overrides
 from eventide.table.table import Table
 from eventide.table.table_service import Round
+from eventide_core.access.threads import Handed, Threads
 from eventide_core.action.compaction.backlog import Backlog, backlog
 from eventide_core.action.fleet.scheduler import FleetScheduler, Forecast, Measured
 from eventide_core.action.freshness.freshness import Freshness
 from eventide_core.errors import ConfigError, EventideError
 from eventide_core.ports import Clock, Engine, NoProgress
-from eventide_core.ports.threads import Handed, Threads
 
 _LOOK_SECONDS: Final = 0.5
 """The poll interval for shutdown of an idle service."""

@@ -18,9 +18,9 @@ from eventide.report.style import page
 from eventide.report.tables import wide
 from eventide.report.words import named, shown
 from eventide.results.detail import WORST, more
+from eventide_core.access.threads import Threads
 from eventide_core.action.compaction.backlog import Backlog
 from eventide_core.errors import ConfigError, counted, format_timestamp
-from eventide_core.ports.threads import Threads
 from eventide_core.service.facts.sources import source_notes
 
 _TABLES_AT_ONCE: Final = 8

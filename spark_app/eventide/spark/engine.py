@@ -18,8 +18,8 @@ import pyarrow as pa
 
 from eventide.spark.java_home import find_java_home
 from eventide.spark.workers import failure_of, is_connect, ship_packages
+from eventide_core.access.threads import Threads
 from eventide_core.errors import EngineError, EventideError
-from eventide_core.ports.threads import Threads
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

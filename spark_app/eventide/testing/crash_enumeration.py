@@ -30,6 +30,8 @@ from eventide.testing.histories import History, ManualClock, WrittenTable
 from eventide.testing.observation import HEARTBEATS_PREFIX, LOCK_PREFIX, MARKERS_PREFIX, OUTCOMES_PREFIX, Files
 from eventide_adapters.storage.faulty import Fault, FaultPlan, FaultyStorage, Operation, SimulatedCrash
 from eventide_adapters.storage.memory import MemoryStorage
+from eventide_core.access.requests import Requests
+from eventide_core.access.threads import Handed
 from eventide_core.action.compaction.request import CompactionRequest
 from eventide_core.config import (
     EVENT_TIME_FIELD,
@@ -42,8 +44,6 @@ from eventide_core.config import (
 )
 from eventide_core.errors import EventideError
 from eventide_core.ports import NoProgress, Storage
-from eventide_core.ports.requests import Requests
-from eventide_core.ports.threads import Handed
 from eventide_core.table.timeline.plans import CompactionPlan, require_ours
 
 OPTIONS: dict[str, str] = {

@@ -19,9 +19,9 @@ from eventide.engine_local import LocalEngine
 from eventide.testing.crash_enumeration import Protocol
 from eventide.testing.histories import ManualClock
 from eventide.testing.scheduled_world import GIVE_LOCK, TAKE_LOCK, Refusal, Step, Worlds
+from eventide_core.access.requests import Requests
 from eventide_core.errors import EventideError
 from eventide_core.ports import Capability, FileInfo, Storage
-from eventide_core.ports.requests import Requests
 
 T = TypeVar("T")
 
@@ -164,11 +164,16 @@ class _LivedStorage:
     def __init__(self, life: _Life, like: Storage) -> None:
         self._life = life
         self._root = like.root
+        self._is_remote = like.is_remote
         self._capabilities = like.capabilities
 
     @property
     def root(self) -> str:
         return self._root
+
+    @property
+    def is_remote(self) -> bool:
+        return self._is_remote
 
     @property
     def capabilities(self) -> Capability:

@@ -8,7 +8,7 @@ import pytest
 from eventide.datasource import streaming
 from eventide.datasource.streaming import StreamCompaction, StreamSink
 from eventide.table.table_service import Round
-from eventide_core.ports import threads
+from eventide_core.access import threads
 from eventide_core.table.settings.write_shape import WriteOperation
 
 

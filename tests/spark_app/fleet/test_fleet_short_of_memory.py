@@ -11,7 +11,7 @@ import pytest
 
 from eventide.fleet import service
 from eventide.fleet.settings import fleet_of_file
-from eventide_core.ports import threads
+from eventide_core.access import threads
 
 NAMES = ["a", "b", "c"]
 

@@ -26,7 +26,7 @@ import deflate
 from isal import isal_zlib
 
 from eventide_adapters.format.base_file.thrift_compact import Span, elements, fields, integer, with_integers
-from eventide_core.ports.threads import Threads
+from eventide_core.access.threads import Threads
 
 _MAGIC: Final = b"PAR1"
 _TAIL_BYTES: Final = 8  # the footer's length, and the magic bytes

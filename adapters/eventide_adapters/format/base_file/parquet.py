@@ -50,9 +50,9 @@ from eventide_adapters.format.base_file.parquet_output import ROW_GROUP_BYTES as
 from eventide_adapters.format.base_file.prefetch import prefetch
 from eventide_adapters.format.base_file.row_pages import RowsOfGroups, batches_of
 from eventide_adapters.format.base_file.threads import processors, threads_at_most
+from eventide_core.access.threads import Handed, Threads
 from eventide_core.errors import CorruptBaseFileError, RecordDecodeError
 from eventide_core.ports import OutputFile, Storage
-from eventide_core.ports.threads import Handed, Threads
 from eventide_core.table.records.column_names import FileColumns
 
 _BATCH_ROWS: Final = 1 << 17

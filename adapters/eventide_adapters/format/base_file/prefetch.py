@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pyarrow as pa
 
-from eventide_core.ports.threads import Threads
+from eventide_core.access.threads import Threads
 
 
 def prefetch(batches: Iterator[pa.RecordBatch], rows: int) -> Iterator[pa.RecordBatch]:

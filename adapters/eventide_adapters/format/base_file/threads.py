@@ -12,7 +12,7 @@ from contextlib import contextmanager
 
 import pyarrow as pa
 
-from eventide_core.ports.threads import Threads
+from eventide_core.access.threads import Threads
 
 _lock = threading.Lock()
 _slices = 0  # that are merged or read at this moment

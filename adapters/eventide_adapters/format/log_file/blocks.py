@@ -21,10 +21,10 @@ from dataclasses import field
 from functools import partial
 from typing import Any, BinaryIO
 
+from eventide_core.access.requests import responses
 from eventide_core.bulk_dataclass import bulk_dataclass
 from eventide_core.errors import CorruptLogBlockError, ResourceLimitError, UnsupportedTableError
 from eventide_core.ports import WHOLE_FILE_BYTES_MAX, Storage
-from eventide_core.ports.requests import is_remote, responses
 from eventide_core.table.files.log_block import (
     ROLLBACK_COMMAND,
     BlockType,
@@ -147,7 +147,7 @@ def read_headers(
     if the file is shorter.
     """
     is_large = size > WHOLE_FILE_BYTES  # a smaller one is read as a whole from any storage
-    whole_bytes = REMOTE_WHOLE_FILE_BYTES if is_large and is_remote(storage) else WHOLE_FILE_BYTES
+    whole_bytes = REMOTE_WHOLE_FILE_BYTES if is_large and storage.is_remote else WHOLE_FILE_BYTES
     ranges = ReadAhead(partial(storage.read_range, path), size, whole_bytes)
     for block in read_headers_of(ranges, path, size, is_strict=is_strict):
         yield PlacedBlock(path, log_number, block, ranges.held(block.content_offset, block.content_length))

@@ -31,6 +31,7 @@ from eventide_adapters.format.base_file.virtual_key import with_record_keys
 from eventide_adapters.format.log_file.blocks import PlacedBlock, counting_blocks
 from eventide_adapters.format.log_file.delete_block import decode_delete_block
 from eventide_adapters.format.log_file.ordering_values import ordering_type, orderings_of
+from eventide_core.access.requests import AHEAD_BYTES_MAX, responses
 from eventide_core.errors import (
     CorruptLogBlockError,
     EventideError,
@@ -39,7 +40,6 @@ from eventide_core.errors import (
     UnsupportedTableError,
 )
 from eventide_core.ports import Storage
-from eventide_core.ports.requests import AHEAD_BYTES_MAX, is_remote, responses
 from eventide_core.table.files.log_block import BlockType, HeaderKey
 from eventide_core.table.files.slice_read import BlockFilter
 from eventide_core.table.records.column_names import FileColumns
@@ -100,7 +100,7 @@ def iter_block_records(
 ) -> Iterator[DataBlock | DeleteBlock]:
     """The same of blocks that were found before."""
     reader = BlockReader(storage, shape, columns)
-    if is_remote(storage):
+    if storage.is_remote:
         counting = responses(storage, partial(_with_content, storage), counting, _bytes_to_read)
     yield from itertools.chain.from_iterable(map(reader.read_several, _together(counting)))
 
@@ -265,7 +265,7 @@ class BlockReader:
             return placed.read_range(self._storage, offset, length)
 
         return iter_avro_block(
-            read, placed.block.content_length, schema, fields, placed.place, is_remote=is_remote(self._storage)
+            read, placed.block.content_length, schema, fields, placed.place, is_remote=self._storage.is_remote
         )
 
     def deleted_rows(self, records: pa.RecordBatch) -> npt.NDArray[np.bool_]:

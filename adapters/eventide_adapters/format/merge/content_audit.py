@@ -34,8 +34,9 @@ from eventide_adapters.format.merge.base_merge import merge_columns
 from eventide_adapters.format.merge.log_keys import unreadable_in
 from eventide_adapters.format.merge.slice_reader import ArrowSliceReader
 from eventide_adapters.format.merge.wrong_keys import wrong_keys
+from eventide_core.access.files import checksum_of_file
 from eventide_core.errors import EventideError, RecordDecodeError, StorageError, UnsupportedTableError
-from eventide_core.ports import Storage, checksum_of_file
+from eventide_core.ports import Storage
 from eventide_core.table.files.content_audit import RepeatedKey, RowDifference, SliceAudit, StrayKeys
 from eventide_core.table.files.log_block import BlockType
 from eventide_core.table.files.slice_read import SliceRead

@@ -35,11 +35,10 @@ from eventide_adapters.format.merge.early_records import EarlyRecords
 from eventide_adapters.format.merge.log_fold import FoldedLogFiles
 from eventide_adapters.format.merge.positions import PositionsInBase
 from eventide_adapters.format.merge.record_mergers import check_merger
+from eventide_core.access.threads import Threads
 from eventide_core.config import ParquetCodec
 from eventide_core.errors import PlanMismatchError
 from eventide_core.ports import MergedSlice, MergeResult, MergeTask, OutputFile, Storage
-from eventide_core.ports.requests import is_remote
-from eventide_core.ports.threads import Threads
 from eventide_core.table.records.record_shape import RecordShape
 from eventide_core.table.records.schema import FILE_NAME, META_FIELDS
 
@@ -71,7 +70,7 @@ class ArrowSliceMerger:
         schema = pa.schema([field.arrow for field in fields])
         changes = None if task.change_log_path is None else ChangedRows()
         # From a server, the base file's first batch is read while the log files are: both wait for responses.
-        with Threads(1) if is_remote(self.storage) else nullcontext() as thread:
+        with Threads(1) if self.storage.is_remote else nullcontext() as thread:
             opening = None if thread is None else thread.submit(self._begin_base, task, fields)
             folded = FoldedLogFiles.of(blocks, schema, task.shape)
             footer, base = self._open_base(task, fields) if opening is None else opening.result()

@@ -36,8 +36,9 @@ from eventide_adapters.format.metadata_table.hfile_writer import HFileStyle, wri
 from eventide_adapters.format.metadata_table.merged import can_merge, merged_entries
 from eventide_adapters.format.metadata_table.reader import COMPLETION_TIME_VERSION, MetadataTableReader
 from eventide_adapters.format.timeline.codec import HudiMetadataCodec
+from eventide_core.access.files import discard
 from eventide_core.errors import CorruptTimelineError, LockError, MissingFileError, UnsupportedTableError
-from eventide_core.ports import Engine, Lease, Storage, discard
+from eventide_core.ports import Engine, Lease, Storage
 from eventide_core.table.files.file_group_write import heartbeat_path
 from eventide_core.table.files.file_name import BaseFileName, LogFileName, path_in
 from eventide_core.table.files.file_slice import BaseFile, FileSlice, LogFile

@@ -29,8 +29,9 @@ from eventide_adapters.format.log_file.event_time_blocks import by_event_time
 from eventide_adapters.format.log_file.ordering_values import ordering_of_fields, orderings_of
 from eventide_adapters.format.log_file.writer import encode_data_block, encode_parquet_block
 from eventide_adapters.format.write.keyed_records import IS_DELETE, PARTITION_PATH
+from eventide_core.access.files import ChecksummedOutput, checksum_of_file
 from eventide_core.errors import StorageError, UnsupportedTableError
-from eventide_core.ports import ChecksummedOutput, Storage, checksum_of_file
+from eventide_core.ports import Storage
 from eventide_core.table.files.file_group_write import FileGroupWrite, FileKind
 from eventide_core.table.records.event_time import EventTimeRange
 from eventide_core.table.records.record_shape import RecordShape

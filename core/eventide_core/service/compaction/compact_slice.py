@@ -19,18 +19,10 @@ from dataclasses import asdict, dataclass, replace
 from functools import partial
 from typing import Any, Final
 
+from eventide_core.access.files import ChecksummedOutput, checksum_of_file
+from eventide_core.access.requests import responses
 from eventide_core.errors import MissingFileError, PlanMismatchError
-from eventide_core.ports import (
-    ChecksummedOutput,
-    FileInfo,
-    MergeResult,
-    MergeTask,
-    OutputFile,
-    SliceMerger,
-    Storage,
-    checksum_of_file,
-)
-from eventide_core.ports.requests import responses
+from eventide_core.ports import FileInfo, MergeResult, MergeTask, OutputFile, SliceMerger, Storage
 from eventide_core.table.files.checksum import RunningChecksum
 from eventide_core.table.timeline.plans import LinkMode
 

@@ -17,10 +17,10 @@ from dataclasses import dataclass
 from functools import partial
 
 from eventide_core import config as keys
+from eventide_core.access.threads import Gate
 from eventide_core.config import Options
 from eventide_core.errors import PlanMismatchError
-from eventide_core.ports import BackgroundEngine, Engine, MergeResult, MergeTask, Progress
-from eventide_core.ports.threads import Gate, Handed
+from eventide_core.ports import BackgroundEngine, Engine, MergeResult, MergeTask, Progress, RunningTask
 from eventide_core.service.compaction.compact_slice import SliceCompactor
 from eventide_core.service.rollback.compaction_files import marker_path
 from eventide_core.service.state.table import TableState
@@ -85,7 +85,7 @@ class MergesAhead:
 
     tasks: tuple[MergeTask, ...]
     _may_write: Gate
-    _results: Sequence[Handed[MergeResult]]
+    _results: Sequence[RunningTask[MergeResult]]
 
     def finished(self, tasks: Sequence[MergeTask]) -> list[MergeResult] | None:
         """Lets them write, if they are these tasks. None if they aren't, or if they have ended before.
@@ -113,7 +113,7 @@ def merges_ahead(
 ) -> Generator[MergesAhead | None]:
     """Begins the tasks, and abandons them at the end of the block. None if the engine runs them elsewhere."""
     may_write = Gate()
-    begun: Sequence[Handed[MergeResult]] | None = None
+    begun: Sequence[RunningTask[MergeResult]] | None = None
     if isinstance(engine, BackgroundEngine) and tasks:
         try:
             begun = engine.begin(partial(compact_slice, may_write=may_write.wait), tasks, on_done=progress.advance)

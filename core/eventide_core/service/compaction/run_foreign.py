@@ -33,6 +33,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from eventide_core import config as keys
+from eventide_core.access.files import remove_tree
 from eventide_core.action.compaction.change_capture import with_change_logs, writes_change_logs
 from eventide_core.action.compaction.trigger import check_pending_writes, check_undoing
 from eventide_core.config import Options
@@ -45,17 +46,7 @@ from eventide_core.errors import (
     PlanMismatchError,
     StorageError,
 )
-from eventide_core.ports import (
-    Clock,
-    Engine,
-    FileChanges,
-    Lease,
-    MergeResult,
-    Progress,
-    RowChange,
-    TableLock,
-    remove_tree,
-)
+from eventide_core.ports import Clock, Engine, FileChanges, Lease, MergeResult, Progress, RowChange, TableLock
 from eventide_core.service.compaction.commit import added_files, whole_slices_metadata
 from eventide_core.service.compaction.compact_slice import SliceCompactor
 from eventide_core.service.compaction.completion import Completion

@@ -15,10 +15,11 @@ A crash before step 5 leaves a table without a metadata table, in which Hudi and
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
+from eventide_core.access.files import remove_tree
 from eventide_core.action.query.planner import plan_slices
 from eventide_core.cure import Cure
 from eventide_core.errors import BusyError, UnsupportedTableError
-from eventide_core.ports import Clock, Lease, MetadataTable, NewMetadataTable, TableLock, remove_tree
+from eventide_core.ports import Clock, Lease, MetadataTable, NewMetadataTable, TableLock
 from eventide_core.service.facts.planning import unused_instant
 from eventide_core.service.state.metadata_table import drop_metadata_table, rebuilt_indexes
 from eventide_core.service.state.table import TableState

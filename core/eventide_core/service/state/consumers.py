@@ -17,9 +17,10 @@ from collections.abc import Collection, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Final
 
+from eventide_core.access.files import discard
 from eventide_core.action.windows.progress import ConsumerView, LedgerEntry, OpenWindow, Progress
 from eventide_core.errors import ConfigError, CorruptTimelineError, MissingFileError
-from eventide_core.ports import Storage, discard
+from eventide_core.ports import Storage
 from eventide_core.service.state.outcome import OUTCOME_DIRECTORY
 
 WINDOWS_DIRECTORY: Final = f"{OUTCOME_DIRECTORY}/windows"

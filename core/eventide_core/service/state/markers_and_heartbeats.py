@@ -8,7 +8,8 @@
 
 from collections.abc import Iterator
 
-from eventide_core.ports import Storage, discard, remove_tree
+from eventide_core.access.files import discard, remove_tree
+from eventide_core.ports import Storage
 from eventide_core.table.files.file_group_write import (
     HEARTBEATS,
     MARKERS,

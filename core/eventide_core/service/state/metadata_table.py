@@ -28,6 +28,7 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Final
 
+from eventide_core.access.files import remove_tree
 from eventide_core.config import METADATA_COMPACT_AFTER as COMPACT_AFTER
 from eventide_core.config import METADATA_TABLE as OPTION
 from eventide_core.config import MetadataTable as Choice
@@ -53,7 +54,6 @@ from eventide_core.ports import (
     MetadataUpdate,
     RowChange,
     Storage,
-    remove_tree,
 )
 from eventide_core.table.files.file_name import BaseFileName, LogFileName, is_data_file
 from eventide_core.table.files.table_path import METADATA_DIRECTORY

@@ -7,6 +7,8 @@ from functools import partial
 from operator import attrgetter
 from typing import Final, TypeVar
 
+from eventide_core.access.files import discard
+from eventide_core.access.requests import Requests
 from eventide_core.cure import Cure
 from eventide_core.errors import (
     CorruptBaseFileError,
@@ -24,8 +26,7 @@ from eventide_core.errors import (
     UnsupportedTableError,
     WriteConflictError,
 )
-from eventide_core.ports import ArchivedTimeline, Clock, FileInfo, MetadataCodec, MetadataTable, Storage, discard
-from eventide_core.ports.requests import Requests
+from eventide_core.ports import ArchivedTimeline, Clock, FileInfo, MetadataCodec, MetadataTable, Storage
 from eventide_core.service.state.timeline_files import TimelineFiles
 from eventide_core.table.files.file_name import path_in
 from eventide_core.table.files.table_path import HOODIE_DIRECTORY

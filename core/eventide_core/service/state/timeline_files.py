@@ -8,8 +8,9 @@ undone, archived and cleaned beyond the file, and a timeline that starts at it a
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from eventide_core.access.files import discard
 from eventide_core.errors import LockError
-from eventide_core.ports import Lease, Storage, discard
+from eventide_core.ports import Lease, Storage
 from eventide_core.table.timeline.instant import Instant, State
 
 _ORDER = (State.REQUESTED, State.INFLIGHT, State.COMPLETED)

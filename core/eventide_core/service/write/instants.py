@@ -8,6 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from eventide_core import config as keys
+from eventide_core.access.files import discard
 from eventide_core.action.compaction.trigger import check_trigger, check_undoing
 from eventide_core.action.write.conflict import check_batch, check_plan, check_write
 from eventide_core.action.write.pending_write import PendingWrite
@@ -22,7 +23,7 @@ from eventide_core.errors import (
     StorageFullError,
     WriteConflictError,
 )
-from eventide_core.ports import Clock, FileAnswers, FileChanges, Heartbeats, Lease, RowChange, TableLock, discard
+from eventide_core.ports import Clock, FileAnswers, FileChanges, Heartbeats, Lease, RowChange, TableLock
 from eventide_core.service.facts.moments import local_instant_time
 from eventide_core.service.facts.needed_files import ListedTable, still_needed
 from eventide_core.service.facts.planned_groups import groups_of_plan

@@ -20,7 +20,7 @@ from eventide_adapters.format.base_file.parquet_output import ParquetOutput
 from eventide_adapters.format.merge.slice_reader import ArrowSliceReader
 from eventide_adapters.storage.local import LocalStorage
 from eventide_adapters.storage.memory import MemoryStorage
-from eventide_core.ports.threads import Threads
+from eventide_core.access.threads import Threads
 from eventide_core.table.files.slice_read import BlockFilter, SliceRead
 from eventide_core.table.records.record_order import MergeRule
 from eventide_core.table.records.record_shape import RecordShape

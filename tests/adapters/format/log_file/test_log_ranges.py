@@ -93,7 +93,7 @@ def test_a_small_log_takes_one_request(storage: CountingStorage) -> None:
 def test_a_log_of_a_server_is_small_up_to_a_larger_size(
     storage: CountingStorage, monkeypatch: pytest.MonkeyPatch, blocks: int, requests: int
 ) -> None:
-    monkeypatch.setattr(CountingStorage, "root", "s3://bucket/table")
+    monkeypatch.setattr(CountingStorage, "is_remote", True)
     storage.put(LOG, blocks * avro_block(T1, written_schema(FIELDS), _records(1, "x" * 2 * WHOLE_FILE_BYTES)))
     assert sum(part.records.num_rows for part in _read(storage, ["s"]) if isinstance(part, DataBlock)) == blocks
     assert storage.opened[LOG] == requests

@@ -156,8 +156,8 @@ def test_the_base_file_of_a_server_is_opened_while_log_files_are_read(storage: M
 
     class Server(FaultyStorage):
         @property
-        def root(self) -> str:
-            return "s3://bucket/table"
+        def is_remote(self) -> bool:
+            return True
 
         def open_input(self, path: str) -> BinaryIO:
             opened.set()

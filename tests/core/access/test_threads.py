@@ -14,9 +14,10 @@ from eventide_adapters.format.base_file.prefetch import prefetch
 from eventide_adapters.lock.renewal import Renewal
 from eventide_adapters.storage import remote_streams
 from eventide_adapters.storage.remote_streams import in_pieces
-from eventide_core.ports import NoProgress, threads
-from eventide_core.ports.requests import responses
-from eventide_core.ports.threads import Handed, Threads
+from eventide_core.access import threads
+from eventide_core.access.requests import responses
+from eventide_core.access.threads import Handed, Threads
+from eventide_core.ports import NoProgress
 from eventide_core.service.compaction.merge_tasks import merges_ahead
 
 pytestmark = pytest.mark.slow
@@ -25,7 +26,7 @@ Start = Callable[..., int]
 
 
 class Remote:
-    root = "s3://bucket/table"
+    is_remote = True
 
 
 def _engine() -> list[int]:

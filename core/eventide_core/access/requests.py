@@ -3,12 +3,10 @@
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Final, TypeVar
 
-from eventide_core.ports.running import Engine
-from eventide_core.ports.storage import Storage, discard
-from eventide_core.ports.threads import Handed, Threads
+from eventide_core.access.threads import Handed, Threads
+from eventide_core.ports import Engine, Storage
 
 A = TypeVar("A")
 B = TypeVar("B")
@@ -20,12 +18,6 @@ AHEAD_BYTES_MAX: Final = 16 << 20
 """As much as arrives while as much is decoded. A larger log block is read in pieces as it is decoded."""
 
 
-def is_remote(storage: Storage) -> bool:
-    """Whether each request waits for a server."""
-    scheme, separator, _ = storage.root.partition("://")
-    return bool(separator) and scheme.lower() not in ("file", "memory")
-
-
 def responses(
     storage: Storage, ask: Callable[[A], B], items: Iterable[A], bytes_of: Callable[[A], int] | None = None
 ) -> Iterator[B]:
@@ -34,7 +26,7 @@ def responses(
     `bytes_of` says how large a response will be: those behind the next one have AHEAD_BYTES_MAX together. Raises what the
     first failed one raised, after the responses before it.
     """
-    if not is_remote(storage):
+    if not storage.is_remote:
         yield from map(ask, items)
         return
     waiting = deque[tuple[int, Handed[B]]]()
@@ -54,19 +46,6 @@ def responses(
         finally:
             for _, unneeded in waiting:
                 unneeded.cancel()
-
-
-def remove_tree(storage: Storage, directory: str) -> None:
-    """Removes a directory and its content. Links in it are removed; their targets stay."""
-    files: list[str] = []
-    for entry in storage.list(directory):
-        if entry.is_directory and entry.link_target is None:
-            remove_tree(storage, entry.path)
-        else:
-            files.append(entry.path)
-    for _ in responses(storage, partial(discard, storage), files):
-        pass
-    storage.delete(directory)
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,29 +7,10 @@ from typing import Any
 import pytest
 
 from eventide.engine_local import LocalEngine
-from eventide_core.ports.requests import Requests, is_remote, responses
+from eventide_core.access.requests import Requests, responses
 
-
-def storage(root: str) -> Any:
-    return SimpleNamespace(root=root)
-
-
-BUCKET, DISK = storage("s3://lake/trips"), storage("/lake/trips")
-
-
-@pytest.mark.parametrize(
-    ("root", "expected"),
-    [
-        ("s3://lake/trips", True),
-        ("hdfs://namenode:8020/trips", True),
-        ("/lake/trips", False),
-        ("/lake/a:/b", False),
-        ("file:///lake/trips", False),
-        ("memory://lake", False),
-    ],
-)
-def test_a_server_is_remote(root: str, expected: bool) -> None:
-    assert is_remote(storage(root)) is expected
+BUCKET: Any = SimpleNamespace(is_remote=True)
+DISK: Any = SimpleNamespace(is_remote=False)
 
 
 @pytest.mark.parametrize("where", [BUCKET, DISK], ids=["bucket", "disk"])

@@ -1,0 +1,56 @@
+"""What is done to files of a storage in several requests, or beside a write."""
+
+from functools import partial
+
+from eventide_core.access.requests import responses
+from eventide_core.ports import KeyedFiles, OutputFile, Storage
+from eventide_core.table.files.checksum import RunningChecksum, checksum_of_stream
+
+
+class ChecksummedOutput:
+    """An OutputFile that computes the checksum of what is written to it (table/files/checksum.py)."""
+
+    def __init__(self, output: OutputFile) -> None:
+        self._output = output
+        self._checksum = RunningChecksum()
+
+    @property
+    def checksum(self) -> str:
+        return str(self._checksum)
+
+    def write(self, data: bytes | memoryview, /) -> int:
+        self._checksum.add(data)
+        return self._output.write(data)
+
+    def commit(self) -> bool:
+        return self._output.commit()
+
+    def abort(self) -> None:
+        self._output.abort()
+
+
+def discard(storage: Storage, path: str) -> None:
+    """Removes a file that may be absent, in as few requests as the storage needs."""
+    if isinstance(storage, KeyedFiles):
+        storage.discard(path)
+    else:
+        storage.delete(path)
+
+
+def checksum_of_file(storage: Storage, path: str, size: int) -> str | None:
+    """The checksum of a file's first `size` bytes; None if there are fewer. Raises MissingFileError."""
+    with storage.open_input(path) as stream:
+        return checksum_of_stream(stream, size)
+
+
+def remove_tree(storage: Storage, directory: str) -> None:
+    """Removes a directory and its content. Links in it are removed; their targets stay."""
+    files: list[str] = []
+    for entry in storage.list(directory):
+        if entry.is_directory and entry.link_target is None:
+            remove_tree(storage, entry.path)
+        else:
+            files.append(entry.path)
+    for _ in responses(storage, partial(discard, storage), files):
+        pass
+    storage.delete(directory)
