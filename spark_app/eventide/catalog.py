@@ -137,7 +137,7 @@ def naming_catalog(name: str, options: Options, engine: Engine | None = None) ->
 
 
 def _location_of(name: TableName, catalog: Catalog) -> str:
-    """That of the table, or of NAME_ro or NAME_rt if a sync made only these."""
+    """The location of the table, or of NAME_ro or NAME_rt if a sync made only these."""
     other = None
     for end in ("", "_ro", "_rt"):
         table = catalog.table(name.database, name.table + end)

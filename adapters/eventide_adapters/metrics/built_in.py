@@ -75,7 +75,7 @@ def _job(options: Options) -> str:
 
 @cache
 def _suffix() -> str:
-    """The same suffix for the whole process, so that its pushes replace each other."""
+    """The suffix of this process, which stays the same so that its pushes replace each other."""
     return token_hex(4)
 
 

@@ -23,7 +23,7 @@ _AZURE: Final = re.compile(r"([a-z0-9-]+)@([a-z0-9]+)\.(?:dfs|blob)\.core\.windo
 
 
 def open_local(uri: str, options: Options) -> Storage | None:  # noqa: ARG001  # as every factory
-    """Also of a path, which has no scheme."""
+    """The local storage of a `file:` URI or of a path; None for another scheme."""
     from eventide_adapters.storage.local import LocalStorage
 
     return None if "://" in uri and not _FILE.match(uri) else LocalStorage(_FILE.sub("", uri, count=1))

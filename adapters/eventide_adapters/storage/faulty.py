@@ -235,7 +235,7 @@ class _Output:
             self.abort()
 
     def abort(self) -> None:
-        """Also runs for a process that is gone: nobody could see the file, and an open handle would outlive the test."""
+        """Discards the file of a process that is gone, too: nobody saw it, and an open handle would outlive the test."""
         self._inner.abort()
 
     def _commit(self) -> bool:

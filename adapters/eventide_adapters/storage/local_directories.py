@@ -48,7 +48,7 @@ class LocalDirectories:
 
     @contextmanager
     def opened(self, path: str, *, creates: bool = False) -> Iterator[int]:
-        """The same handle, closed at the end of the block."""
+        """A handle of the directory, closed at the end of the block."""
         handle = self.open(path, creates=creates)
         try:
             yield handle

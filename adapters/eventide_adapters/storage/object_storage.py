@@ -226,7 +226,7 @@ class ObjectStorage:
 
 
 class VersionedObjectStorage(ObjectStorage):
-    """Also ports.VersionedFiles, by ETags. Callers must test whether the store keeps conditions on ETags."""
+    """An object storage with versions of files, by ETags. Callers must test whether the store keeps conditions on them."""
 
     def __init__(
         self, root: str, prefix: str, objects: VersionedObjects, capabilities: Capability | None = None

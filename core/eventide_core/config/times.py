@@ -31,7 +31,7 @@ def duration_of(text: object, asked: str) -> int:
 
 
 def positive_duration_of(text: object, asked: str) -> int:
-    """The same, above 0. Raises ConfigError."""
+    """A duration in seconds, above 0; `asked` begins the message. Raises ConfigError."""
     seconds = duration_of(text, asked)
     if not seconds:
         raise ConfigError(f"{asked}{text!r} is not above 0: use {A_DURATION}")

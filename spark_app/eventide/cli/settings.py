@@ -234,7 +234,7 @@ def detail_options(verb: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def finding_options(verb: Callable[..., Any]) -> Callable[..., Any]:
-    """The same options for a verb whose text has findings instead of files."""
+    """Adds the options that select what a verb shows whose text has findings instead of files."""
     return _detailed(
         verb,
         "Shows every finding.",

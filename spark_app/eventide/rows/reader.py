@@ -80,7 +80,7 @@ class Rows:
         return self.count()
 
     def limit(self, rows: int) -> "Rows":
-        """The same query, of which at most this many rows are read: slices behind them are not opened.
+        """This query, of which at most this many rows are read: slices behind them are not opened.
 
         Which rows they are is not defined. Raises ConfigError for a negative number.
         """
@@ -320,7 +320,7 @@ class SliceReading:
     slices: tuple[SliceRead, ...] = ()
 
     def of_slices(self) -> "SliceReading":
-        """The same without its slices, for tasks that get theirs."""
+        """This reading without its slices, for tasks that get theirs."""
         return replace(self, slices=())
 
     def unskipped(self, engine: Engine) -> tuple[SliceRead, ...]:

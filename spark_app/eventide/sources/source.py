@@ -61,7 +61,7 @@ def format_by_name(name: str) -> Format | None:
 
 
 def known_format(name: str) -> Format:
-    """The same. Raises ConfigError for an unknown ending."""
+    """The format by the name's ending. Raises ConfigError for an unknown one."""
     found = format_by_name(name)
     if found is None:
         raise ConfigError(

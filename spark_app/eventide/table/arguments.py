@@ -41,7 +41,7 @@ def require_texts(**given: object) -> None:
 
 
 def require_given_texts(**given: object) -> None:
-    """The same for arguments that may be None."""
+    """Raises ConfigError for the first argument that is neither None nor a text."""
     require_texts(**{name: value for name, value in given.items() if value is not None})
 
 

@@ -35,7 +35,7 @@ class OpenTable:
         return assemble(self.uri, self.options, engine=task_engine(engine), storage=self._application.storage)
 
     def _noting(self, append: "Append", sources: "Mapping[Table, SourceState] | None") -> "Append":
-        """The same write, whose commit notes what its records were made of. Raises what `notes_of` raises."""
+        """The write, whose commit notes what its records were made of. Raises what `notes_of` raises."""
         if sources is None:
             return append
         from eventide.table.derived import notes_of

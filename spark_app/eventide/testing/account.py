@@ -76,7 +76,7 @@ class Account:
 
     @property
     def instants(self) -> frozenset[str]:
-        """Those that have completed, and were not undone."""
+        """The instants that have completed, and were not undone."""
         return frozenset(event.instant for event in self.completed)
 
     def copy(self) -> "Account":

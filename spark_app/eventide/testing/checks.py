@@ -219,7 +219,7 @@ def merged_counts(plan: CompactionPlan, buckets: int = 1) -> dict[str, int]:
 
 
 def merged_commits(plan: CompactionPlan, oracle: Oracle, files: Files, blocks: BlockInstants) -> dict[str, int]:
-    """The same without log files that contain only rolled back data: the oracle does not know those."""
+    """The number of log files that a plan merges in each file group, without those that contain only rolled back data."""
     known = frozenset(oracle.instants)
     return {
         group_name(op.partition, op.file_id, oracle.buckets): sum(

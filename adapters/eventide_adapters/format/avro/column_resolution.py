@@ -99,6 +99,6 @@ def _struct(array: Column, target: AvroType, place: str) -> Column:
 
 
 def _with_items(array: Column, wanted: pa.DataType, items: Column) -> Column:
-    """The same collections with other items."""
+    """The collections with other items, as many in each."""
     bounds = array.buffers()[:2]
     return pa.Array.from_buffers(wanted, len(array), bounds, array.null_count, array.offset, [items])

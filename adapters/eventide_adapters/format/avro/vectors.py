@@ -88,7 +88,7 @@ def decode_vectors(
 def decode_unbounded(
     content: bytes | memoryview, starts: Positions, fields: Sequence[AvroField], wanted: Collection[str]
 ) -> "tuple[dict[str, pa.Array[Any]], Positions]":
-    """The same of records whose ends aren't known, and their ends."""
+    """The wanted columns of records whose ends aren't known, and their ends."""
     return _decode(content, starts, np.full(len(starts), len(content), np.int64), fields, wanted)
 
 

@@ -82,7 +82,7 @@ def _timestamps(column: Column) -> pa.Int64Array:
 
 
 def _doubles(column: Column) -> pa.Int64Array:
-    """The same result as `double_to_epoch_ms`: the same floating-point operations in the same order."""
+    """Epoch milliseconds, exactly as `double_to_epoch_ms` has them: by the same operations in the same order."""
     numbers = column.cast(pa.float64()).fill_null(float("nan")).to_numpy(zero_copy_only=False)
     is_known = np.abs(numbers) < float(_INT64_MAX)
     values = np.where(is_known, numbers, 0.0)
@@ -94,7 +94,7 @@ def _doubles(column: Column) -> pa.Int64Array:
 
 
 def _decimals(column: Column) -> pa.Int64Array:
-    """The same result as `decimal_to_epoch_ms`.
+    """Epoch milliseconds, exactly as `decimal_to_epoch_ms` has them.
 
     Calls it for values beyond 64 bits, and computes the others as a column.
     """
@@ -129,7 +129,7 @@ def _integers(column: Column) -> pa.Int64Array:
 
 
 def _spell_dates(size: npt.NDArray[np.uint64]) -> npt.NDArray[np.bool_]:
-    """The same result as `spells_a_date`, which it asks for the rare numbers of so many digits."""
+    """Whether each number spells a date. Asks `spells_a_date` about the rare ones of so many digits."""
     found: npt.NDArray[np.bool_] = np.logical_or.reduce([_has_digits(size, digits) for digits in UNREADABLE_DIGITS])
     for place in np.flatnonzero(_has_digits(size, DATE_DIGITS)).tolist():
         found[place] = spells_a_date(int(size[place]))

@@ -41,7 +41,7 @@ def read_keyed_base_and_footer(
     shape: RecordShape,
     dictionary_candidates: Collection[str] = (),
 ) -> tuple[BaseFooter, Iterator[pa.RecordBatch]]:
-    """The same as `read_keyed_base`, with the file's footer. Opens the file immediately."""
+    """The footer of a base file, and its records as `read_keyed_base` has them. Opens the file immediately."""
     named = columns_in_base(shape, path)
     footer, batches = read_base_and_footer(storage, path, _with_key_fields(target, shape), dictionary_candidates, named)
     return footer, _keyed(batches, path, target, shape)

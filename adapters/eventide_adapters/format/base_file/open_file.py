@@ -39,9 +39,9 @@ class BaseFile(pq.ParquetFile):
         return file
 
     def inflated(self, columns: Collection[str]) -> "BaseFile":
-        """The same file to read only these columns, of which the pages in gzip are inflated before Arrow reads them.
+        """This file, to read only these columns; their gzip pages are inflated before Arrow reads them.
 
-        This one if nothing is to be inflated.
+        Itself if nothing is to be inflated.
         """
         if codec_of(self.footer) != "gzip":
             return self

@@ -8,7 +8,7 @@ from eventide_core.access.threads import Threads
 
 
 def prefetch(batches: Iterator[pa.RecordBatch], rows: int) -> Iterator[pa.RecordBatch]:
-    """The same batches. While the caller uses one, a thread makes the next one.
+    """Passes the batches on. While the caller uses one, a thread makes the next one.
 
     The thread also performs the reads from the storage. `rows` is the expected number of rows. The last batch, and
     therefore the only batch of a small file, needs no thread. An error while a batch is made is raised when the caller

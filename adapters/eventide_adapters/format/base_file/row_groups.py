@@ -52,7 +52,7 @@ class RowGroupChoice:
         return {group: rows for group, rows in found.items() if len(rows)}
 
     def by_footer(self, file: BaseFile) -> Sequence[int]:
-        """The same, by the footer alone."""
+        """The row groups to read, by the footer alone."""
         if self.keys is not None and self._is_without_keys(file):
             return ()
         metadata = file.metadata

@@ -312,7 +312,7 @@ def _indexed(data: bytes) -> Iterator[tuple[int, int, int]]:
 
 
 def _walked(data: bytes, start: int) -> Iterator[tuple[int, int, int]]:
-    """The same of a flat chunk that begins at `start`."""
+    """The data pages of a flat chunk that begins at `start`: where each begins and ends, and its first row."""
     at = row = 0
     while at < len(data):
         header, length = fields(data, at)

@@ -154,7 +154,7 @@ def read_headers(
 
 
 def read_headers_of(ranges: ReadRange, path: str, size: int, *, is_strict: bool) -> Iterator[LogBlock]:
-    """The same for a log file whose bytes `read` returns, with all contents unread."""
+    """The blocks of a log file whose bytes `ranges` returns, with all contents unread."""
 
     def read(offset: int, length: int) -> bytes:
         data = ranges(offset, length)

@@ -98,7 +98,7 @@ def iter_log_records(
 def iter_block_records(
     storage: Storage, counting: Iterable[PlacedBlock], shape: RecordShape, columns: Sequence[str] | None
 ) -> Iterator[DataBlock | DeleteBlock]:
-    """The same of blocks that were found before."""
+    """The records and deletes of blocks that were found before, in their order."""
     reader = BlockReader(storage, shape, columns)
     if storage.is_remote:
         counting = responses(storage, partial(_with_content, storage), counting, _bytes_to_read)
@@ -166,7 +166,7 @@ class BlockReader:
         yield from _numbered(self._parts(placed))
 
     def read_several(self, several: Sequence[PlacedBlock]) -> Iterator[DataBlock | DeleteBlock]:
-        """The same of each block. If there are several, they are those of `_together`."""
+        """The records of each block, in one or more parts. If there are several, they are those of `_together`."""
         for placed, records in zip(several, self._decoded(several), strict=True):
             parts = self._parts(placed) if records is None else self._split(placed.instant, records)
             yield from _numbered(parts)

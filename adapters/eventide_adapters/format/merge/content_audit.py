@@ -82,12 +82,12 @@ class ArrowContentAudit:
         self, slice_read: SliceRead, shape: RecordShape, watermark_ms: int | None, keys: KeyFormat | None
     ) -> SliceAudit:
         unreadable: dict[str, str] = {}
-        base, hidden, untold, wrong, late = _NO_VERSIONS.empty_table(), None, None, None, None
+        base, hidden, unstated, wrong, late = _NO_VERSIONS.empty_table(), None, None, None, None
         if slice_read.base_path is not None:
             try:
                 base, wrong = self._base(slice_read.base_path, shape, keys)
                 hidden = self._hidden_keys(slice_read.base_path, base.column(RECORD_KEY))
-                untold = self._untold_times(slice_read.base_path, base, shape)
+                unstated = self._unstated_times(slice_read.base_path, base, shape)
             except EventideError as error:
                 unreadable[slice_read.base_path] = _damage(error)
         least, records, no_times = self._logs(slice_read, shape, unreadable)
@@ -100,7 +100,7 @@ class ArrowContentAudit:
             unreadable=unreadable,
             commit_times=_counts(base.column(_COMMIT_TIME)),
             hidden_keys=hidden,
-            untold_times=untold,
+            unstated_times=unstated,
             wrong_keys=wrong,
             late_rows=late,
             least_event_time_ms=least,
@@ -152,7 +152,7 @@ class ArrowContentAudit:
                 hidden += [key for key in ends if not java_order(low) <= java_order(key) <= java_order(high)]
         return StrayKeys(len(set(hidden)), str(min(hidden))) if hidden else None
 
-    def _untold_times(self, path: str, base: pa.Table, shape: RecordShape) -> StrayKeys | None:
+    def _unstated_times(self, path: str, base: pa.Table, shape: RecordShape) -> StrayKeys | None:
         """The rows whose event times are outside the range that the footer states, as of a false footer."""
         field = shape.event_time_field
         told = None if field is None else ParquetBaseContent(self.storage).event_times(path, field)

@@ -174,7 +174,7 @@ def _prints_of(keys: "pa.Array[Any]") -> Prints:
 
 
 def _prints_of_same_length(content: memoryview, count: int, length: int) -> Prints:
-    """The same fingerprints, for keys of `length` bytes each, such as UUIDs, in a sixth of the time."""
+    """The fingerprints of keys of `length` bytes each, such as UUIDs, in a sixth of the time."""
     prints = np.full(count, length, np.uint64) * _FACTOR
     for at in range(0, min(_WORDS_MAX * _WORD_BYTES, length), _WORD_BYTES):
         # The last number ends with the key, and loses what it repeats.

@@ -69,7 +69,7 @@ class FoldedLogFiles:
         return self.row_of < 0
 
     def without_partial(self) -> "tuple[FoldedLogFiles, pa.Array[Any]]":
-        """The same without the keys whose winners lack columns, which a merge leaves out, and those keys."""
+        """The fold without the keys whose winners lack columns, which a merge leaves out; and those keys."""
         lacks = np.zeros(len(self.rows), np.bool_)
         for flags in self.lacking.values():
             lacks |= flags

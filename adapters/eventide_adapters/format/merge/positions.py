@@ -41,7 +41,7 @@ class PositionsInBase:
         *,
         is_strict: bool,
     ) -> Iterator[DataBlock | DeleteBlock]:
-        """The same as `iter_log_records`."""
+        """What `iter_log_records` returns, while it looks for positions."""
         counting = self._seen(counting_blocks(storage, logs, blocks, is_strict=is_strict))
         yield from iter_block_records(storage, counting, shape, columns)
 

@@ -1,4 +1,4 @@
-"""Loads the mergers of the user's own, and calls them.
+"""Loads user-defined mergers, and calls them.
 
 A merger is a Python class without arguments:
 

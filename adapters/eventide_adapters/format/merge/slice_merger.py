@@ -120,7 +120,7 @@ class ArrowSliceMerger:
     def _begin_base(
         self, task: MergeTask, fields: Sequence[AvroField]
     ) -> tuple[BaseFooter | None, Iterator[pa.RecordBatch]]:
-        """The same as `_open_base`, when the first batch has been read."""
+        """The base file's footer and batches, of which the first has been read."""
         footer, batches = self._open_base(task, fields)
         first = list(itertools.islice(batches, 1))
         return footer, itertools.chain(first, batches)

@@ -58,7 +58,7 @@ class ColumnStatistics:
     _with_nan: dict[tuple[str, str], ColumnRange] = field(default_factory=dict[tuple[str, str], ColumnRange])
 
     def records(self) -> Iterator[tuple[str, Value]]:
-        """Those of `column_stats`. Raises UnsupportedTableError if a column has statistics of an unknown form."""
+        """The records of `column_stats`, by key. Raises UnsupportedTableError for statistics of an unknown form."""
         wanted = self._questions()
         models = column_models(self._known)
         self.contents.ask(wanted.values())
@@ -74,7 +74,7 @@ class ColumnStatistics:
                 yield key, column_stats_value(stats | {"fileName": file.name})
 
     def partition_stats(self) -> Iterator[tuple[str, Value]]:
-        """Those of `partition_stats`: other ranges contain every row that is left."""
+        """The records of `partition_stats`, by key: other ranges contain every row that is left."""
         models = column_models(self._known)
         for (partition, column), found in self._with_nan.items():
             record = range_record(partition, column, found, models[column]) | any_value(found)

@@ -57,7 +57,7 @@ def read_container(data: bytes, path: str) -> Document:
 
 
 def unwrapped(data: bytes, path: str) -> Record:
-    """The same, not decoded yet."""
+    """The one record of a container, not decoded yet. Raises as `read_container`."""
     check_size(len(data), path)
     stream = io.BytesIO(data[len(MAGIC) :])
     try:

@@ -103,7 +103,7 @@ def made_stats(
 
 
 def _shared(texts: Iterable[str | None]) -> list[str | None]:
-    """The same texts, each kept once: many stats have the same."""
+    """The texts, each distinct one kept once: many stats share them."""
     return [None if text is None else intern(text) for text in texts]
 
 

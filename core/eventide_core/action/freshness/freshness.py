@@ -86,7 +86,7 @@ def _note_text(note: SourceNote) -> str:
 NO_CUT = Freshness(None, None, 0, 0, None)
 """The freshness of a compaction without a cut before and after it: its log files don't need to be read."""
 COMPLETE = Freshness(None, None, 0, 0, None, is_complete=True)
-"""That of a copy-on-write table."""
+"""The freshness of a copy-on-write table."""
 
 
 def freshness(cut_ms: int | None, logs: Iterable[EventTimeRange], late_records: int) -> Freshness:

@@ -143,10 +143,10 @@ def check_event_times(facts: TableFacts) -> Iterator[Observation]:
     An unreadable event time that the planner knows of breaks nothing: there is no watermark until it is merged.
     """
     for audit in _records(facts).audits:
-        if audit.untold_times is not None:
+        if audit.unstated_times is not None:
             place = path_in(audit.partition, audit.file_id)
             problem = (
-                f"its base file's footer states a range of event times without those of {_keys(audit.untold_times)}"
+                f"its base file's footer states a range of event times without those of {_keys(audit.unstated_times)}"
             )
             yield Finding(place, problem, "compact the slice again, which writes the footer again and loses nothing")
         for path, found in sorted(audit.unreadable_event_times.items()):

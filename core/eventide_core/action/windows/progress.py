@@ -143,7 +143,7 @@ class Progress:
         return (begin_ms, end_ms) if is_closed else None
 
     def opened(self, window: tuple[int, int], runner: str, lease_until_ms: int) -> "Progress":
-        """The same with the window open, again or for the first time."""
+        """The progress once the window is open, again or for the first time."""
         number = self.number + 1
         held = OpenWindow(*window, bool(self.due), number, runner, lease_until_ms)
         return replace(self, number=number, open=held)
@@ -153,7 +153,7 @@ class Progress:
         return replace(self, number=self.number + 1, open=replace(self.open, lease_until_ms=lease_until_ms))
 
     def done(self) -> "Progress":
-        """The same with the open window done."""
+        """The progress once the open window is done."""
         assert self.open is not None, "only an open window can be done"
         number = self.number + 1
         if not self.open.is_correction:

@@ -28,14 +28,14 @@ class Exactness:
     threshold_ms: int
     latest_ms: int | None
     latest_path: str | None
-    untold_path: str | None
+    silent_path: str | None
 
     @property
     def is_exact(self) -> bool | None:
         """None if the footers don't tell."""
         if self.latest_ms is not None and self.latest_ms >= self.threshold_ms:
             return False
-        return True if self.untold_path is None else None
+        return True if self.silent_path is None else None
 
     def __str__(self) -> str:
         asked = format_timestamp(self.threshold_ms)
@@ -45,7 +45,7 @@ class Exactness:
             case False:
                 return f"the view is not exact at {asked}: {self.latest_path} holds {format_timestamp(self.latest_ms)}"
             case None:
-                return f"whether the view is exact at {asked} is unknown: the footer of {self.untold_path} doesn't tell"
+                return f"whether the view is exact at {asked} is unknown: the footer of {self.silent_path} doesn't tell"
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +56,7 @@ class ExactViews:
     engine: Engine
 
     def now(self, state: TableState, field: str, threshold_ms: int) -> Exactness:
-        """That of the read-optimized view as it is now. Reads one footer for each file group."""
+        """Whether the read-optimized view, as it is now, is exact at T. Reads one footer for each file group."""
         return self.of(state.view.latest_base_files(), field, threshold_ms)
 
     def told(self, state: TableState, found: Freshness) -> Freshness:
@@ -70,14 +70,14 @@ class ExactViews:
         paths = [found.base_file.path for found in slices if found.base_file is not None]
         told = list(self.engine.map(_Ask(self.bases(), field), paths)) if paths else []
         latest: tuple[int, str] | None = None
-        untold: str | None = None
+        silent: str | None = None
         for path, times in zip(paths, told, strict=True):
             if times is None:
-                untold = untold or path
+                silent = silent or path
             elif times.max_ms is not None and (latest is None or times.max_ms > latest[0]):
                 latest = times.max_ms, path
         latest_ms, latest_path = latest or (None, None)
-        return Exactness(threshold_ms, latest_ms, latest_path, untold)
+        return Exactness(threshold_ms, latest_ms, latest_path, silent)
 
     def check_reached(self, state: TableState, field: str, asked_ms: int) -> Exactness:
         """What the view is at a T that the published cut has reached. Raises NoExactCutError.

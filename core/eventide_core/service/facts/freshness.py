@@ -35,7 +35,7 @@ class FreshnessReader:
         return self._of(state, state.cut_ms, _live_logs(state))
 
     def published(self, state: TableState) -> Freshness:
-        """The same, but reads no log file if no cut is published."""
+        """The freshness of the whole table; NO_CUT, without reading a log file, if no cut is published."""
         return NO_CUT if state.cut_ms is None and not state.config.is_copy_on_write else self.now(state)
 
     def by_partition(self, state: TableState) -> Mapping[str, Freshness]:

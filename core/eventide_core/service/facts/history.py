@@ -21,7 +21,7 @@ def check_history(state: TableState, instant: str) -> None:
 
 
 def check_history_when(state: TableState, is_shown: Callable[[str], bool], moment: str) -> None:
-    """The same as of the moment when the writes of these requested times had been visible.
+    """Raises CleanedHistoryError if a slice as of the moment when the writes of these times were visible is gone.
 
     1. The first base file above the moment, if there is one, states in its write stat the slice that it was made of.
     2. If it is the first one of its file group, nothing existed before. Otherwise, the slice below must be exactly that

@@ -53,7 +53,7 @@ class LogFactsReader:
     def read_each(
         self, state: TableState, shape: RecordShape, logs: Iterable[LogFile], *, are_stats_proof: bool
     ) -> tuple[dict[str, LogFacts], dict[str, EventideError]]:
-        """The same, and the errors of the log files that cannot be read, by path."""
+        """The facts of each log file that can be read, and the errors of the others, by path."""
         return self._read(state, shape, logs, are_stats_proof=are_stats_proof, returns_errors=True)
 
     def _read(

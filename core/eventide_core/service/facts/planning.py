@@ -108,7 +108,7 @@ def unused_instant(state: TableState, clock: Clock) -> str:
 
 
 def instant_beyond(timeline: Timeline, compactions: Iterable[str], config: TableConfig, clock: Clock) -> str:
-    """The same, from the timeline and `compactions`, the instants that event-time compactions have ever used."""
+    """An instant above every time of the timeline and of `compactions`, the instants of all event-time compactions ever."""
     times = (time for i in timeline.instants for time in (i.requested_time, i.completion_time) if time)
     last = max((*times, *compactions), default="")
     now = local_instant_time(config, timeline, clock.now_ms(), clock)

@@ -60,7 +60,7 @@ class Archiver:
         return tuple(instant.requested_time for instant in chosen)
 
     def _archive_metadata_table(self, config: TableConfig, terms: ArchiveTerms, lease: Lease) -> None:
-        """The same for the metadata table's own timeline: by Hudi's rule, it keeps one more write than the table's."""
+        """Archives the metadata table's own timeline, which by Hudi's rule keeps one more write than the table's."""
         if not config.metadata_partitions or self.options.get(keys.METADATA_TABLE) is not keys.MetadataTable.UPDATE:
             return
         table = self.files.metadata_table

@@ -34,7 +34,7 @@ class LostKeysReader:
     engine: Engine
 
     def read(self, progress: Progress) -> tuple[LostKeys, ...]:
-        """Those of each file group whose latest file slice lacks files, or has files that can't be read.
+        """The lost keys of each file group whose latest file slice lacks files, or has files that can't be read.
 
         Raises BusyError if files disappear all the time, and CorruptTimelineError while the timeline is damaged.
         """

@@ -118,7 +118,7 @@ class RollbackRunner:
             return False
 
     def _end_attempt(self, config: TableConfig, plan: RollbackPlan, lease: Lease) -> tuple[str, ...]:
-        """The same for such an attempt. The compaction's plan stays, because writers depend on it, and can run again.
+        """Removes the files of such an attempt. The plan stays, because writers depend on it, and can run again.
 
         If another attempt has completed the compaction since, the files that its commit names also stay.
         """

@@ -84,7 +84,7 @@ class TableState:
 
     @classmethod
     def load_committed(cls, files: TableFiles) -> "TableState":
-        """The same for queries, which need no file of a pending action: uses the metadata table if it lists all files."""
+        """Reads the table for a query, which needs no pending action's file; by the metadata table if it lists all files."""
         return _looked_again(lambda: cls._load_committed(files))
 
     @classmethod
@@ -200,7 +200,7 @@ class TableState:
         return self.schema_as_of(None)
 
     def schema_as_of(self, time: str | None) -> str:
-        """The same as of an instant, inclusive: what time travel sees. None: now."""
+        """The Avro schema as of an instant, inclusive: what time travel sees. None: now."""
         found = self._schema_as_of(time)
         if found is None:
             raise UnsupportedTableError(
@@ -210,7 +210,7 @@ class TableState:
 
     @property
     def known_schema(self) -> str | None:
-        """The same; None if no remaining write has a schema."""
+        """The table's Avro schema; None if no remaining write has one."""
         return self._schema_as_of(None)
 
     def _schema_as_of(self, time: str | None) -> str | None:
@@ -227,7 +227,7 @@ class TableState:
         return self.internal_schema_as_of(None)
 
     def internal_schema_as_of(self, time: str | None) -> str | None:
-        """The same as of an instant, inclusive. None: now."""
+        """Hudi's internal schema as of an instant, inclusive. None: now."""
         writes = (i.requested_time for i in reversed(self.timeline.writes))
         said = (self.commits[t].extra_metadata.get(LATEST_SCHEMA_KEY) for t in writes if time is None or t <= time)
         return next(filter(None, said), None)

@@ -186,7 +186,7 @@ class FactsReader:
         return shape, fresh, logs, None
 
     def _log_facts(self, state: TableState, shape: RecordShape) -> dict[str, LogFacts]:
-        """Those of the log files of the latest slices that can be read."""
+        """The facts of each log file of the latest slices that can be read, by path."""
         proof = are_stats_proof(shape.schema, shape.event_time_field or "", self.options, state.config.properties)
         logs = [log for found in state.view.latest_slices() for log in found.log_files]
         facts, errors = self.freshness.facts.read_each(state, shape, logs, are_stats_proof=proof)

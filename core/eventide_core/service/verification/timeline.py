@@ -49,7 +49,7 @@ class TimelineReader:
     unplanned: set[str] = field(default_factory=set[str])
 
     def commits(self) -> Mapping[str, CommitMetadata]:
-        """Those of the completed writes, by requested time."""
+        """The commits of the completed writes, by requested time."""
         found: dict[str, CommitMetadata] = {}
         for instant in self.timeline.writes:
             with Noting(self.unreadable, self._path(instant)):
@@ -57,7 +57,7 @@ class TimelineReader:
         return found
 
     def plans(self) -> Mapping[str, CompactionPlan | ForeignPlan]:
-        """Those of compactions, pending or completed, whose requested file exists."""
+        """The plans of compactions, pending or completed, whose requested file exists."""
         names = timeline_names(self.files.storage, self.config)
         there = {i for i in map(Instant.parse, names) if i and _is_plan(i)}
         found: dict[str, CompactionPlan | ForeignPlan] = {}

@@ -33,7 +33,7 @@ class Verifier:
         return self.examine(is_deep=is_deep, progress=progress)[1]
 
     def examine(self, *, is_deep: bool, progress: Progress) -> tuple[TableFacts, Verification]:
-        """The same, with the facts that the checks found it in."""
+        """The facts of the table, and what each check found in them. Raises as `verify`."""
         for look in range(1, _LOOKS_MAX + 1):
             gathered = self.facts.gather(is_deep=is_deep)
             facts = self._with_records(gathered, is_deep, progress)

@@ -88,7 +88,7 @@ class Append:
     sources: tuple[SourceNote, ...] = ()
 
     def having(self, option: Option[Any], text: str) -> "Append":
-        """The same with another value of an option."""
+        """Writes with another value of an option."""
         return replace(self, options=Options({**self.options.values, option: text}))
 
     def current_shape(self, state: TableState) -> tuple[WriteShape, SchemaRules]:

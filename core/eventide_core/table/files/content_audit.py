@@ -33,7 +33,7 @@ class SliceAudit:
 
     `unreadable`: why a file could not be read; nothing else is known of that file and of what needs it. `commit_times`:
     those of the base file's rows, with their counts. `hidden_keys`: keys that the base file's footer, bloom filter, or
-    key range excludes. `untold_times`: keys of the base file with an event time outside the range that its footer states.
+    key range excludes. `unstated_times`: keys of the base file with an event time outside the range that its footer states.
     `wrong_keys`: keys of the base file that its key fields don't give. `late_rows`: rows of the merged
     slice before the watermark that are not in the base file.
     `least_event_time_ms`: by log file, None for one without event times. `unreadable_event_times`: by log file, how many
@@ -46,7 +46,7 @@ class SliceAudit:
     unreadable: Mapping[str, str] = field(default_factory=dict[str, str])
     commit_times: Mapping[str, int] = field(default_factory=dict[str, int])
     hidden_keys: StrayKeys | None = None
-    untold_times: StrayKeys | None = None
+    unstated_times: StrayKeys | None = None
     wrong_keys: StrayKeys | None = None
     late_rows: StrayKeys | None = None
     least_event_time_ms: Mapping[str, int | None] = field(default_factory=dict[str, int | None])

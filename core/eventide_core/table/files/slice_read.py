@@ -54,7 +54,7 @@ class BlockFilter:
         return self.writers is None or self._is_archived(instant) or self.writers.knows(instant)
 
     def of_logs(self, paths: Iterable[str]) -> "BlockFilter":
-        """The same, with the writers of these log files alone: what a task takes along."""
+        """The filter for these log files alone, which is what a task takes along."""
         if self.writers is None or not self.writers.of_logs:
             return self
         known, ends = self.writers.of_logs, self.writers.ends

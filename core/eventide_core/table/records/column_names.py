@@ -86,7 +86,7 @@ class ColumnNames:
     def of(
         cls, versions: Iterable[SchemaVersion], stated: Mapping[str, str], by_name: Iterable[str], as_of: str | None
     ) -> "ColumnNames | None":
-        """Those of a table as read now, or as of an instant. None if names alone identify columns.
+        """The names in a table as read now, or as of an instant. None if names alone identify columns.
 
         `stated` are the internal schemas that commits state, by instant. `by_name` are the fields that are read by name.
         """

@@ -25,4 +25,4 @@ class CustomMerger:
 
 
 CustomMergers = tuple[tuple[str, CustomMerger], ...]
-"""The mergers of the user's own, by `hoodie.record.merge.strategy.id`."""
+"""The user-defined mergers, by `hoodie.record.merge.strategy.id`."""

@@ -127,7 +127,7 @@ class TableConfig:
     ) -> "TableConfig":
         """The settings in the text of hoodie.properties; `root` names the table in errors.
 
-        `mergers` are the mergers of the user's own that may merge the table, `times` what the user says of its texts of
+        `mergers` are the user-defined mergers that may merge the table, `times` what the user says of its texts of
         event times.
         """
         properties = parse_properties(text)

@@ -126,11 +126,11 @@ class Timeline:
         return requested_time not in self._by_time and self.is_completed(requested_time)
 
     def with_archived(self, archived: Iterable[Instant]) -> "Timeline":
-        """The same timeline with the completion times of these instants added."""
+        """This timeline, which knows the completion times of these instants as well."""
         return replace(self, _archived={instant.requested_time: instant for instant in archived})
 
     def with_instant(self, instant: Instant) -> "Timeline":
-        """The same timeline with one more instant."""
+        """This timeline with one more instant."""
         longer = Timeline.of((*self.instants, instant))
         return replace(longer, _archived=self._archived, offset=self.offset, put_ms=self.put_ms)
 
