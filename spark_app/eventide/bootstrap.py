@@ -47,8 +47,9 @@ if TYPE_CHECKING:
     from eventide_core.service.facts.log_facts import LogFactsReader
     from eventide_core.service.maintenance.archive import Archiver
     from eventide_core.service.maintenance.clean import Cleaner
-    from eventide_core.service.maintenance.metadata_rebuild import MetadataRebuilder
     from eventide_core.service.maintenance.sync import Sync
+    from eventide_core.service.metadata_table.rebuild import MetadataRebuilder
+    from eventide_core.service.metadata_table.upkeep import MetadataTableUpkeep
     from eventide_core.service.query.offending_records import OffendingRecordsReader
     from eventide_core.service.query.read import QueryService
     from eventide_core.service.repair.lost_keys import LostKeysReader
@@ -59,7 +60,6 @@ if TYPE_CHECKING:
     from eventide_core.service.rollback.savepoint import Savepoints
     from eventide_core.service.rollback.watermark_tags import WatermarkTags
     from eventide_core.service.state.liveness import Liveness
-    from eventide_core.service.state.metadata_table import MetadataTableUpkeep
     from eventide_core.service.verification.verify import Verifier
     from eventide_core.service.windows.windows import WindowService
     from eventide_core.service.write.alter import Alter
@@ -304,13 +304,13 @@ class Application:
 
     @cached_property
     def metadata(self) -> "MetadataTableUpkeep":
-        from eventide_core.service.state.metadata_table import MetadataTableUpkeep
+        from eventide_core.service.metadata_table.upkeep import MetadataTableUpkeep
 
         return MetadataTableUpkeep(self.storage, self.files.metadata_table, self.options)
 
     @cached_property
     def metadata_rebuilder(self) -> "MetadataRebuilder":
-        from eventide_core.service.maintenance.metadata_rebuild import MetadataRebuilder
+        from eventide_core.service.metadata_table.rebuild import MetadataRebuilder
 
         return MetadataRebuilder(self.files, self.files.metadata_table, self._lock, self.clock)
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from eventide_core.errors import PlanMismatchError
 from eventide_core.ports import Clock, Lease
 from eventide_core.service.facts.planning import unused_instant
-from eventide_core.service.state.metadata_table import PendingUpdate
+from eventide_core.service.metadata_table.upkeep import PendingUpdate
 from eventide_core.service.state.outcome import Outcome, claim_outcome
 from eventide_core.service.state.table import TableState
 from eventide_core.service.state.table_files import TableFiles

@@ -56,7 +56,7 @@ from eventide_core.service.facts.planning import (
     link_choice_facts,
     unused_instant,
 )
-from eventide_core.service.state.metadata_table import MetadataTableUpkeep
+from eventide_core.service.metadata_table.upkeep import MetadataTableUpkeep
 from eventide_core.service.state.table import TableState
 from eventide_core.service.state.table_files import TableFiles
 from eventide_core.table.files.file_slice import FileSlice

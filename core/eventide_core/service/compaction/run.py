@@ -63,13 +63,13 @@ from eventide_core.service.compaction.schedule import (
     wait_until,
 )
 from eventide_core.service.facts.freshness import FreshnessReader
+from eventide_core.service.metadata_table.upkeep import MetadataTableUpkeep
 from eventide_core.service.rollback.compaction import CompactionRollback
 from eventide_core.service.rollback.compaction_files import (
     made_files,
     remove_markers,
     remove_orphaned_inflight,
 )
-from eventide_core.service.state.metadata_table import MetadataTableUpkeep
 from eventide_core.service.state.outcome import is_rolled_back
 from eventide_core.service.state.ownership import Ownership
 from eventide_core.service.state.table import TableState

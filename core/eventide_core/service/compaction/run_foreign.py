@@ -54,8 +54,8 @@ from eventide_core.service.compaction.foreign_plan import Attempt, as_executed, 
 from eventide_core.service.compaction.merge_tasks import merge_tasks, run_tasks
 from eventide_core.service.compaction.planned_slices import is_as_planned
 from eventide_core.service.compaction.schedule import wait_until
+from eventide_core.service.metadata_table.upkeep import MetadataTableUpkeep, PendingUpdate
 from eventide_core.service.rollback.compaction_files import made_files, marker_path, remove_orphaned_inflight
-from eventide_core.service.state.metadata_table import MetadataTableUpkeep, PendingUpdate
 from eventide_core.service.state.table import TableState
 from eventide_core.service.state.table_files import TableFiles
 from eventide_core.service.state.timeline_files import delete_each

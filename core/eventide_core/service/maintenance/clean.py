@@ -42,13 +42,13 @@ from eventide_core.service.facts.needed_files import (
     stray_left_overs,
 )
 from eventide_core.service.facts.planning import unused_instant
+from eventide_core.service.metadata_table.upkeep import MetadataTableUpkeep
 from eventide_core.service.rollback.instant import Rollback
 from eventide_core.service.state.liveness import Liveness
 from eventide_core.service.state.markers_and_heartbeats import (
     instants_with_markers_or_heartbeat,
     remove_markers_and_heartbeat,
 )
-from eventide_core.service.state.metadata_table import MetadataTableUpkeep
 from eventide_core.service.state.table import TableState
 from eventide_core.service.state.table_files import TableFiles
 from eventide_core.table.files.file_name import LogFileName, path_in

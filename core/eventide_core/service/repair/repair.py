@@ -44,7 +44,7 @@ from eventide_core.errors import (
 from eventide_core.ports import ArchivedAction, ArchivedFile, Clock, ContentAudit, Lease, Progress, TableLock
 from eventide_core.service.compaction.run import CompactionRunner
 from eventide_core.service.facts.planning import instant_beyond
-from eventide_core.service.maintenance.metadata_rebuild import MetadataRebuilder
+from eventide_core.service.metadata_table.rebuild import MetadataRebuilder
 from eventide_core.service.repair.backup import RepairBackup, backups_of
 from eventide_core.service.repair.remerge import Remerger
 from eventide_core.service.state.outcome import instants_with_outcome

@@ -13,8 +13,8 @@ from eventide_core.action.compaction.trigger import check_pending_writes
 from eventide_core.cure import Cure
 from eventide_core.errors import BusyError, InstantNotFoundError, RefusedError
 from eventide_core.ports import Lease
+from eventide_core.service.metadata_table.upkeep import MetadataTableUpkeep
 from eventide_core.service.rollback.compaction_files import made_files, remove_markers, remove_orphaned_inflight
-from eventide_core.service.state.metadata_table import MetadataTableUpkeep
 from eventide_core.service.state.outcome import Outcome, claim_outcome, is_rolled_back
 from eventide_core.service.state.table import TableState
 from eventide_core.service.state.table_files import TableFiles

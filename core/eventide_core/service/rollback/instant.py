@@ -18,11 +18,11 @@ from eventide_core.ports import Clock, Heartbeats, Lease, TableLock
 from eventide_core.service.facts.needed_files import merged_paths
 from eventide_core.service.facts.planned_groups import planned_groups
 from eventide_core.service.facts.planning import unused_instant
+from eventide_core.service.metadata_table.upkeep import MetadataTableUpkeep
 from eventide_core.service.rollback.compaction import CompactionRollback
 from eventide_core.service.rollback.run import RollbackRunner
 from eventide_core.service.rollback.shared_logs import logs_of_completed_write, logs_of_failed_write
 from eventide_core.service.state.liveness import Liveness
-from eventide_core.service.state.metadata_table import MetadataTableUpkeep
 from eventide_core.service.state.outcome import is_rolled_back
 from eventide_core.service.state.table import TableState
 from eventide_core.service.state.table_files import TableFiles

@@ -24,11 +24,11 @@ from eventide_core.errors import BusyError, InstantNotFoundError, MissingFileErr
 from eventide_core.ports import Clock, Heartbeats, Lease, RowChange, TableLock
 from eventide_core.service.facts.needed_files import savepoints_of
 from eventide_core.service.facts.planning import unused_instant
+from eventide_core.service.metadata_table.upkeep import MetadataTableUpkeep
 from eventide_core.service.rollback.run import RollbackRunner
 from eventide_core.service.rollback.shared_logs import logs_of_completed_write, logs_of_failed_write
 from eventide_core.service.state.liveness import Liveness
 from eventide_core.service.state.markers_and_heartbeats import remove_markers_and_heartbeat
-from eventide_core.service.state.metadata_table import MetadataTableUpkeep
 from eventide_core.service.state.table import TableState
 from eventide_core.service.state.table_files import TableFiles
 from eventide_core.table.files.file_name import instant_in

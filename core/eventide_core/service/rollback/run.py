@@ -25,9 +25,9 @@ from dataclasses import dataclass
 from eventide_core.action.rollback.planner import SharedLogs, plan_rollback
 from eventide_core.errors import BusyError, InstantNotFoundError, StorageError
 from eventide_core.ports import AddedFile, FileChanges, Heartbeats, Lease, RowChange
+from eventide_core.service.metadata_table.upkeep import MetadataTableUpkeep, PendingUpdate
 from eventide_core.service.rollback.shared_logs import rolls_back
 from eventide_core.service.state.markers_and_heartbeats import remove_markers_and_heartbeat
-from eventide_core.service.state.metadata_table import MetadataTableUpkeep, PendingUpdate
 from eventide_core.service.state.outcome import Outcome, claim_outcome
 from eventide_core.service.state.table import TableState
 from eventide_core.service.state.table_files import TableFiles

@@ -17,9 +17,9 @@ from eventide_core.errors import EventideError, MissingFileError
 from eventide_core.ports import ContentAudit, Engine
 from eventide_core.service.facts.event_time_field import are_stats_proof, event_time_field_of
 from eventide_core.service.facts.freshness import FreshnessReader
+from eventide_core.service.metadata_table.upkeep import rebuilt_indexes
 from eventide_core.service.state.liveness import Liveness
 from eventide_core.service.state.markers_and_heartbeats import instants_with_markers_or_heartbeat
-from eventide_core.service.state.metadata_table import rebuilt_indexes
 from eventide_core.service.state.table import TableState
 from eventide_core.service.state.table_files import TableFiles
 from eventide_core.service.verification.attempt import Attempt, Problem, require_damage

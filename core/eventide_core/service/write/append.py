@@ -35,9 +35,9 @@ from eventide_core.config import InsertDuplicates, Option, Options
 from eventide_core.errors import ConfigError, InvalidRecordError, StorageError, UnsupportedTableError, counted
 from eventide_core.ports import Clock, Heartbeats, IncomingRecords, Progress, RowChange, TableLock
 from eventide_core.service.facts.planned_groups import planned_groups
+from eventide_core.service.metadata_table.upkeep import MetadataTableUpkeep
 from eventide_core.service.rollback.instant import Rollback
 from eventide_core.service.state.markers_and_heartbeats import remove_markers_and_heartbeat
-from eventide_core.service.state.metadata_table import MetadataTableUpkeep
 from eventide_core.service.state.table import TableState
 from eventide_core.service.state.table_files import PARTITION_MARK, TableFiles
 from eventide_core.service.write.instants import WriteInstants

@@ -28,10 +28,10 @@ from eventide_core.service.facts.moments import local_instant_time
 from eventide_core.service.facts.needed_files import ListedTable, still_needed
 from eventide_core.service.facts.planned_groups import groups_of_plan
 from eventide_core.service.facts.planning import instant_beyond
+from eventide_core.service.metadata_table.upkeep import MetadataTableUpkeep
 from eventide_core.service.rollback.instant import Rollback
 from eventide_core.service.state.liveness import Liveness
 from eventide_core.service.state.markers_and_heartbeats import remove_markers_and_heartbeat
-from eventide_core.service.state.metadata_table import MetadataTableUpkeep
 from eventide_core.service.state.outcome import instants_with_outcome
 from eventide_core.service.state.table import TableState
 from eventide_core.service.state.table_files import TableFiles

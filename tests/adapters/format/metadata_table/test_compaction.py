@@ -17,7 +17,7 @@ from eventide_adapters.storage.faulty import Fault, FaultPlan, FaultyStorage, Si
 from eventide_adapters.storage.local import LocalStorage
 from eventide_core.errors import MetadataTableBusyError
 from eventide_core.ports import AddedFile, FileChanges, MetadataCompaction, RowChange
-from eventide_core.service.state.metadata_table import revert_update
+from eventide_core.service.metadata_table.upkeep import revert_update
 from eventide_core.table.timeline.instant import instant_epoch_ms, instant_time
 from eventide_core.table.timeline.plans import PlannedOperation
 from support import golden

@@ -20,7 +20,7 @@ from eventide_adapters.storage.faulty import Fault, FaultPlan, FaultyStorage, Si
 from eventide_adapters.storage.local import LocalStorage
 from eventide_core.errors import RefusedError, UnsupportedTableError, format_timestamp
 from eventide_core.ports import AddedFile, FileChanges, NoProgress, RowChange
-from eventide_core.service.state.metadata_table import drop_metadata_table, revert_update
+from eventide_core.service.metadata_table.upkeep import drop_metadata_table, revert_update
 from eventide_core.table.settings.write_shape import WriteOperation
 from eventide_core.table.timeline.instant import next_instant_time
 from golden.histories import PLAIN
