@@ -304,9 +304,12 @@ class Application:
 
     @cached_property
     def metadata(self) -> "MetadataTableUpkeep":
+        from eventide_core.service.metadata_table.compaction import MetadataCompactor
         from eventide_core.service.metadata_table.upkeep import MetadataTableUpkeep
 
-        return MetadataTableUpkeep(self.storage, self.files.metadata_table, self.options)
+        table = self.files.metadata_table
+        compactor = MetadataCompactor(self.storage, table, self.files.codec, self.engine)
+        return MetadataTableUpkeep(self.storage, table, compactor, self.options)
 
     @cached_property
     def metadata_rebuilder(self) -> "MetadataRebuilder":

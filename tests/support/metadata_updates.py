@@ -3,9 +3,16 @@
 from collections.abc import Mapping
 from pathlib import Path
 
+from eventide.engine_local import LocalEngine
 from eventide_adapters.format.metadata_table.table import HudiMetadataTable
+from eventide_adapters.format.timeline.codec import HudiMetadataCodec
 from eventide_adapters.storage.local import LocalStorage
-from eventide_core.ports import AddedFile, FileChanges, RowChange
+from eventide_core.config import Options
+from eventide_core.ports import AddedFile, Engine, FileChanges, Storage
+from eventide_core.service.metadata_table.compaction import MetadataCompactor
+from eventide_core.service.metadata_table.upkeep import MetadataTableUpkeep
+from eventide_core.table.settings.metadata_table import RowChange
+from eventide_core.table.settings.table_config import TableConfig
 
 TABLES = ["v6_mdt", "v9_mdt"]
 INSTANT = "20261122000000000"
@@ -20,6 +27,18 @@ ADDED = (
 
 def opened(path: Path) -> HudiMetadataTable:
     return HudiMetadataTable(LocalStorage(path))
+
+
+def compactor(storage: Storage, engine: Engine | None = None) -> MetadataCompactor:
+    return MetadataCompactor(storage, HudiMetadataTable(storage), HudiMetadataCodec(), engine or LocalEngine(1))
+
+
+def check(path: Path, rows: RowChange) -> None:
+    """Checks that an action of that kind could keep the metadata table up to date."""
+    storage = LocalStorage(path)
+    config = TableConfig.parse((path / ".hoodie" / "hoodie.properties").read_text(), str(path))
+    upkeep = MetadataTableUpkeep(storage, HudiMetadataTable(storage), compactor(storage), Options({}))
+    upkeep.check(config, rows)
 
 
 def write(metadata: HudiMetadataTable, removed: Mapping[str, tuple[str, ...]] | None = None) -> None:

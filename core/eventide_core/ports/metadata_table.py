@@ -1,28 +1,20 @@
 """Hudi's metadata table, and the changes of an action that it has to follow."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
-from enum import Enum, auto
 from types import MappingProxyType
 from typing import Any, Protocol
 
-from eventide_core.ports.locking import Lease
 from eventide_core.ports.records import KeyIndex
 from eventide_core.ports.timeline import ArchivedTimeline
 from eventide_core.table.files.file_name import path_in
+from eventide_core.table.files.file_slice import FileSlice
 from eventide_core.table.files.slice_read import QueryPlan, SliceRead
 from eventide_core.table.records.record_shape import RecordShape
-from eventide_core.table.settings.metadata_table import MetadataTableStatus
-from eventide_core.table.timeline.timeline import Timeline
-
-
-class RowChange(Enum):
-    """An action's effect on the rows of a table, for indexes over rows."""
-
-    NONE = auto()  # compaction, clean: every row stays, in its file group
-    WRITTEN = auto()  # upsert, insert, delete
-    WIDENED = auto()  # the same, of records with columns or types that the table did not have
-    ROLLED_BACK = auto()  # rollback or restore of a completed write
+from eventide_core.table.settings.metadata_table import MetadataTableFacts, RowChange
+from eventide_core.table.timeline.commit_metadata import WriteStat
+from eventide_core.table.timeline.file_system_view import FileSystemView
+from eventide_core.table.timeline.plans import PlannedOperation
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,15 +100,6 @@ FileAnswers = Mapping[Any, Any]
 """What tasks have read of data files for the metadata table, by what they were asked; the core only passes it on."""
 
 
-@dataclass(frozen=True, slots=True)
-class MetadataTimeline:
-    """The metadata table's own timeline. `path` leads to the directory of the active one from the table's root."""
-
-    active: Timeline
-    path: str
-    archive: ArchivedTimeline
-
-
 class MetadataUpdate(Protocol):
     """A prepared change of the metadata table, of which nothing is written yet."""
 
@@ -135,14 +118,43 @@ class MetadataUpdate(Protocol):
         ...
 
 
-class MetadataCompaction(Protocol):
-    """A compaction of the metadata table: merges log files and base files into new base files in every partition."""
+class MetadataTableState(Protocol):
+    """The metadata table at one moment. Raises what `MetadataTable` raises."""
 
-    def run(self, lease: Lease) -> bool:
-        """Runs the compaction to its commit, or withdraws it if a writer that shares no lock was faster.
+    @property
+    def facts(self) -> MetadataTableFacts: ...
 
-        Returns False if neither is possible (version 6): then the metadata table must be dropped.
+    @property
+    def timeline_path(self) -> str:
+        """The directory of its active timeline, from the table's root."""
+        ...
+
+    @property
+    def archive(self) -> ArchivedTimeline:
+        """Its archived timeline. Reads nothing yet."""
+        ...
+
+    def slices(self, partition: str, completed_before: str | None = None) -> tuple[FileSlice, ...]:
+        """The latest slice of each file group in one of its partitions, ordered by file group number.
+
+        With `completed_before`, leaves out the log files that completed at that moment or later (version 8 and later).
         """
+        ...
+
+    def view(self, partition: str) -> FileSystemView:
+        """All slices of one of its partitions."""
+        ...
+
+    def schema(self, found: FileSlice) -> str | None:
+        """The Avro schema of the latest values in a slice; None if it never had one."""
+        ...
+
+    def can_merge(self, partition: str) -> bool:
+        """Whether eventide knows how versions of a record are merged in that partition."""
+        ...
+
+    def can_read(self, found: FileSlice) -> bool:
+        """Whether eventide can read all blocks of a slice. Hudi has to compact one with a log compaction, for instance."""
         ...
 
 
@@ -155,14 +167,6 @@ class MetadataTable(Protocol):
 
     def partitions(self) -> tuple[str, ...]:
         """The partitions in use, sorted; none without a metadata table."""
-        ...
-
-    def check(self, rows: RowChange) -> None:
-        """Checks that an action of that kind can keep it up to date. Call it before anything else is written.
-
-        Raises UnsupportedTableError for a partition that eventide can't update, BusyError while Hudi is building one,
-        or (version 6) has a compaction of it pending.
-        """
         ...
 
     def listing(self, instants: Collection[str]) -> Mapping[str, Mapping[str, int]] | None:
@@ -198,7 +202,7 @@ class MetadataTable(Protocol):
 
         `known` was read ahead: tasks of the engine read what is not in it.
 
-        Raises what `check` does, and UnsupportedTableError for column statistics of an unknown form.
+        Raises UnsupportedTableError for column statistics of an unknown form. Whether every index can follow was checked.
         """
         ...
 
@@ -223,37 +227,14 @@ class MetadataTable(Protocol):
         """
         ...
 
-    def status(self) -> MetadataTableStatus:
-        """Its partitions, its last compaction, and its delta commits since."""
+    def load(self) -> MetadataTableState:
+        """The metadata table as it is now; without partitions and instants if the table has none."""
         ...
 
-    def begun_compaction(self) -> MetadataCompaction | None:
-        """A compaction that eventide began and a crash interrupted.
+    def base_file_writer(self, schema: str) -> Callable[[PlannedOperation], WriteStat | None]:
+        """What writes the base file of an operation of a compaction; picklable.
 
-        It has to run before anything else is written to the table.
-        """
-        ...
-
-    def due_compaction(self, delta_commits_max: int, moment: str) -> MetadataCompaction | None:
-        """Prepares a compaction if that many delta commits have completed since the last one. Writes nothing yet.
-
-        None if it is not due, or not possible beside what is pending. `moment` is the completion time of the commit of
-        the table that has just been made.
-        """
-        ...
-
-    def remove_old_slices(self, lease: Lease) -> None:
-        """Removes old slices: in each file group, the latest slice and the one before it stay."""
-        ...
-
-    def own_timeline(self) -> MetadataTimeline:
-        """Its own timeline, empty where there is no metadata table."""
-        ...
-
-    def earliest_needed(self) -> str:
-        """The first requested time on its timeline that its retained slices are found by; empty if all are needed.
-
-        It stays, with all after it.
+        It returns the write stat; None if no record is left, and then there is no file. A second run writes the same bytes.
         """
         ...
 

@@ -148,7 +148,7 @@ def describe(application: Application) -> TableDescription:
         if instant.action is Action.COMPACTION
     }
     alone = writes_of_single_writers(files, state.config, state.timeline)
-    metadata_table = files.metadata_table.status() if state.config.metadata_partitions else None
+    metadata_table = files.metadata_table.load().facts.status if state.config.metadata_partitions else None
     lock = state.config.properties.get(LOCK_PROVIDER)
     is_used = lock is None or application.options.get(LOCK_PROVIDER) is not None or lock.endswith(_DEFAULT_LOCK)
     unused_lock = None if is_used else lock

@@ -139,7 +139,7 @@ class TableMaintenance(OpenTable):
 
     def metadata_table(self) -> "MetadataTableStatus | None":
         """The state of Hudi's metadata table; None if the table has none."""
-        found = self._application.files.metadata_table.status()
+        found = self._application.files.metadata_table.load().facts.status
         return found if found.partitions else None
 
     def rebuild_metadata_table(

@@ -25,10 +25,11 @@ from eventide.bootstrap import Application
 from eventide.testing.checks import avro_records
 from eventide.testing.histories import NoLock
 from eventide_core.config import ParquetCodec
-from eventide_core.ports import AddedFile, FileChanges, MergeTask, RowChange, Storage
+from eventide_core.ports import AddedFile, FileChanges, MergeTask, Storage
 from eventide_core.table.files.file_group_write import marker_directory
 from eventide_core.table.files.file_name import LogFileName
 from eventide_core.table.files.file_slice import FileSlice
+from eventide_core.table.settings.metadata_table import RowChange
 from eventide_core.table.timeline.commit_metadata import CommitMetadata, WriteStat
 from eventide_core.table.timeline.instant import Action, Instant, State, instant_time, next_instant_time
 from eventide_core.table.timeline.plans import LinkMode

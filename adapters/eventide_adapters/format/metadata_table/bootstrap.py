@@ -36,11 +36,6 @@ from eventide_adapters.format.metadata_table.rebuilt_stats import RebuiltStatist
 from eventide_adapters.format.metadata_table.record_index import epoch_ms
 from eventide_adapters.format.metadata_table.records import (
     ALL_PARTITIONS_KEY,
-    BLOOM_FILTERS,
-    COLUMN_STATS,
-    FILES,
-    PARTITION_STATS,
-    RECORD_INDEX,
     Value,
     all_partitions_value,
     bloom_filter_key,
@@ -58,6 +53,13 @@ from eventide_core.table.files.file_name import BaseFileName, LogFileName, path_
 from eventide_core.table.files.slice_read import SliceRead
 from eventide_core.table.files.table_path import METADATA_DIRECTORY
 from eventide_core.table.records.schema import META_FIELDS
+from eventide_core.table.settings.metadata_table import (
+    BLOOM_FILTERS,
+    COLUMN_STATS,
+    FILES,
+    PARTITION_STATS,
+    RECORD_INDEX,
+)
 from eventide_core.table.settings.properties import table_checksum
 from eventide_core.table.timeline.commit_metadata import CommitMetadata, WriteStat
 from eventide_core.table.timeline.instant import Action, Instant, State

@@ -15,12 +15,12 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any, Final
 
-from eventide_adapters.format.metadata_table.records import BLOOM_FILTERS
 from eventide_adapters.format.timeline.codec import read_json
 from eventide_core.access.files import remove_tree
 from eventide_core.errors import MissingFileError
 from eventide_core.ports import Storage
 from eventide_core.table.files.table_path import INDEX_DEFINITIONS, METADATA_DIRECTORY
+from eventide_core.table.settings.metadata_table import BLOOM_FILTERS
 from eventide_core.table.settings.properties import PROPERTIES_PATH, settings_text
 from eventide_core.table.settings.table_config import METADATA_PARTITIONS_KEY
 

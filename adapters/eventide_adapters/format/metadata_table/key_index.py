@@ -10,10 +10,10 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from eventide_adapters.format.metadata_table.reader import MetadataTableReader
-from eventide_adapters.format.metadata_table.records import RECORD_INDEX, decode_value, record_index_place
+from eventide_adapters.format.metadata_table.records import decode_value, record_index_place
 from eventide_core.errors import RecordDecodeError
 from eventide_core.table.files.file_slice import FileSlice
-from eventide_core.table.settings.metadata_table import REBUILD_CURE
+from eventide_core.table.settings.metadata_table import REBUILD_CURE, RECORD_INDEX
 
 _GLOBAL_FILE_ID: Final = re.compile(r"record-index-(\d+)-\d+")
 

@@ -19,7 +19,8 @@ from itertools import groupby
 from operator import itemgetter
 from typing import Any, Final, NamedTuple
 
-from eventide_adapters.format.metadata_table.records import (
+from eventide_adapters.format.metadata_table.records import Value, decode_value, encode_value, merged_files
+from eventide_core.table.settings.metadata_table import (
     BLOOM_FILTERS,
     COLUMN_STATS,
     EXPRESSION_INDEX_PREFIX,
@@ -27,11 +28,7 @@ from eventide_adapters.format.metadata_table.records import (
     PARTITION_STATS,
     RECORD_INDEX,
     SECONDARY_INDEX_PREFIX,
-    Value,
-    decode_value,
-    encode_value,
     kind_of,
-    merged_files,
 )
 
 _DECIMAL: Final = 10  # Hudi's value type of decimals: the bytes are a number

@@ -18,7 +18,7 @@ import pyarrow as pa
 from eventide_adapters.format.log_file.blocks import PlacedBlock, read_headers, read_headers_of
 from eventide_adapters.format.log_file.delete_block import decode_delete_block
 from eventide_adapters.format.metadata_table.hfile import HFile
-from eventide_adapters.format.metadata_table.merged import Source
+from eventide_adapters.format.metadata_table.merged import Source, can_merge
 from eventide_adapters.format.metadata_table.records import Value, decode_value
 from eventide_adapters.format.timeline.codec import HudiMetadataCodec
 from eventide_core.errors import (
@@ -36,7 +36,7 @@ from eventide_core.table.files.log_block import ROLLBACK_COMMAND, BlockType, Hea
 from eventide_core.table.files.read_ahead import ReadRange
 from eventide_core.table.files.slice_read import BlockFilter
 from eventide_core.table.files.table_path import METADATA_DIRECTORY
-from eventide_core.table.settings.metadata_table import REBUILD_CURE
+from eventide_core.table.settings.metadata_table import REBUILD_CURE, MetadataTableFacts
 from eventide_core.table.settings.properties import (
     PROPERTIES_PATH,
     names,
@@ -111,6 +111,10 @@ class MetadataTableReader:
     @property
     def slices_by_completion_time(self) -> bool:
         return self.version >= COMPLETION_TIME_VERSION
+
+    @property
+    def facts(self) -> MetadataTableFacts:
+        return MetadataTableFacts(self.version, self.partitions, self.building, self.timeline, self.data_timeline)
 
     @property
     def archive(self) -> ArchivedTimeline:
@@ -193,6 +197,18 @@ class MetadataTableReader:
             return None
         schema = self._base(found.base_file.path, found.base_file.size).info().get("schema")
         return None if schema is None else _text(schema, found.base_file.path)
+
+    def can_merge(self, partition: str) -> bool:
+        """Whether eventide knows how versions of a record are merged in that partition."""
+        return can_merge(partition)
+
+    def can_read(self, found: FileSlice) -> bool:
+        """Whether eventide can read all blocks of a slice."""
+        try:
+            self.sources(found)
+        except UnsupportedTableError:
+            return False
+        return True
 
     def data_schema(self) -> str | None:
         """The Avro schema of the table, by the latest write of its active timeline that states one."""

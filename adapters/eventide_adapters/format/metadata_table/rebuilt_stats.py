@@ -19,7 +19,6 @@ from eventide_adapters.format.metadata_table.column_ranges import ColumnRange, w
 from eventide_adapters.format.metadata_table.file_contents import Question, RangesInTable, RangesOfLogs
 from eventide_adapters.format.metadata_table.index_definitions import IndexDefinition, index_definition
 from eventide_adapters.format.metadata_table.records import (
-    COLUMN_STATS,
     Value,
     column_stats_key,
     column_stats_value,
@@ -31,6 +30,7 @@ from eventide_adapters.format.metadata_table.value_forms import ValueForm
 from eventide_core.ports import NewMetadataTable, Storage
 from eventide_core.table.files.file_name import BaseFileName, path_in
 from eventide_core.table.records.schema import META_FIELDS
+from eventide_core.table.settings.metadata_table import COLUMN_STATS
 
 _META_FIELDS: Final = ("_hoodie_commit_time", "_hoodie_partition_path", "_hoodie_record_key")
 _COLUMNS_MAX: Final = 32  # hoodie.metadata.index.column.stats.max.columns.to.index

@@ -20,26 +20,11 @@ import pyarrow.compute as pc
 from eventide_adapters.format.metadata_table.file_contents import KeysOfRows, KeysOfSlice
 from eventide_adapters.format.metadata_table.file_groups import file_group_numbers
 from eventide_adapters.format.metadata_table.group_records import GroupRecords, Parts
-from eventide_adapters.format.metadata_table.reader import MetadataTableReader
-from eventide_adapters.format.metadata_table.records import RECORD_INDEX, record_index_value
-from eventide_core.cure import Cure
-from eventide_core.errors import UnsupportedTableError
+from eventide_adapters.format.metadata_table.records import record_index_value
 from eventide_core.ports import FileChanges
-from eventide_core.table.files.table_path import METADATA_DIRECTORY
 
 _GLOBAL_FILE_ID: Final = re.compile(r"record-index-\d+-\d+")
 _NO_KEYS: Final[Any] = pa.array([], pa.string())
-
-
-def check_record_index(reader: MetadataTableReader) -> None:
-    """Raises UnsupportedTableError for a record index that has separate file groups for each partition."""
-    for found in reader.slices(RECORD_INDEX):
-        if not _GLOBAL_FILE_ID.fullmatch(found.file_id):
-            raise UnsupportedTableError(
-                f"{METADATA_DIRECTORY}/{RECORD_INDEX} has the file group {found.file_id}: a record index by "
-                "partition is not supported; drop that index with Hudi, or rebuild the metadata table "
-                f"({Cure.rebuild_metadata_table()}), which leaves it out"
-            )
 
 
 def key_questions(changes: FileChanges) -> list[KeysOfSlice]:

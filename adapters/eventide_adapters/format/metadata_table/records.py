@@ -36,14 +36,6 @@ from fastavro.schema import SchemaParseException
 from eventide_adapters.format.timeline.container import checked_schema
 from eventide_core.errors import RecordDecodeError
 
-FILES: Final = "files"
-COLUMN_STATS: Final = "column_stats"
-BLOOM_FILTERS: Final = "bloom_filters"
-PARTITION_STATS: Final = "partition_stats"
-RECORD_INDEX: Final = "record_index"
-SECONDARY_INDEX_PREFIX: Final = "secondary_index_"
-EXPRESSION_INDEX_PREFIX: Final = "expr_index_"
-
 ALL_PARTITIONS_KEY: Final = "__all_partitions__"
 _UNPARTITIONED: Final = "."
 _ALL_PARTITIONS_TYPE: Final = 1
@@ -70,12 +62,6 @@ _MISFITS = (
 )
 
 Value = dict[str, Any]
-
-
-def kind_of(partition: str) -> str:
-    """The kind of a partition of the metadata table: its name, or the prefix that partitions of its kind share."""
-    prefixes = (SECONDARY_INDEX_PREFIX, EXPRESSION_INDEX_PREFIX)
-    return next((prefix for prefix in prefixes if partition.startswith(prefix)), partition)
 
 
 def files_key(partition: str) -> str:

@@ -20,7 +20,6 @@ from eventide_adapters.format.metadata_table.index_definitions import index_defi
 from eventide_adapters.format.metadata_table.merged import merged_statistics
 from eventide_adapters.format.metadata_table.reader import MetadataTableReader
 from eventide_adapters.format.metadata_table.records import (
-    COLUMN_STATS,
     Value,
     column_stats_key,
     column_stats_value,
@@ -32,7 +31,7 @@ from eventide_adapters.format.metadata_table.value_forms import ValueForm
 from eventide_core.errors import UnsupportedTableError
 from eventide_core.ports import AddedFile
 from eventide_core.table.files.file_name import BaseFileName
-from eventide_core.table.settings.metadata_table import REBUILD_CURE
+from eventide_core.table.settings.metadata_table import COLUMN_STATS, REBUILD_CURE
 
 _NO_VALUE: Final = 1  # Hudi's value type of a column without values
 _COUNTS: Final = ("valueCount", "nullCount", "totalSize", "totalUncompressedSize")

@@ -21,62 +21,33 @@ an action is dropped with it: see `update`.
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
-from eventide_adapters.format.metadata_table.records import (
-    ALL_PARTITIONS_KEY,
-    BLOOM_FILTERS,
-    COLUMN_STATS,
-    EXPRESSION_INDEX_PREFIX,
-    FILES,
-    PARTITION_STATS,
-    RECORD_INDEX,
-    SECONDARY_INDEX_PREFIX,
-    files_key,
-    kind_of,
-    merged_files,
-    partition_of,
-)
+from eventide_adapters.format.metadata_table.records import ALL_PARTITIONS_KEY, files_key, merged_files, partition_of
 from eventide_core.cure import Cure
-from eventide_core.errors import BusyError, MetadataTableBusyError, RecordDecodeError, UnsupportedTableError
+from eventide_core.errors import RecordDecodeError, UnsupportedTableError
 from eventide_core.ports import (
     Engine,
     FileAnswers,
     FileChanges,
-    Lease,
-    MetadataCompaction,
     MetadataFiles,
-    MetadataTimeline,
     MetadataUpdate,
     NewMetadataTable,
-    RowChange,
     Storage,
 )
 from eventide_core.table.files.file_name import LogFileName
 from eventide_core.table.files.table_path import METADATA_DIRECTORY
-from eventide_core.table.settings.metadata_table import REBUILD_CURE, MetadataTableStatus
+from eventide_core.table.settings.metadata_table import (
+    FILES,
+    REBUILD_CURE,
+)
 from eventide_core.table.timeline.instant import Action, Instant, State
 
 # A method imports what only it needs: most verbs need no metadata table, or its list of files alone.
 if TYPE_CHECKING:
+    from eventide_adapters.format.metadata_table.base_file_writer import BaseFileWriter
     from eventide_adapters.format.metadata_table.key_index import HudiKeyIndex
     from eventide_adapters.format.metadata_table.reader import MetadataTableReader
-
-_BY_FILE: Final = frozenset((FILES, BLOOM_FILTERS))
-_BY_RANGE: Final = frozenset((COLUMN_STATS, PARTITION_STATS))
-_BY_VALUE: Final = frozenset((SECONDARY_INDEX_PREFIX, EXPRESSION_INDEX_PREFIX))
-_KEPT_OR_DROPPED: Final = {
-    RowChange.NONE: _BY_FILE | _BY_RANGE | _BY_VALUE | {RECORD_INDEX},
-    RowChange.WRITTEN: _BY_FILE | _BY_RANGE | _BY_VALUE | {RECORD_INDEX},
-    RowChange.WIDENED: _BY_FILE | _BY_VALUE | {RECORD_INDEX},
-    RowChange.ROLLED_BACK: _BY_FILE | _BY_RANGE | _BY_VALUE,
-}
-_WHEN: Final = {
-    RowChange.NONE: "",
-    RowChange.WRITTEN: " when rows are written",
-    RowChange.WIDENED: " when rows with new columns or types are written",
-    RowChange.ROLLED_BACK: " when rows are rolled back",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,9 +62,6 @@ class HudiMetadataTable:
 
     def partitions(self) -> tuple[str, ...]:
         return _reader(self.storage).partitions
-
-    def check(self, rows: RowChange) -> None:
-        self._checked(rows)
 
     def listing(self, instants: Collection[str]) -> Mapping[str, Mapping[str, int]] | None:
         reader = _reader(self.storage)
@@ -122,7 +90,7 @@ class HudiMetadataTable:
         from eventide_adapters.format.metadata_table.update import read_ahead
 
         contents = FileContents(self.storage, self.engine)
-        read_ahead(self._checked(changes.rows), instant, changes, contents)
+        read_ahead(_reader(self.storage), instant, changes, contents)
         return contents.known
 
     def prepare(self, instant: str, changes: FileChanges, known: FileAnswers = MappingProxyType({})) -> MetadataUpdate:
@@ -130,7 +98,7 @@ class HudiMetadataTable:
         from eventide_adapters.format.metadata_table.update import HudiMetadataUpdate
 
         contents = FileContents.beginning_with(self.storage, self.engine, known)
-        return HudiMetadataUpdate.of(self._checked(changes.rows), instant, changes, contents)
+        return HudiMetadataUpdate.of(_reader(self.storage), instant, changes, contents)
 
     def drop_indexes_over_rows(self) -> None:
         from eventide_adapters.format.metadata_table.update import drop_indexes_over_rows
@@ -161,64 +129,13 @@ class HudiMetadataTable:
             pending=tuple(f"{reader.timeline_path}/{state.file_name}" for state in pending),
         )
 
-    def status(self) -> MetadataTableStatus:
-        from eventide_adapters.format.metadata_table.compaction import delta_commits_since_compaction, last_compaction
+    def load(self) -> "MetadataTableReader":
+        return _reader(self.storage)
 
-        reader = _reader(self.storage)
-        return MetadataTableStatus(
-            reader.partitions, delta_commits_since_compaction(reader), last_compaction(reader) or None
-        )
+    def base_file_writer(self, schema: str) -> "BaseFileWriter":
+        from eventide_adapters.format.metadata_table.base_file_writer import BaseFileWriter
 
-    def begun_compaction(self) -> MetadataCompaction | None:
-        from eventide_adapters.format.metadata_table.compaction import HudiMetadataCompaction
-
-        return HudiMetadataCompaction.pending(_reader(self.storage), self.engine)
-
-    def due_compaction(self, delta_commits_max: int, moment: str) -> MetadataCompaction | None:
-        from eventide_adapters.format.metadata_table.compaction import HudiMetadataCompaction
-
-        return HudiMetadataCompaction.due(_reader(self.storage), delta_commits_max, moment, self.engine)
-
-    def remove_old_slices(self, lease: Lease) -> None:
-        from eventide_adapters.format.metadata_table.old_slices import remove_old_slices
-
-        remove_old_slices(_reader(self.storage), lease)
-
-    def own_timeline(self) -> MetadataTimeline:
-        reader = _reader(self.storage)
-        return MetadataTimeline(reader.timeline, reader.timeline_path, reader.archive)
-
-    def earliest_needed(self) -> str:
-        from eventide_adapters.format.metadata_table.old_slices import earliest_needed
-
-        return earliest_needed(_reader(self.storage))
-
-    def _checked(self, rows: RowChange) -> "MetadataTableReader":
-        from eventide_adapters.format.metadata_table.compaction import HudiMetadataCompaction
-        from eventide_adapters.format.metadata_table.record_index import check_record_index
-
-        reader = _reader(self.storage)
-        unkept = [partition for partition in reader.partitions if not _is_kept(partition, rows)]
-        if unkept or FILES not in reader.partitions:
-            raise UnsupportedTableError(
-                f"{self.storage.root}: the metadata table has {', '.join(unkept) or f'no partition {FILES}'}, which "
-                f"eventide cannot keep up to date{_WHEN[rows]}; drop that index with Hudi, or rebuild the metadata "
-                f"table without it ({Cure.rebuild_metadata_table_without_indexes()}, or with the indexes to keep)"
-            )
-        if rows in (RowChange.WRITTEN, RowChange.WIDENED) and RECORD_INDEX in reader.partitions:
-            check_record_index(reader)
-        if reader.building:
-            raise BusyError(
-                f"{self.storage.root}: Hudi is building {', '.join(reader.building)} in the metadata table; try "
-                "again when it has completed"
-            )
-        for plan in reader.timeline.pending_plans:
-            if not reader.slices_by_completion_time and HudiMetadataCompaction.pending(reader) is None:
-                raise MetadataTableBusyError(
-                    f"{self.storage.root}: a {plan.action} of the metadata table is pending at "
-                    f"{plan.requested_time}; the next write of Hudi completes it"
-                )
-        return reader
+        return BaseFileWriter(_reader(self.storage), schema)
 
     def _logs_of(self, reader: "MetadataTableReader", partition: str, instant: str) -> list[str]:
         """The log files with records of that instant. Raises UnsupportedTableError if one also has those of others."""
@@ -257,7 +174,3 @@ def _read_files(reader: "MetadataTableReader", keys: Collection[str] | None = No
                         f"{REBUILD_CURE}"
                     ) from error
     return listed
-
-
-def _is_kept(partition: str, rows: RowChange) -> bool:
-    return kind_of(partition) in _KEPT_OR_DROPPED[rows]

@@ -26,7 +26,6 @@ from dataclasses import dataclass
 from typing import Final
 
 from eventide_adapters.format.metadata_table import group_records
-from eventide_adapters.format.metadata_table import records as names
 from eventide_adapters.format.metadata_table.expression_index import ExpressionIndex
 from eventide_adapters.format.metadata_table.file_contents import FileContents, FilterOfBase, Question
 from eventide_adapters.format.metadata_table.group_records import (
@@ -44,12 +43,6 @@ from eventide_adapters.format.metadata_table.reader import MetadataTableReader
 from eventide_adapters.format.metadata_table.record_index import RecordIndexRules, key_questions, replaced_questions
 from eventide_adapters.format.metadata_table.records import (
     ALL_PARTITIONS_KEY,
-    BLOOM_FILTERS,
-    COLUMN_STATS,
-    FILES,
-    PARTITION_STATS,
-    RECORD_INDEX,
-    SECONDARY_INDEX_PREFIX,
     Value,
     all_partitions_value,
     bloom_filter_key,
@@ -58,7 +51,6 @@ from eventide_adapters.format.metadata_table.records import (
     file_group_number,
     files_key,
     files_value,
-    kind_of,
     removed_bloom_filter_value,
 )
 from eventide_adapters.format.metadata_table.secondary_index import SecondaryIndex
@@ -66,12 +58,23 @@ from eventide_adapters.format.metadata_table.stats import ColumnStatistics, remo
 from eventide_adapters.format.metadata_table.written_stats import WrittenStatistics
 from eventide_adapters.format.timeline.codec import HudiMetadataCodec
 from eventide_core.errors import MetadataTableBusyError, UnsupportedTableError
-from eventide_core.ports import AddedFile, Engine, FileChanges, RowChange
+from eventide_core.ports import AddedFile, Engine, FileChanges
 from eventide_core.table.files.file_group_write import staging_directory
 from eventide_core.table.files.file_name import BaseFileName, LogFileName
 from eventide_core.table.files.file_slice import FileSlice
 from eventide_core.table.files.table_path import METADATA_DIRECTORY
-from eventide_core.table.settings.metadata_table import REBUILD_CURE
+from eventide_core.table.settings import metadata_table as names
+from eventide_core.table.settings.metadata_table import (
+    BLOOM_FILTERS,
+    COLUMN_STATS,
+    FILES,
+    PARTITION_STATS,
+    REBUILD_CURE,
+    RECORD_INDEX,
+    SECONDARY_INDEX_PREFIX,
+    RowChange,
+    kind_of,
+)
 from eventide_core.table.timeline.commit_metadata import CommitMetadata, WriteStat
 from eventide_core.table.timeline.instant import Action, Instant, State, instant_epoch_ms, instant_time
 

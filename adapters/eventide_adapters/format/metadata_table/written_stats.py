@@ -27,7 +27,6 @@ from eventide_adapters.format.metadata_table.file_contents import FileContents, 
 from eventide_adapters.format.metadata_table.index_definitions import index_definition
 from eventide_adapters.format.metadata_table.reader import MetadataTableReader
 from eventide_adapters.format.metadata_table.records import (
-    COLUMN_STATS,
     Value,
     column_stats_key,
     column_stats_value,
@@ -46,6 +45,7 @@ from eventide_core.cure import Cure
 from eventide_core.errors import UnsupportedTableError
 from eventide_core.ports import AddedFile, FileChanges, WrittenRows
 from eventide_core.table.files.file_name import BaseFileName
+from eventide_core.table.settings.metadata_table import COLUMN_STATS
 
 _EXAMPLES_MAX: Final = 64  # the most files whose statistics are looked up; each write covers all columns
 

@@ -41,7 +41,7 @@ from eventide_core.action.freshness.freshness import COMPLETE, freshness, publis
 from eventide_core.action.query.offending_log_files import offending_log_files
 from eventide_core.config import Options
 from eventide_core.errors import counted, format_timestamp
-from eventide_core.ports import Clock, RowChange
+from eventide_core.ports import Clock
 from eventide_core.service.compaction.draft_plan import DraftPlan, HeldSlice
 from eventide_core.service.compaction.planned_slices import is_in_new_slice
 from eventide_core.service.compaction.slice_facts import SliceFactsReader
@@ -62,6 +62,7 @@ from eventide_core.service.state.table_files import TableFiles
 from eventide_core.table.files.file_slice import FileSlice
 from eventide_core.table.records.event_time import EventTimeRange, is_ahead
 from eventide_core.table.records.record_shape import RecordShape
+from eventide_core.table.settings.metadata_table import RowChange
 from eventide_core.table.timeline.file_system_view import FileGroup
 from eventide_core.table.timeline.plans import CutMode
 

@@ -44,7 +44,6 @@ from eventide_core.ports import (
     MergeResult,
     MergeTask,
     Progress,
-    RowChange,
     TableLock,
 )
 from eventide_core.service.compaction.commit import added_files, commit_metadata
@@ -74,6 +73,7 @@ from eventide_core.service.state.outcome import is_rolled_back
 from eventide_core.service.state.ownership import Ownership
 from eventide_core.service.state.table import TableState
 from eventide_core.service.state.table_files import TableFiles
+from eventide_core.table.settings.metadata_table import RowChange
 from eventide_core.table.settings.table_config import TableConfig
 from eventide_core.table.timeline.commit_metadata import DROPPED_INDEXES_KEY
 from eventide_core.table.timeline.instant import Action, Instant, State

@@ -46,7 +46,7 @@ from eventide_core.errors import (
     PlanMismatchError,
     StorageError,
 )
-from eventide_core.ports import Clock, Engine, FileChanges, Lease, MergeResult, Progress, RowChange, TableLock
+from eventide_core.ports import Clock, Engine, FileChanges, Lease, MergeResult, Progress, TableLock
 from eventide_core.service.compaction.commit import added_files, whole_slices_metadata
 from eventide_core.service.compaction.compact_slice import SliceCompactor
 from eventide_core.service.compaction.completion import Completion
@@ -60,6 +60,7 @@ from eventide_core.service.state.table import TableState
 from eventide_core.service.state.table_files import TableFiles
 from eventide_core.service.state.timeline_files import delete_each
 from eventide_core.table.files.file_group_write import marker_directory
+from eventide_core.table.settings.metadata_table import RowChange
 from eventide_core.table.settings.table_config import TableConfig
 from eventide_core.table.timeline.instant import Action, Instant, State
 from eventide_core.table.timeline.plans import CompactionPlan, ForeignPlan

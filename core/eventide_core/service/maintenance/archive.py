@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 from eventide_core import config as keys
 from eventide_core.action.compaction.trigger import check_undoing
 from eventide_core.action.maintenance.archive_planner import ArchiveFacts, ArchiveTerms, instants_to_archive
+from eventide_core.action.metadata_table.compaction import earliest_needed
 from eventide_core.config import Options
 from eventide_core.errors import ConfigError
 from eventide_core.ports import ArchivedAction, ArchivedFile, ArchivedTimeline, Clock, FileInfo, Lease, TableLock
@@ -63,20 +64,21 @@ class Archiver:
         """Archives the metadata table's own timeline, which by Hudi's rule keeps one more write than the table's."""
         if not config.metadata_partitions or self.options.get(keys.METADATA_TABLE) is not keys.MetadataTable.UPDATE:
             return
-        table = self.files.metadata_table
-        own = table.own_timeline()
-        if len(own.active.writes) <= terms.max_commits + 1:
+        own = self.files.metadata_table.load()
+        timeline = own.facts.timeline
+        if len(timeline.writes) <= terms.max_commits + 1:
             return
         followed = [i.requested_time for i in self.files.timeline(config).instants if i.action is not Action.SAVEPOINT]
-        compactions = [i.requested_time for i in own.active.completed if i.action is Action.COMMIT]
-        facts = ArchiveFacts(own.active, (table.earliest_needed(), *followed), compactions)
+        compactions = [i.requested_time for i in timeline.completed if i.action is Action.COMMIT]
+        slices = (found for name in own.facts.partitions for kept in own.view(name).slices.values() for found in kept)
+        facts = ArchiveFacts(timeline, (earliest_needed(own.facts, slices), *followed), compactions)
         own_terms = replace(
             terms,
             min_commits=terms.min_commits + 1,
             max_commits=terms.max_commits + 1,
             max_delta_commits=self.options.get(keys.METADATA_COMPACT_AFTER),
         )
-        self._move(own.path, own.archive, instants_to_archive(facts, own_terms), lease)
+        self._move(own.timeline_path, own.archive, instants_to_archive(facts, own_terms), lease)
 
     def _move(self, path: str, archive: ArchivedTimeline, chosen: Sequence[Instant], lease: Lease) -> None:
         """Moves the instants from the active timeline at `path` to the archived one."""

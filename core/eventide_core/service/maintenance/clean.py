@@ -32,7 +32,7 @@ from eventide_core.action.maintenance.clean_planner import (
 )
 from eventide_core.config import Options
 from eventide_core.errors import BusyError
-from eventide_core.ports import Clock, FileChanges, Heartbeats, Lease, RowChange, TableLock
+from eventide_core.ports import Clock, FileChanges, Heartbeats, Lease, TableLock
 from eventide_core.service.facts.moments import local_instant_time
 from eventide_core.service.facts.needed_files import (
     links_of,
@@ -52,6 +52,7 @@ from eventide_core.service.state.markers_and_heartbeats import (
 from eventide_core.service.state.table import TableState
 from eventide_core.service.state.table_files import TableFiles
 from eventide_core.table.files.file_name import LogFileName, path_in
+from eventide_core.table.settings.metadata_table import RowChange
 from eventide_core.table.settings.table_config import TableConfig
 from eventide_core.table.timeline.clean_metadata import CleaningPolicy, CleanMetadata, CleanPlan
 from eventide_core.table.timeline.instant import Action, Instant, State, next_instant_time

@@ -21,14 +21,13 @@ and finally its inflight and requested files, by which a second run finds the re
 metadata table from `hoodie.properties` first. From then on nobody reads it, and a crash leaves files that nobody reads.
 """
 
-import re
 from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from types import MappingProxyType
-from typing import Final
 
 from eventide_core.access.files import remove_tree
+from eventide_core.action.metadata_table.indexes import check_indexes, check_pending, check_record_index
 from eventide_core.config import METADATA_COMPACT_AFTER as COMPACT_AFTER
 from eventide_core.config import METADATA_TABLE as OPTION
 from eventide_core.config import MetadataTable as Choice
@@ -49,15 +48,21 @@ from eventide_core.ports import (
     FileChanges,
     KeyIndex,
     Lease,
-    MetadataCompaction,
     MetadataTable,
     MetadataUpdate,
-    RowChange,
     Storage,
 )
+from eventide_core.service.metadata_table.compaction import MetadataCompaction, MetadataCompactor
 from eventide_core.table.files.file_name import BaseFileName, LogFileName, is_data_file
 from eventide_core.table.files.table_path import METADATA_DIRECTORY
-from eventide_core.table.settings.metadata_table import REBUILT_INDEXES, RECORD_INDEX
+from eventide_core.table.settings.metadata_table import (
+    BLOOM_FILTERS,
+    FILES,
+    REBUILT_INDEXES,
+    RECORD_INDEX,
+    RowChange,
+    is_of_whole_table,
+)
 from eventide_core.table.settings.properties import PROPERTIES_PATH, settings_text
 from eventide_core.table.settings.table_config import METADATA_BUILDING_KEY, METADATA_PARTITIONS_KEY, TableConfig
 from eventide_core.table.timeline.commit_metadata import DROPPED_INDEXES_KEY, CommitMetadata
@@ -65,9 +70,8 @@ from eventide_core.table.timeline.file_system_view import DataFile
 from eventide_core.table.timeline.instant import Action
 from eventide_core.table.timeline.timeline import Timeline
 
-_GLOBAL_FILE_ID: Final = re.compile(r"record-index-\d+-\d+")
 _DAMAGE = (CorruptBaseFileError, CorruptLogBlockError, MissingFileError, RecordDecodeError)
-_BY_FILE = frozenset(("files", "bloom_filters"))
+_BY_FILE = frozenset((FILES, BLOOM_FILTERS))
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,9 +118,9 @@ class PendingUpdate:
         if self.update is None:
             return
         with suppress(*_DAMAGE, LockError):
-            due = self.table.content.due_compaction(options.get(COMPACT_AFTER), completion_time)
+            due = self.table.compactor.due(options.get(COMPACT_AFTER), completion_time)
             if due is not None and self.table.run(due, lease):
-                self.table.content.remove_old_slices(lease)
+                self.table.compactor.remove_old_slices(lease)
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,6 +129,7 @@ class StoredMetadataTable:
 
     storage: Storage
     content: MetadataTable
+    compactor: MetadataCompactor
 
     def reflects(self, changes: FileChanges) -> bool:
         return self.content.reflects(changes)
@@ -133,7 +138,7 @@ class StoredMetadataTable:
         drop_metadata_table(self.storage)
 
     def run(self, compaction: MetadataCompaction | None, lease: Lease) -> bool:
-        """Whether the metadata table still exists after the action."""
+        """Whether the metadata table still exists after the compaction."""
         if compaction is None or compaction.run(lease):
             return True
         lease.check()
@@ -145,19 +150,21 @@ class StoredMetadataTable:
 class MetadataTableUpkeep:
     storage: Storage
     table: MetadataTable
+    compactor: MetadataCompactor
     options: Options
 
     def check(self, config: TableConfig, rows: RowChange) -> tuple[str, ...]:
         """Notes for the user on the effect on the metadata table; none if the table has none.
 
-        Raises RefusedError if the options say so, and what `ports.MetadataTable.check` raises.
+        Raises RefusedError if the options say so, UnsupportedTableError for an index that cannot follow the action, and
+        BusyError while Hudi is building one or (version 6) has a compaction of it pending.
         """
         partitions = ", ".join(config.metadata_partitions)
         if not partitions:
             return ()
         match self._choice():
             case Choice.UPDATE:
-                self.table.check(rows)
+                self._check_followed(rows)
                 return (f"Hudi's metadata table ({partitions}) will be updated",)
             case Choice.DROP:
                 return (f"Hudi's metadata table will be dropped; {Cure.rebuild_metadata_table()} makes it again",)
@@ -166,6 +173,16 @@ class MetadataTableUpkeep:
                     f"{config.name} has Hudi's metadata table ({partitions}), which would go stale: {OPTION}=update keeps "
                     f"it up to date, {OPTION}=drop drops it, and {Cure.rebuild_metadata_table()} makes it again"
                 )
+
+    def _check_followed(self, rows: RowChange) -> None:
+        """Raises UnsupportedTableError for an index that cannot follow, BusyError for what has to be waited for."""
+        state, root = self.table.load(), self.storage.root
+        facts = state.facts
+        check_indexes(facts, rows, root)
+        if rows in (RowChange.WRITTEN, RowChange.WIDENED) and RECORD_INDEX in facts.partitions:
+            check_record_index(state.slices(RECORD_INDEX))
+        if not facts.slices_by_completion_time and self.compactor.begun_in(state) is None:
+            check_pending(facts.timeline.pending_plans, root)
 
     def follows_rows(self, config: TableConfig) -> bool:
         """Whether it has indexes that every write has to follow by its rows, and is kept up to date."""
@@ -220,7 +237,7 @@ class MetadataTableUpkeep:
         self.check(config, changes.rows)
         is_used = bool(config.metadata_partitions)
         is_updated = is_used and self._choice() is Choice.UPDATE
-        if is_updated and not self._stored.run(self.table.begun_compaction(), lease):
+        if is_updated and not self._stored.run(self.compactor.begun(), lease):
             is_used = is_updated = False
         update = self.table.prepare(instant, changes, known) if is_updated else None
         return PendingUpdate(self._stored, changes, update, is_used and not is_updated)
@@ -265,12 +282,12 @@ class MetadataTableUpkeep:
             lease.check()
             if self._choice() is Choice.DROP:
                 drop_metadata_table(self.storage)
-            elif self._stored.run(self.table.begun_compaction(), lease):  # its plan may name log files of that instant
+            elif self._stored.run(self.compactor.begun(), lease):  # its plan may name log files of that instant
                 revert_update(self.storage, self.table, instant)
 
     @property
     def _stored(self) -> StoredMetadataTable:
-        return StoredMetadataTable(self.storage, self.table)
+        return StoredMetadataTable(self.storage, self.table, self.compactor)
 
     def _choice(self) -> Choice:
         return self.options.get(OPTION)
@@ -303,7 +320,7 @@ def rebuilt_indexes(storage: Storage, config: TableConfig) -> tuple[str, ...]:
 def _is_of_whole_table(storage: Storage) -> bool:
     names = [entry.path.rpartition("/")[2] for entry in storage.list(f"{METADATA_DIRECTORY}/{RECORD_INDEX}")]
     parsed = (BaseFileName.parse(name) or LogFileName.parse(name) for name in names)
-    return all(_GLOBAL_FILE_ID.fullmatch(name.file_id) for name in parsed if name is not None)
+    return all(is_of_whole_table(name.file_id) for name in parsed if name is not None)
 
 
 def drop_metadata_table(storage: Storage) -> None:

@@ -21,7 +21,7 @@ from eventide_core.action.rollback.planner import plan_rollback
 from eventide_core.config import Options
 from eventide_core.cure import Cure
 from eventide_core.errors import BusyError, InstantNotFoundError, MissingFileError, RefusedError
-from eventide_core.ports import Clock, Heartbeats, Lease, RowChange, TableLock
+from eventide_core.ports import Clock, Heartbeats, Lease, TableLock
 from eventide_core.service.facts.needed_files import savepoints_of
 from eventide_core.service.facts.planning import unused_instant
 from eventide_core.service.metadata_table.upkeep import MetadataTableUpkeep
@@ -32,6 +32,7 @@ from eventide_core.service.state.markers_and_heartbeats import remove_markers_an
 from eventide_core.service.state.table import TableState
 from eventide_core.service.state.table_files import TableFiles
 from eventide_core.table.files.file_name import instant_in
+from eventide_core.table.settings.metadata_table import RowChange
 from eventide_core.table.timeline.instant import (
     COMPLETED_ACTION,
     WRITE_ACTIONS,

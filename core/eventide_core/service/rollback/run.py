@@ -24,7 +24,7 @@ from dataclasses import dataclass
 
 from eventide_core.action.rollback.planner import SharedLogs, plan_rollback
 from eventide_core.errors import BusyError, InstantNotFoundError, StorageError
-from eventide_core.ports import AddedFile, FileChanges, Heartbeats, Lease, RowChange
+from eventide_core.ports import AddedFile, FileChanges, Heartbeats, Lease
 from eventide_core.service.metadata_table.upkeep import MetadataTableUpkeep, PendingUpdate
 from eventide_core.service.rollback.shared_logs import rolls_back
 from eventide_core.service.state.markers_and_heartbeats import remove_markers_and_heartbeat
@@ -34,6 +34,7 @@ from eventide_core.service.state.table_files import TableFiles
 from eventide_core.service.state.timeline_files import delete_each
 from eventide_core.table.files.file_name import LogFileName, path_in
 from eventide_core.table.files.log_block import ROLLBACK_COMMAND, BlockType, HeaderKey, encode_block
+from eventide_core.table.settings.metadata_table import RowChange
 from eventide_core.table.settings.table_config import TableConfig
 from eventide_core.table.timeline.commit_metadata import CommitMetadata
 from eventide_core.table.timeline.file_system_view import DataFile

@@ -210,12 +210,12 @@ class FactsReader:
     def _indexed_writes(self, config: TableConfig) -> frozenset[str]:
         if not config.metadata_partitions:
             return frozenset()
-        return frozenset(i.requested_time for i in self.files.metadata_table.own_timeline().active.completed)
+        return frozenset(i.requested_time for i in self.files.metadata_table.load().facts.timeline.completed)
 
     def _late_index_compaction(self, config: TableConfig) -> str | None:
         if not config.metadata_partitions:
             return None
-        status, limit = self.files.metadata_table.status(), self.options.get(METADATA_COMPACT_AFTER)
+        status, limit = self.files.metadata_table.load().facts.status, self.options.get(METADATA_COMPACT_AFTER)
         if status.delta_commits <= limit:
             return None
         return (

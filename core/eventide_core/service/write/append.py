@@ -33,7 +33,7 @@ from eventide_core.action.write.pending_write import PendingWrite, WriteResult
 from eventide_core.action.write.planner import WriteFacts, groups_of, plan_write
 from eventide_core.config import InsertDuplicates, Option, Options
 from eventide_core.errors import ConfigError, InvalidRecordError, StorageError, UnsupportedTableError, counted
-from eventide_core.ports import Clock, Heartbeats, IncomingRecords, Progress, RowChange, TableLock
+from eventide_core.ports import Clock, Heartbeats, IncomingRecords, Progress, TableLock
 from eventide_core.service.facts.planned_groups import planned_groups
 from eventide_core.service.metadata_table.upkeep import MetadataTableUpkeep
 from eventide_core.service.rollback.instant import Rollback
@@ -55,6 +55,7 @@ from eventide_core.table.files.file_group_write import FileGroupWrite, Placement
 from eventide_core.table.files.file_name import path_in
 from eventide_core.table.files.slice_read import SliceRead
 from eventide_core.table.records.schema import SchemaChanges, schema_changes
+from eventide_core.table.settings.metadata_table import RowChange
 from eventide_core.table.settings.table_config import TableConfig
 from eventide_core.table.settings.write_shape import SchemaRules, WriteOperation, WriteShape
 from eventide_core.table.timeline.checksums import with_checksums

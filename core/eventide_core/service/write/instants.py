@@ -23,7 +23,7 @@ from eventide_core.errors import (
     StorageFullError,
     WriteConflictError,
 )
-from eventide_core.ports import Clock, FileAnswers, FileChanges, Heartbeats, Lease, RowChange, TableLock
+from eventide_core.ports import Clock, FileAnswers, FileChanges, Heartbeats, Lease, TableLock
 from eventide_core.service.facts.moments import local_instant_time
 from eventide_core.service.facts.needed_files import ListedTable, still_needed
 from eventide_core.service.facts.planned_groups import groups_of_plan
@@ -37,6 +37,7 @@ from eventide_core.service.state.table import TableState
 from eventide_core.service.state.table_files import TableFiles
 from eventide_core.service.write.table_schema import following_schema, put_history
 from eventide_core.service.write.written_rows import added_files, written_changes
+from eventide_core.table.settings.metadata_table import RowChange
 from eventide_core.table.settings.table_config import TableConfig
 from eventide_core.table.timeline.instant import Action, Instant, State
 from eventide_core.table.timeline.timeline import Timeline

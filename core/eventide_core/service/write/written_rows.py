@@ -2,10 +2,11 @@
 
 from itertools import chain, islice
 
-from eventide_core.ports import AddedFile, FileChanges, RowChange, WrittenRows
+from eventide_core.ports import AddedFile, FileChanges, WrittenRows
 from eventide_core.service.state.table import TableState
 from eventide_core.table.files.file_slice import FileSlice
 from eventide_core.table.files.slice_read import BlockFilter, SliceRead
+from eventide_core.table.settings.metadata_table import RowChange
 from eventide_core.table.timeline.commit_metadata import CommitMetadata, WriteStat
 
 _LAST_WRITES = 3  # the number of last writes whose files are listed

@@ -7,7 +7,8 @@ import pyarrow as pa
 from eventide_adapters.format.metadata_table.group_records import GroupRecords
 from eventide_adapters.format.metadata_table.hfile_writer import HFileStyle
 from eventide_adapters.format.metadata_table.log_form import LogForm
-from eventide_adapters.format.metadata_table.records import RECORD_INDEX, decode_value, record_index_value
+from eventide_adapters.format.metadata_table.records import decode_value, record_index_value
+from eventide_core.table.settings.metadata_table import RECORD_INDEX
 
 SCHEMA = """{"type": "record", "name": "HoodieMetadataRecord", "fields": [
     {"name": "key", "type": ["null", "string"], "default": null}, {"name": "type", "type": "int"},

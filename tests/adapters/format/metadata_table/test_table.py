@@ -11,7 +11,8 @@ from eventide_adapters.format.metadata_table.table import HudiMetadataTable
 from eventide_adapters.storage.faulty import Fault, FaultPlan, FaultyStorage, SimulatedCrash
 from eventide_adapters.storage.local import LocalStorage
 from eventide_core.errors import BusyError, UnsupportedTableError
-from eventide_core.ports import FileChanges, RowChange
+from eventide_core.ports import FileChanges
+from eventide_core.table.settings.metadata_table import RowChange
 from support import golden
 from support.metadata_updates import (
     ADDED,
@@ -20,6 +21,7 @@ from support.metadata_updates import (
     INSTANT,
     TABLES,
     begin,
+    check,
     metadata_files,
     opened,
     write,
@@ -175,32 +177,30 @@ def test_a_partition_of_an_unknown_kind_is_refused(table: Path, partitions: str)
     change_property(table, "hoodie.table.metadata.partitions", partitions)
     before = metadata_files(table)
     with pytest.raises(UnsupportedTableError, match=r"`table.rebuild_metadata_table\("):
-        opened(table).check(RowChange.NONE)
-    with pytest.raises(UnsupportedTableError):
-        write(opened(table))
+        check(table, RowChange.NONE)
     assert metadata_files(table) == before
 
 
 def test_indexes_by_key_need_nothing_while_all_rows_stay(table: Path) -> None:
     change_property(table, "hoodie.table.metadata.partitions", "files,record_index,secondary_index_by_val")
-    opened(table).check(RowChange.NONE)
+    check(table, RowChange.NONE)
     with pytest.raises(UnsupportedTableError, match=r"has record_index, .* when rows are rolled back"):
-        opened(table).check(RowChange.ROLLED_BACK)
+        check(table, RowChange.ROLLED_BACK)
 
 
 def test_ranges_need_a_known_form_when_columns_are_new(table: Path) -> None:
     change_property(table, "hoodie.table.metadata.partitions", "bloom_filters,column_stats,files,partition_stats")
-    opened(table).check(RowChange.NONE)
-    opened(table).check(RowChange.ROLLED_BACK)
-    opened(table).check(RowChange.WRITTEN)
+    check(table, RowChange.NONE)
+    check(table, RowChange.ROLLED_BACK)
+    check(table, RowChange.WRITTEN)
     with pytest.raises(UnsupportedTableError, match=r"column_stats, partition_stats, .* when rows with new columns"):
-        opened(table).check(RowChange.WIDENED)
+        check(table, RowChange.WIDENED)
 
 
 def test_a_partition_that_hudi_is_building_is_waited_for(table: Path) -> None:
     change_property(table, "hoodie.table.metadata.partitions.inflight", "column_stats")
     with pytest.raises(BusyError, match="column_stats"):
-        opened(table).check(RowChange.NONE)
+        check(table, RowChange.NONE)
 
 
 def test_a_pending_compaction_of_it_stands_in_the_way_on_version_6_alone(table: Path) -> None:
@@ -208,7 +208,7 @@ def test_a_pending_compaction_of_it_stands_in_the_way_on_version_6_alone(table: 
     if table.name == "v6_mdt":
         (timeline / "20261121091044787001.compaction.requested").write_bytes(b"")
         with pytest.raises(BusyError, match="20261121091044787001"):
-            opened(table).check(RowChange.NONE)
+            check(table, RowChange.NONE)
     else:
         (timeline / "timeline" / "20261121100000000.compaction.requested").write_bytes(b"")
-        opened(table).check(RowChange.NONE)
+        check(table, RowChange.NONE)

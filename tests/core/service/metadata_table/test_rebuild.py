@@ -13,7 +13,7 @@ from eventide import Table
 from eventide.bootstrap import Application, assemble
 from eventide.testing.histories import NoLock
 from eventide_adapters.format.metadata_table.reader import MetadataTableReader
-from eventide_adapters.format.metadata_table.records import BLOOM_FILTERS, bloom_filter_key, file_group_number
+from eventide_adapters.format.metadata_table.records import bloom_filter_key, file_group_number
 from eventide_adapters.format.metadata_table.stats import SourceFile, known_statistics
 from eventide_adapters.format.metadata_table.table import HudiMetadataTable
 from eventide_adapters.storage.faulty import Fault, FaultPlan, FaultyStorage, SimulatedCrash
@@ -21,6 +21,7 @@ from eventide_adapters.storage.local import LocalStorage
 from eventide_core.errors import BusyError, CorruptBaseFileError, UnsupportedTableError
 from eventide_core.ports import Storage
 from eventide_core.table.files.file_name import BaseFileName
+from eventide_core.table.settings.metadata_table import BLOOM_FILTERS
 from golden.histories import PLAIN
 from support import golden
 from support.command_line import content_of, run, run_json

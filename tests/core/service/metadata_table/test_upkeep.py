@@ -19,8 +19,9 @@ from eventide_adapters.format.metadata_table.table import HudiMetadataTable
 from eventide_adapters.storage.faulty import Fault, FaultPlan, FaultyStorage, SimulatedCrash
 from eventide_adapters.storage.local import LocalStorage
 from eventide_core.errors import RefusedError, UnsupportedTableError, format_timestamp
-from eventide_core.ports import AddedFile, FileChanges, NoProgress, RowChange
+from eventide_core.ports import AddedFile, FileChanges, NoProgress
 from eventide_core.service.metadata_table.upkeep import drop_metadata_table, revert_update
+from eventide_core.table.settings.metadata_table import RowChange
 from eventide_core.table.settings.write_shape import WriteOperation
 from eventide_core.table.timeline.instant import next_instant_time
 from golden.histories import PLAIN
@@ -224,8 +225,6 @@ def test_it_is_dropped_whole(name: str, tmp_path: Path) -> None:
     assert opened(table).partitions() == ()
     assert not (table / ".hoodie" / "metadata").exists()
     assert "hoodie.table.metadata.partitions" not in (table / ".hoodie" / "hoodie.properties").read_text()
-    with pytest.raises(UnsupportedTableError, match="no partition files"):
-        opened(table).check(RowChange.NONE)
 
 
 class DyingStorage(FaultyStorage):

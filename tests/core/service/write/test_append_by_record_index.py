@@ -13,10 +13,11 @@ from hypothesis import strategies as st
 from eventide import Table
 from eventide.bootstrap import assemble
 from eventide_adapters.format.metadata_table.key_index import HudiKeyIndex
-from eventide_adapters.format.metadata_table.records import RECORD_INDEX, file_group_number
+from eventide_adapters.format.metadata_table.records import file_group_number
 from eventide_adapters.format.metadata_table.table import HudiMetadataTable
 from eventide_adapters.storage.local import LocalStorage
 from eventide_core.ports import KeyIndex
+from eventide_core.table.settings.metadata_table import RECORD_INDEX
 from support.campaign import IS_REPEATED, tries
 from support.counting_storage import CountingStorage
 from support.indexed_table import OPTIONS, indexed, own_rows

@@ -9,19 +9,20 @@ from typing import TypeVar
 import pytest
 
 from eventide.testing.histories import NoLock
-from eventide_adapters.format.metadata_table import compaction
-from eventide_adapters.format.metadata_table.compaction import delta_commits_since_compaction
 from eventide_adapters.format.metadata_table.reader import MetadataTableReader
 from eventide_adapters.format.metadata_table.table import HudiMetadataTable
 from eventide_adapters.storage.faulty import Fault, FaultPlan, FaultyStorage, SimulatedCrash
 from eventide_adapters.storage.local import LocalStorage
 from eventide_core.errors import MetadataTableBusyError
-from eventide_core.ports import AddedFile, FileChanges, MetadataCompaction, RowChange
+from eventide_core.ports import AddedFile, FileChanges, Storage
+from eventide_core.service.metadata_table import compaction
+from eventide_core.service.metadata_table.compaction import MetadataCompaction
 from eventide_core.service.metadata_table.upkeep import revert_update
+from eventide_core.table.settings.metadata_table import RowChange
 from eventide_core.table.timeline.instant import instant_epoch_ms, instant_time
 from eventide_core.table.timeline.plans import PlannedOperation
 from support import golden
-from support.metadata_updates import TABLES, metadata_files
+from support.metadata_updates import TABLES, check, compactor, metadata_files
 from support.pickled_tasks import PickledTasks
 
 pytestmark = pytest.mark.slow
@@ -79,8 +80,8 @@ def write(path: Path, *numbers: int) -> None:
         commit(path, number)
 
 
-def due(path: Path, number: int = UPDATES - 1) -> MetadataCompaction | None:
-    return HudiMetadataTable(LocalStorage(path)).due_compaction(UPDATES, times(number)[1])
+def due(path: Path, number: int = UPDATES - 1, storage: Storage | None = None) -> MetadataCompaction | None:
+    return compactor(storage or LocalStorage(path)).due(UPDATES, times(number)[1])
 
 
 def compact(path: Path, number: int = UPDATES - 1) -> None:
@@ -109,7 +110,7 @@ def test_tasks_of_the_engine_make_the_base_files_of_a_large_compaction(
     monkeypatch.setattr(compaction, "COMPACTED_HERE_BYTES", here_bytes)
     write(table, *range(UPDATES))
     before, tasks = content(table), PickledTasks()
-    found = HudiMetadataTable(LocalStorage(table), tasks).due_compaction(UPDATES, times(UPDATES - 1)[1])
+    found = compactor(LocalStorage(table), tasks).due(UPDATES, times(UPDATES - 1)[1])
     assert found is not None
     assert found.run(NoLock())
     assert tasks.asked == (set() if here_bytes else {PlannedOperation})
@@ -125,7 +126,7 @@ def test_a_compaction_keeps_the_content_of_the_metadata_table(table: Path) -> No
     assert content(table) == before
     assert log_counts(table) == [0]
     reader = MetadataTableReader.load(LocalStorage(table))
-    assert delta_commits_since_compaction(reader) == 0
+    assert reader.facts.status.delta_commits == 0
     assert not reader.timeline.pending
     write(table, *range(UPDATES, UPDATES + 3))
     assert log_counts(table) == [3]
@@ -149,9 +150,9 @@ def test_of_many_compactions_two_slices_stay(table: Path) -> None:
         if round_number == 2:
             dying = FaultyStorage(LocalStorage(table), FaultPlan(writes={2: Fault.CRASH_BEFORE}))
             with pytest.raises(SimulatedCrash):
-                HudiMetadataTable(dying).remove_old_slices(NoLock())
+                compactor(dying).remove_old_slices(NoLock())
         else:
-            HudiMetadataTable(LocalStorage(table)).remove_old_slices(NoLock())
+            compactor(LocalStorage(table)).remove_old_slices(NoLock())
         assert content(table) == said
         (slices,) = MetadataTableReader.load(LocalStorage(table)).view("files").slices.values()
         if round_number != 2:
@@ -163,11 +164,11 @@ def test_of_many_compactions_two_slices_stay(table: Path) -> None:
 
 def test_after_many_updates_few_files_are_left(table: Path) -> None:
     """At most ten logs to read, and the files of two slices."""
-    metadata = HudiMetadataTable(LocalStorage(table))
+    metadata = compactor(LocalStorage(table))
     directory = table / ".hoodie" / "metadata" / "files"
     for number in range(45):
         write(table, number)
-        found = metadata.due_compaction(10, times(number)[1])
+        found = metadata.due(10, times(number)[1])
         if found is not None:
             assert found.run(NoLock())
             metadata.remove_old_slices(NoLock())
@@ -203,16 +204,15 @@ def test_the_state_after_a_crash_has_the_same_content_and_is_completed(
         path = tmp_path / f"crash{number}" / table.name
         shutil.copytree(table, path)
         dying = FaultyStorage(LocalStorage(path), FaultPlan(writes={number: fault}))
-        found = HudiMetadataTable(dying).due_compaction(UPDATES, times(UPDATES - 1)[1])
+        found = due(path, storage=dying)
         assert found is not None
         try:
             found.run(NoLock())
         except SimulatedCrash:
             crashes += 1
         assert content(path) == said
-        metadata = HudiMetadataTable(LocalStorage(path))
-        metadata.check(RowChange.NONE)  # what eventide left is in no one's way
-        begun = metadata.begun_compaction() or due(path)
+        check(path, RowChange.NONE)  # what eventide left is in no one's way
+        begun = compactor(LocalStorage(path)).begun() or due(path)
         assert begun is None or begun.run(NoLock())
         assert metadata_files(path) == metadata_files(whole)
     assert crashes == 4
@@ -255,12 +255,11 @@ def test_a_plan_of_another_engine_is_left_alone(table: Path) -> None:
     (plan, *_) = sorted(timeline_of(foreign).glob("*.compaction.requested"))
     theirs = f"{times(UPDATES)[1]}.compaction.requested"
     shutil.copy(plan, timeline / theirs)
-    metadata = HudiMetadataTable(LocalStorage(table))
-    assert metadata.begun_compaction() is None
+    assert compactor(LocalStorage(table)).begun() is None
     assert due(table) is None
     if table.name == "v6_mdt":
         with pytest.raises(MetadataTableBusyError):
-            metadata.check(RowChange.NONE)
+            check(table, RowChange.NONE)
 
 
 class Overtaken(FaultyStorage):
@@ -298,7 +297,7 @@ def test_a_log_that_comes_late_into_an_old_slice_ends_the_compaction(table: Path
     before = metadata_files(table)
     late = instant_time(FIRST_MS + 12)
     storage = Overtaken(table, step, lambda: late_log(table, late))
-    found = HudiMetadataTable(storage).due_compaction(UPDATES, times(UPDATES - 1)[1])
+    found = due(table, storage=storage)
     assert found is not None
     assert found.run(NoLock())
     after = metadata_files(table)
@@ -320,7 +319,7 @@ def test_version_6_drops_what_cannot_be_withdrawn(tmp_path: Path) -> None:
         shutil.copy(log, directory / f".files-0000-0_{times(UPDATES - 1)[0]}001.log.1_0-1-1")
 
     storage = Overtaken(path, r"compaction\.inflight", act)
-    found = HudiMetadataTable(storage).due_compaction(UPDATES, times(UPDATES - 1)[1])
+    found = due(path, storage=storage)
     assert found is not None
     assert not found.run(NoLock())
 

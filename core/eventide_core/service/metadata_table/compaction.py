@@ -1,0 +1,204 @@
+"""Compacts the metadata table: merges its log files and base files into new base files, HFiles, in all partitions at once.
+
+`action/metadata_table/compaction.py` decides when, and at which instant M. eventide writes in this order, all below
+`.hoodie/metadata` and under the table lock:
+
+1. `M.compaction.requested`, with the plan. If another engine has already made this file, eventide stops.
+2. `M.compaction.inflight`.
+3. A base file for each slice of the plan. A slice without remaining records keeps its files unchanged. Tasks of the engine
+   make the base files of a large compaction, and this process those of a small one.
+4. The completed `commit`, unless a log file was added to an old slice meanwhile. From version 8 on, it completes at M plus
+   one millisecond, so that a second run makes the same name.
+
+A crash leaves a plan that the next run of eventide or Hudi completes: the plan's log files still have the same records, and
+the plan fixes every name. eventide completes only its own plans, because Hudi may be working on the others.
+
+Old slices are removed without an instant. If a crash leaves files of them, the next removal removes them.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from eventide_core.access.files import discard
+from eventide_core.action.metadata_table.compaction import due_instant, old_slices, plan
+from eventide_core.errors import CorruptTimelineError, LockError, MissingFileError
+from eventide_core.ports import Engine, Lease, MetadataCodec, MetadataTable, MetadataTableState, Storage
+from eventide_core.service.state.timeline_files import TimelineFiles, delete_each
+from eventide_core.table.files.file_group_write import heartbeat_path
+from eventide_core.table.files.file_slice import FileSlice, LogFile
+from eventide_core.table.files.table_path import METADATA_DIRECTORY
+from eventide_core.table.timeline.commit_metadata import CommitMetadata, WriteStat
+from eventide_core.table.timeline.instant import Action, Instant, State, next_instant_time
+from eventide_core.table.timeline.plans import CompactionPlan
+
+COMPACTED_HERE_BYTES: Final = 32 * 1024**2
+"""A million entries of a record index, and more: some seconds of one core."""
+
+_GONE_ON: Final[Mapping[State, tuple[State, ...]]] = {
+    State.REQUESTED: (State.INFLIGHT, State.COMPLETED),
+    State.INFLIGHT: (State.COMPLETED,),
+    State.COMPLETED: (State.INFLIGHT,),
+}
+"""A late file of a state stays if one of these is there."""
+
+
+@dataclass(frozen=True, slots=True)
+class MetadataCompactor:
+    storage: Storage
+    table: MetadataTable
+    codec: MetadataCodec
+    engine: Engine
+
+    def begun(self) -> "MetadataCompaction | None":
+        """The interrupted compaction that eventide began; None if there is none."""
+        return self.begun_in(self.table.load())
+
+    def begun_in(self, state: MetadataTableState) -> "MetadataCompaction | None":
+        """The interrupted compaction that eventide began, in a state that has been read; None if there is none."""
+        timeline = TimelineFiles(self.storage, state.timeline_path)
+        for found in state.facts.timeline.pending_plans:
+            if found.action is Action.COMPACTION:
+                requested = Instant(found.requested_time, Action.COMPACTION, State.REQUESTED)
+                try:
+                    path = timeline.path(requested)
+                    made = self.codec.decode_plan(timeline.read(requested), path, found.requested_time)
+                except (CorruptTimelineError, MissingFileError):
+                    continue  # not eventide's: its plans are always complete
+                if isinstance(made, CompactionPlan):
+                    return MetadataCompaction(self, made, timeline, state.facts.version, is_begun=True)
+        return None
+
+    def due(self, delta_commits_max: int, moment: str) -> "MetadataCompaction | None":
+        """A compaction of all slices that have log files; None if it is not due, or not possible now. Writes nothing.
+
+        `moment` is the completion time of the table's last commit. Raises CorruptLogBlockError, CorruptBaseFileError.
+        """
+        state = self.table.load()
+        facts = state.facts
+        instant = due_instant(facts, delta_commits_max, moment)
+        if instant is None or not all(map(state.can_merge, facts.partitions)):
+            return None
+        if any(self.storage.stat(heartbeat_path(time)) is None for time in facts.open_writes):
+            return None
+        slices = _slices_with_logs(state, instant)
+        schema = next((found for found in map(state.schema, slices) if found is not None), None)
+        if schema is None or not all(map(state.can_read, slices)):
+            return None
+        timeline = TimelineFiles(self.storage, state.timeline_path)
+        return MetadataCompaction(self, plan(slices, instant, schema), timeline, facts.version, is_begun=False)
+
+    def remove_old_slices(self, lease: Lease) -> None:
+        """Removes what no reader needs, the base file of a slice first."""
+        state = self.table.load()
+        for partition in state.facts.partitions:
+            for slices in state.view(partition).slices.values():
+                for old in old_slices(slices):
+                    bases = () if old.base_file is None else (old.base_file,)
+                    delete_each(self.storage, [file.path for file in (*bases, *old.log_files)], lease)
+
+
+@dataclass(frozen=True, slots=True)
+class MetadataCompaction:
+    """A compaction of the metadata table. `is_begun` is true if its plan is on the timeline."""
+
+    compactor: MetadataCompactor
+    plan: CompactionPlan
+    timeline: TimelineFiles
+    version: int
+    is_begun: bool
+
+    def run(self, lease: Lease) -> bool:
+        """Runs it to its commit, or withdraws it if a writer that shares no lock was faster.
+
+        False if neither is possible (version 6): then the metadata table must be dropped. Raises LockError.
+        """
+        codec = self.compactor.codec
+        if not self.is_begun:
+            if not self._put(State.REQUESTED, codec.encode_plan(self.plan), lease):
+                return True  # another engine compacts at the same instant
+            if self._is_obsolete():
+                return self._withdraw(lease)
+        self._put(State.INFLIGHT, b"", lease)
+        stats: dict[str, list[WriteStat]] = {}
+        for operation, stat in zip(self.plan.operations, self._compacted(lease), strict=True):
+            if stat is not None:
+                stats.setdefault(operation.partition, []).append(stat)
+        if self._has_late_logs(self.compactor.table.load()):
+            return self._withdraw(lease)
+        metadata = CommitMetadata(
+            {partition: tuple(found) for partition, found in stats.items()},
+            {"schema": self.plan.schema},
+            "COMPACT",
+            is_compacted=True,
+        )
+        self._put(State.COMPLETED, codec.encode_commit(metadata, self.version), lease)
+        return True
+
+    def _put(self, state: State, data: bytes, lease: Lease) -> bool:
+        """Puts a file of the timeline, and withdraws it if the lock was lost meanwhile; False if it existed.
+
+        A process that slept may put a plan whose log files are gone, or what others have completed and archived since.
+        Then no file of the states around it is there.
+        """
+        if not self.timeline.put(self._instant(state), lease, data):
+            return False
+        try:
+            lease.check()
+        except LockError:
+            if not any(self.timeline.exists(self._instant(other)) for other in _GONE_ON[state]):
+                discard(self.timeline.storage, self.timeline.path(self._instant(state)))
+            raise
+        return True
+
+    def _compacted(self, lease: Lease) -> list[WriteStat | None]:
+        write = self.compactor.table.base_file_writer(self.plan.schema)
+        sizes = [op.base_size + sum(log.size for log in op.compacted) for op in self.plan.operations]
+        if sum(sizes) > COMPACTED_HERE_BYTES:
+            return self.compactor.engine.map(write, self.plan.operations, sizes=sizes)
+        found: list[WriteStat | None] = []
+        for operation in self.plan.operations:
+            lease.check()
+            found.append(write(operation))
+        return found
+
+    def _is_obsolete(self) -> bool:
+        """Whether a writer that shares no lock has compacted or written since the plan was made."""
+        state = self.compactor.table.load()
+        others = [found for found in state.facts.timeline.pending_plans if found.requested_time != self.plan.instant]
+        return bool(others) or self._has_late_logs(state)
+
+    def _has_late_logs(self, state: MetadataTableState) -> bool:
+        """Whether the old slices have other log files than the plan, which no reader would read below the new base file."""
+        known = {f"{METADATA_DIRECTORY}/{log.path}": log.size for op in self.plan.operations for log in op.compacted}
+        slices = _slices_with_logs(state, self.plan.instant)
+        return known != {
+            log.path: log.size for one in slices for log in one.log_files if not self._is_above(state, log)
+        }
+
+    def _is_above(self, state: MetadataTableState, log: LogFile) -> bool:
+        return not state.facts.slices_by_completion_time and log.name.instant == self.plan.instant
+
+    def _withdraw(self, lease: Lease) -> bool:
+        """Removes the files of this compaction. False if a writer already builds on the plan, only possible in version 6."""
+        state = self.compactor.table.load()
+        slices = [found for name in state.facts.partitions for found in state.slices(name)]
+        if any(self._is_above(state, log) for found in slices for log in found.log_files):
+            return False
+        bases = [f"{METADATA_DIRECTORY}/{op.path_of(op.new_base_name)}" for op in self.plan.operations]
+        begun = (self.timeline.path(self._instant(step)) for step in (State.INFLIGHT, State.REQUESTED))
+        delete_each(self.timeline.storage, (*bases, *begun), lease)
+        return True
+
+    def _instant(self, state: State) -> Instant:
+        instant = self.plan.instant
+        if state is not State.COMPLETED:
+            return Instant(instant, Action.COMPACTION, state)
+        return Instant(instant, Action.COMMIT, state, next_instant_time(instant) if self.version >= 8 else None)
+
+
+def _slices_with_logs(state: MetadataTableState, instant: str) -> list[FileSlice]:
+    """The slices with log files that a base file at that instant would replace."""
+    until = instant if state.facts.slices_by_completion_time else None
+    slices = (found for name in state.facts.partitions for found in state.slices(name, until))
+    return [found for found in slices if found.log_files]
