@@ -98,11 +98,11 @@ def _rebuild(facts: TableFacts, check: CheckResult) -> Repair | None:
     problem = f"disagrees with the files: {first.path} {first.problem}"
     if others:
         problem += f", and {counted(len(others), 'more finding')}"
-    made = (FILES, PARTITION_STATS, *facts.rebuilt_indexes)
-    lost = [name for name in facts.metadata_partitions if name not in made]
+    made = (FILES, PARTITION_STATS, *facts.index.rebuilt)
+    lost = [name for name in facts.index.partitions if name not in made]
     loses = f"{', '.join(lost)}, until Hudi makes them again" if lost else None
     action = "makes the metadata table anew, from the files of the table"
-    return Repair(check.name, METADATA_DIRECTORY, problem, action, (), loses, rebuilt_indexes=facts.rebuilt_indexes)
+    return Repair(check.name, METADATA_DIRECTORY, problem, action, (), loses, rebuilt_indexes=facts.index.rebuilt)
 
 
 def _repair_timeline(facts: TableFacts, check: str, finding: Finding) -> Repair | None:
@@ -121,7 +121,7 @@ def _repair_unreadable(facts: TableFacts, check: str, finding: Finding, instant:
     if instant is None or not instant.is_completed:
         return None
     if instant.action is Action.CLEAN:
-        if facts.metadata_partitions:
+        if facts.index.partitions:
             return None  # its readers ignore what it records of an instant that is not on the timeline
         names = [n for n in facts.timeline_names if n.startswith(f"{instant.requested_time}.clean")]
         names += [n for n in facts.timeline_names if n.startswith(f"{instant.requested_time}_") and "clean" in n]
@@ -193,7 +193,7 @@ def _repair_slices(facts: TableFacts, check: str, finding: Finding) -> Repair | 
 def _repair_orphan(facts: TableFacts, check: str, finding: Finding) -> Repair | None:
     """A file that no write names goes, as long as the commits of its instants are their own. Another one has lost it."""
     file = next(file for file in facts.data_files if file.path == finding.path)
-    if facts.indexed_files is not None and file.path in facts.indexed_files:
+    if facts.index.files is not None and file.path in facts.index.files:
         return None  # a write that the metadata table knows has lost its commit
     name, scan = file.parsed, facts.log_scans.get(file.path)
     if name is None:
@@ -317,7 +317,7 @@ def _can_run_again(facts: TableFacts, plan: CompactionPlan) -> bool:
     if facts.timeline.pending_plans or lost_completions(facts):
         return False
     for path, size in inputs_of(plan):
-        if path not in facts.sizes or size not in (None, facts.sizes[path]) or path in facts.base_problems:
+        if path not in facts.sizes or size not in (None, facts.sizes[path]) or path in facts.bases.problems:
             return False
         if size is not None and not facts.is_readable(path):
             return False

@@ -45,7 +45,7 @@ def repair_by_merge(facts: TableFacts, check: str, finding: Finding) -> Repair |
 
 
 def _damaged(facts: TableFacts, paths: Iterable[str]) -> Iterator[str]:
-    return (path for path in paths if path in facts.missing or path in facts.base_problems)
+    return (path for path in paths if path in facts.missing or path in facts.bases.problems)
 
 
 def _operation(facts: TableFacts, plan: ForeignPlan, path: str) -> ForeignOperation | None:
@@ -60,6 +60,6 @@ def _operation(facts: TableFacts, plan: ForeignPlan, path: str) -> ForeignOperat
         return None
     (op,) = found
     is_whole = all(log in facts.sizes and facts.is_readable(log) for log in op.log_paths)
-    if op.base_path is not None and (op.base_path not in facts.sizes or op.base_path in facts.base_problems):
+    if op.base_path is not None and (op.base_path not in facts.sizes or op.base_path in facts.bases.problems):
         return None
     return op if is_whole else None

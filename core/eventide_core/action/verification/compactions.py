@@ -90,8 +90,8 @@ def check_freshness(facts: TableFacts) -> Iterator[Observation]:
     3. A log file committed before the plan of the last cut has nothing before the cut. Nor has a left-over, except for
        what an exact cut has merged.
     """
-    if facts.freshness_problem is not None:
-        yield Unchecked(facts.freshness_problem)
+    if facts.event_times.problem is not None:
+        yield Unchecked(facts.event_times.problem)
     by_end = sorted(
         (i for i in facts.timeline.writes if _has_cut(facts, i.requested_time)),
         key=lambda i: i.completion_time or i.requested_time,
@@ -115,8 +115,8 @@ def check_freshness(facts: TableFacts) -> Iterator[Observation]:
         if highest is not None and cut < highest:
             yield Finding(place, f"publishes the cut {cut}, earlier than {highest} before it", cure)
         highest = cut if highest is None else max(cut, highest)
-    if by_end and facts.freshness is not None:
-        yield from _early_logs(facts, by_end[-1].requested_time, facts.freshness.cut_ms)
+    if by_end and facts.event_times.freshness is not None:
+        yield from _early_logs(facts, by_end[-1].requested_time, facts.event_times.freshness.cut_ms)
 
 
 def _early_logs(facts: TableFacts, cut_at: str, cut_ms: int | None) -> Iterator[Observation]:
@@ -125,7 +125,7 @@ def _early_logs(facts: TableFacts, cut_at: str, cut_ms: int | None) -> Iterator[
         if found.file_group in facts.damaged_groups:
             continue
         for log in found.log_files:
-            times = facts.uncompacted.get(log.path)
+            times = facts.event_times.uncompacted.get(log.path)
             if times is None or cut_ms is None or times.min_ms is None or times.min_ms >= cut_ms:
                 continue
             if log.path in left or _is_before(facts, log, cut_at):

@@ -87,16 +87,16 @@ def _may_be_left_over(facts: TableFacts, log: LogFile) -> bool:
     """
     return (
         log.path in facts.left_overs
-        or log.path in facts.archived_left_overs
-        or log.name.instant in facts.predating_archive
+        or log.path in facts.archived.left_overs
+        or log.name.instant in facts.archived.predating_archive
     )
 
 
 def check_base_files(facts: TableFacts) -> Iterator[Observation]:
     """Each base file is Parquet to its footer, and has as many records as its commit says."""
-    for path, why in sorted(facts.base_problems.items()):
+    for path, why in sorted(facts.bases.problems.items()):
         yield Finding(path, why, restore_cure(facts, path))
-    for path, rows in sorted(facts.row_counts.items()):
+    for path, rows in sorted(facts.bases.row_counts.items()):
         for time, stat in facts.committed.get(path, ()):
             if stat.num_writes != rows:
                 yield Finding(
@@ -106,27 +106,27 @@ def check_base_files(facts: TableFacts) -> Iterator[Observation]:
 
 def check_metadata_table(facts: TableFacts) -> Iterator[Observation]:
     """Hudi's metadata table lists the committed files that exist, with their sizes, and no others."""
-    if not facts.metadata_partitions:
+    if not facts.index.partitions:
         yield Unchecked("the table has no metadata table")
         return
-    if facts.index_problem is not None:
-        yield Finding(".hoodie/metadata", facts.index_problem, REBUILD_CURE)
+    if facts.index.problem is not None:
+        yield Finding(".hoodie/metadata", facts.index.problem, REBUILD_CURE)
         return
-    if facts.late_index_compaction is not None:
-        yield Remark(facts.late_index_compaction)
-    if facts.indexed_files is None:
+    if facts.index.late_compaction is not None:
+        yield Remark(facts.index.late_compaction)
+    if facts.index.files is None:
         yield Unchecked("the metadata table has not followed every action, so readers list the directories instead")
         return
-    known = facts.committed.keys() | facts.archived | facts.indexed_files.keys()
+    known = facts.committed.keys() | facts.archived.files | facts.index.files.keys()
     there = {f.path: f.size for f in facts.data_files if f.path in known}
-    for path in sorted(there.keys() - facts.indexed_files.keys()):
+    for path in sorted(there.keys() - facts.index.files.keys()):
         yield Finding(
             path, "is not in the listing of Hudi's metadata table: readers that use it don't see the file", REBUILD_CURE
         )
-    for path in sorted(facts.indexed_files.keys() - there.keys() - facts.being_removed):
+    for path in sorted(facts.index.files.keys() - there.keys() - facts.removals.pending):
         yield Finding(path, "is in the listing of Hudi's metadata table, but not in its directory", REBUILD_CURE)
     # Hudi 0.x lists the log file of a write that it rolled back with another size, and reads nothing of it.
-    for path, size in sorted(item for item in facts.indexed_files.items() if item[0] in facts.committed):
+    for path, size in sorted(item for item in facts.index.files.items() if item[0] in facts.committed):
         if there.get(path, size) != size:
             problem = f"has {there[path]} bytes, but {size} in the listing of Hudi's metadata table"
             yield Finding(path, problem, REBUILD_CURE)

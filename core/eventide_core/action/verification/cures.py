@@ -17,7 +17,7 @@ def restore_cure(facts: TableFacts, path: str) -> str:
     times = [time for time, _ in facts.committed.get(path, ())] or ([parsed.instant] if parsed is not None else [])
     if not times:
         return f"{_COPY}; or the table to a savepoint from before the damage, which loses every commit since"
-    savepoint = max((saved for saved in facts.saved if saved < min(times)), default=None)
+    savepoint = max((saved for saved in facts.removals.saved if saved < min(times)), default=None)
     if savepoint is None:
         return f"{_COPY}; no savepoint is older than the file"
     writes = sorted(i.requested_time for i in facts.timeline.writes if i.requested_time not in facts.plans)

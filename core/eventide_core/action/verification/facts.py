@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import NamedTuple
 
 from eventide_core.action.freshness.freshness import Freshness
 from eventide_core.errors import CorruptTimelineError
@@ -76,6 +77,74 @@ class RecordFacts:
     compares_keys: bool = True
 
 
+@dataclass(frozen=True, slots=True)
+class RemovalFacts:
+    """What removes files, or keeps them.
+
+    `pending` are the files that pending cleans and rollbacks will remove. `saved` are those that each savepoint keeps,
+    `cleans` those that each completed clean of the active timeline removed. No other clean ran since `cleans_known_since`;
+    None: others may have, at any time.
+    """
+
+    pending: frozenset[str]
+    saved: Mapping[str, frozenset[str]]
+    cleans: Mapping[str, frozenset[str]]
+    cleans_known_since: str | None
+
+
+class ArchivedFacts(NamedTuple):
+    """The files that archived writes say they wrote, and which of these are left-overs.
+
+    `predating_archive` are writes that are older than the archived timeline, so that nothing shows what they wrote. A
+    downgrade to version 6 leaves such. `missing_from_archive` are later ones from before the active timeline that the
+    archived one doesn't have.
+    """
+
+    files: frozenset[str]
+    left_overs: frozenset[str]
+    predating_archive: frozenset[str]
+    missing_from_archive: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
+class BaseFacts:
+    """The rows of each base file, as its footer has them, by path; and why the others can't be read."""
+
+    row_counts: Mapping[str, int]
+    problems: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class EventTimeFacts:
+    """The event times of the log files of the latest slices, by path, as the planner gets them.
+
+    `uncompacted` are those of their records that are said to be in no base file. `freshness` is absent if there is nothing
+    to check it against, or if `problem` says why it is unknown.
+    """
+
+    freshness: Freshness | None
+    of_logs: Mapping[str, EventTimeRange]
+    uncompacted: Mapping[str, EventTimeRange]
+    problem: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class IndexFacts:
+    """What Hudi's metadata table says.
+
+    `partitions` are its own, of which a rebuild makes `rebuilt` again. `files` are those that it lists, with sizes; None
+    if it lacks commits, or if `problem` says why it can't be read. `writes` are the instants of its completed delta commits.
+    `late_compaction` describes it if its compaction is overdue.
+    """
+
+    partitions: tuple[str, ...]
+    rebuilt: tuple[str, ...]
+    files: Mapping[str, int] | None
+    writes: frozenset[str]
+    problem: str | None
+    late_compaction: str | None
+
+
 @dataclass(frozen=True)  # without slots: what follows from the facts is cached
 class TableFacts:
     """A table as it was found.
@@ -86,18 +155,8 @@ class TableFacts:
     decoded. `listing` are the files of all directories but `.hoodie`; `unmarked` those of directories without Hudi's mark
     of a partition. `view` is absent if `view_problem` says why. `plans` are those of pending and completed compactions,
     where they are still there, `unplanned` the instants of those whose file is empty.
-    `left_overs` says of which log file each is the copy or link. `being_removed` are files that a pending action deletes,
-    `saved` those that savepoints keep, `cleans` those that each completed clean of the active timeline removed. No other
-    clean ran since `cleans_known_since` (None: others may have, at any time). `archived` are the files that archived
-    writes say they wrote, `archived_left_overs` those of them that are left-overs; `predating_archive` are writes that are
-    older than the archived timeline, `missing_from_archive` later ones from before the active timeline that the archived one
-    doesn't have.
-    `row_counts` are by base file, as its footer has them. `event_times` are those of the log files of the latest
-    slices, as the planner gets them, `uncompacted` those of their records that are said to be in no base file.
-    `undone` are the instants that rollbacks and restores name. `marked` are those that had markers or a heartbeat when the
-    files were listed. `indexed_writes` are the instants of the metadata table's completed delta commits.
-    `indexed_files` are those that Hudi's metadata table lists, with their sizes. `late_index_compaction` describes the
-    metadata table if its compaction is overdue.
+    `left_overs` says of which log file each is the copy or link. `undone` are the instants that rollbacks and restores name.
+    `marked` are those that had markers or a heartbeat when the files were listed.
     """
 
     settings: Mapping[str, str]
@@ -117,29 +176,14 @@ class TableFacts:
     plans: Mapping[str, CompactionPlan | ForeignPlan]
     unplanned: frozenset[str]
     left_overs: Mapping[str, str]
-    being_removed: frozenset[str]
-    saved: Mapping[str, frozenset[str]]
-    cleans: Mapping[str, frozenset[str]]
-    cleans_known_since: str | None
+    removals: RemovalFacts
     undone: frozenset[str]
     marked: frozenset[str]
-    archived: frozenset[str]
-    archived_left_overs: frozenset[str]
-    predating_archive: frozenset[str]
-    missing_from_archive: frozenset[str]
+    archived: ArchivedFacts
     log_scans: Mapping[str, LogScan]
-    row_counts: Mapping[str, int]
-    base_problems: Mapping[str, str]
-    freshness: Freshness | None
-    event_times: Mapping[str, EventTimeRange]
-    uncompacted: Mapping[str, EventTimeRange]
-    freshness_problem: str | None
-    metadata_partitions: tuple[str, ...]
-    rebuilt_indexes: tuple[str, ...]
-    indexed_files: Mapping[str, int] | None
-    indexed_writes: frozenset[str]
-    index_problem: str | None
-    late_index_compaction: str | None
+    bases: BaseFacts
+    event_times: EventTimeFacts
+    index: IndexFacts
     markers_and_heartbeats: tuple[str, ...]
     records: RecordFacts | None = None
 
@@ -268,12 +312,12 @@ class TableFacts:
         if self.view is None:
             return {}
         bases = self.known_bases
-        kept = {path for paths in self.saved.values() for path in paths}
+        kept = {path for paths in self.removals.saved.values() for path in paths}
         lost: dict[str, tuple[str, WriteStat]] = {}
         for path, stats in self.committed.items():
             time, stat = stats[-1]
             group = (stat.partition, stat.file_id)
-            if path in self.sizes or path in self.being_removed or self.view.is_replaced(group):
+            if path in self.sizes or path in self.removals.pending or self.view.is_replaced(group):
                 continue
             at = self.slice_of(path, bases.get(group, {}))
             if at is None:
@@ -292,10 +336,10 @@ class TableFacts:
 
         Only where all cleans are known that can have removed the file: those after the next base file of its file group.
         """
-        since = self.cleans_known_since
+        since = self.removals.cleans_known_since
         if self.view is None or self.unreadable or since is None:
             return {}
-        removed = {path for paths in self.cleans.values() for path in paths}
+        removed = {path for paths in self.removals.cleans.values() for path in paths}
         lost: dict[str, tuple[str, WriteStat]] = {}
         for path, stats in self.committed.items():
             base = BaseFileName.parse(path.rpartition("/")[2])
@@ -305,7 +349,7 @@ class TableFacts:
                 base is None
                 or path in self.sizes
                 or path in self.missing
-                or path in self.being_removed
+                or path in self.removals.pending
                 or path in removed
             ):
                 continue
@@ -355,7 +399,7 @@ class TableFacts:
         """Whether all that a reader of the slice needs exists and, as far as headers and footers show, can be read."""
         if found.file_group in self.damaged_groups:
             return False
-        if found.base_file is not None and found.base_file.path in self.base_problems:
+        if found.base_file is not None and found.base_file.path in self.bases.problems:
             return False
         return all(self.is_readable(log.path) for log in found.log_files)
 

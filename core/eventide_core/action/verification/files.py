@@ -91,7 +91,7 @@ def _lost_with(facts: TableFacts, path: str) -> str:
 
 def check_savepoints(facts: TableFacts) -> Iterator[Observation]:
     """Every file that a savepoint keeps is there."""
-    for time, paths in sorted(facts.saved.items()):
+    for time, paths in sorted(facts.removals.saved.items()):
         for path in sorted(paths - facts.sizes.keys()):
             cure = (
                 "restore the file; or delete the savepoint, which gives up the state of that time: "
@@ -109,9 +109,14 @@ def check_orphans(facts: TableFacts) -> Iterator[Observation]:
     if facts.view is None or facts.unreadable:
         yield Unchecked("a part of the timeline could not be read")
         return
-    saved = {path for paths in facts.saved.values() for path in paths}
+    saved = {path for paths in facts.removals.saved.values() for path in paths}
     known = (
-        facts.committed.keys() | facts.archived | facts.being_removed | saved | _planned(facts) | _rivals(facts).keys()
+        facts.committed.keys()
+        | facts.archived.files
+        | facts.removals.pending
+        | saved
+        | _planned(facts)
+        | _rivals(facts).keys()
     )
     lost = lost_completions(facts)
     for file in facts.data_files:
@@ -141,10 +146,10 @@ def _orphan(facts: TableFacts, file: DataFile, instant: str) -> Iterator[Observa
     found = facts.timeline.find(instant) or facts.later.find(instant)
     if found is not None and (not found.is_completed or facts.timeline.find(instant) != found):
         return  # being written now, or during the listing
-    if instant in facts.predating_archive:
+    if instant in facts.archived.predating_archive:
         yield _of_unknown_write(file, instant)
         return
-    if instant in facts.missing_from_archive:
+    if instant in facts.archived.missing_from_archive:
         yield _of_forgotten_write(file, instant)
         return
     cure = "inspect it, then remove it; the rows go that readers find in it today"
@@ -182,14 +187,14 @@ def _orphaned_blocks(facts: TableFacts, file: DataFile, log: LogFileName) -> Ite
         yield Remark(f"{file.path} is named by no commit, and its blocks could not be read")
         return
     group = (file.path.rpartition("/")[0], log.file_id)
-    if log.instant in facts.predating_archive:
+    if log.instant in facts.archived.predating_archive:
         yield _of_unknown_write(file, log.instant)
         return
-    if unknown := sorted(scan.instants & facts.predating_archive):
+    if unknown := sorted(scan.instants & facts.archived.predating_archive):
         yield _of_unknown_write(file, unknown[0])
-    for instant in sorted(scan.instants - facts.predating_archive):
+    for instant in sorted(scan.instants - facts.archived.predating_archive):
         # After archival, a rolled-back write looks like a completed one, except for its command block.
-        if instant in facts.missing_from_archive and (group, instant) not in facts.rolled_back:
+        if instant in facts.archived.missing_from_archive and (group, instant) not in facts.rolled_back:
             yield _of_forgotten_write(file, instant)
             return
         if facts.blocks.accepts(instant) and (group, instant) not in facts.rolled_back:

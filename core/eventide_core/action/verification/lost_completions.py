@@ -67,7 +67,7 @@ def _files_of_unknown_writes(facts: TableFacts) -> dict[str, list[DataFile]]:
     """The data files of each instant that no write completed at, was rolled back or is a compaction."""
     found: dict[str, list[DataFile]] = {}
     for file in facts.data_files:
-        if file.path in facts.being_removed or file.path in facts.committed or file.path in facts.archived:
+        if file.path in facts.removals.pending or file.path in facts.committed or file.path in facts.archived.files:
             continue
         group = (file.partition, "" if file.parsed is None else file.parsed.file_id)
         for instant in _writers(facts, file):
@@ -97,7 +97,7 @@ def _may_have_completed(facts: TableFacts, instant: str) -> bool:
         instant in facts.plans
         or instant in facts.unplanned
         or instant in facts.undone
-        or instant in facts.predating_archive
+        or instant in facts.archived.predating_archive
     ):
         return False
     return before is None or before.action not in _OF_PLANS
@@ -116,7 +116,7 @@ def _evidence(facts: TableFacts, candidates: frozenset[str]) -> dict[str, str]:
         for instant in audit.commit_times:
             if instant in candidates:
                 found.setdefault(instant, f"a base file of {path_in(audit.partition, audit.file_id)} has records of it")
-    for time, paths in facts.saved.items():
+    for time, paths in facts.removals.saved.items():
         for path in paths:
             instant = _certain_instant(facts, path)
             if instant in candidates:
@@ -154,7 +154,7 @@ def _certain_instant(facts: TableFacts, path: str) -> str:
 
 
 def _likely(facts: TableFacts, instant: str, pending: Instant | None, files: list[DataFile]) -> str | None:
-    is_indexed = instant in facts.indexed_writes
+    is_indexed = instant in facts.index.writes
     if pending is None:
         return "the metadata table has its files, and no rollback names it" if is_indexed else None
     # Before 0.15, Hudi made no markers for log files, all of which were of version 6.

@@ -80,7 +80,7 @@ def check_versions(facts: TableFacts) -> Iterator[Observation]:
         else:
             what = "in the same version" if one.is_same_version else f"as of {', '.join(one.commit_times)}"
             cure = "delete the key, and write it again: its other versions go"
-            if RECORD_INDEX in facts.metadata_partitions:
+            if RECORD_INDEX in facts.index.partitions:
                 cure += f"; the record index leads to one place: between deletes, {REBUILD_CURE}"
             yield Finding(place, f"{keys} {verb} more than once, {what}", cure)
     lost = lost_completions(facts)
@@ -116,7 +116,7 @@ def check_read_optimized(facts: TableFacts) -> Iterator[Observation]:
     """Every row of the snapshot before the watermark is in the read-optimized view, in the same version."""
     found = _records(facts)
     if found.watermark_ms is None:
-        has_unreadable = any(times.unreadable_records for times in facts.uncompacted.values())
+        has_unreadable = any(times.unreadable_records for times in facts.event_times.uncompacted.values())
         yield Unchecked(
             "there is no watermark, because event times in log files cannot be read"
             if has_unreadable
@@ -150,7 +150,7 @@ def check_event_times(facts: TableFacts) -> Iterator[Observation]:
             )
             yield Finding(place, problem, "compact the slice again, which writes the footer again and loses nothing")
         for path, found in sorted(audit.unreadable_event_times.items()):
-            claimed = facts.event_times.get(path)
+            claimed = facts.event_times.of_logs.get(path)
             named = (
                 f"holds {counted(found.count, 'record')} with an event time that cannot be read: key {found.example}"
             )
@@ -159,7 +159,7 @@ def check_event_times(facts: TableFacts) -> Iterator[Observation]:
             else:
                 yield Finding(path, f"{named}, which its statistics don't tell", _UNTRUSTED)
         for path, least in sorted(audit.least_event_time_ms.items()):
-            claimed = facts.event_times.get(path)
+            claimed = facts.event_times.of_logs.get(path)
             if claimed is None or least is None:
                 continue
             if claimed.min_ms is None or least < claimed.min_ms:

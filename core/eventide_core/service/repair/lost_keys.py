@@ -69,7 +69,7 @@ def lost_files(facts: TableFacts) -> Mapping[FileGroup, Sequence[str]]:
     for path, (_, stat) in facts.missing.items():
         lost[stat.partition, stat.file_id].append(path)
     for found in facts.latest_slices:
-        if found.base_file is not None and found.base_file.path in facts.base_problems:
+        if found.base_file is not None and found.base_file.path in facts.bases.problems:
             lost[found.file_group].append(found.base_file.path)
         lost[found.file_group] += (log.path for log in found.log_files if not facts.is_readable(log.path))
     return {group: sorted(set(paths)) for group, paths in lost.items() if paths}
@@ -123,7 +123,7 @@ def _previous(facts: TableFacts, group: FileGroup, instant: str) -> FileSlice | 
         return None
     found = facts.slice_at(group, before)
     base = None if found is None else found.base_file
-    if found is None or base is None or base.path in facts.base_problems:
+    if found is None or base is None or base.path in facts.bases.problems:
         return None
     written = {
         path

@@ -4,13 +4,18 @@ In this order, since others work on the table: timeline, listing, timeline once 
 between is not an orphan.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from eventide_core.action.compaction.slice_selection import LogFacts
-from eventide_core.action.freshness.freshness import Freshness
 from eventide_core.action.repair.repairs import BACKUP_DIRECTORY
-from eventide_core.action.verification.facts import TableFacts
+from eventide_core.action.verification.facts import (
+    BaseFacts,
+    EventTimeFacts,
+    IndexFacts,
+    RemovalFacts,
+    TableFacts,
+)
 from eventide_core.config import METADATA_COMPACT_AFTER, Options
 from eventide_core.cure import Cure
 from eventide_core.errors import EventideError, MissingFileError
@@ -28,6 +33,7 @@ from eventide_core.service.verification.timeline import TimelineReader, timeline
 from eventide_core.table.files.file_name import path_in
 from eventide_core.table.files.slice_read import BlockFilter
 from eventide_core.table.records.record_shape import RecordShape
+from eventide_core.table.settings.metadata_table import MetadataTableStatus
 from eventide_core.table.settings.properties import PROPERTIES_PATH, properties_bytes, settings_problem
 from eventide_core.table.settings.table_config import TableConfig
 from eventide_core.table.timeline.instant import Action
@@ -82,14 +88,14 @@ class FactsReader:
         plans = reader.plans()
         blocks = BlockFilter(frozenset(i.requested_time for i in timeline.completed), timeline.start)
         logs = scan_logs(self.files.storage, self.engine, listing, blocks)
-        being_removed = reader.being_removed()
-        saved = reader.saved()
         cleans = reader.cleans()
+        removals = RemovalFacts(
+            reader.being_removed(), reader.saved(), cleans, self._cleans_known_since(config, cleans)
+        )
         left_overs = reader.left_overs(commits)
         archived = reader.archived(commits, listing, logs)
-        bases, base_problems = self._row_counts(state)
-        shape, fresh, log_facts, fresh_problem = self._freshness(state, is_deep)
-        indexed, index_problem = self._indexed(config, timeline)
+        bases = self._bases(state)
+        shape, times = self._event_times(state, is_deep)
         facts = TableFacts(
             settings=config.identity_settings,
             settings_problem=before if before == self._settings_problem() else None,
@@ -108,29 +114,14 @@ class FactsReader:
             plans=plans,
             unplanned=frozenset(reader.unplanned),
             left_overs=left_overs,
-            being_removed=being_removed,
-            saved=saved,
-            cleans=cleans,
-            cleans_known_since=self._cleans_known_since(config, cleans),
+            removals=removals,
             undone=reader.undone(),
             marked=marked,
-            archived=archived.files,
-            archived_left_overs=archived.left_overs,
-            predating_archive=archived.predating_archive,
-            missing_from_archive=archived.missing_from_archive,
+            archived=archived,
             log_scans=logs,
-            row_counts=bases,
-            base_problems=base_problems,
-            freshness=fresh,
-            event_times={path: fact.event_times for path, fact in log_facts.items()},
-            uncompacted={path: fact.uncompacted for path, fact in log_facts.items()},
-            freshness_problem=fresh_problem,
-            metadata_partitions=config.metadata_partitions,
-            rebuilt_indexes=rebuilt_indexes(self.files.storage, config),
-            indexed_files=indexed,
-            indexed_writes=self._indexed_writes(config) if index_problem is None else frozenset(),
-            index_problem=index_problem,
-            late_index_compaction=None if index_problem is not None else self._late_index_compaction(config),
+            bases=bases,
+            event_times=times,
+            index=self._index(config, timeline),
             markers_and_heartbeats=tuple(self._markers_and_heartbeats(timeline)),
         )
         return Gathered(facts, state, shape)
@@ -155,35 +146,33 @@ class FactsReader:
             require_damage(error)
             return None, str(error)
 
-    def _row_counts(self, state: TableState | None) -> tuple[Mapping[str, int], Mapping[str, str]]:
+    def _bases(self, state: TableState | None) -> BaseFacts:
         slices = () if state is None else tuple(state.view.slices.values())
         paths = [found.base_file.path for group in slices for found in group if found.base_file is not None]
         answers = dict(zip(paths, self.engine.map(Attempt(self.audit.row_count), paths), strict=True))
-        return (
+        return BaseFacts(
             {path: rows for path, rows in answers.items() if not isinstance(rows, Problem)},
             {path: problem.text for path, problem in answers.items() if isinstance(problem, Problem)},
         )
 
-    def _freshness(
-        self, state: TableState | None, is_deep: bool
-    ) -> tuple[RecordShape | None, Freshness | None, Mapping[str, LogFacts], str | None]:
-        """The shape of the records, the freshness now, and the facts of the log files, as the planner gets them."""
+    def _event_times(self, state: TableState | None, is_deep: bool) -> tuple[RecordShape | None, EventTimeFacts]:
+        """The shape of the records, and the event times, as the planner gets them."""
         if state is None:
-            return None, None, {}, "the file slices are not known"
-        shape, fresh = state.shape(None), None
+            return None, EventTimeFacts(None, {}, {}, "the file slices are not known")
+        shape, fresh, problem = state.shape(None), None, None
         logs: dict[str, LogFacts] = {}
         has_cut = True  # unless the timeline, of which a part may be lost, shows that it has none
         try:
             has_cut = state.cut_ms is not None
-            if not has_cut and not is_deep:
-                return shape, None, {}, None
-            shape = state.shape(event_time_field_of(state, self.options))
-            logs = self._log_facts(state, shape)
-            fresh = self.freshness.now(state)
+            if has_cut or is_deep:
+                shape = state.shape(event_time_field_of(state, self.options))
+                logs = self._log_facts(state, shape)
+                fresh = self.freshness.now(state)
         except EventideError as error:
             require_damage(error)
-            return shape, None, logs, str(error) if has_cut else None
-        return shape, fresh, logs, None
+            problem = str(error) if has_cut else None
+        of_logs = {path: fact.event_times for path, fact in logs.items()}
+        return shape, EventTimeFacts(fresh, of_logs, {path: fact.uncompacted for path, fact in logs.items()}, problem)
 
     def _log_facts(self, state: TableState, shape: RecordShape) -> dict[str, LogFacts]:
         """The facts of each log file of the latest slices that can be read, by path."""
@@ -194,28 +183,25 @@ class FactsReader:
             require_damage(error)
         return facts
 
-    def _indexed(self, config: TableConfig, timeline: Timeline) -> tuple[Mapping[str, int] | None, str | None]:
+    def _index(self, config: TableConfig, timeline: Timeline) -> IndexFacts:
         if not config.metadata_partitions:
-            return None, None
+            return IndexFacts((), (), None, frozenset(), None, None)
+        partitions, rebuilt = config.metadata_partitions, rebuilt_indexes(self.files.storage, config)
         followed = {i.requested_time for i in timeline.completed if i.action is not Action.SAVEPOINT}
         try:
             listing = self.files.metadata_table.listing(followed - self.files.metadata_table.made_with())
         except EventideError as error:
             require_damage(error)
-            return None, f"cannot be read: {error}"
-        if listing is None:
-            return None, None
-        return {path_in(part, name): size for part, names in listing.items() for name, size in names.items()}, None
+            return IndexFacts(partitions, rebuilt, None, frozenset(), f"cannot be read: {error}", None)
+        files = None
+        if listing is not None:
+            files = {path_in(part, name): size for part, names in listing.items() for name, size in names.items()}
+        found = self.files.metadata_table.load().facts
+        writes = frozenset(i.requested_time for i in found.timeline.completed)
+        return IndexFacts(partitions, rebuilt, files, writes, None, self._late_compaction(found.status))
 
-    def _indexed_writes(self, config: TableConfig) -> frozenset[str]:
-        if not config.metadata_partitions:
-            return frozenset()
-        return frozenset(i.requested_time for i in self.files.metadata_table.load().facts.timeline.completed)
-
-    def _late_index_compaction(self, config: TableConfig) -> str | None:
-        if not config.metadata_partitions:
-            return None
-        status, limit = self.files.metadata_table.load().facts.status, self.options.get(METADATA_COMPACT_AFTER)
+    def _late_compaction(self, status: MetadataTableStatus) -> str | None:
+        limit = self.options.get(METADATA_COMPACT_AFTER)
         if status.delta_commits <= limit:
             return None
         return (

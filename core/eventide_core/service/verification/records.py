@@ -50,7 +50,7 @@ class RecordsReader:
         shape = shape or state.shape(None)
         problems: dict[str, str] = {}
         unsupported: dict[str, str] = {}
-        watermark_ms = None if facts.freshness is None else facts.freshness.watermark_ms
+        watermark_ms = None if facts.event_times.freshness is None else facts.event_times.freshness.watermark_ms
         slices = plan_slices(facts.whole_slices, state.blocks_of_slices())
 
         def run(
@@ -190,7 +190,7 @@ def _compacted(facts: TableFacts, state: TableState) -> Iterator[_Pair]:
             paths = [log.path for log in (*op.compacted, *(left.log_file for left in op.left_overs))]
             new = _new_logs(facts, op)
             bases = [path for path in (op.base_path, op.path_of(op.new_base_name)) if path is not None]
-            are_there = all(path in facts.sizes and path not in facts.base_problems for path in bases)
+            are_there = all(path in facts.sizes and path not in facts.bases.problems for path in bases)
             if are_there and all(path in facts.sizes and facts.is_readable(path) for path in (*paths, *new)):
                 yield _pair(facts, state, op, paths, new)
 

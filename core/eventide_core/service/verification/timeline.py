@@ -2,9 +2,8 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import NamedTuple
 
-from eventide_core.action.verification.facts import LogScan
+from eventide_core.action.verification.facts import ArchivedFacts, LogScan
 from eventide_core.errors import CorruptTimelineError, EmptyPlanError
 from eventide_core.ports import ArchivedTimeline, Storage
 from eventide_core.service.state.table_files import TableFiles
@@ -19,20 +18,6 @@ from eventide_core.table.timeline.plans import CompactionPlan, ForeignPlan
 from eventide_core.table.timeline.timeline import Timeline
 
 _LATER_VERSION, _LATER_TIMELINE = 8, ".hoodie/timeline"
-
-
-class ArchivedFacts(NamedTuple):
-    """The files that archived writes say they wrote, and which of these are left-overs.
-
-    `predating_archive` are writes that are older than the archived timeline, so that nothing shows what they wrote. A
-    downgrade to version 6 leaves such. `missing_from_archive` are later ones from before the active timeline that the
-    archived one doesn't have.
-    """
-
-    files: frozenset[str]
-    left_overs: frozenset[str]
-    predating_archive: frozenset[str]
-    missing_from_archive: frozenset[str]
 
 
 @dataclass(frozen=True, slots=True)
