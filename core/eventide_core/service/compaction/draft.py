@@ -159,7 +159,7 @@ class CompactionDrafter:
         predicted = freshness(published_ms if cut_ms is None else cut_ms, ranges, 0)
         is_exact = request.cut is CutMode.EXACT
         plan = plan_compaction(picked.now, choose_link(picked.now, about_links), terms)
-        if picked.now and state.config.slices_by_completion_time:
+        if picked.now and state.config.layout.records_completion_times:
             notes += note_on_savepoints(state.timeline, plan.instant)
         return DraftPlan(
             plan,

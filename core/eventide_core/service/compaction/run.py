@@ -322,7 +322,7 @@ class CompactionRunner:
                     f"a {other.action} is pending at {other.requested_time} beside the plan at {plan.instant}; "
                     f"{cure_of(other)}"
                 )
-        if state.config.slices_by_completion_time and (state.timeline.start or "") > plan.instant:
+        if state.config.layout.names_logs_by_write and (state.timeline.start or "") > plan.instant:
             raise PlanMismatchError(
                 f"instants after {plan.instant} were archived since the plan was made: readers would treat the "
                 "log files above its base file as uncommitted; roll the plan back and plan again"

@@ -261,7 +261,7 @@ class Cleaner:
             plan.deleted,
             plan.savepoints,
         )
-        recorded = completion if state.config.slices_by_completion_time else None
+        recorded = state.config.layout.recorded_completion(completion)
         completed = Instant(plan.instant, Action.CLEAN, State.COMPLETED, recorded)
         self.files.on_timeline(state.config).put(completed, lease, self.files.codec.encode_clean(metadata))
         update.check_after_commit(lease)

@@ -268,7 +268,7 @@ class Rollback:
             planned=set(planned_groups(self.files, state.config, state.timeline.pending_plans)),
             merged_paths=self._merged_paths(state, found),
             listing=state.listing,
-            slices_by_completion_time=state.config.slices_by_completion_time,
+            layout=state.config.layout,
         )
 
     def _merged_paths(self, state: TableState, found: Instant) -> tuple[str, ...] | None:

@@ -191,7 +191,7 @@ class MetadataTableUpkeep:
             i.requested_time
             for i in followed
             if i.requested_time not in made_with
-            or (i.action is Action.REPLACE_COMMIT and not config.slices_by_completion_time)
+            or (i.action is Action.REPLACE_COMMIT and not config.layout.records_completion_times)
         }
         return self.table.record_index(later)
 

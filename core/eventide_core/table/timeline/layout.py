@@ -17,9 +17,10 @@ from abc import ABC, abstractmethod
 from bisect import bisect_right, insort
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import ClassVar, Final
 
 from eventide_core.errors import CorruptTimelineError
+from eventide_core.table.files.file_name import LogFileName
 from eventide_core.table.files.file_slice import BaseFile, FileSlice, LogFile
 from eventide_core.table.timeline.instant import Action
 from eventide_core.table.timeline.timeline import Timeline
@@ -29,6 +30,48 @@ _COMPACTIONS = (Action.COMPACTION, Action.LOG_COMPACTION)
 
 class Layout(ABC):
     """One of the two layouts; `layout_of` has that of a version."""
+
+    records_completion_times: ClassVar[bool]
+    """Whether the timeline says when an action completed.
+
+    Version 6: no; a span of writes goes by the times of their requests, and a write may appear in it later. 8 and later:
+    yes, in the name of the completed file; spans go by completion times, which rise from write to write.
+    """
+
+    names_logs_by_write: ClassVar[bool]
+    """Whose instant the name of a log file has.
+
+    Version 6: that of the file's slice, in which several writes may append to it, and readers find it although the slice
+    has only been planned; which write a block is of, its header says. An upgrade keeps these names. 8 and later: that of
+    the write, which is the only one in it. Its completion decides whether the file counts, and in which slice.
+    """
+
+    needs_hudi_1: ClassVar[bool]
+    """Whether only Hudi 1.x reads and writes the table, in formats of its own.
+
+    Version 6: Hudi 0.14 and later do. Commits are JSON, the archived timeline is log files, and the metadata table's HFiles
+    are HBase's. 8 and later: commits are Avro, the archived timeline is an LSM tree of Parquet files, the HFiles are Hudi's;
+    log blocks may have record positions, and the metadata table statistics of partitions.
+    """
+
+    @abstractmethod
+    def slice_instant(self, log: LogFileName, bases: Iterable[str], timeline: Timeline) -> str | None:
+        """The instant with which a log file's slice begins, if these are the instants of the group's base files.
+
+        Version 6: the one in the name, whether the write has completed or not. 8 and later: the last base file that is not
+        after the completion of the write, or else that completion; None if the write has not completed.
+        """
+
+    @abstractmethod
+    def is_in_slice_from(self, instant: str, log: LogFileName, timeline: Timeline) -> bool:
+        """Whether the log file belongs, or will belong, to the slice that begins at the instant, the group's last.
+
+        Version 6: if it has that instant in its name. 8 and later: if its write completed then or later.
+        """
+
+    def recorded_completion(self, completion: str) -> str | None:
+        """The completion time that goes into the name of a completed file: on version 6 none, which keeps its own."""
+        return completion if self.records_completion_times else None
 
     @abstractmethod
     def slices(
@@ -44,6 +87,18 @@ class Layout(ABC):
 @dataclass(frozen=True, slots=True)
 class Layout6(Layout):
     """Version 6, which Hudi 0.14 and later write."""
+
+    records_completion_times = False
+    names_logs_by_write = False
+    needs_hudi_1 = False
+
+    def slice_instant(self, log: LogFileName, bases: Iterable[str], timeline: Timeline) -> str | None:
+        del bases, timeline
+        return log.instant
+
+    def is_in_slice_from(self, instant: str, log: LogFileName, timeline: Timeline) -> bool:
+        del timeline
+        return log.instant == instant
 
     def slices(
         self, group: tuple[str, str], bases: Mapping[str, BaseFile], logs: Iterable[LogFile], timeline: Timeline
@@ -74,6 +129,18 @@ class Layout6(Layout):
 @dataclass(frozen=True, slots=True)
 class Layout8(Layout):
     """Version 8 and later, which only Hudi 1.x reads and writes."""
+
+    records_completion_times = True
+    names_logs_by_write = True
+    needs_hudi_1 = True
+
+    def slice_instant(self, log: LogFileName, bases: Iterable[str], timeline: Timeline) -> str | None:
+        completion = timeline.completion_time(log.instant)
+        return max((i for i in bases if completion and i <= completion), default=completion)
+
+    def is_in_slice_from(self, instant: str, log: LogFileName, timeline: Timeline) -> bool:
+        completion = timeline.completion_time(log.instant)
+        return completion is not None and completion >= instant
 
     def slices(
         self, group: tuple[str, str], bases: Mapping[str, BaseFile], logs: Iterable[LogFile], timeline: Timeline

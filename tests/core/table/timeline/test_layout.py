@@ -1,0 +1,76 @@
+"""What differs between version 6 and version 8 and later, question by question."""
+
+import pytest
+
+from eventide_core.table.files.file_name import LogFileName
+from eventide_core.table.timeline.instant import Action, Instant, State
+from eventide_core.table.timeline.layout import layout_of
+from eventide_core.table.timeline.timeline import Timeline
+
+V6, V8 = layout_of(6), layout_of(8)
+
+
+def at(second: int) -> str:
+    return f"202611270900{second:02d}000"
+
+
+def log(second: int, version: int = 1) -> LogFileName:
+    return LogFileName("f", at(second), version, "1-0-1")
+
+
+def timeline(*spans: tuple[int, int | None]) -> Timeline:
+    """Delta commits by the seconds in which they were requested and completed; None: pending."""
+    return Timeline.of(
+        Instant(at(requested), Action.DELTA_COMMIT, State.INFLIGHT)
+        if completed is None
+        else Instant(at(requested), Action.DELTA_COMMIT, State.COMPLETED, at(completed))
+        for requested, completed in spans
+    )
+
+
+def test_version_9_lies_as_version_8() -> None:
+    assert layout_of(9) == V8 != V6
+
+
+def test_a_completed_file_has_the_completion_time_in_its_name_from_version_8_on() -> None:
+    assert (V6.records_completion_times, V8.records_completion_times) == (False, True)
+    assert V6.recorded_completion(at(3)) is None
+    assert V8.recorded_completion(at(3)) == at(3)
+
+
+def test_a_log_file_has_the_instant_of_its_slice_and_from_version_8_on_that_of_its_write() -> None:
+    assert (V6.names_logs_by_write, V8.names_logs_by_write) == (False, True)
+
+
+def test_only_hudi_1_has_the_formats_of_version_8() -> None:
+    assert (V6.needs_hudi_1, V8.needs_hudi_1) == (False, True)
+
+
+@pytest.mark.parametrize(
+    ("bases", "of_v6", "of_v8"),
+    [((1, 4), 2, 4), ((1, 5), 2, 5), ((1, 6), 2, 1), ((6,), 2, 5), ((), 2, 5)],
+)
+def test_a_slice_is_told_by_the_name_of_a_log_file_and_from_version_8_on_by_its_completion(
+    bases: tuple[int, ...], of_v6: int, of_v8: int
+) -> None:
+    known = timeline((2, 5))
+    assert V6.slice_instant(log(2), map(at, bases), known) == at(of_v6)
+    assert V8.slice_instant(log(2), map(at, bases), known) == at(of_v8)
+
+
+def test_a_log_file_of_a_pending_write_has_a_slice_on_version_6_alone() -> None:
+    assert V6.slice_instant(log(2), [at(1)], timeline((2, None))) == at(2)
+    assert V8.slice_instant(log(2), [at(1)], timeline((2, None))) is None
+
+
+@pytest.mark.parametrize(("begin", "of_v6", "of_v8"), [(2, True, True), (5, False, True), (6, False, False)])
+def test_a_new_slice_has_the_log_files_of_its_name_and_from_version_8_on_what_completes_later(
+    begin: int, of_v6: bool, of_v8: bool
+) -> None:
+    assert V6.is_in_slice_from(at(begin), log(2), timeline((2, 5))) is of_v6
+    assert V8.is_in_slice_from(at(begin), log(2), timeline((2, 5))) is of_v8
+
+
+def test_a_log_file_of_a_pending_write_is_not_yet_in_a_new_slice_from_version_8_on() -> None:
+    assert V6.is_in_slice_from(at(2), log(2), timeline((2, None)))
+    assert not V8.is_in_slice_from(at(2), log(2), timeline((2, None)))
