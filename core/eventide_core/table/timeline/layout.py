@@ -25,6 +25,7 @@ from eventide_core.table.files.file_slice import BaseFile, FileSlice, LogFile
 from eventide_core.table.timeline.instant import Action
 from eventide_core.table.timeline.timeline import Timeline
 
+_LEFT_OVER_VERSION: Final = 0  # of the log files that a compaction of eventide makes on version 6; Hudi begins at 1
 _COMPACTIONS = (Action.COMPACTION, Action.LOG_COMPACTION)
 
 
@@ -46,6 +47,13 @@ class Layout(ABC):
     the write, which is the only one in it. Its completion decides whether the file counts, and in which slice.
     """
 
+    writers_follow_plans: ClassVar[bool]
+    """Whether a writer that sees a pending compaction appends to the slice that it will begin.
+
+    Version 6: yes, so that a plan once seen is not rolled back, and runs only when writes that may not have seen it have
+    ended. 8 and later: no, a plan needs only an instant that is in no write's span, and can be rolled back.
+    """
+
     needs_hudi_1: ClassVar[bool]
     """Whether only Hudi 1.x reads and writes the table, in formats of its own.
 
@@ -60,6 +68,23 @@ class Layout(ABC):
 
         Version 6: the one in the name, whether the write has completed or not. 8 and later: the last base file that is not
         after the completion of the write, or else that completion; None if the write has not completed.
+        """
+
+    @abstractmethod
+    def left_over_name(self, file_id: str, instant: str, position: int, write_token: str | None = None) -> LogFileName:
+        """The name of what a compaction at an instant leaves over: its log file number `position`, which counts from 0.
+
+        Version 6: version 0, which no writer uses, with write tokens in ascending string order, so that it sorts below every
+        log file that a writer appends to the new slice, planned or not. 8 and later: the instant is no write's, so the
+        versions count from 1; the log file keeps its own `write_token`, if it has one.
+        """
+
+    @abstractmethod
+    def may_be_left_over(self, log: LogFileName) -> bool:
+        """Whether the log file has the name of a left-over, if the instant in it is that of a compaction.
+
+        Version 6: if it has version 0; others are of writers that saw the plan. 8 and later: any, since no writer uses that
+        instant.
         """
 
     @abstractmethod
@@ -90,11 +115,19 @@ class Layout6(Layout):
 
     records_completion_times = False
     names_logs_by_write = False
+    writers_follow_plans = True
     needs_hudi_1 = False
 
     def slice_instant(self, log: LogFileName, bases: Iterable[str], timeline: Timeline) -> str | None:
         del bases, timeline
         return log.instant
+
+    def left_over_name(self, file_id: str, instant: str, position: int, write_token: str | None = None) -> LogFileName:
+        del write_token
+        return LogFileName(file_id, instant, _LEFT_OVER_VERSION, f"{position:05d}-0-1")
+
+    def may_be_left_over(self, log: LogFileName) -> bool:
+        return log.version == _LEFT_OVER_VERSION
 
     def is_in_slice_from(self, instant: str, log: LogFileName, timeline: Timeline) -> bool:
         del timeline
@@ -132,11 +165,19 @@ class Layout8(Layout):
 
     records_completion_times = True
     names_logs_by_write = True
+    writers_follow_plans = False
     needs_hudi_1 = True
 
     def slice_instant(self, log: LogFileName, bases: Iterable[str], timeline: Timeline) -> str | None:
         completion = timeline.completion_time(log.instant)
         return max((i for i in bases if completion and i <= completion), default=completion)
+
+    def left_over_name(self, file_id: str, instant: str, position: int, write_token: str | None = None) -> LogFileName:
+        return LogFileName(file_id, instant, position + 1, write_token or "0-0-1")
+
+    def may_be_left_over(self, log: LogFileName) -> bool:
+        del log
+        return True
 
     def is_in_slice_from(self, instant: str, log: LogFileName, timeline: Timeline) -> bool:
         completion = timeline.completion_time(log.instant)

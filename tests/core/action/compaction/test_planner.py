@@ -102,7 +102,7 @@ def link_facts(choice: LinkChoice = LinkChoice.AUTO, /, **changes: object) -> Li
     return replace(facts, **changes)  # type: ignore[arg-type]  # as above
 
 
-TERMS = PlanTerms(100, CutMode.FILE, "event_ts", '{"type":"record","name":"r","fields":[]}', 9, ("p",))
+TERMS = PlanTerms(100, CutMode.FILE, "event_ts", '{"type":"record","name":"r","fields":[]}', layout_of(9), ("p",))
 
 
 def test_a_slice_with_nothing_before_t_is_left_alone() -> None:
@@ -297,7 +297,7 @@ def test_left_overs_of_version_6_take_version_0_with_rising_tokens_below_the_car
     assert found is not None
     decision = choose_link([found], link_facts(LinkChoice.COPY))
     plan = plan_compaction(
-        [apply_verdict(found, SplitVerdict(None, None, 1))], decision, replace(TERMS, table_version=6)
+        [apply_verdict(found, SplitVerdict(None, None, 1))], decision, replace(TERMS, layout=layout_of(6))
     )
     (operation,) = plan.operations
     names = [LogFileName.parse(name) for name in operation.new_log_names]

@@ -74,3 +74,25 @@ def test_a_new_slice_has_the_log_files_of_its_name_and_from_version_8_on_what_co
 def test_a_log_file_of_a_pending_write_is_not_yet_in_a_new_slice_from_version_8_on() -> None:
     assert V6.is_in_slice_from(at(2), log(2), timeline((2, None)))
     assert not V8.is_in_slice_from(at(2), log(2), timeline((2, None)))
+
+
+def test_writers_append_to_the_slice_that_a_pending_plan_begins_on_version_6_alone() -> None:
+    assert (V6.writers_follow_plans, V8.writers_follow_plans) == (True, False)
+
+
+def test_left_overs_have_version_0_and_from_version_8_on_count_from_1_with_the_tokens_that_they_had() -> None:
+    of_v6 = [str(V6.left_over_name("f", at(9), position, "3-5-7")) for position in range(2)]
+    of_v8 = [str(V8.left_over_name("f", at(9), position, "3-5-7")) for position in range(2)]
+    assert of_v6 == [f".f_{at(9)}.log.0_00000-0-1", f".f_{at(9)}.log.0_00001-0-1"]
+    assert of_v8 == [f".f_{at(9)}.log.1_3-5-7", f".f_{at(9)}.log.2_3-5-7"]
+    assert str(V8.left_over_name("f", at(9), 0)) == f".f_{at(9)}.log.1_0-0-1"
+
+
+def test_left_overs_sort_below_what_writers_append_to_their_slice() -> None:
+    names = [V6.left_over_name("f", at(9), position) for position in (0, 1, 9, 10, 99999)]
+    assert sorted([*names, log(9)], key=lambda name: name.reader_order) == [*names, log(9)]
+
+
+def test_a_left_over_is_told_by_its_version_and_from_version_8_on_by_its_instant_alone() -> None:
+    assert [V6.may_be_left_over(log(9, version)) for version in (0, 1)] == [True, False]
+    assert [V8.may_be_left_over(log(9, version)) for version in (0, 1)] == [True, True]
