@@ -94,6 +94,25 @@ class Layout(ABC):
         Version 6: if it has that instant in its name. 8 and later: if its write completed then or later.
         """
 
+    @abstractmethod
+    def timeline_path(self, properties: Mapping[str, str]) -> str:
+        """The directory of the active timeline of a table with these settings, below the table's root.
+
+        Version 6: `.hoodie` itself. 8 and later: a directory in it, `timeline` unless `hoodie.timeline.path` names another.
+        """
+
+    @abstractmethod
+    def archive_path(self, timeline_path: str, properties: Mapping[str, str]) -> str:
+        """The directory of the archived timeline, which is in that of the active one.
+
+        Version 6: `archived` unless `hoodie.archivelog.folder` names another; it may name the same directory. 8 and later:
+        `history` unless `hoodie.timeline.history.path` does.
+        """
+
+    @abstractmethod
+    def inflight_clean(self, plan: bytes) -> bytes:
+        """What the inflight file of a clean holds. Version 6: the plan, as the requested one. 8 and later: nothing."""
+
     def recorded_completion(self, completion: str) -> str | None:
         """The completion time that goes into the name of a completed file: on version 6 none, which keeps its own."""
         return completion if self.records_completion_times else None
@@ -121,6 +140,16 @@ class Layout6(Layout):
     def slice_instant(self, log: LogFileName, bases: Iterable[str], timeline: Timeline) -> str | None:
         del bases, timeline
         return log.instant
+
+    def timeline_path(self, properties: Mapping[str, str]) -> str:
+        del properties
+        return ".hoodie"
+
+    def archive_path(self, timeline_path: str, properties: Mapping[str, str]) -> str:
+        return f"{timeline_path}/{properties.get('hoodie.archivelog.folder', 'archived').strip('/')}".rstrip("/")
+
+    def inflight_clean(self, plan: bytes) -> bytes:
+        return plan
 
     def left_over_name(self, file_id: str, instant: str, position: int, write_token: str | None = None) -> LogFileName:
         del write_token
@@ -171,6 +200,16 @@ class Layout8(Layout):
     def slice_instant(self, log: LogFileName, bases: Iterable[str], timeline: Timeline) -> str | None:
         completion = timeline.completion_time(log.instant)
         return max((i for i in bases if completion and i <= completion), default=completion)
+
+    def timeline_path(self, properties: Mapping[str, str]) -> str:
+        return f".hoodie/{properties.get('hoodie.timeline.path', 'timeline').strip('/')}"
+
+    def archive_path(self, timeline_path: str, properties: Mapping[str, str]) -> str:
+        return f"{timeline_path}/{properties.get('hoodie.timeline.history.path', 'history').strip('/')}"
+
+    def inflight_clean(self, plan: bytes) -> bytes:
+        del plan
+        return b""
 
     def left_over_name(self, file_id: str, instant: str, position: int, write_token: str | None = None) -> LogFileName:
         return LogFileName(file_id, instant, position + 1, write_token or "0-0-1")

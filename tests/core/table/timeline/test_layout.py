@@ -96,3 +96,20 @@ def test_left_overs_sort_below_what_writers_append_to_their_slice() -> None:
 def test_a_left_over_is_told_by_its_version_and_from_version_8_on_by_its_instant_alone() -> None:
     assert [V6.may_be_left_over(log(9, version)) for version in (0, 1)] == [True, False]
     assert [V8.may_be_left_over(log(9, version)) for version in (0, 1)] == [True, True]
+
+
+def test_a_timeline_lies_in_its_own_directory_from_version_8_on_and_archived_in_another_there() -> None:
+    assert (V6.timeline_path({}), V8.timeline_path({})) == (".hoodie", ".hoodie/timeline")
+    assert V6.archive_path(".hoodie", {}) == ".hoodie/archived"
+    assert V8.archive_path(".hoodie/timeline", {}) == ".hoodie/timeline/history"
+
+
+def test_settings_name_other_directories_of_timelines() -> None:
+    named = {"hoodie.timeline.path": "/t/", "hoodie.archivelog.folder": "a/", "hoodie.timeline.history.path": "h"}
+    assert (V6.timeline_path(named), V8.timeline_path(named)) == (".hoodie", ".hoodie/t")
+    assert (V6.archive_path(".hoodie", named), V8.archive_path(".hoodie/t", named)) == (".hoodie/a", ".hoodie/t/h")
+    assert V6.archive_path(".hoodie", {"hoodie.archivelog.folder": ""}) == ".hoodie"
+
+
+def test_a_clean_repeats_its_plan_in_the_inflight_file_on_version_6_alone() -> None:
+    assert (V6.inflight_clean(b"plan"), V8.inflight_clean(b"plan")) == (b"plan", b"")
