@@ -34,7 +34,7 @@ from typing import Final
 
 from eventide_adapters.format.metadata_table.hfile_writer import HFileStyle, write_hfile
 from eventide_adapters.format.metadata_table.merged import can_merge, merged_entries
-from eventide_adapters.format.metadata_table.reader import COMPLETION_TIME_VERSION, MetadataTableReader
+from eventide_adapters.format.metadata_table.reader import MetadataTableReader
 from eventide_adapters.format.timeline.codec import HudiMetadataCodec
 from eventide_core.errors import CorruptTimelineError, LockError, MissingFileError, UnsupportedTableError
 from eventide_core.ports import Engine, Lease, Storage, discard
@@ -51,6 +51,7 @@ from eventide_core.table.timeline.instant import (
     instant_time,
     next_instant_time,
 )
+from eventide_core.table.timeline.layout import layout_of
 from eventide_core.table.timeline.plans import CompactionPlan, CutMode, LinkMode, PlannedLog, PlannedOperation
 
 _GONE_ON: Final[Mapping[State, tuple[State, ...]]] = {
@@ -198,7 +199,7 @@ class HudiMetadataCompaction:
         return found != known
 
     def _is_above(self, log: LogFile) -> bool:
-        return not _by_completion_time(self.version) and log.name.instant == self.plan.instant
+        return not layout_of(self.version).names_logs_by_write and log.name.instant == self.plan.instant
 
     def _withdraw(self, lease: Lease) -> bool:
         """Removes the files of this compaction. False if a writer already builds on the plan, only possible in version 6."""
@@ -215,7 +216,8 @@ class HudiMetadataCompaction:
     def _path(self, state: State) -> str:
         instant = self.plan.instant
         is_completed = state is State.COMPLETED
-        end = next_instant_time(instant) if is_completed and _by_completion_time(self.version) else None
+        is_timed = layout_of(self.version).records_completion_times
+        end = next_instant_time(instant) if is_completed and is_timed else None
         found = Instant(instant, Action.COMMIT if is_completed else Action.COMPACTION, state, end)
         return f"{self.timeline_path}/{found.file_name}"
 
@@ -232,10 +234,6 @@ def last_compaction(reader: MetadataTableReader) -> str:
     return max((i.requested_time for i in reader.timeline.completed if i.action is Action.COMMIT), default="")
 
 
-def _by_completion_time(version: int) -> bool:
-    return version >= COMPLETION_TIME_VERSION
-
-
 def _is_beside_lone_writer(reader: MetadataTableReader) -> bool:
     """If a write is open without a heartbeat: its writer shares no lock, and completes every compaction that it finds."""
     writing = (Action.COMMIT, Action.DELTA_COMMIT, Action.REPLACE_COMMIT)
@@ -244,7 +242,8 @@ def _is_beside_lone_writer(reader: MetadataTableReader) -> bool:
 
 
 def _instant(reader: MetadataTableReader, moment: str) -> str | None:
-    instant = _instant_by_completion(reader, moment) if reader.slices_by_completion_time else _instant_6(reader)
+    is_timed = reader.layout.records_completion_times
+    instant = _instant_by_completion(reader, moment) if is_timed else _instant_6(reader)
     used = {i.requested_time for timeline in (reader.timeline, reader.data_timeline) for i in timeline.instants}
     return None if instant is None or instant <= last_compaction(reader) or instant in used else instant
 
@@ -269,7 +268,7 @@ def _instant_6(reader: MetadataTableReader) -> str | None:
 
 def _slices_with_logs(reader: MetadataTableReader, partitions: Iterable[str], instant: str) -> list[FileSlice]:
     """The slices with log files that a base file at that instant would replace."""
-    until = instant if reader.slices_by_completion_time else None
+    until = instant if reader.layout.names_logs_by_write else None
     return [found for name in partitions for found in reader.slices(name, until) if found.log_files]
 
 
@@ -323,7 +322,7 @@ def _compact(reader: MetadataTableReader, operation: PlannedOperation, schema: s
     if first is None:
         return None
     path = operation.path_of(operation.new_base_name)
-    style = HFileStyle.NATIVE if reader.slices_by_completion_time else HFileStyle.HBASE
+    style = HFileStyle.of(reader.layout)
     output = reader.storage.open_output(f"{METADATA_DIRECTORY}/{path}")
     try:
         count = write_hfile(output.write, chain((first,), entries), schema, style, has_key_range=True)

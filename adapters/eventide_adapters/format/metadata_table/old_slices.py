@@ -27,7 +27,7 @@ def earliest_needed(reader: MetadataTableReader) -> str:
         return ""
     oldest = compactions[-VERSIONS_KEPT]
     since = [i.requested_time for i in reader.timeline.writes if (i.completion_time or i.requested_time) >= oldest]
-    if not reader.slices_by_completion_time:
+    if not reader.layout.names_logs_by_write:
         return min(since)
     slices = [found for name in reader.partitions for kept in reader.view(name).slices.values() for found in kept]
     straddling = [

@@ -213,7 +213,7 @@ class HudiMetadataTable:
                 "again when it has completed"
             )
         for plan in reader.timeline.pending_plans:
-            if not reader.slices_by_completion_time and HudiMetadataCompaction.pending(reader) is None:
+            if reader.layout.writers_follow_plans and HudiMetadataCompaction.pending(reader) is None:
                 raise MetadataTableBusyError(
                     f"{self.storage.root}: a {plan.action} of the metadata table is pending at "
                     f"{plan.requested_time}; the next write of Hudi completes it"
@@ -225,7 +225,7 @@ class HudiMetadataTable:
         found: list[str] = []
         for entry in self.storage.list(f"{METADATA_DIRECTORY}/{partition}"):
             name = LogFileName.parse(entry.path.rpartition("/")[2])
-            if name is None or (reader.slices_by_completion_time and name.instant != instant):
+            if name is None or (reader.layout.names_logs_by_write and name.instant != instant):
                 continue
             instants = reader.block_instants(entry.path, entry.size)
             if instants == {instant}:

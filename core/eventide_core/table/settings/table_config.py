@@ -63,11 +63,6 @@ class TableConfig:
         return layout_of(self.version)
 
     @property
-    def slices_by_completion_time(self) -> bool:
-        """Whether a log file belongs to a slice by its completion time (version 8 and later), not by its name (6)."""
-        return self.version >= 8
-
-    @property
     def is_new_since_version_8(self) -> bool:
         """Whether version 8 or later created the table, so that it has no log file of version 6."""
         initial = self.properties.get("hoodie.table.initial.version", "")
