@@ -85,7 +85,7 @@ class Pipeline:
         hoodie = self.path / ".hoodie"
         left = [found for name in (".temp", ".heartbeat", "lock") for found in _files(hoodie / name)]
         assert left == [], left
-        if state.config.slices_by_completion_time:
+        if state.config.layout.names_logs_by_write:
             # On version 6 a log keeps the blocks of a failed write, rolled back by a block behind them, as in Hudi.
             known = {i.requested_time for i in state.timeline.completed} | {
                 i.requested_time for i in state.archive.writes("", "9")

@@ -88,7 +88,7 @@ class Observer:
         state = queries.moment
         if state is None or state.config.metadata_partitions:  # then a query's listing has no files of pending actions
             state = application.state()
-        if not state.config.slices_by_completion_time:
+        if not state.config.layout.records_completion_times:
             instants = sorted(instants)  # spans go by the requested time, not by which write completed first
         content = KnownLogContent(application.storage, self._decoded)
         facts = replace(application.freshness.facts, content=content)

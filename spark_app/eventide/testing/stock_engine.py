@@ -105,8 +105,8 @@ def run_plan_as_stock(application: Application, instant: str, *, takes_lock: boo
         own = {stat.path for of_partition in stats.values() for stat in of_partition}
         for path in sorted(marked_paths(storage, instant) - own):
             storage.delete(path)
-        by_time = state.config.slices_by_completion_time
-        completion = _unused_instant(application, application.state()) if by_time else None
+        is_timed = state.config.layout.records_completion_times
+        completion = _unused_instant(application, application.state()) if is_timed else None
         name = Instant(instant, Action.COMMIT, State.COMPLETED, completion).file_name
         metadata = CommitMetadata(stats, {"schema": state.schema}, "COMPACT", is_compacted=True)
         update = _metadata_update(application, state, instant, stats)
@@ -134,7 +134,7 @@ def _roll_back(application: Application, state: Any, instant: str, *, takes_lock
     storage.put_if_absent(f"{timeline}/{Instant(rollback, Action.ROLLBACK, State.INFLIGHT).file_name}", b"")
     for path in plan.deleted_paths:
         storage.delete(path)
-    completion = next_instant_time(rollback) if state.config.slices_by_completion_time else None
+    completion = state.config.layout.recorded_completion(next_instant_time(rollback))
     completed = Instant(rollback, Action.ROLLBACK, State.COMPLETED, completion).file_name
     done = RollbackMetadata(rollback, (plan.target,), {})
     storage.put_if_absent(f"{timeline}/{completed}", codec.encode_rollback(done, storage.root))

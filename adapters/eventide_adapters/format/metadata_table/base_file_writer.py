@@ -43,7 +43,7 @@ class BaseFileWriter:
 
     def _written(self, operation: PlannedOperation, entries: Iterator[tuple[bytes, bytes]], sources: int) -> WriteStat:
         reader, path = self.reader, operation.path_of(operation.new_base_name)
-        style = HFileStyle.NATIVE if reader.slices_by_completion_time else HFileStyle.HBASE
+        style = HFileStyle.of(reader.layout)
         output = reader.storage.open_output(f"{METADATA_DIRECTORY}/{path}")
         try:
             count = write_hfile(output.write, entries, self.schema, style, has_key_range=True)

@@ -31,7 +31,7 @@ from eventide_adapters.format.metadata_table.file_contents import Answering, Fil
 from eventide_adapters.format.metadata_table.file_groups import file_group_numbers
 from eventide_adapters.format.metadata_table.hfile_writer import HFileStyle, write_hfile
 from eventide_adapters.format.metadata_table.index_definitions import define_index
-from eventide_adapters.format.metadata_table.reader import COMPLETION_TIME_VERSION, MetadataTableReader
+from eventide_adapters.format.metadata_table.reader import MetadataTableReader
 from eventide_adapters.format.metadata_table.rebuilt_stats import RebuiltStatistics
 from eventide_adapters.format.metadata_table.record_index import epoch_ms
 from eventide_adapters.format.metadata_table.records import (
@@ -63,6 +63,7 @@ from eventide_core.table.settings.metadata_table import (
 from eventide_core.table.settings.properties import table_checksum
 from eventide_core.table.timeline.commit_metadata import CommitMetadata, WriteStat
 from eventide_core.table.timeline.instant import Action, Instant, State
+from eventide_core.table.timeline.layout import Layout, layout_of
 
 REBUILT: Final = (FILES, BLOOM_FILTERS, COLUMN_STATS, PARTITION_STATS, RECORD_INDEX)
 """The partitions that can be made. The next write of Hudi adds the others that it is configured to have."""
@@ -113,17 +114,17 @@ class MetadataTableBootstrap:
     @property
     def instant(self) -> str:
         """The requested time of its delta commit."""
-        if self._is_by_completion_time:
+        if self._layout.records_completion_times:
             return _FIRST_INSTANT
         return f"{self.new.last_instant or _NO_INSTANT}{_BELOW_VERSION_8}"
 
     @property
-    def _is_by_completion_time(self) -> bool:
-        return self.new.version >= COMPLETION_TIME_VERSION
+    def _layout(self) -> Layout:
+        return layout_of(self.new.version)
 
     @cached_property
     def _record_schema(self) -> dict[str, Any]:
-        name = f"metadata_record_{8 if self._is_by_completion_time else 6}.avsc"
+        name = f"metadata_record_{8 if self._layout.needs_hudi_1 else 6}.avsc"
         found: dict[str, Any] = json.loads(
             (resources.files("eventide_adapters.format") / "schemas" / name).read_bytes()
         )
@@ -212,7 +213,7 @@ class MetadataTableBootstrap:
 
     def _write_base(self, partition: str, name: BaseFileName, entries: Iterable[Entry]) -> WriteStat:
         path = f"{partition}/{name}"
-        style = HFileStyle.NATIVE if self._is_by_completion_time else HFileStyle.HBASE
+        style = HFileStyle.of(self._layout)
         output = self.storage.open_output(f"{METADATA_DIRECTORY}/{path}")
         try:
             count = write_hfile(output.write, entries, self._schema, style, has_key_range=True)
@@ -234,8 +235,8 @@ class MetadataTableBootstrap:
         )
 
     def _put_instant(self, state: State, data: bytes) -> None:
-        end = self.new.completion_time if state is State.COMPLETED and self._is_by_completion_time else None
-        directory = f"{METADATA_DIRECTORY}/.hoodie{'/timeline' if self._is_by_completion_time else ''}"
+        end = self._layout.recorded_completion(self.new.completion_time) if state is State.COMPLETED else None
+        directory = f"{METADATA_DIRECTORY}/{self._layout.timeline_path({})}"
         self.storage.put(f"{directory}/{Instant(self.instant, Action.DELTA_COMMIT, state, end).file_name}", data)
 
     def _properties(self) -> str:
@@ -250,7 +251,7 @@ class MetadataTableBootstrap:
             "hoodie.compaction.payload.class": "org.apache.hudi.metadata.HoodieMetadataPayload",
             "hoodie.populate.meta.fields": "false",
             "hoodie.datasource.write.drop.partition.columns": "false",
-            **(_of_completion_times(self.new.version) if self._is_by_completion_time else _BELOW_8),
+            **(_of_completion_times(self.new.version) if self._layout.needs_hudi_1 else _BELOW_8),
         }
         return "".join(f"{key}={value}\n" for key, value in pairs.items())
 
@@ -286,7 +287,7 @@ def actions_before_bootstrap(reader: MetadataTableReader) -> frozenset[str]:
     if first is None:
         return frozenset()
     completed = reader.data_timeline.completed
-    if reader.slices_by_completion_time:
+    if reader.layout.records_completion_times:
         if first.requested_time != _FIRST_INSTANT or first.completion_time is None:
             return frozenset()
         return frozenset(i.requested_time for i in completed if (i.completion_time or "9") <= first.completion_time)

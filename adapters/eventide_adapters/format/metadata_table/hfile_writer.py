@@ -17,6 +17,7 @@ from eventide_adapters.format.metadata_table.hfile import (
     TRAILER_LENGTH,
     TRAILER_MAGIC,
 )
+from eventide_core.table.timeline.layout import Layout
 
 _BLOCK_BYTES: Final = 64 * 1024  # HBase's default
 _CHECKSUM_CHUNK: Final = 16 * 1024  # HBase's default; no checksums are made, but their space is reserved
@@ -33,6 +34,11 @@ class HFileStyle(Enum):
 
     NATIVE = 3
     HBASE = 0x03000003
+
+    @classmethod
+    def of(cls, layout: Layout) -> "HFileStyle":
+        """The style of a metadata table: HBase's if Hudi 0.x reads it, too."""
+        return cls.NATIVE if layout.needs_hudi_1 else cls.HBASE
 
 
 def encode_hfile(

@@ -49,7 +49,6 @@ from eventide_core.table.timeline.file_system_view import DataFile, FileSystemVi
 from eventide_core.table.timeline.layout import Layout, layout_of
 from eventide_core.table.timeline.timeline import Timeline
 
-COMPLETION_TIME_VERSION: Final = 8  # from this version on, timelines have a directory and slices use completion times
 _SMALL_FILE_BYTES_MAX: Final = 1 << 20  # up to this size, one read costs less than several reads of ranges
 
 
@@ -82,10 +81,10 @@ class MetadataTableReader:
         version = int(properties.get("hoodie.table.version", "0"))
         if not version:
             raise NotAHudiTableError(f"{storage.root}: {PROPERTIES_PATH} has no hoodie.table.version")
-        own = _own_properties(storage)
-        timeline_path = f"{METADATA_DIRECTORY}/{_timeline_path(own, version)}"
+        own, layout = _own_properties(storage), layout_of(version)
+        timeline_path = f"{METADATA_DIRECTORY}/{layout.timeline_path(own)}"
         timeline = _timeline(storage, timeline_path)
-        data_timeline_path = _timeline_path(properties, version)
+        data_timeline_path = layout.timeline_path(properties)
         data_timeline = _timeline(storage, data_timeline_path)
         pending = {i.requested_time for i in data_timeline.pending}
         completed = {i.requested_time for i in timeline.completed}
@@ -100,17 +99,13 @@ class MetadataTableReader:
             BlockFilter(frozenset(completed - pending), timeline.start),
             properties.get("hoodie.table.timeline.timezone", "LOCAL").upper() == "UTC",
             data_timeline_path=data_timeline_path,
-            archive_path=_archive_path(own, version, timeline_path),
+            archive_path=layout.archive_path(timeline_path, own),
         )
 
     @property
     def layout(self) -> Layout:
         """How the table and its metadata table lie on disk."""
         return layout_of(self.version)
-
-    @property
-    def slices_by_completion_time(self) -> bool:
-        return self.version >= COMPLETION_TIME_VERSION
 
     @property
     def facts(self) -> MetadataTableFacts:
@@ -123,7 +118,7 @@ class MetadataTableReader:
         from eventide_adapters.format.timeline.archived_log import LogArchivedTimeline
         from eventide_adapters.format.timeline.archived_lsm import LsmArchivedTimeline
 
-        if self.slices_by_completion_time:
+        if self.layout.needs_hudi_1:
             return LsmArchivedTimeline(self.storage, self.archive_path)
         return LogArchivedTimeline(self.storage, self.archive_path)
 
@@ -234,7 +229,7 @@ class MetadataTableReader:
 
         Most file groups have one, so that nobody has to read the archived timeline.
         """
-        if not self.slices_by_completion_time:
+        if not self.layout.names_logs_by_write:
             return files
         latest: dict[str, str] = {}
         for file in files:
@@ -257,7 +252,7 @@ class MetadataTableReader:
         """
         logs = (file.parsed.instant for file in files if isinstance(file.parsed, LogFileName))
         archived = sorted({instant for instant in logs if self.timeline.is_archived(instant)})
-        if not (archived and self.slices_by_completion_time):
+        if not (archived and self.layout.names_logs_by_write):
             return self.timeline
         archive = self.archive
         return self.timeline.with_archived(found for time in archived if (found := archive.find(time)) is not None)
@@ -326,18 +321,6 @@ def _deleted_keys(placed: PlacedBlock, storage: Storage) -> list[str]:
 
 def _timeline(storage: Storage, path: str) -> Timeline:
     return Timeline.of_file_names(e.path.rpartition("/")[2] for e in storage.list(path) if not e.is_directory)
-
-
-def _timeline_path(properties: Mapping[str, str], version: int) -> str:
-    if version < COMPLETION_TIME_VERSION:
-        return ".hoodie"
-    return f".hoodie/{properties.get('hoodie.timeline.path', 'timeline').strip('/')}"
-
-
-def _archive_path(own: Mapping[str, str], version: int, timeline_path: str) -> str:
-    if version < COMPLETION_TIME_VERSION:
-        return f"{METADATA_DIRECTORY}/.hoodie/{own.get('hoodie.archivelog.folder', 'archived').strip('/')}".rstrip("/")
-    return f"{timeline_path}/{own.get('hoodie.timeline.history.path', 'history').strip('/')}"
 
 
 def _own_properties(storage: Storage) -> Mapping[str, str]:

@@ -31,10 +31,10 @@ from eventide_core.ports import NewMetadataTable, Storage
 from eventide_core.table.files.file_name import BaseFileName, path_in
 from eventide_core.table.records.schema import META_FIELDS
 from eventide_core.table.settings.metadata_table import COLUMN_STATS
+from eventide_core.table.timeline.layout import layout_of
 
 _META_FIELDS: Final = ("_hoodie_commit_time", "_hoodie_partition_path", "_hoodie_record_key")
 _COLUMNS_MAX: Final = 32  # hoodie.metadata.index.column.stats.max.columns.to.index
-_VERSION_WITH_DEFINITIONS: Final = 8
 _VERSION_WITH_VALUE_TYPES: Final = 9
 
 
@@ -75,7 +75,7 @@ class RebuiltStatistics:
 
     @property
     def has_definition(self) -> bool:
-        return self.new.version >= _VERSION_WITH_DEFINITIONS
+        return layout_of(self.new.version).needs_hudi_1
 
     @property
     def _default(self) -> tuple[str, ...]:

@@ -142,7 +142,7 @@ class HudiMetadataTable:
         found: list[str] = []
         for entry in self.storage.list(f"{METADATA_DIRECTORY}/{partition}"):
             name = LogFileName.parse(entry.path.rpartition("/")[2])
-            if name is None or (reader.slices_by_completion_time and name.instant != instant):
+            if name is None or (reader.layout.names_logs_by_write and name.instant != instant):
                 continue
             instants = reader.block_instants(entry.path, entry.size)
             if instants == {instant}:

@@ -161,7 +161,7 @@ class HudiMetadataUpdate:
             return
         storage, timeline_path = self.reader.storage, self.reader.timeline_path
         drop_indexes(storage, self.dropped)
-        end = self._end(completion_time) if self.reader.slices_by_completion_time else None
+        end = self.reader.layout.recorded_completion(self._end(completion_time))
         requested, inflight, completed = (
             f"{timeline_path}/{Instant(self.instant, Action.DELTA_COMMIT, state, time).file_name}"
             for state, time in ((State.REQUESTED, None), (State.INFLIGHT, None), (State.COMPLETED, end))
@@ -193,19 +193,19 @@ class HudiMetadataUpdate:
         file_slice, name = log.file_slice, str(log.name)
         base = file_slice.base_file
         before = [str(known.name) for known in file_slice.log_files if str(known.name) != name]
-        by_time = self.reader.slices_by_completion_time
+        is_shared = not self.reader.layout.names_logs_by_write
         return WriteStat(
             file_id=file_slice.file_id,
             path=log.path,
             partition=file_slice.partition,
-            prev_commit=self.instant if by_time else file_slice.base_instant,
+            prev_commit=file_slice.base_instant if is_shared else self.instant,
             num_writes=log.encoded.count,
             num_update_writes=log.encoded.count,
             total_write_bytes=size,
             file_size_bytes=size,
             log_version=log.name.version,
-            base_file="" if by_time or base is None else str(base.name),
-            log_files=(name,) if by_time else (*before, name),
+            base_file=str(base.name) if is_shared and base is not None else "",
+            log_files=(*before, name) if is_shared else (name,),
         )
 
     def _commit(self, stats: Iterable[WriteStat], extra: Mapping[str, str]) -> bytes:
@@ -338,7 +338,7 @@ def _slices(reader: MetadataTableReader, partition: str) -> tuple[FileSlice, ...
 
 
 def _form(reader: MetadataTableReader, file_slice: FileSlice, instant: str) -> LogForm:
-    style = HFileStyle.NATIVE if reader.slices_by_completion_time else HFileStyle.HBASE
+    style = HFileStyle.of(reader.layout)
     partition = file_slice.partition.rpartition("/")[2]
     return LogForm(partition, instant, _schema(reader, file_slice), style)
 
@@ -365,7 +365,7 @@ def _extra_metadata(reader: MetadataTableReader) -> dict[str, str]:
 
 def _log_name(reader: MetadataTableReader, file_slice: FileSlice, instant: str) -> LogFileName:
     token = f"0-7-{int(instant[-9:])}"  # the time of day; Hudi reads its parts as 32-bit integers
-    if reader.slices_by_completion_time:
+    if reader.layout.names_logs_by_write:
         return LogFileName(file_slice.file_id, instant, 1, token)
     last = max(file_slice.log_files, key=lambda log: log.name.version, default=None)
     if last is None:

@@ -42,7 +42,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-_FIRST_LSM_VERSION: Final = 8
 _TIMES: Final = ("instantTime", "completionTime", "action")
 _METADATA: Final = "metadata"
 _TIME_LENGTH_MAX: Final = 64  # Hudi's are of 17 digits, its actions of 15 letters
@@ -344,7 +343,7 @@ def open_archived_timeline(storage: Storage, config: TableConfig) -> ArchivedTim
 
     This function reads no file.
     """
-    if config.version >= _FIRST_LSM_VERSION:
+    if config.layout.needs_hudi_1:
         return LsmArchivedTimeline(storage, config.archive_path)
     from eventide_adapters.format.timeline.archived_log import LogArchivedTimeline
 

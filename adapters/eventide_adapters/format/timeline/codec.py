@@ -48,6 +48,7 @@ from eventide_adapters.format.timeline.savepoint import (
 from eventide_adapters.format.timeline.write_stats import STATS_FIELD, avro_stat, json_stat, stats_of
 from eventide_core.table.timeline.clean_metadata import CleanMetadata, CleanPlan
 from eventide_core.table.timeline.commit_metadata import CommitMetadata, WriteStat
+from eventide_core.table.timeline.layout import layout_of
 from eventide_core.table.timeline.plans import CompactionPlan, ForeignPlan
 from eventide_core.table.timeline.rollback_metadata import RestoreMetadata, RestorePlan, RollbackMetadata, RollbackPlan
 from eventide_core.table.timeline.savepoint_metadata import SavepointMetadata
@@ -60,7 +61,6 @@ _REPLACE_COMMIT_SCHEMA = ContainerSchema.of(
     _COMMIT | {"name": "HoodieReplaceCommitMetadata", "fields": [*_COMMIT["fields"], _REPLACED]}
 )
 
-_FIRST_AVRO_VERSION = 8
 _COLUMNS_BYTES_MIN = 64 * 1024  # a smaller commit, of about 200 stats, is read sooner than numpy is imported
 
 
@@ -84,7 +84,7 @@ class HudiMetadataCodec:
 
     def encode_commit(self, metadata: CommitMetadata, table_version: int) -> bytes:
         """The bytes of a completed commit, as Hudi writes them for a table of that version."""
-        if table_version < _FIRST_AVRO_VERSION:
+        if not layout_of(table_version).needs_hudi_1:
             return json.dumps(_record(metadata, json_stat)).encode()
         record = _record(metadata, avro_stat) | {"version": 1}
         schema = _REPLACE_COMMIT_SCHEMA if metadata.replaced_file_ids else _COMMIT_SCHEMA

@@ -82,7 +82,7 @@ class RowWriter:
     def _write_base(self, group: FileGroupWrite, shape: WriteShape, upserts: pa.Table) -> WriteStat:
         name = group.base_name
         path = group.path_of(name)
-        self.storage.put_if_absent(group.marker_path(name, shape.table_version), b"")
+        self.storage.put_if_absent(group.marker_path(name, is_shared=_shares_logs(shape)), b"")
         layout = BloomParameters.for_entries(shape.layout.bloom_entries, shape.layout.bloom_false_positives)
         bloom = BloomFilterBuilder(layout)
         output, before = ChecksummedOutput(self.storage.open_output(path)), 0
@@ -129,7 +129,7 @@ class RowWriter:
             name = group.log_name(len(names))
             names.append(name)
             path = group.path_of(name)
-            self.storage.put_if_absent(group.marker_path(name, shape.table_version), b"")
+            self.storage.put_if_absent(group.marker_path(name, is_shared=_shares_logs(shape)), b"")
             output = ChecksummedOutput(self.storage.open_output(path))
             try:
                 for block in log.blocks:
@@ -138,7 +138,7 @@ class RowWriter:
             finally:
                 output.abort()
             size = _size_of(self.storage, path)
-            is_v6 = shape.table_version < 8
+            is_shared = _shares_logs(shape)
             is_known = shape.stat_field is not None and log.event_times.has_only_times
             times = log.event_times if is_known else _NO_EVENT_TIMES
             yield WriteStat(
@@ -154,9 +154,9 @@ class RowWriter:
                 min_event_time_ms=times.min_ms,
                 max_event_time_ms=times.max_ms,
                 log_version=group.first_log_version + len(names) - 1,
-                base_file=(group.base_file or "") if is_v6 else "",
+                base_file=(group.base_file or "") if is_shared else "",
                 # Version 6 names every log file of the slice up to this one.
-                log_files=(*group.earlier_logs, *names) if is_v6 else (name,),
+                log_files=(*group.earlier_logs, *names) if is_shared else (name,),
                 checksum=output.checksum if is_new else checksum_of_file(self.storage, path, size),
             )
 
@@ -196,6 +196,11 @@ def _log_files(group: FileGroupWrite, shape: WriteShape, upserts: pa.Table, dele
         block = encode_delete_block(group.instant, group.partition, keys, orderings)
         log.add(block, _delete_event_times(orderings, shape.records), deletes=len(keys))
     yield log
+
+
+def _shares_logs(shape: WriteShape) -> bool:
+    """Whether several writes may append to a log file."""
+    return not shape.table_layout.names_logs_by_write
 
 
 def _delete_orderings(deletes: pa.Table, fields: Sequence[str]) -> Any:

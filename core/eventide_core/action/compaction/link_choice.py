@@ -15,6 +15,7 @@ from eventide_core.action.compaction.slice_selection import Selection
 from eventide_core.config import LinkChoice
 from eventide_core.errors import RefusedError
 from eventide_core.table.timeline.instant import next_instant_time
+from eventide_core.table.timeline.layout import Layout
 from eventide_core.table.timeline.plans import LinkMode
 from eventide_core.table.timeline.timeline import Timeline
 
@@ -32,7 +33,7 @@ class LinkChoiceFacts:
     is_exclusive: bool
     has_symlinks: bool
     has_server_copies: bool
-    slices_by_completion_time: bool
+    layout: Layout
     moment: str
     back: BackdatingFacts
 
@@ -89,7 +90,7 @@ def _require_symlinks(facts: LinkChoiceFacts) -> None:
 def _backdated_instant(selections: Sequence[Selection], facts: LinkChoiceFacts) -> tuple[str | None, str]:
     """An instant between the merged log files and the left-overs, or why there is none (docs/invariants.md, step 1)."""
     timeline = facts.back.timeline
-    if not facts.slices_by_completion_time:
+    if not facts.layout.names_logs_by_write:
         return None, "table version 6 assigns log files to slices by name, not by completion time"
     if any(selection.carried_tombstones for selection in selections):
         return None, "the compaction carries tombstones, which need a file"

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from eventide_core.table.files.file_name import LogFileName
 from eventide_core.table.files.file_slice import FileSlice
 from eventide_core.table.timeline.file_system_view import DataFile, FileGroup
+from eventide_core.table.timeline.layout import Layout
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,9 +42,9 @@ class LogNames:
                 found.setdefault((file.partition, name.file_id), []).append(name)
         return cls({group: tuple(names) for group, names in found.items()}, planned)
 
-    def next_log(self, file_slice: FileSlice, write_instant: str, table_version: int) -> LogPlace:
+    def next_log(self, file_slice: FileSlice, write_instant: str, layout: Layout) -> LogPlace:
         """The place of a write's first log file in that file group."""
-        if table_version >= 8:
+        if layout.names_logs_by_write:
             return LogPlace(write_instant, 1, ())
         group = file_slice.file_group
         instant = self.planned.get(group, file_slice.base_instant)

@@ -11,8 +11,9 @@ from dataclasses import dataclass
 
 from eventide_core.action.compaction.link_choice import LinkDecision
 from eventide_core.action.compaction.slice_selection import LogFacts, Selection
-from eventide_core.table.files.file_name import BaseFileName, LogFileName
+from eventide_core.table.files.file_name import BaseFileName
 from eventide_core.table.files.file_slice import FileSlice, LogFile
+from eventide_core.table.timeline.layout import Layout
 from eventide_core.table.timeline.plans import (
     CompactionPlan,
     CutMode,
@@ -32,15 +33,14 @@ class PlanTerms:
     cut: CutMode
     event_time_field: str | None
     schema: str
-    table_version: int
+    layout: Layout
     partitions_with_logs: tuple[str, ...]
 
 
 def plan_compaction(selections: Sequence[Selection], link: LinkDecision, terms: PlanTerms) -> CompactionPlan:
     """The plan of an event-time compaction, with every name that its execution will make."""
     operations = tuple(
-        partial_slice(selection, link, terms.table_version, f"{number}-0-0")
-        for number, selection in enumerate(selections)
+        partial_slice(selection, link, terms.layout, f"{number}-0-0") for number, selection in enumerate(selections)
     )
     return _plan(operations, link, terms)
 
@@ -87,7 +87,7 @@ def _plan(operations: tuple[PlannedOperation, ...], link: LinkDecision, terms: P
     )
 
 
-def partial_slice(selection: Selection, link: LinkDecision, table_version: int, token: str) -> PlannedOperation:
+def partial_slice(selection: Selection, link: LinkDecision, layout: Layout, token: str) -> PlannedOperation:
     """The operation that compacts a slice as selected, with every name that its execution will make."""
     file_slice = selection.facts.file_slice
     base = file_slice.base_file
@@ -95,7 +95,7 @@ def partial_slice(selection: Selection, link: LinkDecision, table_version: int, 
     # A plan without links names no log file above its base, not even those of the new slice.
     kept = selection.in_old_slice if link.mode is LinkMode.PREFIX else selection.left_overs
     above = {fact.log_file.path for fact in selection.above}
-    unnamed = above if table_version >= 8 else set[str]()
+    unnamed = above if layout.names_logs_by_write else set[str]()
     early = {fact.log_file.path for fact in selection.early}
     left_overs = tuple(
         [
@@ -103,7 +103,7 @@ def partial_slice(selection: Selection, link: LinkDecision, table_version: int, 
                 _planned(fact),
                 None
                 if fact.log_file.path in unnamed
-                else _left_over_name(fact.log_file, number, link, table_version, has_carried),
+                else _left_over_name(fact.log_file, number, link, layout, has_carried),
                 selection.exact_ms if fact.log_file.path in early else None,
                 fact.delete_count,
                 is_above=fact.log_file.path in above,
@@ -113,11 +113,7 @@ def partial_slice(selection: Selection, link: LinkDecision, table_version: int, 
     )
     carried = None
     if has_carried:
-        carried = (
-            LogFileName(file_slice.file_id, link.instant, 0, "00000-0-1")
-            if table_version < 8
-            else LogFileName(file_slice.file_id, link.instant, 1, "0-0-1")
-        )
+        carried = layout.left_over_name(file_slice.file_id, link.instant, 0)
     return PlannedOperation(
         partition=file_slice.partition,
         file_id=file_slice.file_id,
@@ -135,19 +131,11 @@ def partial_slice(selection: Selection, link: LinkDecision, table_version: int, 
     )
 
 
-def _left_over_name(log: LogFile, number: int, link: LinkDecision, table_version: int, has_carried: bool) -> str | None:
-    """The left-over's name in the new slice; None if it needs none.
-
-    Version 6: version 0, which no writer chooses, with tokens in ascending string order. So it sorts below every log
-    file that a writer appends to the new slice, planned or not. Version 8 and later: a writer's log file has the
-    writer's own instant.
-    """
+def _left_over_name(log: LogFile, number: int, link: LinkDecision, layout: Layout, has_carried: bool) -> str | None:
+    """The left-over's name in the new slice; None if it needs none."""
     if link.mode is LinkMode.PREFIX:
         return None
-    position = number + has_carried
-    if table_version < 8:
-        return str(LogFileName(log.name.file_id, link.instant, 0, f"{position:05d}-0-1"))
-    return str(LogFileName(log.name.file_id, link.instant, position + 1, log.name.write_token or "0-0-1"))
+    return str(layout.left_over_name(log.name.file_id, link.instant, number + has_carried, log.name.write_token))
 
 
 def _planned(fact: LogFacts) -> PlannedLog:

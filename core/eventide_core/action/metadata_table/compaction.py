@@ -42,7 +42,8 @@ def due_instant(facts: MetadataTableFacts, delta_commits_max: int, moment: str) 
     """
     if facts.status.delta_commits < delta_commits_max or facts.building or facts.timeline.pending_plans:
         return None
-    instant = _instant_by_completion(facts, moment) if facts.slices_by_completion_time else _instant_6(facts)
+    is_timed = facts.layout.records_completion_times
+    instant = _instant_by_completion(facts, moment) if is_timed else _instant_6(facts)
     used = {i.requested_time for timeline in (facts.timeline, facts.data_timeline) for i in timeline.instants}
     return None if instant is None or instant <= facts.last_compaction or instant in used else instant
 
@@ -116,7 +117,7 @@ def earliest_needed(facts: MetadataTableFacts, slices: Iterable[FileSlice]) -> s
         return ""
     oldest = compactions[-VERSIONS_KEPT]
     since = [i.requested_time for i in facts.timeline.writes if (i.completion_time or i.requested_time) >= oldest]
-    if not facts.slices_by_completion_time:
+    if not facts.layout.names_logs_by_write:
         return min(since)
     straddling = [
         log.name.instant for found in slices for log in found.log_files if log.name.instant < found.base_instant

@@ -19,6 +19,7 @@ from eventide_core.table.files.slice_read import BlockFilter, ChangeRead, SliceR
 from eventide_core.table.timeline.commit_metadata import CommitMetadata, WriteStat
 from eventide_core.table.timeline.file_system_view import FileGroup, FileSystemView
 from eventide_core.table.timeline.instant import Instant
+from eventide_core.table.timeline.layout import Layout
 from eventide_core.table.timeline.timeline import Timeline
 
 _CHANGE_NO_ROW = ("COMPACT", "LOG_COMPACT", "CLUSTER", "INDEX", "ALTER_SCHEMA")
@@ -26,11 +27,11 @@ _CHANGE_NO_ROW = ("COMPACT", "LOG_COMPACT", "CLUSTER", "INDEX", "ALTER_SCHEMA")
 
 @dataclass(frozen=True, slots=True)
 class ChangePlanner:
-    """Plans reads of the changes of writes. `slices_by_completion_time`: from version 8 on."""
+    """Plans reads of the changes of writes."""
 
     timeline: Timeline
     view: FileSystemView
-    slices_by_completion_time: bool
+    layout: Layout
 
     def plan(self, write: Instant, commit: CommitMetadata) -> Iterator[ChangeRead]:
         """The changes of one write, a read for each file group. Raises CleanedHistoryError."""
@@ -75,9 +76,9 @@ class ChangePlanner:
         else:
             raise _cleaned(min(paths), instant)
         logs = found.log_files
-        if self.slices_by_completion_time:
+        if self.layout.names_logs_by_write:
             logs = tuple(log for log in logs if log.path in paths or self._is_earlier(log.name.instant, write))
-        below = tuple(log for log in logs if log.path not in paths or not self.slices_by_completion_time)
+        below = tuple(log for log in logs if log.path not in paths or not self.layout.names_logs_by_write)
         base = None if found.base_file is None else found.base_file.path
         blocks = [self._blocks(instant, is_after=is_after) for is_after in (False, True)]
         before = SliceRead(*group, base, tuple((log.path, log.size) for log in below), blocks[0])
@@ -94,7 +95,7 @@ class ChangePlanner:
     def _blocks(self, instant: str, *, is_after: bool) -> BlockFilter:
         """The blocks that count before the write, or right after it."""
         completed = {found.requested_time for found in self.timeline.completed}
-        if not self.slices_by_completion_time:
+        if not self.layout.names_logs_by_write:
             completed = {time for time in completed if time <= instant}
         own = {instant}
         return BlockFilter(frozenset(completed | own if is_after else completed - own), self._start(instant))
@@ -102,7 +103,7 @@ class ChangePlanner:
     def _start(self, instant: str) -> str | None:
         """Before which all that has been archived counts: on version 6 the write itself may have been."""
         start = self.timeline.start
-        return start if start is None or self.slices_by_completion_time else min(start, instant)
+        return start if start is None or self.layout.names_logs_by_write else min(start, instant)
 
 
 def _read(found: FileSlice, blocks: BlockFilter) -> SliceRead:

@@ -23,6 +23,7 @@ from eventide_core.table.files.file_slice import FileSlice
 from eventide_core.table.files.slice_read import BlockFilter, SliceRead
 from eventide_core.table.timeline.file_system_view import FileSystemView
 from eventide_core.table.timeline.instant import Action, Instant, instant_epoch_ms, instant_time
+from eventide_core.table.timeline.layout import Layout
 from eventide_core.table.timeline.timeline import Timeline
 
 EARLIEST = "earliest"
@@ -92,28 +93,28 @@ def span(writes: Iterable[Instant], begin: str, end: str | None) -> tuple[Instan
     return tuple([i for time, i in times if time > begin and (end is None or time <= end)])
 
 
-def settled_until(timeline: Timeline, *, by_completion_time: bool) -> str:
+def settled_until(timeline: Timeline, layout: Layout) -> str:
     """The time up to which a span has final rows: no write will be added before it. "0" if there is none.
 
     Version 8 and later measure spans by completion times, which rise from write to write. Version 6 measures them by
     requested times: what was requested after a write that is pending has to wait for it, or that one would be skipped.
     Compactions bring no rows of their own; a pending replacecommit may be an insert overwrite.
     """
-    if by_completion_time:
+    if layout.records_completion_times:
         return max((i.completion_time or i.requested_time for i in timeline.writes), default="0")
     first = min((i.requested_time for i in timeline.pending if i.action in _WRITING), default=None)
     return max((i.requested_time for i in timeline.writes if first is None or i.requested_time < first), default="0")
 
 
-def skipped_later(timeline: Timeline, instants: Iterable[Instant], *, by_completion_time: bool) -> str | None:
+def skipped_later(timeline: Timeline, instants: Iterable[Instant], layout: Layout) -> str | None:
     """What an increment that begins after these writes will skip: a write of version 6 that is pending now."""
-    if by_completion_time:
+    if layout.records_completion_times:
         return None
     last = max((i.requested_time for i in instants), default="0")
     pending = [i.requested_time for i in timeline.pending if i.action in _WRITING and i.requested_time < last]
     if not pending:
         return None
-    settled = settled_until(timeline, by_completion_time=False)
+    settled = settled_until(timeline, layout)
     return (
         f"the write requested at {min(pending)} is pending, and an increment that begins at {last} will not show its "
         f"rows once it has completed: begin the next one at {settled}, or end this one there"

@@ -28,7 +28,7 @@ _LOSES: Final = (
 def repair_lost_history(facts: TableFacts, check: str, finding: Finding) -> Repair | None:
     """None if the file is none of those, or it isn't certain to which file slice a log file belongs."""
     lost = HistoryFileName.parse(finding.path.rpartition("/")[2])
-    if lost is None or not facts.slices_by_completion_time:
+    if lost is None or not facts.layout.needs_hudi_1:
         return None
     files = [file for file in facts.data_files if _is_of(facts, file, lost)]
     if any(_may_move(facts, file) for file in files):

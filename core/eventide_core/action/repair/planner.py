@@ -155,7 +155,7 @@ def _repair_lost_completion(facts: TableFacts, check: str, finding: Finding, los
     path = f"{facts.timeline_path}/{lost.completed_as}"
     action = f"writes the completed file again, from the {counted(len(metadata.stats), 'file')} of the write"
     loses = _LOST_METADATA
-    if facts.slices_by_completion_time:
+    if facts.layout.records_completion_times:
         loses += ", and its completion time: an incremental query may see the write again or miss it"
     return Repair(check, path, finding.problem, action, (Rebuilding(path, metadata),), loses)
 

@@ -67,6 +67,6 @@ def _base_below(facts: TableFacts, file: DataFile, log: LogFileName, time: str) 
         and isinstance(name := other.parsed, BaseFileName)
         and name.file_id == log.file_id
     ]
-    if not facts.slices_by_completion_time:
+    if not facts.layout.names_logs_by_write:
         return next((name for name in bases if name.instant == log.instant), None)
     return max((name for name in bases if name.instant < time), key=lambda name: name.instant, default=None)

@@ -22,6 +22,7 @@ from eventide_core.table.files.file_name import BaseFileName, LogFileName
 from eventide_core.table.timeline.commit_metadata import CommitMetadata
 from eventide_core.table.timeline.file_system_view import DataFile, FileGroup
 from eventide_core.table.timeline.instant import Action, Instant
+from eventide_core.table.timeline.layout import Layout
 from eventide_core.table.timeline.rollback_metadata import RollbackPlan, RollbackRequest, RollbackTarget
 from eventide_core.table.timeline.timeline import Timeline
 
@@ -82,7 +83,7 @@ class UndoneWrite:
     planned: Collection[FileGroup]
     merged_paths: tuple[str, ...] | None
     listing: tuple[DataFile, ...]
-    slices_by_completion_time: bool
+    layout: Layout
 
 
 def check_nothing_is_lost(write: UndoneWrite) -> None:
@@ -184,7 +185,7 @@ def _check_compaction(write: UndoneWrite, groups: set[FileGroup]) -> None:
         if name is None or (file.partition, name.file_id) not in groups or file.path in own:
             continue
         is_in_its_slice = (
-            log is not None and not log.suffix and not write.slices_by_completion_time and log.instant == time
+            log is not None and not log.suffix and not write.layout.names_logs_by_write and log.instant == time
         )
         if is_in_its_slice or (base is not None and base.instant > time and write.timeline.is_completed(base.instant)):
             raise RefusedError(

@@ -154,7 +154,7 @@ def _left_over_now(facts: TableFacts, cut_at: str, plan: CompactionPlan | None) 
 
 def _is_before(facts: TableFacts, log: LogFile, cut_at: str) -> bool:
     """Whether all that the log file holds was committed before a compaction was planned."""
-    if facts.slices_by_completion_time:
+    if facts.layout.names_logs_by_write:
         completion = facts.timeline.completion_time(log.name.instant)
         return completion is not None and completion < cut_at and log.path not in facts.left_overs
     scan = facts.log_scans.get(log.path)

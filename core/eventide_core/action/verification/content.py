@@ -51,8 +51,10 @@ def _wrong_instants(facts: TableFacts, log: LogFile, scan: LogScan, lost: Collec
                 restore_cure(facts, log.path),
             )
     of_name = log.name.instant
-    is_of_one_write = facts.slices_by_completion_time and of_name in writers
-    is_of_slice = not facts.slices_by_completion_time and log.name.version > 0 and not _may_be_left_over(facts, log)
+    layout = facts.layout
+    is_of_one_write = layout.names_logs_by_write and of_name in writers
+    is_left_over = layout.may_be_left_over(log.name) or _may_be_left_over(facts, log)
+    is_of_slice = not layout.names_logs_by_write and not is_left_over
     group = (log.path.rpartition("/")[0], log.name.file_id)
     if log.path in facts.doubled:
         size = facts.doubled[log.path]

@@ -21,6 +21,7 @@ from eventide_core.table.timeline.compaction_extra_metadata import (
     writers_of_logs,
 )
 from eventide_core.table.timeline.file_system_view import DataFile, FileGroup, FileSystemView
+from eventide_core.table.timeline.layout import Layout
 from eventide_core.table.timeline.plans import CompactionPlan, ForeignPlan
 from eventide_core.table.timeline.timeline import Timeline
 
@@ -161,7 +162,7 @@ class TableFacts:
 
     settings: Mapping[str, str]
     settings_problem: str | None
-    slices_by_completion_time: bool
+    layout: Layout
     timeline_path: str
     timeline_names: tuple[str, ...]
     timeline: Timeline
@@ -259,7 +260,7 @@ class TableFacts:
 
         From version 8 on it is the instant of the write, which is that of the blocks; or of a compaction's left-over.
         """
-        if not self.slices_by_completion_time:
+        if not self.layout.names_logs_by_write:
             return True
         name, scan = log.parsed, self.log_scans.get(log.path)
         if name is None or scan is None or not scan.instants or name.instant in scan.instants:
@@ -380,10 +381,7 @@ class TableFacts:
         log = LogFileName.parse(name)
         if log is None:
             return None
-        if not self.slices_by_completion_time:
-            return log.instant
-        completion = self.timeline.completion_time(log.instant)
-        return max((i for i in bases if completion and i <= completion), default=completion)
+        return self.layout.slice_instant(log, bases, self.timeline)
 
     @cached_property
     def damaged_groups(self) -> frozenset[FileGroup]:
@@ -440,7 +438,7 @@ class TableFacts:
 
     @cached_property
     def _blocks_of_logs(self) -> BlockFilter:
-        writers = LogWriters(None, {}, self.slices_by_completion_time, ends_of_logs(self.commits))
+        writers = LogWriters(None, {}, self.layout.names_logs_by_write, ends_of_logs(self.commits))
         return replace(self.blocks, writers=writers)
 
 

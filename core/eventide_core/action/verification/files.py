@@ -68,7 +68,7 @@ def check_committed_files(facts: TableFacts) -> Iterator[Observation]:
             continue  # compared with the log file that it is a copy of
         wanted = max(stat.file_size_bytes for _, stat in stats)
         # On version 6 a log file may have grown since: others append, and write command blocks.
-        is_shared = LogFileName.parse(file.name) is not None and not facts.slices_by_completion_time
+        is_shared = LogFileName.parse(file.name) is not None and not facts.layout.names_logs_by_write
         if file.size < wanted or (file.size > wanted and not is_shared):
             yield Finding(
                 file.path,

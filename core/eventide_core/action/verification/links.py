@@ -73,7 +73,7 @@ def _place(facts: TableFacts, plan: CompactionPlan, op: PlannedOperation, left: 
     """
     if plan.link_mode is not LinkMode.PREFIX and left.new_name is not None:
         return op.path_of(left.new_name)
-    return left.log_file.path if facts.slices_by_completion_time else None
+    return left.log_file.path if facts.layout.names_logs_by_write else None
 
 
 LINKS = Check(

@@ -150,7 +150,7 @@ def _certain_instant(facts: TableFacts, path: str) -> str:
     if base is not None:
         return base.instant
     log = LogFileName.parse(name)
-    return log.instant if log is not None and facts.slices_by_completion_time else ""
+    return log.instant if log is not None and facts.layout.names_logs_by_write else ""
 
 
 def _likely(facts: TableFacts, instant: str, pending: Instant | None, files: list[DataFile]) -> str | None:
@@ -158,7 +158,7 @@ def _likely(facts: TableFacts, instant: str, pending: Instant | None, files: lis
     if pending is None:
         return "the metadata table has its files, and no rollback names it" if is_indexed else None
     # Before 0.15, Hudi made no markers for log files, all of which were of version 6.
-    has_markers = facts.slices_by_completion_time or any(isinstance(file.parsed, BaseFileName) for file in files)
+    has_markers = facts.layout.needs_hudi_1 or any(isinstance(file.parsed, BaseFileName) for file in files)
     if instant in facts.marked or not (has_markers or is_indexed):
         return None
     return "its files exist without its markers and heartbeat, which a writer removes only after it has completed"
@@ -167,7 +167,7 @@ def _likely(facts: TableFacts, instant: str, pending: Instant | None, files: lis
 def _completed_name(facts: TableFacts, pending: Instant, files: list[DataFile]) -> str | None:
     action = COMPLETED_ACTION.get(pending.action, pending.action)
     time = pending.requested_time
-    if not facts.slices_by_completion_time:
+    if not facts.layout.records_completion_times:
         return Instant(time, action, State.COMPLETED).file_name
     completion = _completion_time(facts, time, files)
     return None if completion is None else Instant(time, action, State.COMPLETED, completion).file_name

@@ -116,7 +116,7 @@ def _one_instant(facts: TableFacts, time: str, states: list[Instant]) -> Iterato
         )
     for instant in completed:
         end = instant.completion_time
-        if facts.slices_by_completion_time != (end is not None):
+        if facts.layout.records_completion_times != (end is not None):
             said = (
                 "has no completion time" if end is None else "has a completion time, which version 6 does not support"
             )
@@ -164,7 +164,7 @@ def _hidden_logs(facts: TableFacts, plan: CompactionPlan | ForeignPlan) -> Itera
 
     From version 8 on, a log file counts when the instant in its name has completed.
     """
-    if not facts.slices_by_completion_time or facts.timeline.shares_its_time(plan.instant):
+    if not facts.layout.names_logs_by_write or facts.timeline.shares_its_time(plan.instant):
         return
     own = plan.new_log_paths if isinstance(plan, CompactionPlan) else ()
     for file in facts.data_files:

@@ -20,6 +20,7 @@ from eventide_core.table.files.bucket import BUCKET_DIGITS, new_file_id
 from eventide_core.table.files.file_group_write import FileGroupWrite, FileKind, Placement
 from eventide_core.table.files.file_slice import FileSlice
 from eventide_core.table.timeline.file_system_view import FileGroup
+from eventide_core.table.timeline.layout import Layout
 
 _SHARES = 1000  # the number of parts into which the records of a place are divided among its groups
 
@@ -29,7 +30,7 @@ class WriteFacts:
     """The facts for planning a write. `slices` are the latest ones."""
 
     instant: str
-    table_version: int
+    layout: Layout
     index: Index
     slices: Iterable[FileSlice]
     log_names: LogNames
@@ -75,7 +76,7 @@ def _slices_by_place(facts: WriteFacts) -> Mapping[tuple[str, str], FileSlice]:
 
 
 def _log(number: int, placement: Placement, found: FileSlice, facts: WriteFacts) -> FileGroupWrite:
-    place = facts.log_names.next_log(found, facts.instant, facts.table_version)
+    place = facts.log_names.next_log(found, facts.instant, facts.layout)
     base = found.base_file
     return FileGroupWrite(
         number=number,

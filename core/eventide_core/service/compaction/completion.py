@@ -32,7 +32,7 @@ class Completion:
         time = claim_outcome(files.storage, Outcome(instant, unused_instant(state, clock))).completion_time
         if time is None:
             raise PlanMismatchError(f"the plan at {instant} is being rolled back; run rollback again to complete that")
-        named = time if state.config.slices_by_completion_time else None
+        named = state.config.layout.recorded_completion(time)
         return cls(Instant(instant, Action.COMMIT, State.COMPLETED, named), time)
 
     def put(

@@ -104,7 +104,7 @@ class CompactionDrafter:
 
     def draft_of_copy_on_write(self, state: TableState) -> DraftPlan:
         """The draft of a copy-on-write table: nothing to do, whatever the request."""
-        terms = PlanTerms(None, CutMode.FILE, None, state.known_schema or "", state.config.version, ())
+        terms = PlanTerms(None, CutMode.FILE, None, state.known_schema or "", state.config.layout, ())
         plan = plan_whole_slices((), unused_instant(state, self.clock), terms, reason="")
         return DraftPlan(plan, "none", None, COMPLETE, 0, (), None, nothing=_COPY_ON_WRITE)
 
@@ -152,7 +152,7 @@ class CompactionDrafter:
             request.cut,
             event_time_field,
             state.schema,
-            state.config.version,
+            state.config.layout,
             _partitions_with_logs(slices, {s.facts.file_slice.file_group for s in picked.now if not s.left_overs}),
         )
         uncompacted = _left_uncompacted(facts, picked.now)
@@ -160,7 +160,7 @@ class CompactionDrafter:
         predicted = freshness(published_ms if cut_ms is None else cut_ms, ranges, 0)
         is_exact = request.cut is CutMode.EXACT
         plan = plan_compaction(picked.now, choose_link(picked.now, about_links), terms)
-        if picked.now and state.config.slices_by_completion_time:
+        if picked.now and state.config.layout.records_completion_times:
             notes += note_on_savepoints(state.timeline, plan.instant)
         return DraftPlan(
             plan,
@@ -209,7 +209,7 @@ class CompactionDrafter:
         return _Picked(now, [selection for selection in judged if selection.has_to_wait], list(by_group.values()))
 
     def _quiet_moment(self, state: TableState, back: BackdatingFacts, *, is_gap_needed: bool) -> QuietMoment:
-        if state.config.slices_by_completion_time:
+        if not state.config.layout.writers_follow_plans:
             return quiet_moment(back)
         may_freeze = not is_gap_needed and self.options.get(keys.EXCLUSIVE)
         return before_open_writes(back) if may_freeze else gap_now(back)
@@ -231,7 +231,7 @@ class CompactionDrafter:
         chosen = strategy.choose(_partitions(state), below)
         self.facts.log_facts.check((found.log_files for found in chosen), state.blocks_of_slices(), state.shape(None))
         with_logs = _partitions_with_logs(slices, {found.file_group for found in chosen})
-        terms = PlanTerms(None, CutMode.FILE, None, state.schema, state.config.version, with_logs)
+        terms = PlanTerms(None, CutMode.FILE, None, state.schema, state.config.layout, with_logs)
         plan = plan_whole_slices(chosen, moment.instant, terms, reason=f"{strategy} takes the whole slice")
         return DraftPlan(
             plan,

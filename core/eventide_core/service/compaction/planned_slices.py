@@ -24,7 +24,4 @@ def _holds(file_slice: FileSlice, op: PlannedOperation) -> bool:
 
 def is_in_new_slice(state: TableState, instant: str, log: LogFile) -> bool:
     """Whether the log file belongs, or will belong, to the slice that begins at the plan's instant."""
-    if not state.config.slices_by_completion_time:
-        return log.name.instant == instant
-    completion = state.timeline.completion_time(log.name.instant)
-    return completion is not None and completion >= instant
+    return state.config.layout.is_in_slice_from(instant, log.name, state.timeline)

@@ -16,9 +16,11 @@ from eventide_core.service.compaction.split_judge import SplitJudge
 from eventide_core.service.state.table import TableState
 from eventide_core.table.files.file_name import BaseFileName
 from eventide_core.table.files.file_slice import FileSlice
+from eventide_core.table.timeline.layout import layout_of
 from eventide_core.table.timeline.plans import CompactionPlan, CutMode, FallbackReason, PlannedOperation
 
-_VERSION = 6  # also after an upgrade: left-overs come before the log files that writers have named by the plan's slice
+# After an upgrade, too: left-overs come before the log files that writers have named by the plan's slice.
+_LAYOUT = layout_of(6)
 _CHANGED = "a write changed the slice after it was planned"
 
 
@@ -52,7 +54,7 @@ class Replanner:
                 )
             else:
                 link = LinkDecision(plan.link_mode, plan.instant, plan.link_reason)
-                operations.append(partial_slice(selection, link, _VERSION, token))
+                operations.append(partial_slice(selection, link, _LAYOUT, token))
         again = replace(plan, operations=tuple(operations))
         return with_change_logs(again) if any(op.captures_changes for op in plan.operations) else again
 

@@ -183,7 +183,7 @@ class CompactionRunner:
     def _own(self, found: Instant, plan: CompactionPlan | ForeignPlan, config: TableConfig, held: ExitStack) -> None:
         """Makes this process the owner of the instant until `held` ends. Meanwhile, the clock skew of step 2 passes."""
         is_to_wait = isinstance(plan, CompactionPlan) and (
-            found.state is State.REQUESTED or not config.slices_by_completion_time
+            found.state is State.REQUESTED or config.layout.writers_follow_plans
         )
         skew_ms = self.options.get(keys.CLOCK_SKEW_MS) if is_to_wait else 0
         self.files.requests.both(
@@ -270,7 +270,7 @@ class CompactionRunner:
                 return self._roll_back(state, plan, overtaken, lease)
             changed = [op for op in plan.operations if not is_as_planned(state, plan, op)]
             timeline = self.files.on_timeline(state.config)
-            may_be_rolled_back = state.config.slices_by_completion_time and not state.logs_on_top_of(plan)
+            may_be_rolled_back = not state.config.layout.writers_follow_plans and not state.logs_on_top_of(plan)
             if changed:
                 names = ", ".join(f"{op.partition}/{op.file_id}" for op in changed)
                 if pending.state is State.INFLIGHT:
@@ -297,7 +297,7 @@ class CompactionRunner:
         They may have loaded the timeline without the plan, and then append to the old slices. A write that begins later
         sees the plan and appends to the new slices, so it isn't waited for.
         """
-        if config.slices_by_completion_time:
+        if not config.layout.writers_follow_plans:
             return
         unaware = {write.requested_time for write in self.files.timeline(config).pending_writes}
 
@@ -322,7 +322,7 @@ class CompactionRunner:
                     f"a {other.action} is pending at {other.requested_time} beside the plan at {plan.instant}; "
                     f"{cure_of(other)}"
                 )
-        if state.config.slices_by_completion_time and (state.timeline.start or "") > plan.instant:
+        if state.config.layout.names_logs_by_write and (state.timeline.start or "") > plan.instant:
             raise PlanMismatchError(
                 f"instants after {plan.instant} were archived since the plan was made: readers would treat the "
                 "log files above its base file as uncommitted; roll the plan back and plan again"
@@ -416,7 +416,7 @@ def _overtaken(state: TableState, plan: CompactionPlan) -> str | None:
     conflicts with nothing. A plan whose slices writers of version 6 have used, before the table was upgraded, has to be
     run: their log files name their slices, whatever the instants of these writes.
     """
-    if not state.config.slices_by_completion_time or not plan.operations or state.logs_on_top_of(plan):
+    if state.config.layout.writers_follow_plans or not plan.operations or state.logs_on_top_of(plan):
         return None
     across = open_at(state.timeline, plan.instant)
     return f"the write requested at {across[0].requested_time} was open at {plan.instant}" if across else None

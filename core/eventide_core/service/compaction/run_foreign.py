@@ -106,7 +106,7 @@ class ForeignCompactionRunner:
     def _wait_for_writes(self, plan: ForeignPlan) -> None:
         """Version 6: waits, as long as configured, for writes that began before the plan, and so may not have seen it."""
         config = self.files.config()
-        if config.slices_by_completion_time:
+        if not config.layout.writers_follow_plans:
             return
 
         def have_ended() -> bool:
@@ -170,7 +170,7 @@ class ForeignCompactionRunner:
             completion = Completion.claim(self.files, self.clock, state, plan.instant)
             others = other_bases(state.listing, plan.instant, plan.file_groups, made_files(executed))
             delete_each(storage, others, lease)
-            if attempt.is_taken_over and state.config.slices_by_completion_time:
+            if attempt.is_taken_over and state.config.layout.needs_hudi_1:
                 timeline.delete(_inflight(plan.instant), lease)
             carried, settings = state.carried_metadata(), state.config.identity_settings
             metadata = whole_slices_metadata(executed, results, carried, settings)
@@ -188,7 +188,7 @@ class ForeignCompactionRunner:
         Other plans don't: Hudi's plans never share a file group.
         """
         check_undoing(state.timeline)
-        if not state.config.slices_by_completion_time:
+        if state.config.layout.writers_follow_plans:
             check_pending_writes(state.timeline, plan.instant)
 
     def _check_made(self, plan: ForeignPlan, results: Sequence[MergeResult]) -> None:

@@ -115,7 +115,7 @@ class CompactionScheduler:
         By then, a writer with an earlier instant has created its file, and the second check finds it. If such a write
         appears later, the plan is rolled back, and a stock writer that has listed its file may fail.
         """
-        if not state.config.slices_by_completion_time:
+        if state.config.layout.writers_follow_plans:
             return
         skew_ms = self.options.get(keys.CLOCK_SKEW_MS)
         since_ms = self.clock.now_ms() - skew_ms
@@ -124,12 +124,12 @@ class CompactionScheduler:
 
     def _wait(self, config: TableConfig, limit_ms: int) -> None:
         """Sleeps until a new draft may succeed: on version 6, until no write is pending, which may be a short time."""
-        if config.slices_by_completion_time:
-            self.clock.sleep(POLL_MS)
-        else:
+        if config.layout.writers_follow_plans:
             wait_until(
                 lambda: not self.files.timeline(config).pending_writes, self.clock, limit_ms, poll_ms=GAP_POLL_MS
             )
+        else:
+            self.clock.sleep(POLL_MS)
 
     def _draft(
         self, request: CompactionRequest, state: TableState, *, is_for_later: bool, is_gap_needed: bool
@@ -148,7 +148,7 @@ class CompactionScheduler:
             requested = Instant(draft.plan.instant, Action.COMPACTION, State.REQUESTED)
             data = self.files.codec.encode_plan(draft.plan)
             lease.check()
-            if not state.config.slices_by_completion_time and self.files.timeline(state.config) != state.timeline:
+            if state.config.layout.writers_follow_plans and self.files.timeline(state.config) != state.timeline:
                 # A writer that shares no lock appeared; its log file would be in a slice of a plan that doesn't include
                 # it.
                 return replace(draft, waits_for="a write started while the plan was made")

@@ -66,7 +66,7 @@ class SliceFactsReader:
             and is_time(shape.schema, field),
             takes_columns=shape.partial_update is not None,
             # A writer knows positions from its lookup of the keys in base files, and Hudi reads them from version 8 on.
-            reads_positions=finds_by_base_files and state.config.slices_by_completion_time,
+            reads_positions=finds_by_base_files and state.config.layout.needs_hudi_1,
             merger=shape.merger,
         )
 
@@ -103,7 +103,7 @@ def _above(state: TableState, moment: str, logs: Sequence[LogFacts], later: Cont
 
     On version 6 their blocks decide, not their names.
     """
-    if state.config.slices_by_completion_time:
+    if state.config.layout.names_logs_by_write:
         return sum([fact.log_file.name.instant in later for fact in logs])
     first = next((n for n, fact in enumerate(logs) if max(fact.instants, default="") > moment), len(logs))
     return len(logs) - first

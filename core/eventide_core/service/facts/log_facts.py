@@ -9,7 +9,7 @@ from eventide_core.action.compaction.slice_selection import HeaderCheck, LogFact
 from eventide_core.errors import CorruptLogBlockError, EventideError, UnsupportedTableError
 from eventide_core.ports import Engine, LogContent, LogSummary
 from eventide_core.service.facts.log_stats import from_stats
-from eventide_core.service.facts.needed_files import LEFT_OVER_VERSION, is_left_over_of_pending
+from eventide_core.service.facts.needed_files import is_left_over_of_pending
 from eventide_core.service.state.table import TableState
 from eventide_core.table.files.file_slice import LogFile
 from eventide_core.table.files.log_block import torn_without_name
@@ -188,13 +188,13 @@ def _in_base(state: TableState, facts: Collection[LogFacts]) -> dict[str, int | 
     """
     active = state.publications
     commits = [active[time] for time in {fact.log_file.name.instant for fact in facts} & active.keys()]
-    if state.config.slices_by_completion_time:
+    if state.config.layout.names_logs_by_write:
         # The archived instants that log files are named after are known.
         compactions = frozenset([i.requested_time for i in state.timeline.archived if i.action is Action.COMMIT])
         doubtful = [fact for fact in facts if fact.log_file.name.instant in compactions] if compactions else []
         pending: dict[str, int | None] = {}
     else:
-        left_overs = [fact for fact in facts if fact.log_file.name.version == LEFT_OVER_VERSION]
+        left_overs = [fact for fact in facts if state.config.layout.may_be_left_over(fact.log_file.name)]
         doubtful = [fact for fact in left_overs if state.timeline.is_archived(fact.log_file.name.instant)]
         pending = {
             fact.log_file.path: None for fact in left_overs if is_left_over_of_pending(state, fact.log_file.name)

@@ -120,7 +120,7 @@ class _CommitRanges:
             return None
         published = CompactionExtraMetadata.of(time, commit)
         deletes: Mapping[str, int] = {} if published is None else published.deletes
-        is_writer, has_own_files = WRITER_KEY in commit.extra_metadata, state.config.slices_by_completion_time
+        is_writer, has_own_files = WRITER_KEY in commit.extra_metadata, state.config.layout.names_logs_by_write
         rolled_over = _rolled_over(commit.stats) if named is None else frozenset[tuple[str, str]]()
         return cls(frozenset({time}), named is not None, is_writer, has_own_files, deletes, rolled_over)
 

@@ -43,9 +43,6 @@ class ListedTable:
         return cls(config, timeline, files.data_files())
 
 
-LEFT_OVER_VERSION = 0  # the version of log files that a compaction of eventide makes on version 6; Hudi begins at 1
-
-
 def savepoints_of(files: TableFiles, state: Listed) -> Mapping[str, SavepointMetadata]:
     """The files that each savepoint keeps, by the requested time of its commit. Raises CorruptTimelineError."""
     return {
@@ -89,9 +86,9 @@ def is_left_over_of_pending(state: TableState, log: LogFileName) -> bool:
 
     On version 6, it is already in the slice, and a rollback of the compaction removes it.
     """
-    found = state.timeline.find(log.instant)
-    is_left_over = not state.config.slices_by_completion_time and log.version == LEFT_OVER_VERSION
-    return is_left_over and found is not None and not found.is_completed
+    layout, found = state.config.layout, state.timeline.find(log.instant)
+    is_of_slice = not layout.names_logs_by_write and layout.may_be_left_over(log)
+    return is_of_slice and found is not None and not found.is_completed
 
 
 def stray_left_overs(files: TableFiles, state: TableState) -> tuple[str, ...]:
@@ -113,7 +110,7 @@ def stray_left_overs(files: TableFiles, state: TableState) -> tuple[str, ...]:
         log = file.parsed
         if not isinstance(log, LogFileName) or log.instant not in gone:
             continue
-        if state.config.slices_by_completion_time or log.version == LEFT_OVER_VERSION:
+        if state.config.layout.may_be_left_over(log):
             found.append(file.path)
     return tuple(found)
 

@@ -65,7 +65,7 @@ def link_choice_facts(
         is_exclusive=is_exclusive,
         has_symlinks=Capability.SYMLINK in capabilities,
         has_server_copies=Capability.SERVER_COPY in capabilities,
-        slices_by_completion_time=state.config.slices_by_completion_time,
+        layout=state.config.layout,
         moment=moment,
         back=back,
     )

@@ -26,13 +26,13 @@ from eventide_core.service.state.outcome import remove_outcome, settled_outcomes
 from eventide_core.service.state.table import TableState
 from eventide_core.service.state.table_files import TableFiles
 from eventide_core.table.files.file_name import LogFileName
+from eventide_core.table.files.table_path import METADATA_DIRECTORY
 from eventide_core.table.settings.table_config import TableConfig
 from eventide_core.table.timeline.archived_timeline import MergeLimits
 from eventide_core.table.timeline.compaction_extra_metadata import CompactionExtraMetadata
 from eventide_core.table.timeline.instant import Action, Instant, State
 from eventide_core.table.timeline.timeline import Timeline
 
-_METADATA_TIMELINE = ".hoodie/metadata/.hoodie"
 _LEVEL_BYTES_MAX = 128 * 1024**2  # a merge holds the merged file in memory; Hudi's limit is 1 GB
 _STEPS = (State.REQUESTED, State.INFLIGHT, State.COMPLETED)
 
@@ -156,7 +156,7 @@ class Archiver:
         """Readers of Hudi's metadata table use the instants since its last compaction to see which log files count."""
         if not state.config.metadata_partitions:
             return []
-        directory = f"{_METADATA_TIMELINE}/timeline" if state.config.slices_by_completion_time else _METADATA_TIMELINE
+        directory = f"{METADATA_DIRECTORY}/{state.config.layout.timeline_path({})}"
         names = (entry.path.rpartition("/")[2] for entry in self.files.storage.list(directory))
         compactions = [i for i in Timeline.of_file_names(names).completed if i.action is Action.COMMIT]
         return [compactions[-1].requested_time if compactions else ""]

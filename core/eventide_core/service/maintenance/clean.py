@@ -227,10 +227,7 @@ class Cleaner:
             plan = self._spared(state, self.files.clean_plan(state.config, pending.requested_time))
         data = self.files.codec.encode_clean_plan(plan, storage.root)
         inflight = Instant(plan.instant, Action.CLEAN, State.INFLIGHT)
-        # Version 6 repeats the plan in the inflight file.
-        self.files.on_timeline(state.config).put(
-            inflight, None, b"" if state.config.slices_by_completion_time else data
-        )
+        self.files.on_timeline(state.config).put(inflight, None, state.config.layout.inflight_clean(data))
         links = links_of(state)
         order = sorted(plan.deleted_paths, key=lambda path: _removal_order(path, is_link=path in links))
         deleted = [path for path in order if storage.delete(path)]
@@ -262,7 +259,7 @@ class Cleaner:
             plan.deleted,
             plan.savepoints,
         )
-        recorded = completion if state.config.slices_by_completion_time else None
+        recorded = state.config.layout.recorded_completion(completion)
         completed = Instant(plan.instant, Action.CLEAN, State.COMPLETED, recorded)
         self.files.on_timeline(state.config).put(completed, lease, self.files.codec.encode_clean(metadata))
         update.check_after_commit(lease)

@@ -30,6 +30,7 @@ from eventide_core.table.files.file_slice import FileSlice, LogFile
 from eventide_core.table.files.table_path import METADATA_DIRECTORY
 from eventide_core.table.timeline.commit_metadata import CommitMetadata, WriteStat
 from eventide_core.table.timeline.instant import Action, Instant, State, next_instant_time
+from eventide_core.table.timeline.layout import layout_of
 from eventide_core.table.timeline.plans import CompactionPlan
 
 COMPACTED_HERE_BYTES: Final = 32 * 1024**2
@@ -177,7 +178,7 @@ class MetadataCompaction:
         }
 
     def _is_above(self, state: MetadataTableState, log: LogFile) -> bool:
-        return not state.facts.slices_by_completion_time and log.name.instant == self.plan.instant
+        return not state.facts.layout.names_logs_by_write and log.name.instant == self.plan.instant
 
     def _withdraw(self, lease: Lease) -> bool:
         """Removes the files of this compaction. False if a writer already builds on the plan, only possible in version 6."""
@@ -194,11 +195,13 @@ class MetadataCompaction:
         instant = self.plan.instant
         if state is not State.COMPLETED:
             return Instant(instant, Action.COMPACTION, state)
-        return Instant(instant, Action.COMMIT, state, next_instant_time(instant) if self.version >= 8 else None)
+        return Instant(
+            instant, Action.COMMIT, state, layout_of(self.version).recorded_completion(next_instant_time(instant))
+        )
 
 
 def _slices_with_logs(state: MetadataTableState, instant: str) -> list[FileSlice]:
     """The slices with log files that a base file at that instant would replace."""
-    until = instant if state.facts.slices_by_completion_time else None
+    until = instant if state.facts.layout.names_logs_by_write else None
     slices = (found for name in state.facts.partitions for found in state.slices(name, until))
     return [found for found in slices if found.log_files]

@@ -152,7 +152,7 @@ def _indexes(state: TableState, wanted: Collection[str]) -> Iterator[str]:
     for name in REBUILT_INDEXES:
         if name in wanted:
             yield name
-            if name == COLUMN_STATS and state.config.slices_by_completion_time and state.config.partition_fields:
+            if name == COLUMN_STATS and state.config.layout.needs_hudi_1 and state.config.partition_fields:
                 yield PARTITION_STATS
 
 
@@ -164,7 +164,7 @@ def _counts(state: TableState, file: DataFile) -> bool:
     match file.parsed:
         case None:
             return False
-        case LogFileName() if not state.config.slices_by_completion_time:
+        case LogFileName() if not state.config.layout.names_logs_by_write:
             return True
         case parsed:
             found = state.timeline.find(parsed.instant)

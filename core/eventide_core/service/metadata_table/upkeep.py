@@ -181,7 +181,7 @@ class MetadataTableUpkeep:
         check_indexes(facts, rows, root)
         if rows in (RowChange.WRITTEN, RowChange.WIDENED) and RECORD_INDEX in facts.partitions:
             check_record_index(state.slices(RECORD_INDEX))
-        if not facts.slices_by_completion_time and self.compactor.begun_in(state) is None:
+        if facts.layout.writers_follow_plans and self.compactor.begun_in(state) is None:
             check_pending(facts.timeline.pending_plans, root)
 
     def follows_rows(self, config: TableConfig) -> bool:
@@ -208,7 +208,7 @@ class MetadataTableUpkeep:
             i.requested_time
             for i in followed
             if i.requested_time not in made_with
-            or (i.action is Action.REPLACE_COMMIT and not config.slices_by_completion_time)
+            or (i.action is Action.REPLACE_COMMIT and not config.layout.records_completion_times)
         }
         return self.table.record_index(later)
 

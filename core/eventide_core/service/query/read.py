@@ -102,7 +102,7 @@ class QueryService:
     def settled_until(self) -> str:
         """The end of the longest span from the beginning whose rows in `incremental` are final."""
         config = self.files.config()
-        return settled_until(self.files.timeline(config), by_completion_time=config.slices_by_completion_time)
+        return settled_until(self.files.timeline(config), config.layout)
 
     def incremental(self, begin: str, end: str | None) -> QueryPlan:
         """The latest state of the rows that commits in (begin, end] changed.
@@ -134,7 +134,7 @@ class QueryService:
             slices = slices_of_span(state.view_of(files, ended.__contains__))
         else:
             slices = _slices_until(state, until)
-        note = skipped_later(state.timeline, instants, by_completion_time=state.config.slices_by_completion_time)
+        note = skipped_later(state.timeline, instants, state.config.layout)
         whole = _whole_slices(state, slices, until)
         return replace(_plan(state, plan_incremental(slices, instants, whole)), note=note)
 
@@ -155,7 +155,7 @@ class QueryService:
             )
         after = self._instant_time(state, begin)
         until = self._instant_time(state, end) if end else None
-        planner = ChangePlanner(state.timeline, state.view, state.config.slices_by_completion_time)
+        planner = ChangePlanner(state.timeline, state.view, state.config.layout)
         writes = span(_writes_since(state, after), after, until)
         reads = tuple(change for write in writes for change in planner.plan(write, state.commit(write)))
         return QueryPlan(reads, state.shape(None))
@@ -197,7 +197,7 @@ def _writes_since(state: TableState, begin: str) -> tuple[Instant, ...]:
 
     The archive is asked where the active timeline does not reach back that far.
     """
-    earliest = earliest_request(begin) if state.config.slices_by_completion_time else begin
+    earliest = earliest_request(begin) if state.config.layout.records_completion_times else begin
     start = state.timeline.start
     archived = state.archived_writes(earliest) if start is None or earliest < start else ()
     return (*reversed(state.timeline.writes), *archived)
@@ -208,7 +208,7 @@ def _whole_slices(state: TableState, slices: Iterable[FileSlice], until: str | N
 
     Only partial updates ask for them, which no table has below version 8 that doesn't declare them.
     """
-    if not state.config.slices_by_completion_time and state.config.partial_update is None:
+    if not state.config.layout.needs_hudi_1 and state.config.partial_update is None:
         return ()
     groups = {(one.partition, one.file_id) for one in slices if one.log_files}
     if until is None or not groups:
@@ -227,7 +227,7 @@ def _whole_slices(state: TableState, slices: Iterable[FileSlice], until: str | N
         and (file.partition, name.file_id) in groups
         and (
             blocks.accepts(name.instant)
-            or not (state.config.slices_by_completion_time or isinstance(name, BaseFileName))
+            or not (state.config.layout.names_logs_by_write or isinstance(name, BaseFileName))
         )
     ]
     return plan_slices(state.view_of(files, blocks.accepts).latest_slices(), blocks)

@@ -83,7 +83,7 @@ class CompactionRollback:
 
     def _refuse_foreign_logs(self, state: TableState, plan: CompactionPlan) -> None:
         """A version 6 writer that saw the plan appends to the plan's slice; without the plan its log files are orphans."""
-        if not state.config.slices_by_completion_time:
+        if state.config.layout.writers_follow_plans:
             check_pending_writes(state.timeline, "9")
         for log in state.logs_on_top_of(plan):
             raise RefusedError(

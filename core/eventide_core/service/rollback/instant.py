@@ -252,7 +252,7 @@ class Rollback:
         self._liveness.check_not_alive(found, "try again when it has completed")
         if found.action is not Action.COMPACTION:
             return
-        is_needed = not state.config.slices_by_completion_time
+        is_needed = state.config.layout.writers_follow_plans
         if is_needed or state.logs_on_top_of(self.files.plan(state.config, found.requested_time)):
             raise RefusedError(
                 f"the compaction at {found.requested_time} is not eventide's, and writers may have appended to "
@@ -268,7 +268,7 @@ class Rollback:
             planned=set(planned_groups(self.files, state.config, state.timeline.pending_plans)),
             merged_paths=self._merged_paths(state, found),
             listing=state.listing,
-            slices_by_completion_time=state.config.slices_by_completion_time,
+            layout=state.config.layout,
         )
 
     def _merged_paths(self, state: TableState, found: Instant) -> tuple[str, ...] | None:

@@ -155,7 +155,7 @@ class Restorer:
         changes = self.metadata.differences(config, self.files.data_files())
         update = self.metadata.prepare(config, lease, plan.instant, changes)
         update.write(lease, completion)
-        recorded = completion if config.slices_by_completion_time else None
+        recorded = config.layout.recorded_completion(completion)
         completed = Instant(plan.instant, Action.RESTORE, State.COMPLETED, recorded)
         data = self.files.codec.encode_restore(RestoreMetadata(plan.instant, rollbacks), storage.root)
         timeline.put(completed, lease, data)
@@ -186,7 +186,7 @@ def _end(state: TableState, instant: Instant) -> str:
 
     From version 8 on a pending one is later than all; on version 6 times are those of requests.
     """
-    if not instant.is_completed and state.config.slices_by_completion_time:
+    if not instant.is_completed and state.config.layout.records_completion_times:
         return "9"
     return instant.completion_time or instant.requested_time
 

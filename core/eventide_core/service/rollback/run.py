@@ -145,7 +145,7 @@ class RollbackRunner:
         self, config: TableConfig, metadata: RollbackMetadata, update: PendingUpdate, completion: str, lease: Lease
     ) -> None:
         """Step 7."""
-        recorded = completion if config.slices_by_completion_time else None
+        recorded = config.layout.recorded_completion(completion)
         completed = Instant(metadata.instant, Action.ROLLBACK, State.COMPLETED, recorded)
         data = self.files.codec.encode_rollback(metadata, self.files.storage.root)
         self.files.on_timeline(config).put(completed, lease, data)

@@ -62,7 +62,7 @@ class Savepoints:
             timeline = self.files.on_timeline(state.config)
             inflight = Instant(instant, Action.SAVEPOINT, State.INFLIGHT)
             timeline.put(inflight, lease)
-            completion = unused_instant(state, self.clock) if state.config.slices_by_completion_time else None
+            completion = unused_instant(state, self.clock) if state.config.layout.records_completion_times else None
             completed = Instant(instant, Action.SAVEPOINT, State.COMPLETED, completion)
             timeline.put(completed, lease, self.files.codec.encode_savepoint(metadata))
             return metadata

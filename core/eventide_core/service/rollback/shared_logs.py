@@ -18,7 +18,7 @@ from eventide_core.table.timeline.file_system_view import DataFile
 
 def logs_of_failed_write(storage: Storage, state: TableState, instant: str) -> SharedLogs:
     """The log files that a write which never completed appended to, by their block headers and its markers."""
-    if state.config.slices_by_completion_time:
+    if state.config.layout.names_logs_by_write:
         return SharedLogs()
     # A file with the size that its commit states was not appended to.
     known = {(stat.path, stat.file_size_bytes) for commit in state.commits.values() for stat in commit.stats}
@@ -47,7 +47,7 @@ def logs_of_completed_write(storage: Storage, state: TableState, instant: str) -
     written = {stat.path for stat in state.commits[instant].stats}
     logs = (file for file in state.listing if file.path in written)
     found = tuple(f for f in logs if (n := LogFileName.parse(f.name)) is not None and n.instant != instant)
-    if not state.config.slices_by_completion_time:
+    if not state.config.layout.names_logs_by_write:
         return SharedLogs(found)
     for file in found:
         for block in block_headers(storage, file):

@@ -112,7 +112,7 @@ class TableState:
             lambda: files.commits(config, timeline.writes),
             lambda: instants_with_outcome(files.storage),
         )
-        if config.slices_by_completion_time:
+        if config.layout.names_logs_by_write:
             archived = _archived_writers(listing, timeline, archive)
             timeline = timeline.with_archived(archived) if archived else timeline
         replaced_at: dict[FileGroup, str] = {}
@@ -151,7 +151,7 @@ class TableState:
         nobody ever does. A writer that took the same instant as the plan (`Timeline.shares_its_time`) gives its own log
         files such names.
         """
-        if self.config.slices_by_completion_time and self.timeline.shares_its_time(plan.instant):
+        if self.config.layout.names_logs_by_write and self.timeline.shares_its_time(plan.instant):
             return ()
         own = set(plan.new_log_paths) if isinstance(plan, CompactionPlan) else set[str]()
         groups = set(plan.file_groups)
@@ -175,21 +175,22 @@ class TableState:
                 group = (stat.partition, stat.file_id)
                 if self.view.is_replaced(group):
                     continue
-                slice_instant = self._slice_instant(stat.path)
-                if slice_instant is not None and slice_instant >= live.get(group, ""):
+                base_instant = live.get(group, "")
+                slice_instant = self._slice_instant(stat.path, base_instant)
+                if slice_instant is not None and slice_instant >= base_instant:
                     raise MissingFileError(
                         f"{stat.path} is missing: the commit {time} wrote it and its file slice is still in use; "
                         "restore the file, or restore the table to an instant before it"
                     )
 
-    def _slice_instant(self, path: str) -> str | None:
+    def _slice_instant(self, path: str, live: str) -> str | None:
         name = path.rpartition("/")[2]
         if (base := BaseFileName.parse(name)) is not None:
             return base.instant
         log = LogFileName.parse(name)
         if log is None:
             return None
-        return self.timeline.completion_time(log.instant) if self.config.slices_by_completion_time else log.instant
+        return self.config.layout.slice_instant(log, (live,), self.timeline)
 
     @property
     def schema(self) -> str:
@@ -323,7 +324,7 @@ class TableState:
         """The blocks that count for readers of whole slices, which check who wrote the blocks."""
         known = (*self.timeline.instants, *self.timeline.archived)
         instants = self.undone.union(instant.requested_time for instant in known)
-        is_final = self.config.slices_by_completion_time
+        is_final = self.config.layout.names_logs_by_write
         writers = LogWriters(instants, writers_of_logs(self.commits), is_final, ends_of_logs(self.commits))
         return replace(self.blocks(until), writers=writers)
 
@@ -378,7 +379,7 @@ class TableState:
     def _last_cut(self) -> CompactionExtraMetadata | None:
         active = self.publications
         published = [i for i in self.timeline.writes if i.requested_time in active and active[i.requested_time].has_cut]
-        if not published or self.config.slices_by_completion_time:
+        if not published or self.config.layout.records_completion_times:
             # On version 6 no archived one is later than an active one, and to find one takes reading the whole archive.
             archived = (self.archive.find(time) for time in sorted(self.compactions) if self.timeline.is_archived(time))
             published += [instant for instant in archived if instant is not None]

@@ -168,7 +168,7 @@ class TableFiles:
             found = Timeline.of_file_names(names)
             if not config.has_utc_instants:
                 found = replace(found, offset=observed_offset((e.path[start:], e.modified_ms) for e in entries))
-            if not config.slices_by_completion_time:
+            if not config.layout.records_completion_times:
                 put_ms = {e.path[start:]: e.modified_ms for e in entries}
                 found = replace(found, put_ms={i.requested_time: put_ms[i.file_name] for i in found.writes})
             self._timeline = (names, found)

@@ -99,7 +99,7 @@ class FactsReader:
         facts = TableFacts(
             settings=config.identity_settings,
             settings_problem=before if before == self._settings_problem() else None,
-            slices_by_completion_time=config.slices_by_completion_time,
+            layout=config.layout,
             timeline_path=config.timeline_path,
             timeline_names=names,
             timeline=timeline,

@@ -297,7 +297,7 @@ class Append:
         adds = not operation.is_overwrite
         return WriteFacts(
             instant=instant,
-            table_version=state.config.version,
+            layout=state.config.layout,
             index=index,
             slices=state.view.latest_slices() if adds else (),
             log_names=LogNames.of(state.listing, self._planned(state)),

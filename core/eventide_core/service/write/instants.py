@@ -154,7 +154,7 @@ class WriteInstants:
             pending = following_schema(self.files, config, timeline, pending)
             update = self.metadata.prepare(config, lease, pending.instant, self._changes(pending, config), known)
             completion = self._unused(config, timeline)
-            recorded = completion if config.slices_by_completion_time else None
+            recorded = config.layout.recorded_completion(completion)
             completed = Instant(pending.instant, pending.action, State.COMPLETED, recorded)
             data = self.files.codec.encode_commit(update.recorded_in(pending.metadata), config.version)
             update.write(lease, completion)

@@ -33,7 +33,7 @@ def write_shape(state: TableState, schema: str, options: Options, root: str) -> 
         replace(state.shape_of(schema, event_time_field), delete_marker=state.delete_marker or config.delete_marker),
         KeyFormat.of(config, root, has_bare_keys=has_bare_keys, times=options.values),
         write_layout(options),
-        config.version,
+        config.layout,
         refuses_unreadable_times=has_named_event_time(state, options),
     )
 

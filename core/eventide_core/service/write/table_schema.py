@@ -137,5 +137,5 @@ def put_history(
 
         first = _first_versions(timeline, archive, commit)
     text = extended_history(None if found is None else found[1], latest, first)
-    completed = completion if config.slices_by_completion_time else None
+    completed = config.layout.recorded_completion(completion)
     files.storage.put_if_absent(schema_commit_path(pending.instant, completed), text.encode())

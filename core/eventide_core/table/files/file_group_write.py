@@ -74,10 +74,13 @@ class FileGroupWrite:
     def path_of(self, name: str) -> str:
         return path_in(self.partition, name)
 
-    def marker_path(self, name: str, table_version: int) -> str:
-        """The path of the marker by which Hudi finds the file when it rolls back the write."""
+    def marker_path(self, name: str, *, is_shared: bool) -> str:
+        """The path of the marker by which Hudi finds the file when it rolls back the write.
+
+        `is_shared`: several writes may append to a log file.
+        """
         if self.kind is FileKind.LOG:
-            kind = "APPEND" if table_version < 8 else "CREATE"
+            kind = "APPEND" if is_shared else "CREATE"
         else:
             kind = "CREATE" if self.filled_up is None else "MERGE"
         return f"{marker_directory(self.instant)}/{self.path_of(name)}.marker.{kind}"

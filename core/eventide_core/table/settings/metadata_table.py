@@ -7,6 +7,7 @@ from typing import Final
 
 from eventide_core.cure import Cure
 from eventide_core.table.timeline.instant import Action
+from eventide_core.table.timeline.layout import Layout, layout_of
 from eventide_core.table.timeline.timeline import Timeline
 
 FILES: Final = "files"
@@ -85,8 +86,9 @@ class MetadataTableFacts:
     data_timeline: Timeline
 
     @property
-    def slices_by_completion_time(self) -> bool:
-        return self.version >= 8
+    def layout(self) -> Layout:
+        """How the table and its metadata table lie on disk."""
+        return layout_of(self.version)
 
     @property
     def last_compaction(self) -> str:

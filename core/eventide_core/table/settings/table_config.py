@@ -63,22 +63,15 @@ class TableConfig:
         return layout_of(self.version)
 
     @property
-    def slices_by_completion_time(self) -> bool:
-        """Whether a log file belongs to a slice by its completion time (version 8 and later), not by its name (6)."""
-        return self.version >= 8
-
-    @property
     def is_new_since_version_8(self) -> bool:
         """Whether version 8 or later created the table, so that it has no log file of version 6."""
         initial = self.properties.get("hoodie.table.initial.version", "")
-        return self.slices_by_completion_time and initial.isdecimal() and int(initial) >= 8
+        return self.layout.names_logs_by_write and initial.isdecimal() and int(initial) >= 8
 
     @property
     def archive_path(self) -> str:
         """The directory of the archived timeline."""
-        if self.version >= 8:
-            return f"{self.timeline_path}/{self.properties.get('hoodie.timeline.history.path', 'history').strip('/')}"
-        return f".hoodie/{self.properties.get('hoodie.archivelog.folder', 'archived').strip('/')}".rstrip("/")
+        return self.layout.archive_path(self.timeline_path, self.properties)
 
     @property
     def captures_changes(self) -> bool:
@@ -147,7 +140,6 @@ class TableConfig:
         merge = (
             MergeConfig.unused(properties) if is_copy_on_write else MergeConfig.of(properties, version, root, mergers)
         )
-        timeline = properties.get("hoodie.timeline.path", "timeline").strip("/")
         return cls(
             name=properties.get("hoodie.table.name", ""),
             version=version,
@@ -166,7 +158,7 @@ class TableConfig:
             merger=merge.merger,
             event_time_texts=EventTimeTexts.of(properties).or_else(times, root),
             base_file_extension=".parquet",
-            timeline_path=f".hoodie/{timeline}" if version >= 8 else ".hoodie",
+            timeline_path=layout_of(version).timeline_path(properties),
             metadata_partitions=names(properties, METADATA_PARTITIONS_KEY),
             properties=properties,
         )

@@ -6,6 +6,7 @@ from enum import StrEnum
 from eventide_core.table.records.record_shape import RecordShape
 from eventide_core.table.settings.key_format import KeyFormat
 from eventide_core.table.timeline.instant import Action
+from eventide_core.table.timeline.layout import Layout
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +79,7 @@ class WriteLayout:
 
 @dataclass(frozen=True, slots=True)
 class WriteShape:
-    """The shape of the records, their keys, the file layout, and the table's version.
+    """The shape of the records, their keys, the files, and how the table lies on disk.
 
     `has_global_keys`: a key is unique in the whole table; otherwise, in its partition. `refuses_unreadable_times`: the
     event-time field is one that the user named, so that each of its values has to be a time or null.
@@ -87,7 +88,7 @@ class WriteShape:
     records: RecordShape
     keys: KeyFormat
     layout: WriteLayout
-    table_version: int
+    table_layout: Layout
     has_global_keys: bool = False
     refuses_unreadable_times: bool = False
 

@@ -29,6 +29,7 @@ from eventide_core.table.files.file_slice import BaseFile, FileSlice, LogFile
 from eventide_core.table.records.event_time import EventTimeRange
 from eventide_core.table.records.record_order import MergeRule
 from eventide_core.table.timeline.instant import Action, Instant, State
+from eventide_core.table.timeline.layout import layout_of
 from eventide_core.table.timeline.plans import CutMode, FallbackReason, LinkMode
 from eventide_core.table.timeline.timeline import Timeline
 
@@ -91,7 +92,7 @@ def link_facts(choice: LinkChoice = LinkChoice.AUTO, /, **changes: object) -> Li
         is_exclusive=False,
         has_symlinks=False,
         has_server_copies=False,
-        slices_by_completion_time=True,
+        layout=layout_of(9),
         moment=at(9),
         back=BackdatingFacts(TIMELINE, at(9), frozenset()),
     )
@@ -101,7 +102,7 @@ def link_facts(choice: LinkChoice = LinkChoice.AUTO, /, **changes: object) -> Li
     return replace(facts, **changes)  # type: ignore[arg-type]  # as above
 
 
-TERMS = PlanTerms(100, CutMode.FILE, "event_ts", '{"type":"record","name":"r","fields":[]}', 9, ("p",))
+TERMS = PlanTerms(100, CutMode.FILE, "event_ts", '{"type":"record","name":"r","fields":[]}', layout_of(9), ("p",))
 
 
 def test_a_slice_with_nothing_before_t_is_left_alone() -> None:
@@ -230,7 +231,7 @@ def test_a_back_dated_instant_is_never_one_that_was_used() -> None:
     ("changes", "why"),
     [
         ({"schema_since": at(3)}, "the schema changed at"),
-        ({"slices_by_completion_time": False}, "by name"),
+        ({"layout": layout_of(6)}, "by name"),
         ({"earliest_retained": at(3)}, "next clean"),
         ({"timeline": Timeline.of([*TIMELINE.instants[3:]])}, "archived"),
         (
@@ -283,11 +284,11 @@ def test_auto_links_where_all_resolve_links_and_copies_would_cross_the_network(
         is_exclusive=is_exclusive,
         has_symlinks=has_symlinks,
         has_server_copies=has_server_copies,
-        slices_by_completion_time=False,
+        layout=layout_of(6),
     )
     links = is_exclusive and has_symlinks and not has_server_copies
     assert choose_link([selection()], found).mode is (LinkMode.SYMLINK if links else LinkMode.COPY)
-    back_dated = replace(found, slices_by_completion_time=True)
+    back_dated = replace(found, layout=layout_of(9))
     assert choose_link([selection()], back_dated).mode is LinkMode.PREFIX
 
 
@@ -296,7 +297,7 @@ def test_left_overs_of_version_6_take_version_0_with_rising_tokens_below_the_car
     assert found is not None
     decision = choose_link([found], link_facts(LinkChoice.COPY))
     plan = plan_compaction(
-        [apply_verdict(found, SplitVerdict(None, None, 1))], decision, replace(TERMS, table_version=6)
+        [apply_verdict(found, SplitVerdict(None, None, 1))], decision, replace(TERMS, layout=layout_of(6))
     )
     (operation,) = plan.operations
     names = [LogFileName.parse(name) for name in operation.new_log_names]

@@ -15,6 +15,7 @@ from eventide_core.table.files.file_group_write import FileGroupWrite, FileKind,
 from eventide_core.table.files.file_name import BaseFileName, LogFileName
 from eventide_core.table.files.file_slice import BaseFile, FileSlice, LogFile
 from eventide_core.table.timeline.file_system_view import DataFile
+from eventide_core.table.timeline.layout import layout_of
 
 BASE, WRITE, PLAN = "20261121000000000", "20261121000005000", "20261121000003000"
 GROUP = "00000001-aaaa-4000-8000-000000000000-0"
@@ -43,7 +44,7 @@ def plan(
     listing += [DataFile("p", f"p/{name}", 10) for name in more]
     names = LogNames.of(listing, {} if planned is None else {s.file_group: planned for s in slices})
     uuids = (f"bbbbbbbb-bbbb-4000-8000-{number:012d}" for number in itertools.count())
-    facts = WriteFacts(WRITE, version, index, slices, names, sizes)
+    facts = WriteFacts(WRITE, layout_of(version), index, slices, names, sizes)
     return plan_write(placements, facts, lambda: next(uuids))
 
 

@@ -12,6 +12,7 @@ from eventide_core.service.facts.log_facts import LogFactsReader
 from eventide_core.table.files.file_name import LogFileName
 from eventide_core.table.files.file_slice import LogFile
 from eventide_core.table.records.event_time import EventTimeRange
+from eventide_core.table.timeline.layout import layout_of
 
 _HELD_OF_EACH = 64 * 1024
 _HELD = 8 * 1024 * 1024
@@ -44,7 +45,7 @@ def test_each_log_file_is_asked_once_in_portions_that_fit_into_memory(runs: list
         listing=(),
         commits={},
         publications={},
-        config=SimpleNamespace(slices_by_completion_time=True),
+        config=SimpleNamespace(layout=layout_of(9)),
         timeline=SimpleNamespace(archived=()),
         cut_ms=None,
     )

@@ -11,6 +11,7 @@ from eventide_core.table.files.file_name import LogFileName
 from eventide_core.table.files.file_slice import LogFile
 from eventide_core.table.records.event_time import EventTimeRange
 from eventide_core.table.timeline.commit_metadata import EVENT_TIMES_KEY, CommitMetadata, WriteStat
+from eventide_core.table.timeline.layout import layout_of
 
 WRITE = "20260101000000001"
 FIRST, SECOND = (LogFile(LogFileName("f", WRITE, n, "0-1-1"), f"p/log.{n}", 300) for n in (1, 2))
@@ -34,7 +35,7 @@ def told(*stats: WriteStat, version: int = 9, extra: dict[str, str] | None = Non
     state: Any = SimpleNamespace(
         commits={WRITE: CommitMetadata({"p": stats}, extra or {}, "UPSERT")},
         publications={},
-        config=SimpleNamespace(slices_by_completion_time=version >= 8),
+        config=SimpleNamespace(layout=layout_of(version)),
     )
     found = from_stats(state, [FIRST, SECOND], "ts", are_stats_proof=True)
     return {path: facts.event_times for path, facts in found.items()}

@@ -7,6 +7,7 @@ from eventide_core.table.records.custom_merger import CustomMerger
 from eventide_core.table.records.record_order import MergeRule
 from eventide_core.table.records.record_shape import DeleteMarker, PartialUpdate
 from eventide_core.table.settings.table_config import TableConfig
+from eventide_core.table.timeline.layout import layout_of
 from support.java_properties import properties_text
 
 V6 = {
@@ -36,7 +37,7 @@ def _config(properties: dict[str, str], **changes: str) -> TableConfig:
 
 def test_a_version_6_table_is_understood() -> None:
     config = _config(V6)
-    assert (config.version, config.timeline_path, config.slices_by_completion_time) == (6, ".hoodie", False)
+    assert (config.version, config.timeline_path, config.layout) == (6, ".hoodie", layout_of(6))
     assert config.merge_rule is MergeRule.EVENT_TIME_ORDERING
     assert config.record_key_fields == ("a", "b")
     assert config.partition_fields == ("part", "day")
@@ -45,8 +46,7 @@ def test_a_version_6_table_is_understood() -> None:
 
 def test_a_version_9_table_is_understood() -> None:
     config = _config(V9)
-    assert (config.version, config.timeline_path) == (9, ".hoodie/timeline")
-    assert config.slices_by_completion_time
+    assert (config.version, config.timeline_path, config.layout) == (9, ".hoodie/timeline", layout_of(9))
     assert config.merge_rule is MergeRule.EVENT_TIME_ORDERING
     assert config.metadata_partitions == ("files", "column_stats")
 
@@ -55,8 +55,7 @@ def test_a_version_8_table_has_the_layout_of_version_9_and_a_payload_beside_its_
     config = _config(
         V9, hoodie__table__version="8", hoodie__compaction__payload__class="org.x.DefaultHoodieRecordPayload"
     )
-    assert (config.version, config.timeline_path) == (8, ".hoodie/timeline")
-    assert config.slices_by_completion_time
+    assert (config.version, config.timeline_path, config.layout) == (8, ".hoodie/timeline", layout_of(9))
     assert config.merge_rule is MergeRule.EVENT_TIME_ORDERING
     assert config.reader_rules == (MergeRule.EVENT_TIME_ORDERING,)
 
