@@ -10,6 +10,7 @@ from eventide_adapters.storage.local import LocalStorage
 from eventide_core.config import Options
 from eventide_core.ports import AddedFile, Engine, FileChanges, Storage
 from eventide_core.service.metadata_table.compaction import MetadataCompactor
+from eventide_core.service.metadata_table.update import write_update
 from eventide_core.service.metadata_table.upkeep import MetadataTableUpkeep
 from eventide_core.table.settings.metadata_table import RowChange
 from eventide_core.table.settings.table_config import TableConfig
@@ -29,6 +30,11 @@ def opened(path: Path) -> HudiMetadataTable:
     return HudiMetadataTable(LocalStorage(path))
 
 
+def update(metadata: HudiMetadataTable, instant: str, changes: FileChanges, completed: str) -> None:
+    """An update at an instant of the table, whose commit completes at that time."""
+    write_update(metadata.storage, metadata, HudiMetadataCodec(), metadata.prepare(instant, changes), completed)
+
+
 def compactor(storage: Storage, engine: Engine | None = None) -> MetadataCompactor:
     return MetadataCompactor(storage, HudiMetadataTable(storage), HudiMetadataCodec(), engine or LocalEngine(1))
 
@@ -42,7 +48,7 @@ def check(path: Path, rows: RowChange) -> None:
 
 
 def write(metadata: HudiMetadataTable, removed: Mapping[str, tuple[str, ...]] | None = None) -> None:
-    metadata.prepare(INSTANT, FileChanges(RowChange.NONE, ADDED, removed or {})).write(COMPLETED)
+    update(metadata, INSTANT, FileChanges(RowChange.NONE, ADDED, removed or {}), COMPLETED)
 
 
 def metadata_files(path: Path) -> dict[str, bytes]:

@@ -12,10 +12,12 @@ from eventide_core.ports.metadata_table import (
     FileAnswers,
     FileChanges,
     MetadataFiles,
+    MetadataLog,
     MetadataTable,
     MetadataTableState,
     MetadataUpdate,
     NewMetadataTable,
+    StagedLog,
     WrittenRows,
 )
 from eventide_core.ports.metrics import MetricsSink, Unreported
@@ -72,6 +74,7 @@ __all__ = [
     "MergedSlice",
     "MetadataCodec",
     "MetadataFiles",
+    "MetadataLog",
     "MetadataTable",
     "MetadataTableState",
     "MetadataUpdate",
@@ -83,6 +86,7 @@ __all__ = [
     "RunningTask",
     "SliceMerger",
     "SliceReader",
+    "StagedLog",
     "Storage",
     "TableLock",
     "TimedKey",

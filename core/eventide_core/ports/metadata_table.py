@@ -1,13 +1,13 @@
 """Hudi's metadata table, and the changes of an action that it has to follow."""
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, Protocol
 
 from eventide_core.ports.records import KeyIndex
 from eventide_core.ports.timeline import ArchivedTimeline
-from eventide_core.table.files.file_name import path_in
+from eventide_core.table.files.file_name import LogFileName, path_in
 from eventide_core.table.files.file_slice import FileSlice
 from eventide_core.table.files.slice_read import QueryPlan, SliceRead
 from eventide_core.table.records.record_shape import RecordShape
@@ -100,24 +100,6 @@ FileAnswers = Mapping[Any, Any]
 """What tasks have read of data files for the metadata table, by what they were asked; the core only passes it on."""
 
 
-class MetadataUpdate(Protocol):
-    """A prepared change of the metadata table, of which nothing is written yet."""
-
-    @property
-    def dropped(self) -> tuple[str, ...]:
-        """Its indexes that cannot follow the action, and so are dropped with it; they can be created again with Hudi."""
-        ...
-
-    def write(self, completion_time: str) -> None:
-        """Writes the change and its own commit at the table's instant. Does nothing if that commit exists.
-
-        Readers ignore it until the table's commit at that instant, so it is written first. `completion_time` is that of
-        the table's commit, which version 6 does not record. It must be the same in a second run, which then writes the
-        same names.
-        """
-        ...
-
-
 class MetadataTableState(Protocol):
     """The metadata table at one moment. Raises what `MetadataTable` raises."""
 
@@ -156,6 +138,52 @@ class MetadataTableState(Protocol):
     def can_read(self, found: FileSlice) -> bool:
         """Whether eventide can read all blocks of a slice. Hudi has to compact one with a log compaction, for instance."""
         ...
+
+
+@dataclass(frozen=True, slots=True)
+class StagedLog:
+    """A log file in the staging directory of a write: its path, and its size in bytes."""
+
+    path: str
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
+class MetadataLog:
+    """A log file to be written to the metadata table: its slice and name, its number of records, and its content.
+
+    `content` may be in the staging directory already.
+    """
+
+    file_slice: FileSlice
+    name: LogFileName
+    count: int
+    content: bytes | StagedLog
+
+    @property
+    def path(self) -> str:
+        """The path from the metadata table's root."""
+        return path_in(self.file_slice.partition, str(self.name))
+
+    @property
+    def size(self) -> int:
+        return self.content.size if isinstance(self.content, StagedLog) else len(self.content)
+
+
+@dataclass(frozen=True, slots=True)
+class MetadataUpdate:
+    """A prepared change of the metadata table, of which nothing is written yet.
+
+    `state` is the one that it was prepared in. `logs` is None if the delta commit is completed already. `extra_metadata` of
+    the delta commit is the schema of the last write, which each write repeats. `dropped` are the indexes that cannot follow
+    the action, and so are dropped with it; they can be created again with Hudi.
+    """
+
+    state: MetadataTableState
+    instant: str
+    logs: tuple[MetadataLog, ...] | None
+    extra_metadata: Mapping[str, str]
+    dropped: tuple[str, ...] = ()
 
 
 class MetadataTable(Protocol):
@@ -204,6 +232,14 @@ class MetadataTable(Protocol):
 
         Raises UnsupportedTableError for column statistics of an unknown form. Whether every index can follow was checked.
         """
+        ...
+
+    def drop_indexes(self, partitions: Sequence[str]) -> None:
+        """Drops these indexes. A second call drops the rest."""
+        ...
+
+    def place(self, logs: Sequence[MetadataLog]) -> None:
+        """Writes log files, each whole, over files of their names, which no commit names."""
         ...
 
     def drop_indexes_over_rows(self) -> None:

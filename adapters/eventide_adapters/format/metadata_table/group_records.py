@@ -19,7 +19,7 @@ import pyarrow as pa
 from eventide_adapters.format.metadata_table.file_contents import FileContents, Question
 from eventide_adapters.format.metadata_table.log_form import LogForm
 from eventide_adapters.format.metadata_table.records import Value, encode_value
-from eventide_core.ports import Capability, Engine, FileChanges, Storage
+from eventide_core.ports import Capability, Engine, FileChanges, StagedLog, Storage
 
 ENCODED_HERE: Final = 50_000  # so many keys are encoded sooner than a job of Spark starts and ends
 STAGED_ABOVE_BYTES: Final = 32 * 1024**2  # a file of keys alone has a few million keys in that size
@@ -57,23 +57,11 @@ class KeyIndexRules(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class StagedLog:
-    """A log file in the staging directory: its path, and its size in bytes."""
-
-    path: str
-    size: int
-
-
-@dataclass(frozen=True, slots=True)
 class EncodedLog:
     """A log file of `count` records: its content, or where it is staged."""
 
     count: int
     content: bytes | StagedLog
-
-    @property
-    def size(self) -> int:
-        return self.content.size if isinstance(self.content, StagedLog) else len(self.content)
 
 
 def encoded_logs(

@@ -18,7 +18,7 @@ record index, and any action if the metadata table has a partition that isn't in
 an action is dropped with it: see `update`.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING
@@ -31,8 +31,10 @@ from eventide_core.ports import (
     FileAnswers,
     FileChanges,
     MetadataFiles,
+    MetadataLog,
     MetadataUpdate,
     NewMetadataTable,
+    StagedLog,
     Storage,
 )
 from eventide_core.table.files.file_name import LogFileName
@@ -95,10 +97,27 @@ class HudiMetadataTable:
 
     def prepare(self, instant: str, changes: FileChanges, known: FileAnswers = MappingProxyType({})) -> MetadataUpdate:
         from eventide_adapters.format.metadata_table.file_contents import FileContents
-        from eventide_adapters.format.metadata_table.update import HudiMetadataUpdate
+        from eventide_adapters.format.metadata_table.update import prepared_update
 
         contents = FileContents.beginning_with(self.storage, self.engine, known)
-        return HudiMetadataUpdate.of(_reader(self.storage), instant, changes, contents)
+        return prepared_update(_reader(self.storage), instant, changes, contents)
+
+    def drop_indexes(self, partitions: Sequence[str]) -> None:
+        from eventide_adapters.format.metadata_table.index_definitions import drop_indexes
+
+        drop_indexes(self.storage, partitions)
+
+    def place(self, logs: Sequence[MetadataLog]) -> None:
+        from eventide_adapters.format.metadata_table.group_records import place_logs
+
+        staged: list[tuple[StagedLog, str]] = []
+        for log in logs:
+            path = f"{METADATA_DIRECTORY}/{log.path}"
+            if isinstance(log.content, StagedLog):
+                staged.append((log.content, path))
+            else:
+                self.storage.put(path, log.content)
+        place_logs(self.storage, self.engine, staged)
 
     def drop_indexes_over_rows(self) -> None:
         from eventide_adapters.format.metadata_table.update import drop_indexes_over_rows

@@ -1,16 +1,13 @@
-"""Adds an action of the table to its metadata table: the log files with their records, and the delta commit.
+"""The records and log files with which the metadata table follows an action of the table.
 
-eventide writes in this order, all below `.hoodie/metadata`: `C.deltacommit.requested`, `.inflight`, one log file for each
-file group with records (an HFILE block, and a DELETE block if keys are removed), the completed delta commit. All of this
-comes before the table's commit at C, and readers ignore it until then. C and the state of the table determine each name,
-so that a second run makes the same names. A log file that isn't committed is replaced.
+One log file for each file group with records: an HFILE block, and a DELETE block if keys are removed.
 
     version 6      log file `.<file id>_<base instant>.log.<last + 1>_<token>`
     8 and later    log file `.<file id>_<C>.log.1_<token>`; it completes a millisecond before the commit of the table
 
 The token depends only on C. So a writer that shares no lock and uses the same log number has a different name.
 
-Before all that, an index that cannot follow the action is dropped, as Hudi drops one:
+An index that cannot follow the action is dropped, as Hudi drops one:
 
     expr_index_* of column_stats    if rows are written, because only Spark computes its function; if a source of a new base
                                     file has no range
@@ -21,20 +18,16 @@ longer sees that the write had completed: these two, `partition_stats`, whose ra
 `record_index`, if the rollback was begun while the metadata table was to be dropped.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from typing import Final
 
 from eventide_adapters.format.metadata_table import group_records
 from eventide_adapters.format.metadata_table.expression_index import ExpressionIndex
 from eventide_adapters.format.metadata_table.file_contents import FileContents, FilterOfBase, Question
 from eventide_adapters.format.metadata_table.group_records import (
-    EncodedLog,
     KeyIndexRules,
-    StagedLog,
     bytes_to_read,
     encoded_logs,
-    place_logs,
 )
 from eventide_adapters.format.metadata_table.hfile_writer import HFileStyle
 from eventide_adapters.format.metadata_table.index_definitions import drop_indexes, index_definition
@@ -58,7 +51,7 @@ from eventide_adapters.format.metadata_table.stats import ColumnStatistics, remo
 from eventide_adapters.format.metadata_table.written_stats import WrittenStatistics
 from eventide_adapters.format.timeline.codec import HudiMetadataCodec
 from eventide_core.errors import MetadataTableBusyError, UnsupportedTableError
-from eventide_core.ports import AddedFile, Engine, FileChanges
+from eventide_core.ports import AddedFile, FileChanges, MetadataLog, MetadataUpdate
 from eventide_core.table.files.file_group_write import staging_directory
 from eventide_core.table.files.file_name import BaseFileName, LogFileName
 from eventide_core.table.files.file_slice import FileSlice
@@ -75,10 +68,6 @@ from eventide_core.table.settings.metadata_table import (
     RowChange,
     kind_of,
 )
-from eventide_core.table.timeline.commit_metadata import CommitMetadata, WriteStat
-from eventide_core.table.timeline.instant import Action, Instant, State, instant_epoch_ms, instant_time
-
-_OPERATION: Final = "UPSERT_PREPPED"  # Hudi's name for its writes to the metadata table
 
 _OVER_ROWS: Final = frozenset((PARTITION_STATS, RECORD_INDEX))
 
@@ -86,133 +75,41 @@ Records = list[tuple[str, Value | None]]
 """Keys with values; None for a deleted key."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Log:
-    """A log file to write: its slice and name, and what is in it."""
+def prepared_update(
+    reader: MetadataTableReader, instant: str, changes: FileChanges, contents: FileContents
+) -> MetadataUpdate:
+    """The update of an instant.
 
-    file_slice: FileSlice
-    name: LogFileName
-    encoded: EncodedLog
-
-    @property
-    def path(self) -> str:
-        return f"{self.file_slice.partition}/{self.name}"
-
-    @property
-    def place(self) -> str:
-        """The path from the table's root."""
-        return f"{METADATA_DIRECTORY}/{self.path}"
-
-
-@dataclass(frozen=True, slots=True)
-class HudiMetadataUpdate:
-    """Implements `ports.MetadataUpdate`. `logs` is None if the delta commit is already completed.
-
-    `extra_metadata` of the delta commit is the schema of the last write, which each write repeats. `dropped` are the
-    indexes that cannot follow the action. Tasks of the engine place staged log files.
+    Raises UnsupportedTableError for column statistics of an unknown form, and MetadataTableBusyError if an index has to
+    be dropped while a plan is pending that may include a part of it.
     """
-
-    reader: MetadataTableReader
-    instant: str
-    logs: tuple[_Log, ...] | None
-    extra_metadata: Mapping[str, str]
-    dropped: tuple[str, ...] = ()
-    engine: Engine | None = None
-
-    @classmethod
-    def of(
-        cls, reader: MetadataTableReader, instant: str, changes: FileChanges, contents: FileContents
-    ) -> "HudiMetadataUpdate":
-        """Prepares the update of an instant.
-
-        Raises UnsupportedTableError for column statistics of an unknown form, and MetadataTableBusyError if an index has to
-        be dropped while a plan is pending that may include a part of it.
-        """
-        known = reader.timeline.find(instant)
-        if known is not None and known.is_completed:
-            return cls(reader, instant, None, {})
-        read_ahead(reader, instant, changes, contents)
-        records: dict[str, Records] = {FILES: _files_records(changes)}
-        if COLUMN_STATS in reader.partitions:
-            if changes.written is None:
-                moved = ColumnStatistics(reader, changes.added, contents)
-                records[COLUMN_STATS] = [*moved.records(), *removals(reader, changes.removed)]
-                of_partitions = moved.partition_stats()
-            else:
-                statistics = WrittenStatistics(reader, changes, changes.written, contents)
-                records[COLUMN_STATS] = list(statistics.column_stats())
-                of_partitions = statistics.partition_stats()
-            if PARTITION_STATS in reader.partitions:
-                records[PARTITION_STATS] = list(of_partitions)
-        if BLOOM_FILTERS in reader.partitions:
-            records[BLOOM_FILTERS] = _bloom_filters(instant, changes, contents)
-        by_value = {partition: _by_value(reader, partition, changes) for partition in reader.partitions}
-        dropped = [partition for partition, found in by_value.items() if found is None]
-        _check_no_plan(reader, dropped)
-        records |= {partition: found for partition, found in by_value.items() if found}
-        logs: list[_Log] = []
-        for partition, found in records.items():
-            logs += _logs(reader, instant, partition, found)
-        logs += _key_logs(reader, instant, changes, contents)
-        return cls(reader, instant, tuple(logs), _extra_metadata(reader), tuple(dropped), contents.engine)
-
-    def write(self, completion_time: str) -> None:
-        if self.logs is None:
-            return
-        storage, timeline_path = self.reader.storage, self.reader.timeline_path
-        drop_indexes(storage, self.dropped)
-        end = self.reader.layout.recorded_completion(self._end(completion_time))
-        requested, inflight, completed = (
-            f"{timeline_path}/{Instant(self.instant, Action.DELTA_COMMIT, state, time).file_name}"
-            for state, time in ((State.REQUESTED, None), (State.INFLIGHT, None), (State.COMPLETED, end))
-        )
-        storage.put_if_absent(requested, b"")
-        storage.put_if_absent(inflight, self._commit([self._stat(log, 0) for log in self.logs], {}))
-        staged: list[tuple[StagedLog, str]] = []
-        for log in self.logs:
-            if isinstance(log.encoded.content, StagedLog):
-                staged.append((log.encoded.content, log.place))
-            else:
-                storage.put(log.place, log.encoded.content)
-        place_logs(storage, self.engine, staged)
-        stats = [self._stat(log, log.encoded.size) for log in self.logs]
-        storage.put_if_absent(completed, self._commit(stats, self.extra_metadata))
-
-    def _end(self, completion_time: str) -> str:
-        """The completion time: a millisecond before the table's commit, whose time a compaction may take as its instant.
-
-        Not before the instant of any existing compaction: a log file that completes before it would belong below its base
-        file.
-        """
-        before = instant_time(instant_epoch_ms(completion_time) - 1)
-        plans = (Action.COMPACTION, Action.COMMIT)
-        last = max((i.requested_time for i in self.reader.timeline.instants if i.action in plans), default="")
-        return max(before, last)
-
-    def _stat(self, log: _Log, size: int) -> WriteStat:
-        file_slice, name = log.file_slice, str(log.name)
-        base = file_slice.base_file
-        before = [str(known.name) for known in file_slice.log_files if str(known.name) != name]
-        is_shared = not self.reader.layout.names_logs_by_write
-        return WriteStat(
-            file_id=file_slice.file_id,
-            path=log.path,
-            partition=file_slice.partition,
-            prev_commit=file_slice.base_instant if is_shared else self.instant,
-            num_writes=log.encoded.count,
-            num_update_writes=log.encoded.count,
-            total_write_bytes=size,
-            file_size_bytes=size,
-            log_version=log.name.version,
-            base_file=str(base.name) if is_shared and base is not None else "",
-            log_files=(*before, name) if is_shared else (name,),
-        )
-
-    def _commit(self, stats: Iterable[WriteStat], extra: Mapping[str, str]) -> bytes:
-        by_partition: dict[str, tuple[WriteStat, ...]] = {}
-        for stat in stats:
-            by_partition[stat.partition] = (*by_partition.get(stat.partition, ()), stat)
-        return HudiMetadataCodec().encode_commit(CommitMetadata(by_partition, extra, _OPERATION), self.reader.version)
+    known = reader.timeline.find(instant)
+    if known is not None and known.is_completed:
+        return MetadataUpdate(reader, instant, None, {})
+    read_ahead(reader, instant, changes, contents)
+    records: dict[str, Records] = {FILES: _files_records(changes)}
+    if COLUMN_STATS in reader.partitions:
+        if changes.written is None:
+            moved = ColumnStatistics(reader, changes.added, contents)
+            records[COLUMN_STATS] = [*moved.records(), *removals(reader, changes.removed)]
+            of_partitions = moved.partition_stats()
+        else:
+            statistics = WrittenStatistics(reader, changes, changes.written, contents)
+            records[COLUMN_STATS] = list(statistics.column_stats())
+            of_partitions = statistics.partition_stats()
+        if PARTITION_STATS in reader.partitions:
+            records[PARTITION_STATS] = list(of_partitions)
+    if BLOOM_FILTERS in reader.partitions:
+        records[BLOOM_FILTERS] = _bloom_filters(instant, changes, contents)
+    by_value = {partition: _by_value(reader, partition, changes) for partition in reader.partitions}
+    dropped = [partition for partition, found in by_value.items() if found is None]
+    _check_no_plan(reader, dropped)
+    records |= {partition: found for partition, found in by_value.items() if found}
+    logs: list[MetadataLog] = []
+    for partition, found in records.items():
+        logs += _logs(reader, instant, partition, found)
+    logs += _key_logs(reader, instant, changes, contents)
+    return MetadataUpdate(reader, instant, tuple(logs), _extra_metadata(reader), tuple(dropped))
 
 
 def drop_indexes_over_rows(reader: MetadataTableReader) -> None:
@@ -275,18 +172,18 @@ def _by_value(reader: MetadataTableReader, partition: str, changes: FileChanges)
             return []
 
 
-def _logs(reader: MetadataTableReader, instant: str, partition: str, records: Records) -> list[_Log]:
+def _logs(reader: MetadataTableReader, instant: str, partition: str, records: Records) -> list[MetadataLog]:
     slices = _slices(reader, partition)
     of_group: dict[int, Records] = {}
     for key, value in records:
         of_group.setdefault(file_group_number(key, len(slices)), []).append((key, value))
-    logs: list[_Log] = []
+    logs: list[MetadataLog] = []
     for number in sorted(of_group):
         form = _form(reader, slices[number], instant)
         found = of_group[number]
         entries = sorted((key.encode(), encode_value(value, form.schema)) for key, value in found if value is not None)
         data = form.encode(entries, [key for key, value in found if value is None])
-        logs.append(_Log(slices[number], _log_name(reader, slices[number], instant), EncodedLog(len(found), data)))
+        logs.append(MetadataLog(slices[number], _log_name(reader, slices[number], instant), len(found), data))
     return logs
 
 
@@ -313,15 +210,17 @@ def _staging(instant: str, changes: FileChanges) -> str | None:
     return staging_directory(instant) if bytes_to_read(changes) > group_records.STAGED_ABOVE_BYTES else None
 
 
-def _key_logs(reader: MetadataTableReader, instant: str, changes: FileChanges, contents: FileContents) -> list[_Log]:
+def _key_logs(
+    reader: MetadataTableReader, instant: str, changes: FileChanges, contents: FileContents
+) -> list[MetadataLog]:
     """The log files of the indexes over keys. A second call with the same arguments encodes nothing."""
-    logs: list[_Log] = []
+    logs: list[MetadataLog] = []
     for partition, (rules, questions) in _key_indexes(reader, instant, changes).items():
         slices = _slices(reader, partition)
         forms = [_form(reader, found, instant) for found in slices]
         encoded = encoded_logs(contents, rules, questions, forms, _staging(instant, changes))
         logs += [
-            _Log(found, _log_name(reader, found, instant), log)
+            MetadataLog(found, _log_name(reader, found, instant), log.count, log.content)
             for found, log in zip(slices, encoded, strict=True)
             if log.count
         ]

@@ -66,6 +66,17 @@ def _instant_6(facts: MetadataTableFacts) -> str | None:
     return None if is_behind or is_written else f"{latest}{_SUFFIX_6}"
 
 
+def end_of_update(facts: MetadataTableFacts, completion_time: str) -> str:
+    """When an update completes: a millisecond before the table's commit, whose time a compaction may take as its instant.
+
+    Not before the instant of any existing compaction: a log file that completes before it would belong below its base file.
+    """
+    before = instant_time(instant_epoch_ms(completion_time) - 1)
+    plans = (Action.COMPACTION, Action.COMMIT)
+    last = max((i.requested_time for i in facts.timeline.instants if i.action in plans), default="")
+    return max(before, last)
+
+
 def plan(slices: Iterable[FileSlice], instant: str, schema: str) -> CompactionPlan:
     """The compaction of all log files of these slices. `schema` is that of the metadata table's records."""
     return CompactionPlan(

@@ -53,6 +53,7 @@ from eventide_core.ports import (
     Storage,
 )
 from eventide_core.service.metadata_table.compaction import MetadataCompaction, MetadataCompactor
+from eventide_core.service.metadata_table.update import write_update
 from eventide_core.table.files.file_name import BaseFileName, LogFileName, is_data_file
 from eventide_core.table.files.table_path import METADATA_DIRECTORY
 from eventide_core.table.settings.metadata_table import (
@@ -95,13 +96,15 @@ class PendingUpdate:
         return replace(metadata, extra_metadata=extra)
 
     def write(self, lease: Lease, completion_time: str) -> None:
-        """Before the commit. `completion_time`: the same for each run of one action (`ports.MetadataUpdate.write`)."""
+        """Before the commit. `completion_time`: the same for each run of one action (`write_update`)."""
         if self.is_dropped:
             lease.check()
             self.table.drop()
         elif self.update is not None:
             lease.check()
-            self.update.write(completion_time)
+            write_update(
+                self.table.storage, self.table.content, self.table.compactor.codec, self.update, completion_time
+            )
 
     def check_after_commit(self, lease: Lease) -> None:
         """After the commit."""

@@ -21,7 +21,7 @@ from eventide_core.service.metadata_table.upkeep import revert_update
 from eventide_core.table.settings.metadata_table import RowChange
 from eventide_core.table.timeline.instant import instant_epoch_ms, instant_time
 from eventide_core.table.timeline.plans import PlannedOperation
-from support import golden
+from support import golden, metadata_updates
 from support.metadata_updates import TABLES, check, compactor, metadata_files
 from support.pickled_tasks import PickledTasks
 
@@ -63,7 +63,7 @@ def update(path: Path, number: int) -> None:
     removed = {"part=a": (f"f{number - 2}_0-7-7_{times(number - 2)[0]}.parquet",)} if number > 1 else {}
     added = AddedFile("part=a", f"f{number}_0-7-7_{instant}.parquet", 100 + number)
     metadata = HudiMetadataTable(LocalStorage(path))
-    metadata.prepare(instant, FileChanges(RowChange.NONE, (added,), removed)).write(completed)
+    metadata_updates.update(metadata, instant, FileChanges(RowChange.NONE, (added,), removed), completed)
 
 
 def commit(path: Path, number: int) -> None:

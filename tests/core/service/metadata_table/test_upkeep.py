@@ -26,7 +26,7 @@ from eventide_core.table.settings.write_shape import WriteOperation
 from eventide_core.table.timeline.instant import next_instant_time
 from golden.histories import PLAIN
 from support import golden
-from support.metadata_updates import INSTANT, TABLES, begin, metadata_files, opened, write
+from support.metadata_updates import INSTANT, TABLES, begin, metadata_files, opened, update, write
 from support.thresholds import dividing_plan
 
 pytestmark = pytest.mark.slow
@@ -106,7 +106,7 @@ def test_a_rollback_withdraws_what_an_engine_that_ran_the_plan_left(tmp_path: Pa
     table = Table.open(str(path))
     instant = table.schedule(dividing_plan(table, "event_ts", "copy")).instant
     theirs = AddedFile("part=a", f"theirs_0-1-2_{instant}.parquet", 5)
-    metadata.prepare(instant, FileChanges(RowChange.NONE, (theirs,))).write(next_instant_time(instant))
+    update(metadata, instant, FileChanges(RowChange.NONE, (theirs,)), next_instant_time(instant))
     table.rollback(instant)
     assert metadata.read_files() == before
 
