@@ -16,7 +16,7 @@ from eventide_adapters.lock.file_system_based import FileSystemBasedLock
 from eventide_adapters.lock.processes import is_dead
 from eventide_adapters.storage.local import LocalStorage
 from eventide_adapters.storage.memory import MemoryStorage
-from eventide_core.config import LOCK_EXPIRE_MINUTES, LOCK_WAIT_MS, Options
+from eventide_core.config import LOCK_EXPIRE_MINUTES, LOCK_WAIT_MS, Options, ParquetCodec
 from eventide_core.errors import EventideError, ResourceLimitError
 from eventide_core.ports import MergeTask
 from eventide_core.service.compaction.compact_slice import RESULT_FOOTER_KEY, SliceCompactor
@@ -31,6 +31,7 @@ from eventide_core.table.records.record_order import MergeRule
 from eventide_core.table.records.record_shape import RecordShape
 from eventide_core.table.records.schema import field_names, is_nullable, is_time
 from eventide_core.table.settings.stream_batch import BATCH_KEY, batches_of
+from eventide_core.table.timeline.plans import LinkMode
 from support import golden
 
 INSTANT = "20261121000000000"
@@ -73,7 +74,22 @@ def finished(text: str) -> object:
     storage.put("base.parquet", sink.getvalue())
     shape = RecordShape("{}", MergeRule.COMMIT_TIME_ORDERING, (), None)
     blocks = BlockFilter(frozenset(), "0")
-    task = MergeTask("", "f", INSTANT, None, (), (), {}, "copy", None, "base.parquet", "marker", shape, blocks, "gzip")
+    task = MergeTask(
+        "",
+        "f",
+        INSTANT,
+        None,
+        (),
+        (),
+        {},
+        LinkMode.COPY,
+        None,
+        "base.parquet",
+        "marker",
+        shape,
+        blocks,
+        ParquetCodec.GZIP,
+    )
     return SliceCompactor(storage, ArrowSliceMerger(storage)).finished(task)
 
 

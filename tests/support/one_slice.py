@@ -4,11 +4,13 @@ from dataclasses import replace
 from typing import Any
 
 from eventide_adapters.format.merge.slice_merger import ArrowSliceMerger
-from eventide_core.ports import MergeTask, Storage
+from eventide_core.config import ParquetCodec
+from eventide_core.ports import LinkedLog, LogRange, MergeTask, Storage
 from eventide_core.service.compaction.compact_slice import SliceCompactor
 from eventide_core.table.files.slice_read import BlockFilter
 from eventide_core.table.records.record_order import MergeRule
 from eventide_core.table.records.record_shape import RecordShape
+from eventide_core.table.timeline.plans import LinkMode
 from support.slice_files import SCHEMA, base_file, data_block, delete_block, row
 
 D0, D1, D2, D3 = (f"2026010100000000{i}" for i in range(4))
@@ -39,16 +41,16 @@ def task(**changes: Any) -> MergeTask:
         file_id="f-0",
         instant=C,
         base_path=BASE,
-        merged=((LOGS[0], len(FILES[LOGS[0]])),),
-        left_overs=tuple((log, len(FILES[log]), copy) for log, copy in zip(LOGS[1:], COPIES, strict=True)),
+        merged=(LogRange(LOGS[0], len(FILES[LOGS[0]])),),
+        left_overs=tuple(LinkedLog(log, len(FILES[log]), copy) for log, copy in zip(LOGS[1:], COPIES, strict=True)),
         early={},
-        link_mode="copy",
+        link_mode=LinkMode.COPY,
         carried_path=CARRIED,
         new_base_path=NEW_BASE,
         marker_path=MARKER,
         shape=RecordShape(SCHEMA, MergeRule.EVENT_TIME_ORDERING, ("ts",), "ts"),
         blocks=BlockFilter(frozenset({D0, D1, D2, D3}), D0),
-        codec="zstd",
+        codec=ParquetCodec.ZSTD,
     )
     return replace(made, **changes)
 

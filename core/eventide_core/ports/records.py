@@ -2,8 +2,9 @@
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
+from eventide_core.config import ParquetCodec
 from eventide_core.ports.storage import OutputFile
 from eventide_core.table.files.file_group_write import FileGroupWrite, Placement
 from eventide_core.table.files.slice_read import BlockFilter, SliceRead
@@ -11,33 +12,52 @@ from eventide_core.table.records.change_log import SupplementalLogging
 from eventide_core.table.records.record_shape import RecordShape
 from eventide_core.table.settings.write_shape import SchemaRules, WriteShape
 from eventide_core.table.timeline.commit_metadata import WriteStat
+from eventide_core.table.timeline.plans import LinkMode
+
+
+class LogRange(NamedTuple):
+    """The first `size` bytes of a log file."""
+
+    path: str
+    size: int
+
+
+class LinkedLog(NamedTuple):
+    """The first `size` bytes of a log file that a compaction leaves over.
+
+    `target` is the name that it is linked or copied to; None if it stays where it is.
+    """
+
+    path: str
+    size: int
+    target: str | None
 
 
 @dataclass(frozen=True, slots=True)
 class MergeTask:
     """One slice to compact: merge `merged` into the base, and keep `left_overs` visible. Paths from the root.
 
-    `left_overs` are (source, size, linked path) in reader order. Of those in `early`, by source, the records before a
-    time are merged as well, and those without an event time. `carried_path` is the log file that carries tombstones
-    that beat a left-over record. `marker_path` is created before the base file. `codec` is a config.ParquetCodec.
-    `change_log_path` is None if the compaction writes no change log; `logged` is what it would hold. With
-    `rests_on_no_deletes`, a delete among what is merged raises PlanMismatchError: the plan can't have known of it.
+    `left_overs` are in reader order. Of those in `early`, by path, the records before a time are merged as well, and those
+    without an event time. `carried_path` is the log file that carries tombstones that beat a left-over record. `marker_path`
+    is created before the base file. `change_log_path` is None if the compaction writes no change log; `logged` is what it
+    would hold. With `rests_on_no_deletes`, a delete among what is merged raises PlanMismatchError: the plan can't have known
+    of it.
     """
 
     partition: str
     file_id: str
     instant: str
     base_path: str | None
-    merged: tuple[tuple[str, int], ...]
-    left_overs: tuple[tuple[str, int, str | None], ...]
+    merged: tuple[LogRange, ...]
+    left_overs: tuple[LinkedLog, ...]
     early: Mapping[str, int]
-    link_mode: str
+    link_mode: LinkMode
     carried_path: str | None
     new_base_path: str
     marker_path: str
     shape: RecordShape
     blocks: BlockFilter
-    codec: str
+    codec: ParquetCodec
     change_log_path: str | None = None
     logged: SupplementalLogging = SupplementalLogging.DATA_BEFORE_AFTER
     rests_on_no_deletes: bool = False

@@ -25,7 +25,7 @@ from eventide.bootstrap import Application
 from eventide.testing.checks import avro_records
 from eventide.testing.histories import NoLock
 from eventide_core.config import ParquetCodec
-from eventide_core.ports import AddedFile, FileChanges, MergeTask, Storage
+from eventide_core.ports import AddedFile, FileChanges, LogRange, MergeTask, Storage
 from eventide_core.table.files.file_group_write import marker_directory
 from eventide_core.table.files.file_name import LogFileName
 from eventide_core.table.files.file_slice import FileSlice
@@ -170,7 +170,7 @@ def _merge(application: Application, state: Any, instant: str) -> dict[str, tupl
                 file_id=file_id,
                 instant=instant,
                 base_path=f"{partition}/{operation['dataFilePath']}" if operation["dataFilePath"] else None,
-                merged=tuple((log, len(storage.read(log))) for log in logs),
+                merged=tuple(LogRange(log, len(storage.read(log))) for log in logs),
                 left_overs=(),
                 early={},
                 link_mode=LinkMode.COPY,

@@ -144,7 +144,7 @@ def _change_log(task: MergeTask, changes: ChangedRows, inserted: pa.Table) -> by
 
 
 def _codec(footer: BaseFooter | None, task: MergeTask) -> str:
-    if task.codec != ParquetCodec.AS_BEFORE:
+    if task.codec is not ParquetCodec.AS_BEFORE:
         return task.codec
     return "gzip" if footer is None else footer.codec
 

@@ -22,7 +22,7 @@ from typing import Any, Final
 from eventide_core.access.files import ChecksummedOutput, checksum_of_file
 from eventide_core.access.requests import responses
 from eventide_core.errors import MissingFileError, PlanMismatchError
-from eventide_core.ports import FileInfo, MergeResult, MergeTask, OutputFile, SliceMerger, Storage
+from eventide_core.ports import FileInfo, LogRange, MergeResult, MergeTask, OutputFile, SliceMerger, Storage
 from eventide_core.table.files.checksum import RunningChecksum
 from eventide_core.table.timeline.plans import LinkMode
 
@@ -47,7 +47,7 @@ class SliceCompactor:
         Raises PlanMismatchError, MissingFileError, and what reading the slice raises. It skips nothing.
         """
         self.merger.check(task.shape)
-        planned = (*task.merged, *((path, size) for path, size, _ in task.left_overs))
+        planned = (*task.merged, *(LogRange(left.path, left.size) for left in task.left_overs))
         # The first one is the file of an earlier attempt. If another process makes it from now on, `_merge` finds it.
         paths = (task.new_base_path, *(path for path, _ in planned))
         earlier, *found = responses(self.storage, self.storage.stat, paths)
@@ -155,7 +155,7 @@ def link_left_overs(storage: Storage, task: MergeTask) -> None:
     for source, size, target in reversed(task.left_overs):
         if target is None:
             continue
-        match LinkMode(task.link_mode):
+        match task.link_mode:
             case LinkMode.COPY:
                 storage.copy_if_absent(source, target)
             case LinkMode.HARDLINK:

@@ -20,7 +20,16 @@ from eventide_core import config as keys
 from eventide_core.access.threads import Gate
 from eventide_core.config import Options
 from eventide_core.errors import PlanMismatchError
-from eventide_core.ports import BackgroundEngine, Engine, MergeResult, MergeTask, Progress, RunningTask
+from eventide_core.ports import (
+    BackgroundEngine,
+    Engine,
+    LinkedLog,
+    LogRange,
+    MergeResult,
+    MergeTask,
+    Progress,
+    RunningTask,
+)
 from eventide_core.service.compaction.compact_slice import SliceCompactor
 from eventide_core.service.rollback.compaction_files import marker_path
 from eventide_core.service.state.table import TableState
@@ -45,9 +54,9 @@ def merge_tasks(state: TableState, options: Options, plan: CompactionPlan) -> tu
             file_id=op.file_id,
             instant=plan.instant,
             base_path=op.base_path,
-            merged=tuple((log.path, log.size) for log in op.compacted),
+            merged=tuple(LogRange(log.path, log.size) for log in op.compacted),
             left_overs=tuple(
-                (left.log_file.path, left.log_file.size, op.path_of(left.new_name) if left.new_name else None)
+                LinkedLog(left.log_file.path, left.log_file.size, op.path_of(left.new_name) if left.new_name else None)
                 for left in op.left_overs
             ),
             early=op.merged_before_ms,

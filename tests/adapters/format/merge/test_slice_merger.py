@@ -12,7 +12,9 @@ from eventide_adapters.format.base_file.bloom_filter import DEFAULT_PARAMETERS, 
 from eventide_adapters.format.base_file.parquet import BaseFileWriter, BaseFooter, earlier_bloom
 from eventide_adapters.storage.faulty import FaultyStorage
 from eventide_adapters.storage.memory import MemoryStorage
+from eventide_core.config import ParquetCodec
 from eventide_core.errors import CorruptLogBlockError
+from eventide_core.ports import LinkedLog, LogRange
 from eventide_core.table.files.slice_read import BlockFilter
 from eventide_core.table.records.record_order import MergeRule
 from eventide_core.table.records.record_shape import RecordShape
@@ -62,7 +64,7 @@ def test_the_bloom_filter_is_extended_until_a_tenth_of_its_keys_have_no_row(
     gone = [f"k{number}" for number in range(deleted)]
     log = delete_block(D1, [(key, 30) for key in gone]) + data_block(D1, [row("new", 20, "first", D1, "f-0")])
     storage.put(LOGS[0], log)
-    compactor(storage)(task(merged=((LOGS[0], len(log)),), left_overs=(), carried_path=None))
+    compactor(storage)(task(merged=(LogRange(LOGS[0], len(log)),), left_overs=(), carried_path=None))
 
     footer = BaseFooter.read(storage, NEW_BASE)
     written = [each["_hoodie_record_key"] for each in new_rows(storage)]
@@ -106,7 +108,7 @@ def test_a_tombstone_of_several_ordering_fields_is_carried_where_any_of_them_dec
 
 
 def test_nothing_is_carried_where_no_left_over_contradicts(storage: MemoryStorage) -> None:
-    left_overs = ((LOGS[2], len(FILES[LOGS[2]]), COPIES[1]),)
+    left_overs = (LinkedLog(LOGS[2], len(FILES[LOGS[2]]), COPIES[1]),)
     result = compactor(storage)(task(left_overs=left_overs))
     assert result.carried_size is None
     assert storage.stat(CARRIED) is None
@@ -146,7 +148,7 @@ def test_a_new_base_is_compressed_as_the_previous_one_unless_configured(
     sink = io.BytesIO()
     pq.write_table(pq.read_table(io.BytesIO(FILES[BASE])), sink, compression=before)
     storage.put(BASE, sink.getvalue())
-    compactor(storage)(task(codec=asked))
+    compactor(storage)(task(codec=ParquetCodec(asked)))
     written = pq.read_metadata(storage.open_input(NEW_BASE)).row_group(0).column(0).compression
     assert written == (before if asked == "as-before" else asked).upper()
 

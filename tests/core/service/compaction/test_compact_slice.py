@@ -7,7 +7,8 @@ import pytest
 from eventide_adapters.storage.faulty import Fault, FaultPlan, FaultyStorage, SimulatedCrash
 from eventide_adapters.storage.memory import MemoryStorage
 from eventide_core.errors import MissingFileError, PlanMismatchError
-from eventide_core.ports import FileInfo, OutputFile
+from eventide_core.ports import FileInfo, LinkedLog, LogRange, OutputFile
+from eventide_core.table.timeline.plans import LinkMode
 from support.one_slice import CARRIED, COPIES, D3, FILES, LOGS, MARKER, NEW_BASE, compactor, task
 from support.slice_files import base_file, data_block
 
@@ -48,8 +49,8 @@ def test_left_overs_are_linked_as_planned(storage: MemoryStorage, mode: str, is_
 
 
 def test_in_mode_prefix_no_left_over_gets_a_file(storage: MemoryStorage) -> None:
-    left_overs = tuple((log, len(FILES[log]), None) for log in LOGS[1:])
-    compactor(storage)(task(left_overs=left_overs, link_mode="prefix", carried_path=None))
+    left_overs = tuple(LinkedLog(log, len(FILES[log]), None) for log in LOGS[1:])
+    compactor(storage)(task(left_overs=left_overs, link_mode=LinkMode.PREFIX, carried_path=None))
     assert set(storage.dump()) == {*FILES, MARKER, NEW_BASE}
 
 
@@ -164,6 +165,6 @@ def test_a_foreign_file_under_a_name_of_the_plan_stops_the_merge(storage: Memory
 
 def test_a_base_file_of_another_plan_is_distinguished_by_its_footer(storage: MemoryStorage) -> None:
     compactor(storage)(task())
-    other = ((LOGS[0], len(FILES[LOGS[0]])), (LOGS[1], len(FILES[LOGS[1]])))
+    other = tuple(LogRange(log, len(FILES[log])) for log in LOGS[:2])
     with pytest.raises(PlanMismatchError, match="didn't write it"):
         compactor(storage)(task(merged=other, left_overs=task().left_overs[1:]))
