@@ -23,7 +23,7 @@ def pages_within(clicks: int) -> set[Path]:
     return found
 
 
-@pytest.mark.parametrize("term", ["left-over", "cut", "watermark", "symlink", "rollback of links"])
+@pytest.mark.parametrize("term", ["left-over", "cut", "watermark", "quiet moment", "symlink", "rollback of links"])
 def test_a_term_and_its_code_are_two_clicks_from_the_readme(term: str) -> None:
     rows = [
         line
@@ -34,5 +34,11 @@ def test_a_term_and_its_code_are_two_clicks_from_the_readme(term: str) -> None:
     files = {name for row in rows for name in FILE.findall(row)}
     assert files, f"no page explains {term} in a table and names its code"
     assert [name for name in files if not (ROOT / name).is_file()] == []
-    stem = {"left-over": "LeftOver", "cut": "CutMode", "rollback of links": "class CompactionRollback"}.get(term, term)
+    stems = {
+        "left-over": "LeftOver",
+        "cut": "CutMode",
+        "quiet moment": "class QuietMoment",
+        "rollback of links": "class CompactionRollback",
+    }
+    stem = stems.get(term, term)
     assert any(stem in (ROOT / name).read_text(encoding="utf-8") for name in files)
