@@ -57,7 +57,7 @@ def compact(
     if scheduled is not None and (schedule_only or any(word is not None for word in words.values())):
         raise click.UsageError("--execute runs a plan as it was scheduled: omit the options of the plan")
     if words["before"] is not None:
-        parse_threshold(words["before"])  # before Spark starts
+        words["before"] = parse_threshold(words["before"])  # before Spark starts
     if force and scheduled is None:
         raise click.UsageError("--force takes over the plan that you name: add --execute INSTANT")
     console = settings.console

@@ -18,7 +18,6 @@ from eventide.rows.plain_values import plain_rows
 from eventide.rows.reader import Rows
 from eventide_core.config import Options
 from eventide_core.errors import counted
-from eventide_core.table.records.event_time import parse_threshold
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -140,10 +139,8 @@ def _check_instants(kind: QueryType, as_of: str | None, begin: str | None, end: 
 
 
 def _check_kept(kind: QueryType, as_of: str | None, as_of_watermark: str | None, tag: str | None) -> None:
-    if as_of_watermark is not None:
-        if kind is not QueryType.READ_OPTIMIZED:
-            raise click.UsageError(f"--as-of-watermark goes with --query read_optimized, not with {kind}")
-        parse_threshold(as_of_watermark)  # before Spark starts
+    if as_of_watermark is not None and kind is not QueryType.READ_OPTIMIZED:
+        raise click.UsageError(f"--as-of-watermark goes with --query read_optimized, not with {kind}")
     if tag is not None and kind is QueryType.INCREMENTAL:
         raise click.UsageError("--tag goes with --query snapshot or read_optimized")
     if sum(word is not None for word in (as_of, as_of_watermark, tag)) > 1:

@@ -53,7 +53,7 @@ def compaction_request(values: Mapping[str, str], words: Overrides) -> Compactio
             f"option {empty} is given without a value: omit it, or name one; is a variable of the shell empty?"
         )
     options = Options({**values, **hidden, **given})
-    threshold = options.get(keys.THRESHOLD)
+    threshold = options.get(keys.THRESHOLD) if words.before is None else words.before
     if threshold is not None and options.get(keys.DATA_LATENCY) is not None:
         raise ConfigError("set either T or the data latency, not both")
     return CompactionRequest(

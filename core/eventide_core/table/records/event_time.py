@@ -193,17 +193,23 @@ Moment: TypeAlias = str | int | datetime
 """T as a caller may write it: ISO-8601 with a zone, epoch milliseconds, or a datetime with a zone."""
 
 
-def parse_threshold(given: Moment) -> int:
-    """Parses a user's T, ISO-8601 with a zone or epoch milliseconds, into epoch milliseconds.
+class Threshold(int):
+    """T in epoch milliseconds, once it has been parsed."""
+
+
+def parse_threshold(given: Moment) -> Threshold:
+    """Parses a user's T, ISO-8601 with a zone or epoch milliseconds, into epoch milliseconds. Returns a parsed one as it is.
 
     Raises InvalidThresholdError for anything else, including a time without a zone, and a plain number before 1973, which
     is rather in seconds. An ISO-8601 time cannot be mistaken, so that it may be any.
     """
+    if isinstance(given, Threshold):
+        return given
     text = str(given).strip()
     if _EPOCH_MS.fullmatch(text):
         if int(text) < _PLAIN_MS_MIN:
             raise InvalidThresholdError(_too_small(int(text)))
-        return int(text)
+        return Threshold(text)
     try:
         moment = datetime.fromisoformat(text)
     except ValueError:
@@ -212,7 +218,7 @@ def parse_threshold(given: Moment) -> int:
         raise InvalidThresholdError(
             f"T {text!r} cannot be read: give ISO-8601 with a zone, such as 2026-11-21T00:00Z, or epoch milliseconds"
         )
-    return _floor_ms(moment)
+    return Threshold(_floor_ms(moment))
 
 
 def _too_small(number: int) -> str:

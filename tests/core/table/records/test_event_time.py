@@ -103,7 +103,9 @@ def test_a_threshold_may_be_epoch_milliseconds() -> None:
     assert parse_threshold(" 1700000934000 ") == 1_700_000_934_000
     assert parse_threshold(10**11) == 10**11
     assert parse_threshold("2026-11-21T00:00Z") == 1_795_219_200_000
-    assert parse_threshold("1969-12-31T23:59:59Z") == -1000  # a time as text cannot be mistaken
+    early = parse_threshold("1969-12-31T23:59:59Z")  # a time as text cannot be mistaken
+    assert early == -1000
+    assert parse_threshold(early) is early  # as a plain number, it would be refused
 
 
 @pytest.mark.parametrize("number", [0, 300, 1_772_496_000, 10**11 - 1, -5, -1_772_496_000_000])
