@@ -50,6 +50,7 @@ if TYPE_CHECKING:
     from eventide_core.service.maintenance.sync import Sync
     from eventide_core.service.metadata_table.rebuild import MetadataRebuilder
     from eventide_core.service.metadata_table.upkeep import MetadataTableUpkeep
+    from eventide_core.service.query.key_lookup import KeyLookup
     from eventide_core.service.query.offending_records import OffendingRecordsReader
     from eventide_core.service.query.read import QueryService
     from eventide_core.service.repair.lost_keys import LostKeysReader
@@ -233,6 +234,12 @@ class Application:
         from eventide_core.service.query.read import QueryService
 
         return QueryService(self.files)
+
+    @cached_property
+    def key_lookup(self) -> "KeyLookup":
+        from eventide_core.service.query.key_lookup import KeyLookup
+
+        return KeyLookup(self.files, self.options)
 
     def windows(self, runner: str) -> "WindowService":
         """The windows of the table's consumers, for a runner of that name."""

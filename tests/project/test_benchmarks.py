@@ -193,7 +193,7 @@ def test_a_process_that_ended_unnoticed_by_its_parent_counts() -> None:
     assert after >= before >= 0.2  # of 0.3: the kernel cuts both kinds of time to its ticks
 
 
-@pytest.mark.parametrize("index", ["BUCKET", "SIMPLE"])
+@pytest.mark.parametrize("index", ["BUCKET", "SIMPLE", "RECORD_INDEX"])
 def test_filtered_reads_are_measured_beside_a_full_read(index: str, tmp_path: Path) -> None:
     lookups.made(path := tmp_path / "table", 2400, index, 4)
     found = lookups.measured(path, 2400)

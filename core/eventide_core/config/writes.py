@@ -72,7 +72,7 @@ INDEX_TYPE = Option(
     TEXT,
     None,
     "How a key finds its file group: BUCKET, SIMPLE, BLOOM, GLOBAL_SIMPLE, GLOBAL_BLOOM, RECORD_INDEX, or "
-    "RECORD_LEVEL_INDEX.",
+    "RECORD_LEVEL_INDEX. With RECORD_INDEX, filters on record keys read by that index, too.",
     otherwise="BUCKET for new tables, else what the table or its file names say",
 )
 BUCKETS = Option(

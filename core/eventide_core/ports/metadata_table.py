@@ -211,8 +211,11 @@ class MetadataTable(Protocol):
         """
         ...
 
-    def record_index(self, instants: Collection[str]) -> KeyIndex | None:
-        """The record index over the whole table; None if there is none, or if it lacks one of `instants`."""
+    def record_index(self, instants: Collection[str], moving: Collection[str] = ()) -> KeyIndex | None:
+        """The record index over the whole table; None if there is none, or if it lacks one of `instants`.
+
+        It needs a commit of those that it was not made with (`made_with`), and of all that are `moving`.
+        """
         ...
 
     def read_ahead(self, instant: str, changes: FileChanges) -> FileAnswers:

@@ -131,6 +131,10 @@ class KeyIndex(Protocol):
         """The number of its own file groups. The hash code of a key in Java, without its sign, modulo it is the key's."""
         ...
 
+    def number_of(self, key: str) -> int:
+        """The number of the key's file group of the index."""
+        ...
+
     def locate(self, number: int, keys: Collection[str]) -> Mapping[str, tuple[str, str]]:
         """The partition and file ID of each of the `keys` that the table has; all of them are of that file group.
 

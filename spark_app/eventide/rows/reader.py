@@ -40,6 +40,8 @@ if TYPE_CHECKING:
     import polars
     from pyspark.sql import DataFrame, SparkSession
 
+    from eventide_core.service.query.key_lookup import KeyLookup
+
 
 Found = TypeVar("Found")
 
@@ -60,8 +62,9 @@ class Rows:
     Any library that accepts Arrow's C stream accepts the rows: `polars.DataFrame(rows)`, `pyarrow.table(rows)`.
 
     `plan_again` returns the plan of the same query on the current table; without it, the query is planned once. `config`
-    reads the table's configuration, for a filter; without it, all partitions are read. `row_limit` is the greatest number of
-    rows that are read; None: all.
+    reads the table's configuration, for a filter; without it, all partitions are read. `key_lookup` asks the record index
+    where the keys of a filter are; without it, files tell. `row_limit` is the greatest number of rows that are read; None:
+    all.
     """
 
     plan: QueryPlan
@@ -69,6 +72,7 @@ class Rows:
     engine: Engine
     plan_again: Callable[[], QueryPlan] | None = None
     config: Callable[[], TableConfig] | None = None
+    key_lookup: "KeyLookup | None" = None
     row_limit: int | None = None
 
     def __repr__(self) -> str:
@@ -287,10 +291,14 @@ class Rows:
             is_few = row_filter is None and self.row_limit is not None
             reader = replace(self.reader, few_rows=_FEW_ROWS) if is_few else self.reader
             return SliceReading(reader, self.plan.shape, kept, row_filter, names, self.plan.slices)
-        found = selected(self.plan, row_filter, self.schema, self.config())
+        config = self.config()
+        found = selected(self.plan, row_filter, self.schema, config)
         sought = Sought(row_filter, self.schema, self._read_names((), row_filter), found.keys)
         reader = replace(self.reader, sought=sought)
-        return SliceReading(reader, self.plan.shape, kept, row_filter, names, found.slices)
+        slices = found.slices
+        if self.key_lookup is not None:
+            slices = self.key_lookup.kept(config, self.plan, slices, found.named)
+        return SliceReading(reader, self.plan.shape, kept, row_filter, names, slices)
 
     def _read_names(self, columns: Sequence[str], row_filter: pc.Expression | None) -> tuple[str, ...]:
         """The columns to read: those requested, and those that the filter needs."""

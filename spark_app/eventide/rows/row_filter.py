@@ -4,7 +4,8 @@
    of the fields that a key generator writes unchanged: texts and whole numbers, but not times, which it formats. The slices
    of a path that does not state a value, such as the path for null, are kept.
 2. A slice is left out if the filter names keys, and all of them are of other buckets (action/query/key_buckets.py).
-3. What is left out of the other slices, their files decide when they are read (format/merge/sought.py).
+3. A slice is left out if the filter names keys, and the record index has them in others (`rows/reader.py` asks it).
+4. What is left out of the other slices, their files decide when they are read (format/merge/sought.py).
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -19,7 +20,7 @@ from eventide_adapters.format.avro.schema import RECORD_KEY
 from eventide_adapters.format.base_file.filter_proof import excluded, values_of
 from eventide_core.action.query.key_buckets import combinations, kept_groups
 from eventide_core.errors import EventideError, InvalidFilterError
-from eventide_core.table.files.slice_read import ChangeRead, QueryPlan, SliceRead
+from eventide_core.table.files.slice_read import ChangeRead, KeyForms, QueryPlan, SliceRead
 from eventide_core.table.settings.key_format import KeyFormat
 from eventide_core.table.settings.table_config import TableConfig
 
@@ -61,7 +62,12 @@ class Selection:
     """The slices to read for a filter, and the record keys that it names; None: it keeps rows with others, too."""
 
     slices: tuple[SliceRead, ...]
-    keys: tuple[str, ...] | None = None
+    named: tuple[KeyForms, ...] | None = None
+
+    @property
+    def keys(self) -> tuple[str, ...] | None:
+        """The record keys in each form that they may have."""
+        return None if self.named is None else tuple(key for forms in self.named for key in forms)
 
 
 def selected(plan: QueryPlan, row_filter: pc.Expression, schema: pa.Schema, config: TableConfig) -> Selection:
@@ -81,12 +87,12 @@ def selected(plan: QueryPlan, row_filter: pc.Expression, schema: pa.Schema, conf
         slices = tuple(one for one in slices if not gone[one.partition])
     values = _values_of_fields(key_format, row_filter, schema)
     keys = values_of(row_filter, RECORD_KEY, schema)
-    if keys is None:
-        keys = _record_keys(values, key_format)
-    elif len(key_format.key_fields) == 1 and not key_format.names_key_fields and not _may_name_field(config):
+    named = _record_keys(values, key_format) if keys is None else tuple((key,) for key in keys)
+    is_bare = not (key_format.names_key_fields or _may_name_field(config))
+    if keys is not None and len(key_format.key_fields) == 1 and is_bare:
         values.setdefault(key_format.key_fields[0], keys)
     kept = kept_groups(config, {one.file_id for one in plan.slices}, values)
-    return Selection(slices if kept is None else tuple(one for one in slices if one.file_id in kept), keys)
+    return Selection(slices if kept is None else tuple(one for one in slices if one.file_id in kept), named)
 
 
 def _values_of_fields(
@@ -97,7 +103,7 @@ def _values_of_fields(
     return {name: tuple(map(str, values)) for name, values in found.items() if values is not None}
 
 
-def _record_keys(values: Mapping[str, Collection[str]], key_format: KeyFormat) -> tuple[str, ...] | None:
+def _record_keys(values: Mapping[str, Collection[str]], key_format: KeyFormat) -> tuple[KeyForms, ...] | None:
     """The record keys of these values of the key fields, in each form that they may have."""
     names = key_format.key_fields
     if any(name not in values for name in names) or any("" in part for part in values.values()):
@@ -105,8 +111,8 @@ def _record_keys(values: Mapping[str, Collection[str]], key_format: KeyFormat) -
     chosen = combinations(values[name] for name in names)
     if chosen is None:
         return None
-    named = tuple(",".join(f"{name}:{one}" for name, one in zip(names, ones, strict=True)) for ones in chosen)
-    return (*named, *(one for (one,) in chosen)) if len(names) == 1 else named
+    named = (",".join(f"{name}:{one}" for name, one in zip(names, ones, strict=True)) for ones in chosen)
+    return tuple((text, *ones) if len(names) == 1 else (text,) for text, ones in zip(named, chosen, strict=True))
 
 
 def _may_name_field(config: TableConfig) -> bool:

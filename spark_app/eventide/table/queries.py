@@ -136,7 +136,8 @@ class TableQueries(OpenTable):
         from eventide.rows.reader import Rows
 
         application = self._application
-        return Rows(plan(), application.reader, application.engine, plan, application.files.config)
+        lookup = application.key_lookup
+        return Rows(plan(), application.reader, application.engine, plan, application.files.config, lookup)
 
 
 def _no_time(given: object) -> ConfigError:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from eventide_adapters.format.metadata_table.reader import MetadataTableReader
-from eventide_adapters.format.metadata_table.records import decode_value, record_index_place
+from eventide_adapters.format.metadata_table.records import decode_value, file_group_number, record_index_place
 from eventide_core.errors import RecordDecodeError
 from eventide_core.table.files.file_slice import FileSlice
 from eventide_core.table.settings.metadata_table import REBUILD_CURE, RECORD_INDEX
@@ -39,6 +39,9 @@ class HudiKeyIndex:
     @property
     def file_groups(self) -> int:
         return len(self.slices)
+
+    def number_of(self, key: str) -> int:
+        return file_group_number(key, self.file_groups)
 
     def locate(self, number: int, keys: Collection[str]) -> Mapping[str, tuple[str, str]]:
         """See `ports.KeyIndex`. Raises CorruptBaseFileError, CorruptLogBlockError, MissingFileError, RecordDecodeError."""

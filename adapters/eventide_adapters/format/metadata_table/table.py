@@ -77,11 +77,15 @@ class HudiMetadataTable:
 
         return actions_before_bootstrap(_reader(self.storage))
 
-    def record_index(self, instants: Collection[str]) -> "HudiKeyIndex | None":
+    def record_index(self, instants: Collection[str], moving: Collection[str] = ()) -> "HudiKeyIndex | None":
+        from eventide_adapters.format.metadata_table.bootstrap import actions_before_bootstrap
         from eventide_adapters.format.metadata_table.key_index import HudiKeyIndex
 
         reader = _reader(self.storage)
-        return HudiKeyIndex.of(reader) if all(map(reader.timeline.is_completed, instants)) else None
+        missing = set(instants).difference(i.requested_time for i in reader.timeline.completed)
+        if not missing.isdisjoint(moving) or (missing and not missing <= actions_before_bootstrap(reader)):
+            return None
+        return HudiKeyIndex.of(reader)
 
     def read_files(self) -> Mapping[str, Mapping[str, int]]:
         """The committed files of each partition with their sizes, even if the metadata table lacks later commits."""

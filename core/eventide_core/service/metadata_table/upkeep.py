@@ -196,24 +196,8 @@ class MetadataTableUpkeep:
         return bool(set(config.metadata_partitions) - {"files"}) and self._choice() is Choice.UPDATE
 
     def record_index(self, config: TableConfig, timeline: Timeline) -> KeyIndex | None:
-        """The record index, if it is kept up to date and has followed each completed action of that timeline.
-
-        An index is made from all files, so it needs no commit of the actions before the metadata table. On version 6, one
-        that was pending then counts as before it: a clustering, which moves keys, must have a commit there.
-        """
-        if RECORD_INDEX not in config.metadata_partitions or self._choice() is not Choice.UPDATE:
-            return None
-        followed = [i for i in timeline.completed if i.action is not Action.SAVEPOINT]
-        if (found := self.table.record_index({i.requested_time for i in followed})) is not None:
-            return found
-        made_with = self.table.made_with()
-        later = {
-            i.requested_time
-            for i in followed
-            if i.requested_time not in made_with
-            or (i.action is Action.REPLACE_COMMIT and not config.layout.records_completion_times)
-        }
-        return self.table.record_index(later)
+        """The record index, if it is kept up to date and has followed each completed action of that timeline."""
+        return complete_record_index(self.table, config, timeline) if self._choice() is Choice.UPDATE else None
 
     def known_ahead(self, config: TableConfig, instant: str, changes: FileChanges) -> FileAnswers:
         """What `prepare` has to know of the content of files, before the lock is acquired.
@@ -294,6 +278,21 @@ class MetadataTableUpkeep:
 
     def _choice(self) -> Choice:
         return self.options.get(OPTION)
+
+
+def complete_record_index(table: MetadataTable, config: TableConfig, timeline: Timeline) -> KeyIndex | None:
+    """The record index, if it has followed each completed action of that timeline.
+
+    An index is made from all files, so it needs no commit of the actions before the metadata table. On version 6, one
+    that was pending then counts as before it: a clustering, which moves keys, must have a commit there.
+    """
+    if RECORD_INDEX not in config.metadata_partitions:
+        return None
+    followed = [i for i in timeline.completed if i.action is not Action.SAVEPOINT]
+    moving = (
+        () if config.layout.records_completion_times else (i for i in followed if i.action is Action.REPLACE_COMMIT)
+    )
+    return table.record_index({i.requested_time for i in followed}, frozenset(i.requested_time for i in moving))
 
 
 def revert_update(storage: Storage, table: MetadataTable, instant: str) -> None:

@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from eventide_core.action.query.change_planner import ChangePlanner
+from eventide_core.action.query.key_places import looks_no_key_up
 from eventide_core.action.query.null_partitions import with_null_fields
 from eventide_core.action.query.planner import (
     earliest_request,
@@ -27,6 +28,7 @@ from eventide_core.service.state.table_files import TableFiles
 from eventide_core.table.files.file_name import BaseFileName
 from eventide_core.table.files.file_slice import FileSlice
 from eventide_core.table.files.slice_read import BlockFilter, QueryPlan, SliceRead
+from eventide_core.table.settings.metadata_table import RECORD_INDEX
 from eventide_core.table.timeline.file_system_view import DataFile
 from eventide_core.table.timeline.instant import Instant
 
@@ -46,13 +48,15 @@ class QueryService:
         """Every row as of now."""
         state = self._state()
         slices = plan_slices(state.view.latest_slices(), state.blocks_of_slices(), schema_since=_schema_since(state))
-        return _plan(state, slices)
+        return replace(_plan(state, slices), completed=_completed_with_unique_keys(state))
 
     def read_optimized(self) -> QueryPlan:
         """The rows of base files alone: fast, and as fresh as the last compaction."""
         state = self._state()
         slices = plan_slices(state.view.latest_base_files(), state.blocks(), schema_since=_schema_since(state))
-        return _plan(state, slices)
+        # A base file still has what log files have deleted or moved, and what no index of keys knows any more.
+        has_logs = any(found.log_files for found in state.view.latest_slices())
+        return replace(_plan(state, slices), completed=None if has_logs else _completed_with_unique_keys(state))
 
     def as_of_watermark(self, threshold_ms: int) -> QueryPlan:
         """The rows of base files alone, as the compaction left them that answers T (action/freshness/watermark_view.py).
@@ -183,6 +187,18 @@ class QueryService:
 
 def _plan(state: TableState, slices: Iterable[SliceRead], as_of: str | None = None) -> QueryPlan:
     return QueryPlan(with_null_fields(slices, state.config), state.shape(None, as_of=as_of))
+
+
+def _completed_with_unique_keys(state: TableState) -> frozenset[str] | None:
+    """The table's completed actions; None if no index says where keys are, or one of them may have inserted a key twice."""
+    if RECORD_INDEX not in state.config.metadata_partitions:
+        return None
+    writes = state.timeline.writes
+    inserts = [write for write in writes if looks_no_key_up(state.commits[write.requested_time])]
+    is_first = inserts == [*writes[:1]] and next(state.archived_writes(), None) is None
+    if inserts and not is_first:
+        return None
+    return frozenset(instant.requested_time for instant in state.timeline.completed)
 
 
 def _schema_since(state: TableState) -> str | None:

@@ -63,7 +63,7 @@ _COMMITS_AT_ONCE: Final = 16
 _PUTTING_MS: Final = 1_000  # stock Hudi fills a file in less time, even on a busy machine
 _PUTTING_POLL_MS: Final = 20
 # Raised for a damaged, unknown or busy metadata table; none of them makes the table itself unreadable.
-_UNREADABLE = (
+UNREADABLE_METADATA_TABLE: Final = (
     CorruptBaseFileError,
     CorruptLogBlockError,
     CorruptTimelineError,
@@ -372,7 +372,7 @@ class TableFiles:
         followed = {i.requested_time for i in timeline.completed if i.action is not Action.SAVEPOINT}
         try:
             listing = self.metadata_table.listing(followed)
-        except _UNREADABLE:
+        except UNREADABLE_METADATA_TABLE:
             return None
         if listing is None:
             return None

@@ -2,9 +2,13 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from typing import TypeAlias
 
 from eventide_core.table.files.file_name import LogFileName
 from eventide_core.table.records.record_shape import RecordShape
+
+KeyForms: TypeAlias = tuple[str, ...]
+"""The record keys that the same values of the key fields may have: `1`, or `id:1`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,12 +120,14 @@ class ChangeRead(SliceRead):
 class QueryPlan:
     """The slices that a query reads, in no particular order of rows, and the shape of their records.
 
-    `note`: what a later query of the same kind will not show, if anything.
+    `note`: what a later query of the same kind will not show, if anything. `completed`: the requested times of all actions
+    of the active timeline whose latest rows are read, if an index may say where keys are; None: only files say it.
     """
 
     slices: tuple[SliceRead, ...]
     shape: RecordShape
     note: str | None = None
+    completed: frozenset[str] | None = None
 
     @property
     def paths(self) -> frozenset[str]:

@@ -52,8 +52,8 @@ def tables(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 def searched(monkeypatch: pytest.MonkeyPatch) -> None:
     """From here on, writes search the table's files."""
 
-    def none(_: HudiMetadataTable, instants: Collection[str]) -> None:
-        del instants
+    def none(_: HudiMetadataTable, instants: Collection[str], moving: Collection[str]) -> None:
+        del instants, moving
 
     monkeypatch.setattr(HudiMetadataTable, "record_index", none)
 
