@@ -68,6 +68,11 @@ class RemoteError(Exception):
         return refused or self.message.startswith("Failed to obtain user group information")
 
     @property
+    def is_of_another_server(self) -> bool:
+        """Whether this is no answer of WebHDFS, which would say what is absent or not understood."""
+        return self.kind in ("HTTP 404", "HTTP 405")
+
+    @property
     def is_link(self) -> bool:
         """Whether the name is a link, or is behind one. The message is the target's path."""
         return self.kind == "UnresolvedPathException"
@@ -159,7 +164,7 @@ class WebHdfs:
             try:
                 answer = self._exchange(method, location, content, size)
             except (OSError, HTTPException) as lost:
-                failure = lost
+                failure = ConnectionError(f"the DataNode at {urlsplit(location).netloc} does not answer: {lost}")
                 lost_nodes.append(location)
                 continue
             failure = answer.error()
