@@ -4,6 +4,7 @@ The packages repeat requests without reporting it, so "the name is taken" can be
 that succeeded. Therefore, each create gives its object a unique mark as metadata, as on S3 (s3_objects.py).
 """
 
+import json
 import uuid
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
@@ -119,10 +120,7 @@ def opened(kind: Callable[..., Any], settings: tuple[tuple[str, str], ...], proc
 
     A cached listing would not show later writes of other processes.
     """
-    # The package takes the name of a missing file for an access token, and asks Google about it.
-    token = dict(settings).get("token", "")
-    if token.startswith("/") and not Path(token).exists():
-        raise StorageAccessError("option fsspec.token names a file that is not there: correct its path")
+    _check_key_file(dict(settings).get("token", ""))
     try:
         return kind(use_listings_cache=False, skip_instance_cache=True, **keywords(settings))
     except (ValueError, TypeError) as failure:
@@ -131,6 +129,26 @@ def opened(kind: Callable[..., Any], settings: tuple[tuple[str, str], ...], proc
             f"{kind.__module__.partition('.')[0]} takes no account from the options fsspec.* and the environment: "
             f"{without_secrets(str(failure), secrets)}; set the account and its credentials (docs/storage.md)"
         ) from None
+
+
+def _check_key_file(token: str) -> None:
+    """Raises StorageAccessError if the option for Google's credentials names a file that has none.
+
+    gcsfs takes the name of a missing file for an access token, and asks Google about it.
+    """
+    if not token.startswith("/"):
+        return
+    try:
+        content = json.loads(Path(token).read_bytes())
+    except FileNotFoundError:
+        raise StorageAccessError("option fsspec.token names a file that is not there: correct its path") from None
+    except (OSError, ValueError):
+        content = None
+    if not isinstance(content, dict) or not {"type", "refresh_token"} & content.keys():
+        raise StorageAccessError(
+            "option fsspec.token names a file that is no key: name the JSON file that Google issued for a service "
+            "account or a user"
+        )
 
 
 def keywords(settings: tuple[tuple[str, str], ...]) -> dict[str, object]:

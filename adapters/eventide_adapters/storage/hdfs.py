@@ -15,14 +15,14 @@ from http.client import HTTPException
 from typing import Any, BinaryIO, TypeVar
 
 from eventide_adapters.storage.hdfs_bytes import hdfs_bytes
-from eventide_adapters.storage.hdfs_config import HdfsConfig
+from eventide_adapters.storage.hdfs_config import HTTP_ADDRESS, HdfsConfig
 from eventide_adapters.storage.hdfs_publishing import TEMPORARY, HdfsPublisher
 from eventide_adapters.storage.paths import check_whole, checked_directory, checked_path
 from eventide_adapters.storage.refusals import storage_error
 from eventide_adapters.storage.remote_streams import SpooledOutput, in_pieces, open_ranges
 from eventide_adapters.storage.secret_texts import harmless, without_secrets
 from eventide_adapters.storage.webhdfs import RemoteError, WebHdfs
-from eventide_core.errors import EventideError, MissingFileError, StorageError, UnsafePathError
+from eventide_core.errors import EventideError, MissingFileError, StorageAccessError, StorageError, UnsafePathError
 from eventide_core.ports import WHOLE_FILE_BYTES_MAX, Capability, FileInfo, OutputFile
 
 # HDFS itself uses the same limit.
@@ -248,7 +248,15 @@ class HdfsStorage:
         except (RemoteError, OSError, HTTPException) as failure:
             secrets = self._web.login.secrets
             shown = without_secrets(str(failure), secrets)
-            message = f"cannot {verb} {path!r} in {self.root}: {shown}"
+            where = self.root
+            if isinstance(failure, OSError):
+                where += f" by WebHDFS at {' and '.join(self._config.addresses)}"
+            message = f"cannot {verb} {path!r} in {where}: {shown}"
+            if isinstance(failure, RemoteError) and failure.is_of_another_server:
+                raise StorageAccessError(
+                    f"{message}; no WebHDFS is at {' and '.join(self._config.addresses)}: set {HTTP_ADDRESS} to the web "
+                    "address of the NameNode (usually port 9870), whose dfs.webhdfs.enabled must be true"
+                ) from harmless(failure, secrets)
             raise storage_error(message, failure) from harmless(failure, secrets)
         except (ValueError, KeyError, TypeError) as failure:
             raise StorageError(

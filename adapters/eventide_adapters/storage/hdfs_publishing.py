@@ -16,6 +16,7 @@ from typing import BinaryIO, Final
 
 from eventide_adapters.storage.hdfs_bytes import HdfsBytes
 from eventide_adapters.storage.webhdfs import RemoteError, WebHdfs
+from eventide_core.errors import RefusedError
 from eventide_core.ports import Capability
 
 TEMPORARY: Final = ".hoodie/.eventide_temp"
@@ -40,7 +41,7 @@ class HdfsPublisher:
 
     def replace(self, at: str, content: BinaryIO, size: int) -> None:
         """Creates or replaces the complete file."""
-        self._rename(self._write(content, size), at, "OVERWRITE")
+        self._rename(self._write(content, size), at, replaces=True)
 
     def link(self, target: str, at: str) -> bool:
         """Creates a symbolic link to an absolute path. Returns False if its name is taken."""
@@ -85,7 +86,7 @@ class HdfsPublisher:
 
     def _publish(self, temporary: str, at: str) -> bool:
         try:
-            self._rename(temporary, at, "NONE")
+            self._rename(temporary, at, replaces=False)
         except RemoteError as refused:
             if refused.kind != _TAKEN:
                 raise
@@ -93,11 +94,13 @@ class HdfsPublisher:
             return False
         return True
 
-    def _rename(self, temporary: str, at: str, options: str) -> None:
+    def _rename(self, temporary: str, at: str, *, replaces: bool) -> None:
         """Renames a temporary name to its final name exactly once, however often a request or its response is lost."""
         for attempt in range(_RENAME_TRIES):
             try:
-                self.web.call("PUT", "RENAME", temporary, destination=at, renameoptions=options)
+                self.web.rename(temporary, at, replaces=replaces)
+            except RefusedError:
+                raise
             except (RemoteError, OSError, HTTPException) as failure:
                 if not self._exists(temporary):
                     return

@@ -1,6 +1,7 @@
 """Tells a storage's refusal, which another try doesn't change, from its failure."""
 
 import errno
+import ssl
 from typing import Final
 
 from eventide_core.errors import StorageAccessError, StorageError
@@ -17,6 +18,7 @@ _KINDS: Final = frozenset(
         "CredentialRetrievalError",
         "TokenRetrievalError",
         "UnauthorizedSSOTokenError",
+        "ProfileNotFound",
         # google-auth and azure-core.
         "DefaultCredentialsError",
         "RefreshError",
@@ -54,22 +56,44 @@ _CURES: Final = (
     ),
 )
 
+# How Python's clients say that nobody took their request, in lower case.
+_UNREACHED: Final = (
+    "connection refused",
+    "could not connect to the endpoint",
+    "cannot connect to host",
+    "name or service not known",
+    "failed to resolve",
+    "no route to host",
+    "network is unreachable",
+)
+
 
 def storage_error(message: str, failure: BaseException) -> StorageError:
     """The typed error of a failure: StorageAccessError if the storage refused the access or the credentials."""
     is_refused, said = is_refusal(failure), str(failure).lower()
+    if "wrong_version_number" in said:
+        return StorageAccessError(
+            f"{message}; the server there answers without TLS: begin its address with http:// (HDFS: "
+            "dfs.http.policy=HTTP_ONLY), or name its address with TLS"
+        )
+    if isinstance(failure, OSError) and failure.errno == errno.ENOTDIR:
+        return StorageAccessError(f"{message}; a directory of this path is a file: correct the path")
     if is_refused or getattr(failure, "status_code", None) == _CONFLICT:
         for words, cure in _CURES:
             if any(word in said for word in words):
                 return StorageAccessError(f"{message}; {cure}")
     if is_refused:
         return StorageAccessError(f"{message}; check the permissions there and the credentials in use")
+    if any(words in said for words in _UNREACHED):
+        return StorageError(f"{message}; check the address and the network, and whether the store runs")
     return StorageError(message)
 
 
 def is_refusal(failure: BaseException) -> bool:
     """Whether the storage, or the library that speaks to it, refused the access or the credentials."""
-    if isinstance(failure, PermissionError) or (isinstance(failure, OSError) and failure.errno in _REFUSED):
+    # The number of an SSLError is OpenSSL's.
+    number = failure.errno if isinstance(failure, OSError) and not isinstance(failure, ssl.SSLError) else None
+    if isinstance(failure, PermissionError) or number in _REFUSED:
         return True
     if type(failure) is OSError and str(failure).startswith("Forbidden:"):  # gcsfs
         return True

@@ -10,20 +10,22 @@ several is asked to read only if it has just taken a change, or would take one. 
 
 import json
 import os
+import socket
 import ssl
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from http.client import HTTPConnection, HTTPException, HTTPSConnection
 from typing import Any, BinaryIO, Final
-from urllib.parse import quote, urlencode, urlsplit
+from urllib.parse import parse_qs, quote, urlencode, urlsplit
 
-from eventide_adapters.storage.hdfs_config import HdfsConfig
+from eventide_adapters.storage.hdfs_config import HTTP_ADDRESS, HdfsConfig
 from eventide_adapters.storage.hdfs_login import HdfsLogin
 from eventide_adapters.storage.request_count import count_request
 from eventide_adapters.storage.spnego import KerberosError
-from eventide_core.errors import StorageAccessError
+from eventide_core.errors import RefusedError, StorageAccessError
 
 _ROUNDS: Final = 5
 # A failover takes as long as ZooKeeper and the fencing of the old NameNode: half a minute is usual.
@@ -38,6 +40,8 @@ _ACTIVE_SECONDS: Final = 10.0
 # Changes nothing if the file exists, and it doesn't.
 _PROBE: Final = ("PUT", "SETTIMES", "/.eventide_is_active")
 _NO_HEADERS: Final[Mapping[str, str]] = {}
+# The answer of HttpFS, with status 500, to an operation that it doesn't have.
+_UNKNOWN_OPERATION: Final = "QueryParamException"
 _ABSENT: Final = frozenset({"FileNotFoundException", "ParentNotDirectoryException"})
 
 
@@ -62,6 +66,11 @@ class RemoteError(Exception):
         # The second kind is how a NameNode fails at a text that is no token.
         refused = self.kind in ("HTTP 401", "NegativeArraySizeException")
         return refused or self.message.startswith("Failed to obtain user group information")
+
+    @property
+    def is_of_another_server(self) -> bool:
+        """Whether this is no answer of WebHDFS, which would say what is absent or not understood."""
+        return self.kind in ("HTTP 404", "HTTP 405")
 
     @property
     def is_link(self) -> bool:
@@ -116,23 +125,47 @@ class WebHdfs:
         """Creates or replaces the file. A reader may see an incomplete file."""
         self._transfer("PUT", "CREATE", path, {"overwrite": "true"}, content, size)
 
+    def rename(self, source: str, target: str, *, replaces: bool) -> None:
+        """Renames a file or link, in one step. Raises RemoteError if the target exists and is not to be replaced.
+
+        Raises RefusedError if the server ignores that, as HttpFS does.
+        """
+        options = "OVERWRITE" if replaces else "NONE"
+        answer = self.call("PUT", "RENAME", source, destination=target, renameoptions=options)
+        # A NameNode answers so only without options, and then says False instead of refusing.
+        if "boolean" in answer:
+            raise _http_fs_refused(self._answered_last or "")
+
     def _transfer(
         self, method: str, operation: str, path: str, parameters: Mapping[str, str], content: BinaryIO | None, size: int
     ) -> bytes:
         """An operation that the NameNode redirects to a DataNode. Starts again if that one fails."""
         failure: Exception | None = None
+        lost_nodes: list[str] = []
         for attempt in range(self._rounds):
             if failure is not None:
                 _pause(attempt)
-            answer = self._ask(method, operation, path, parameters)
-            if answer.location is None:
+            try:
+                answer = self._ask(method, operation, path, {**parameters, **_excluded(lost_nodes)})
+            except RemoteError as refused:
+                if not lost_nodes:
+                    raise
+                # It has no others: one of those may be back.
+                failure = refused
+                lost_nodes.clear()
+                continue
+            location = answer.location
+            if location is None:
                 return answer.body
             if content is not None:
+                if "data" in parse_qs(urlsplit(location).query):
+                    raise _http_fs_refused(location)
                 content.seek(0)
             try:
-                answer = self._exchange(method, answer.location, content, size)
+                answer = self._exchange(method, location, content, size)
             except (OSError, HTTPException) as lost:
-                failure = lost
+                failure = ConnectionError(f"the DataNode at {urlsplit(location).netloc} does not answer: {lost}")
+                lost_nodes.append(location)
                 continue
             failure = answer.error()
             if failure is None:
@@ -250,7 +283,31 @@ class WebHdfs:
 
 def _is_final(answer: _Answer, failure: RemoteError | None) -> bool:
     """Whether neither this NameNode a little later nor another one would answer otherwise."""
-    return failure is None or (answer.status < 500 and failure.kind not in _TRY_ANOTHER)
+    if failure is None or failure.kind == _UNKNOWN_OPERATION:
+        return True
+    return answer.status < 500 and failure.kind not in _TRY_ANOTHER
+
+
+def _http_fs_refused(url: str) -> RefusedError:
+    """HttpFS redirects a write to itself, with a parameter `data`, and has no rename that replaces, or that refuses to."""
+    return RefusedError(
+        f"{urlsplit(url).netloc} is HttpFS, which ignores the options of a rename, so that two writers could both "
+        f"believe to have created a file: set {HTTP_ADDRESS} to the web address of the NameNode (usually port 9870), or "
+        "open the table as webhdfs://NAMENODE:9870/PATH; through HttpFS, tables can only be read"
+    )
+
+
+def _excluded(lost_nodes: Sequence[str]) -> dict[str, str]:
+    """The parameter with which a NameNode names none of the DataNodes of these URLs.
+
+    It takes ten minutes to notice that one is gone, and to a client on the same host it names no other. It knows
+    them by their IP addresses: the port in a URL is not the one that it would compare.
+    """
+    addresses: set[str] = set()
+    for url in lost_nodes:
+        with suppress(OSError):  # a name that can't be resolved
+            addresses.add(socket.gethostbyname(urlsplit(url).hostname or ""))
+    return {"excludedatanodes": ",".join(sorted(addresses))} if addresses else {}
 
 
 def _pause(attempt: int) -> None:

@@ -3,9 +3,10 @@
 import errno
 import os
 from pathlib import Path
+from ssl import SSLError
 
 import pytest
-from botocore.exceptions import ClientError, NoCredentialsError
+from botocore.exceptions import ClientError, NoCredentialsError, ProfileNotFound
 
 from eventide_adapters.storage.local_streams import answering
 from eventide_adapters.storage.refusals import is_refusal, storage_error
@@ -36,6 +37,7 @@ class HttpError(Exception):
         (OSError("Forbidden: b/lake/o/x\nno access to the object"), True),  # as gcsfs has it
         (RemoteError("AccessControlException", "Permission denied: user=guest"), True),
         (RemoteError("StandbyException", "not active"), False),
+        (ProfileNotFound(profile="nobody"), True),
         (TimeoutError(), False),
         (ClientError({"Error": {"Code": "SlowDown", "Message": ""}}, "PutObject"), False),
     ],
@@ -91,3 +93,23 @@ def test_a_refusal_that_no_permission_cures_names_its_cure(said: str, cure: str)
     assert cure in str(error)
     assert "permissions" not in str(error)
     assert cure not in str(storage_error("cannot delete 'x'", OSError(said)))
+
+
+@pytest.mark.parametrize(
+    ("failure", "exit_code", "cure"),
+    [
+        (SSLError(1, "[SSL: WRONG_VERSION_NUMBER] wrong version number"), 2, "begin its address with http://"),
+        (NotADirectoryError(errno.ENOTDIR, "Not a directory"), 2, "correct the path"),
+        (ConnectionRefusedError(errno.ECONNREFUSED, "Connection refused"), 5, "check the address and the network"),
+        (OSError("Cannot connect to host store:443 [Name or service not known]"), 5, "check the address"),
+        (SSLError(1, "[SSL: UNEXPECTED_EOF] EOF occurred"), 5, "EOF occurred"),
+    ],
+    ids=repr,
+)
+def test_an_address_that_is_wrong_or_reaches_nobody_is_told_from_a_refusal(
+    failure: OSError, exit_code: int, cure: str
+) -> None:
+    error = storage_error(f"cannot read 'x': {failure}", failure)
+    assert error.exit_code == exit_code
+    assert cure in str(error)
+    assert "permissions" not in str(error)

@@ -2,7 +2,7 @@
 
 import json
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -14,6 +14,7 @@ from eventide_adapters.storage.open import open_storage
 from eventide_core.config import Options
 from eventide_core.errors import StorageAccessError
 from eventide_core.ports import Storage
+from support.servers.server_process import free_ports
 
 STANDBY: tuple[int, object] = (403, {"RemoteException": {"exception": "StandbyException", "message": "not active"}})
 OBSERVER: tuple[int, object] = (
@@ -25,10 +26,11 @@ EMPTY: tuple[int, object] = (200, {"FileStatuses": {"FileStatus": []}})
 
 @dataclass(slots=True)
 class NameNode:
-    """Answers every request alike, or changes by `of_changes`. `asked` are the queries so far."""
+    """Answers every request alike, or changes by `of_changes`, or as `choose` says. `asked` are the queries so far."""
 
     answer: tuple[int, object]
     of_changes: tuple[int, object] | None = None
+    choose: Callable[[Mapping[str, list[str]]], tuple[int, object]] | None = None
     address: str = ""
     asked: list[dict[str, list[str]]] = field(default_factory=list[dict[str, list[str]]])
 
@@ -45,10 +47,13 @@ def serving(answer: tuple[int, object]) -> Iterator[NameNode]:
             self._answer(node.of_changes or node.answer)
 
         def _answer(self, answer: tuple[int, object]) -> None:
-            node.asked.append(parse_qs(urlsplit(self.path).query))
-            status, document = answer
+            query = parse_qs(urlsplit(self.path).query)
+            node.asked.append(query)
+            status, document = answer if node.choose is None else node.choose(query)
             body = json.dumps(document).encode()
             self.send_response(status)
+            if status == 307:
+                self.send_header("Location", str(document))
             self.send_header("Content-Length", str(len(body)))
             self.end_headers()
             self.wfile.write(body)
@@ -143,3 +148,38 @@ def test_a_name_node_that_wants_kerberos_is_answered_with_what_to_give() -> None
     with serving((401, {})) as node, pytest.raises(StorageAccessError, match=r"hdfs\.delegation\.token") as failure:
         storage_on(node).list("")
     assert failure.value.exit_code == 2
+
+
+NO_OTHER: tuple[int, object] = (
+    403,
+    {"RemoteException": {"exception": "IOException", "message": "Failed to find datanode, suggest to check cluster"}},
+)
+
+
+@pytest.mark.parametrize("has_others", [True, False])
+@pytest.mark.parametrize("operation", ["OPEN", "CREATE"])
+def test_after_a_data_node_is_lost_the_name_node_is_asked_for_another_one_and_then_for_any(
+    operation: str, has_others: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A NameNode names the DataNode on the client's host, if there is one, until it notices that it is gone."""
+    monkeypatch.setattr("eventide_adapters.storage.webhdfs._PAUSE_SECONDS", 0.01)
+    with serving((200, {})) as data_node, serving((200, {})) as name_node:
+        alive, lost = f"http://{data_node.address}/file?at=dn", f"http://localhost:{free_ports(1)[0]}/file?at=dn"
+        excluded: list[str] = []
+
+        def choose(query: Mapping[str, list[str]]) -> tuple[int, object]:
+            if query["op"] != [operation]:
+                return name_node.answer
+            excluded.append(*query.get("excludedatanodes", [""]))
+            if excluded[-1]:
+                return (307, alive) if has_others else NO_OTHER
+            return (307, lost) if len(excluded) == 1 else (307, alive)
+
+        name_node.choose = choose
+        storage = storage_on(name_node)
+        if operation == "OPEN":
+            assert storage.read("file") == b"{}"
+        else:
+            assert storage.put_if_absent("file", b"data")
+    assert excluded == (["", "127.0.0.1"] if has_others else ["", "127.0.0.1", ""])
+    assert len(data_node.asked) == 1

@@ -34,6 +34,10 @@ def _google(server: GoogleServer, what: str) -> Wrong:
     match what:
         case "bucket":
             return Wrong("gs://no-such-bucket/t", server.options, ("no bucket 'no-such-bucket'", "URI"))
+        case "file of no key":
+            return Wrong(
+                "gs://lake/t", {**server.options, "fsspec.token": __file__}, ("a file that is no key", "issued")
+            )
         case _:
             wrong = {**server.options, "fsspec.token": "/no/such/secret-key.json"}
             return Wrong("gs://lake/t", wrong, ("fsspec.token names a file that is not there",))
@@ -62,18 +66,19 @@ def _azure(server: AzureServer, what: str) -> Wrong:
 
 
 def _s3(server: S3Server, what: str) -> Wrong:
-    match what:
-        case "bucket":
-            return Wrong("s3://no-such-bucket/t", server.options, ("no-such-bucket", server.endpoint, "the endpoint"))
-        case _:
-            without = {key: text for key, text in server.options.items() if ".key" not in key}
-            return Wrong("s3://lake/t", without, ("lake", server.endpoint, "locate credentials"))
+    if what == "bucket":
+        return Wrong("s3://no-such-bucket/t", server.options, ("no-such-bucket", server.endpoint, "the endpoint"))
+    without = {key: text for key, text in server.options.items() if ".key" not in key}
+    if what == "profile":
+        without["s3.profile-name"] = "nobody"
+        return Wrong("s3://lake/t", without, ("profile (nobody) could not be found", server.endpoint, "credentials"))
+    return Wrong("s3://lake/t", without, ("lake", server.endpoint, "locate credentials"))
 
 
 CASES = {
-    "fake_gcs": ("bucket", "file of a key"),
+    "fake_gcs": ("bucket", "file of a key", "file of no key"),
     "azurite": ("container", "key", "text for a key", "account", "text for a connection", "nothing"),
-    "moto": ("bucket", "nothing"),
+    "moto": ("bucket", "nothing", "profile"),
 }
 
 
@@ -145,3 +150,11 @@ def test_what_hdfs_forbids_is_wrong_input(hdfs: HdfsServer, tmp_path: Path) -> N
     assert "check the permissions there and the credentials in use" in line
     # Its own probe of `.hoodie` made a directory, and no file.
     assert set(files_of(ours)) == {"file"}
+
+
+def test_an_address_without_webhdfs_is_wrong_input(moto: S3Server) -> None:
+    address = moto.endpoint.removeprefix("http://")
+    answer = run("show", "hdfs://lake/t", "--option", f"dfs.namenode.http-address={address}")
+    assert answer.exit_code == 2, answer
+    (line,) = answer.stderr.splitlines()
+    assert f"no WebHDFS is at http://{address}: set dfs.namenode.http-address to the web address" in line

@@ -116,10 +116,10 @@ def fake_gcs(directory: Path) -> Iterator[GoogleServer]:
 
 @contextmanager
 def azurite(directory: Path) -> Iterator[AzureServer]:
-    """Azurite, in Node; keeps blobs in memory."""
+    """Azurite, in Node. Its memory would not do: after ten minutes it looks for unused blobs there, and stands still."""
     (port,) = free_ports(1)
     found = AzureServer(f"http://127.0.0.1:{port}")
-    command = [str(_node()), str(_azurite_program()), "--inMemoryPersistence", "--silent", "--disableTelemetry"]
+    command = [str(_node()), str(_azurite_program()), f"--location={directory}", "--silent", "--disableTelemetry"]
     command += ["--skipApiVersionCheck", "--blobHost=127.0.0.1", f"--blobPort={port}"]
 
     def is_ready() -> bool:

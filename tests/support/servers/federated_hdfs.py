@@ -19,7 +19,7 @@ from support.servers.hdfs_server import (
     HdfsServer,
     hadoop_process,
     process_of_hadoop,
-    single_cluster,
+    running_cluster,
     web_address_of,
 )
 from support.servers.server_process import ServerUnavailableError, free_ports
@@ -63,7 +63,7 @@ _ROUTER_SETTINGS: Final = {
 def federated_hdfs(directory: Path) -> Iterator[HdfsServer]:
     """A Router whose `/lake` lies in the first name service. Raises ServerUnavailableError."""
     with hadoop_process(directory, []) as started:
-        clusters = [single_cluster(started.jvm, directory / name) for name in _NAME_SERVICES]
+        clusters = [running_cluster(started.jvm, directory / name) for name in _NAME_SERVICES]
         with _router(directory, clusters) as (rpc, web):
             server = HdfsServer(f"hdfs://localhost:{rpc}", f"localhost:{web}", True, directory / "lock", started.port)
             _wait_for(server)

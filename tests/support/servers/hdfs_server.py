@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from py4j.java_gateway import GatewayParameters, JavaGateway
@@ -100,7 +101,7 @@ class HdfsServer:
 def hdfs(directory: Path) -> Iterator[HdfsServer]:
     """A NameNode for the length of the block. Raises ServerUnavailableError."""
     with hadoop_process(directory, []) as started:
-        cluster = single_cluster(started.jvm, directory / "data")
+        cluster = running_cluster(started.jvm, directory / "data")
         uri = f"hdfs://localhost:{cluster.getNameNodePort()}"
         yield HdfsServer(uri, web_address_of(cluster), True, directory / "lock", started.port)
 
@@ -164,10 +165,12 @@ def web_address_of(cluster: Any, name_node: int = 0) -> str:
     return f"{web.getHostName()}:{web.getPort()}"
 
 
-def single_cluster(java: Any, directory: Path) -> Any:
-    """A running mini cluster of a NameNode and a DataNode, with the directory in which a test's user may write."""
-    settings = cluster_settings(java, directory, {})
-    cluster = getattr(java.org.apache.hadoop.hdfs, "MiniDFSCluster$Builder")(settings).numDataNodes(1).build()
+def running_cluster(
+    java: Any, directory: Path, *, data_nodes: int = 1, settings: Mapping[str, str] = MappingProxyType({})
+) -> Any:
+    """A running mini cluster of a NameNode and DataNodes, with the directory in which a test's user may write."""
+    builder = getattr(java.org.apache.hadoop.hdfs, "MiniDFSCluster$Builder")
+    cluster = builder(cluster_settings(java, directory, settings)).numDataNodes(data_nodes).build()
     cluster.waitActive()
     make_lake(java, cluster.getFileSystem())
     return cluster
