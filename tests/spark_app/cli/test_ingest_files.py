@@ -193,7 +193,7 @@ def test_whole_numbers_of_many_digits_beside_great_fractions_are_read(tmp_path: 
         ('{"id":1,"v":"\\ud800"}', "correct the text"),
         ('{"id":1,"v":[1}', "one object per line"),
         ('{"id":1,"v":[]}', "column 'v' has no type"),
-        ('{"id":1,"v":{}}', "column 'v' has no field"),
+        ('{"id":1,"v":{}}', "column 'v' has no fields"),
     ],
 )
 def test_each_fault_of_json_has_its_cure(row: str, said: str, tmp_path: Path) -> None:

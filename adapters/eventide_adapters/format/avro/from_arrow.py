@@ -86,9 +86,9 @@ def _avro_type(kind: ArrowType, record: str, column: str) -> Any:
         value = _avro_type(kind.item_type, record, column)
         return {"type": "map", "values": ["null", value] if kind.item_field.nullable else value}
     if types.is_null(kind) or types.is_struct(kind):
-        lacks = "type" if types.is_null(kind) else "field"
+        lacks = "type" if types.is_null(kind) else "fields, which no Parquet column supports"
         raise UnsupportedTableError(
-            f"column {column!r} has no {lacks}, and no value shows one: state its type in a schema, or leave the column out"
+            f"column {column!r} has no {lacks}: state its type in a schema, or leave the column out"
         )
     raise UnsupportedTableError(
         f"column {column!r} is {kind}: supported are strings, numbers, times, decimals, lists, structs, maps with "
