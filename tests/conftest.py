@@ -21,7 +21,7 @@ os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1 -XX:Reserved
 REAL_HUDI = {"judge_015", "judge_102", "judge_111", "judge_111_with_catalog", "judge_120", "judge"}
 CLOUD_SERVERS = {"moto", "seaweedfs", "rclone", "fake_gcs", "azurite"}
 HDFS_SERVERS = {"hdfs", "hdfs_with_symlinks", "native_hdfs", "secured_hdfs", "federated_hdfs"}
-SERVERS = {*CLOUD_SERVERS, *HDFS_SERVERS, "hive_metastore", "spark"}
+SERVERS = {*CLOUD_SERVERS, *HDFS_SERVERS, "hive_metastore", "spark", "zookeeper", "parts"}
 
 SLOW = {"conformance", "project", "properties"}
 NOT_QUICK = ("campaign", "real", "slow")
@@ -52,8 +52,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Marks what is `real`, and puts the files that take longest first, so that all processes end together."""
     places: dict[Path, int] = {}
     for item in items:
-        needed = set(getattr(item, "fixturenames", ()))
-        # Who asks by `request` names a judge or a server in a parameter.
+        needed = {*getattr(item, "fixturenames", ()), *_named_in_parameters(item)}
+        # A test that asks by `request` may compute the name of a judge or a server.
         asks = "request" in signature(getattr(item, "function", _nothing)).parameters
         if asks or needed & (REAL_HUDI | SERVERS):
             item.add_marker("real")
@@ -68,6 +68,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def _nothing() -> None: ...
+
+
+def _named_in_parameters(item: pytest.Item) -> set[str]:
+    """A fixture that asks by `request` names a judge or a server in its parameter, alone or first of several values."""
+    parameters: dict[str, object] = getattr(getattr(item, "callspec", None), "params", {})
+    firsts = (value[0] if isinstance(value, tuple) and value else value for value in parameters.values())
+    return {value for value in firsts if isinstance(value, str)}
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:

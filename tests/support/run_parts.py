@@ -139,5 +139,9 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 
 @pytest.fixture(scope="session")
 def parts(pytestconfig: pytest.Config) -> Parts:
-    """The parts that the whole run shares."""
+    """The parts that the whole run shares. A quick run has none, so a test that asks for one isn't quick."""
+    if pytestconfig.getoption("markexpr") == "quick":
+        pytest.fail(
+            "this test starts a server or real Hudi, and is in the quick run: tests/conftest.py must find it real"
+        )
     return pytestconfig.stash[_PARTS]

@@ -16,7 +16,7 @@ from eventide_core.errors import ConfigError
 from eventide_core.ports import Storage
 
 # Hadoop writes `file:/lake/trips` as well as `file:///lake/trips`.
-_FILE: Final = re.compile(r"file:(?://(?:localhost)?(?=/)|(?=/[^/]))")
+_FILE: Final = re.compile(r"file:(?://(?:localhost)?(?=/)|(?=/[^/]))", re.IGNORECASE)
 _BUCKET: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]+")
 # Hadoop's form, with the container before the account.
 _AZURE: Final = re.compile(r"([a-z0-9-]+)@([a-z0-9]+)\.(?:dfs|blob)\.core\.windows\.net")

@@ -3,6 +3,7 @@
 The module of a storage and its packages are imported when a URI needs them, so that local tables need none.
 """
 
+import os
 import re
 from pathlib import Path
 from typing import Final, cast
@@ -61,11 +62,26 @@ def open_storage(uri: str, options: Options, *, what: str = "table") -> Storage:
     if found is None:
         wrong = _unknown(name) if adapter is None else f"no full address after {name}://: eventide opens {_KNOWN}"
         raise ConfigError(f"the {what} {without_secrets(uri, ())!r} has {wrong}")
-    if name == "file" and Path(cast(Storage, found).root.removeprefix("file://")).is_file():
+    if name == "file":
+        _refuse_no_directory(Path(cast(Storage, found).root.removeprefix("file://")), uri, what)
+    return cast(Storage, found)
+
+
+def _refuse_no_directory(path: Path, uri: str, what: str) -> None:
+    """Raises ConfigError where no directory is, and none can be made."""
+    if uri.split("/", 1)[0] == "~":
+        raise ConfigError(
+            f"the {what} {uri!r} begins with ~, which is a directory's name without a shell: write {Path(uri).expanduser()}"
+        )
+    if os.path.isfile(path):
         raise ConfigError(
             f"the {what} {uri!r} is a file: name the directory that has .hoodie, before any other argument"
         )
-    return cast(Storage, found)
+    for place in (path, *path.parents):
+        if os.path.islink(place) and not os.path.exists(place):
+            raise ConfigError(f"the {what} {uri!r}: {place} is a link that leads nowhere: correct it, or remove it")
+        if os.path.isfile(place):
+            raise ConfigError(f"the {what} {uri!r}: {place} is a file, and no directory: use another path")
 
 
 def _unknown(scheme: str) -> str:

@@ -43,11 +43,21 @@ def spare_collector() -> None:
 @contextmanager
 def _results_alone_on_stdout() -> Iterator[None]:
     """Redirects everything else that writes to file descriptor 1 to stderr, including a JVM and its workers."""
-    results = os.fdopen(os.dup(1), "w", encoding=sys.stdout.encoding, errors="backslashreplace")
+    encoding = sys.stdout.encoding if sys.stdout else None
+    results = os.fdopen(_standard_output(), "w", encoding=encoding, errors="backslashreplace")
     os.dup2(2, 1)
     sys.stdout = results
     try:
         yield
     finally:
-        with suppress(BrokenPipeError):  # the reader of the results, such as `head`, has stopped reading
+        with suppress(OSError):  # a reader that has stopped, or a full disk: reported, with its exit code
             results.close()
+
+
+def _standard_output() -> int:
+    """A second descriptor of it. If it is closed, as by `>&-`, it leads nowhere from now on."""
+    try:
+        return os.dup(1)
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        return os.dup(1)

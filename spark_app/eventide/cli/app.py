@@ -86,5 +86,5 @@ def eventide() -> None:
     T itself. INSTANT is the time that names an action of the table; `eventide show TABLE` lists them.
 
     Exit codes: 0 done or met, 1 a check failed, 2 wrong usage or bad input, 3 refused as unsafe or unsupported, 4 busy: try
-    again, 5 storage or engine failed: try again, 130 interrupted by Ctrl-C.
+    again, 5 storage or engine failed: try again, 130 interrupted by Ctrl-C, 141 nobody reads the results any more.
     """

@@ -13,6 +13,7 @@ import click
 from eventide import Table
 from eventide.cli.console import Console
 from eventide.cli.cures import in_commands
+from eventide.cli.instant_text import InstantText
 from eventide.cli.plan import chosen, foreign_plans_option, plan_for, plan_options
 from eventide.cli.settings import Settings, common_options, detail_options, table_argument
 from eventide.formatting import format_size
@@ -28,7 +29,13 @@ from eventide_core.table.records.event_time import parse_threshold
 @table_argument
 @plan_options
 @click.option("--schedule-only", is_flag=True, help="Puts the plan on the timeline and does not run it.")
-@click.option("--execute", "scheduled", metavar="INSTANT", help="Runs the compaction that was scheduled at INSTANT.")
+@click.option(
+    "--execute",
+    "scheduled",
+    type=InstantText(),
+    metavar="INSTANT",
+    help="Runs the compaction that was scheduled at INSTANT.",
+)
 @click.option(
     "--force", is_flag=True, help="With --execute: also runs a plan that another engine, now dead, has started."
 )

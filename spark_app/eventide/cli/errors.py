@@ -1,13 +1,15 @@
 """Reports a failure: one sentence on stderr, with `--output json` also one document on stdout, and an exit code.
 
-An EventideError has its exit code. Wrong usage is 2, Ctrl-C is 130 as in shells, and any unexpected error is 5. Its stack is
-printed only with `--debug`. No text contains a secret of the options.
+An EventideError has its exit code. Wrong usage is 2, any unexpected error is 5, and as in shells, Ctrl-C is 130 and a reader
+of the results that stops reading is 141. A stack is printed only with `--debug`. No text contains a secret of the options.
 """
 
 import json
+import select
 import sys
 import traceback
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from itertools import pairwise
 from typing import Any, NoReturn
 
@@ -18,6 +20,7 @@ from eventide.cli.redaction import Redaction
 from eventide_core.errors import EventideError
 
 INTERRUPTED = 130
+READER_STOPPED = 141
 USAGE = 2
 FAILED = 5
 
@@ -26,8 +29,22 @@ class ShortOfMemoryError(SystemExit):
     """The end of a process whose libraries may have lost threads, so that an end in order could wait for them for ever."""
 
 
+class _ReaderStoppedError(Exception):
+    """What reads the results, such as `head`, has stopped reading."""
+
+
 class GroupWithExitCodes(click.Group):
     """A group whose `main` ends the process by the contract's exit codes."""
+
+    def make_context(self, *words: Any, **extra: Any) -> click.Context:
+        with _told_broken_pipe():  # --help writes here
+            return super().make_context(*words, **extra)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        with _told_broken_pipe():
+            found = super().invoke(ctx)
+            sys.stdout.flush()
+        return found
 
     def main(  # type: ignore[override]  # narrower than click's: it always ends the process
         self, args: Sequence[str] | None = None, prog_name: str | None = None, **extra: Any
@@ -38,9 +55,8 @@ class GroupWithExitCodes(click.Group):
         extra.pop("standalone_mode", None)
         try:
             code = super().main(args=words, prog_name=prog_name, standalone_mode=False, obj=redaction, **extra)
-            sys.stdout.flush()
-        except BrokenPipeError:
-            code = 0  # the reader of the results has stopped reading
+        except _ReaderStoppedError:
+            code = READER_STOPPED
         except (KeyboardInterrupt, click.Abort) as stop:
             code = _report("Interrupted", str(stop) or "interrupted", INTERRUPTED, words, redaction)
         except click.exceptions.NoArgsIsHelpError as error:
@@ -67,8 +83,30 @@ def _report(kind: str, message: str, exit_code: int, words: Sequence[str], redac
     sentence = in_commands(redaction.clean(" ".join(message.split())))
     click.echo(f"error: {sentence}", err=True)
     if _wants_json(words):
-        click.echo(json.dumps({"error": {"type": kind, "message": sentence, "exit_code": exit_code}}))
+        with suppress(OSError):  # it may be the failure that is reported
+            click.echo(json.dumps({"error": {"type": kind, "message": sentence, "exit_code": exit_code}}))
     return exit_code
+
+
+@contextmanager
+def _told_broken_pipe() -> Iterator[None]:
+    """Click ends every broken pipe with exit code 1, which says that a check failed, and says nothing else."""
+    try:
+        yield
+    except BrokenPipeError as broken:
+        if _has_reader():
+            raise ConnectionError(str(broken)) from broken
+        raise _ReaderStoppedError from broken
+
+
+def _has_reader() -> bool:
+    """Whether someone still reads stdout: if so, the broken pipe is another one, such as that to a server."""
+    pipe = select.poll()
+    try:
+        pipe.register(sys.stdout.fileno(), 0)
+    except (OSError, ValueError):
+        return True
+    return not any(event & select.POLLERR for _, event in pipe.poll(0))
 
 
 def _show_stack(words: Sequence[str], redaction: Redaction) -> None:

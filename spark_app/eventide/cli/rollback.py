@@ -2,12 +2,13 @@
 
 import click
 
+from eventide.cli.instant_text import InstantText
 from eventide.cli.settings import Settings, common_options, table_argument
 
 
 @click.command()
 @table_argument
-@click.argument("instant")
+@click.argument("instant", type=InstantText())
 @click.option(
     "--force", is_flag=True, help="Also undoes a pending write without a heartbeat, whose writer must be dead."
 )

@@ -2,14 +2,10 @@
 
 A text in a CSV file that begins with =, +, -, @, a tab or a carriage return is a formula for a spreadsheet. With
 `escapes_formulas`, it begins with an apostrophe.
-
-The file appears complete or not at all: it is written under a temporary name in the same directory, and then renamed.
 """
 
 import json
-import os
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Iterable
 from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO, Protocol
@@ -19,6 +15,7 @@ import pyarrow.compute as pc
 import pyarrow.csv
 import pyarrow.parquet as pq
 
+from eventide.report.whole_file import appearing_whole
 from eventide.rows.plain_values import plain_rows, plain_value
 from eventide_core.errors import ConfigError
 
@@ -48,25 +45,8 @@ def write_rows(
     write = format_of(path)
     if escapes_formulas and write is _write_csv:
         write = partial(_write_csv, escapes_formulas=True)
-    with _appearing_whole(path) as file:
+    with appearing_whole(path) as file:
         return write(file, schema, batches)
-
-
-@contextmanager
-def _appearing_whole(path: Path) -> Iterator[BinaryIO]:
-    part = path.with_name(f".{path.name}.{os.getpid()}.part")
-    try:
-        file = part.open("xb")
-    except OSError as error:
-        raise ConfigError(f"file {str(path)!r} cannot be written: {error.strerror}") from None
-    try:
-        with file:
-            yield file
-        part.replace(path)
-    except BaseException:
-        with suppress(FileNotFoundError):
-            part.unlink()
-        raise
 
 
 def _write_parquet(file: BinaryIO, schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> int:

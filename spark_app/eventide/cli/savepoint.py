@@ -2,12 +2,13 @@
 
 import click
 
+from eventide.cli.instant_text import InstantText
 from eventide.cli.settings import Settings, common_options, table_argument
 
 
 @click.command()
 @table_argument
-@click.argument("instant")
+@click.argument("instant", type=InstantText())
 @click.option("--tag", metavar="NAME", help="A name for `read --tag`.")
 @click.option("--delete", is_flag=True, help="Deletes the savepoint.")
 @common_options
@@ -30,7 +31,7 @@ def savepoint(settings: Settings, table: str, instant: str, tag: str | None, del
 
 @click.command()
 @table_argument
-@click.argument("instant")
+@click.argument("instant", type=InstantText())
 @common_options
 def restore(settings: Settings, table: str, instant: str) -> None:
     """Undo every write after a savepoint.

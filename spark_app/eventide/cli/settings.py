@@ -18,12 +18,12 @@ from eventide.cli.console import Console
 from eventide.cli.engine_by_size import EngineBySize
 from eventide.cli.file_path import FilePath
 from eventide.cli.own_process import spare_pandas
+from eventide.cli.quiet_session import quiet_session
 from eventide.cli.redaction import Redaction
 from eventide.options.sections import UnknownOptionWarning, unknown_options
 from eventide.options.toml_options import flat_options, toml_document
 from eventide.options.user_settings import user_settings
 from eventide.results.detail import Detail
-from eventide.spark.session import quiet_session
 from eventide_adapters.extras import install_command
 from eventide_core.config import EVENT_TIME_FIELD, Option, duration_of, positive_duration_of
 from eventide_core.errors import ConfigError

@@ -8,7 +8,9 @@ from eventide.catalog import catalogs_of
 from eventide.cli.console import table_of
 from eventide.cli.settings import Settings, common_options, event_time_option, option_help
 from eventide_core.config import EVENT_TIME_FIELD, SYNC_DATABASE, SYNC_TABLE, Options
+from eventide_core.errors import format_timestamp
 from eventide_core.service.maintenance.sync import SyncedTable, SyncResult
+from eventide_core.table.timeline.compaction_extra_metadata import CUT_KEY, WATERMARK_KEY
 
 
 @click.command()
@@ -68,7 +70,14 @@ def _summary(done: SyncResult) -> tuple[Any, ...]:
         for one in done.tables
     ]
     columns = ("table", "was", "partitions added", "moved", "dropped")
-    return (table_of("", columns, rows), *(f"{key} = {value}" for key, value in done.properties.items()))
+    return (
+        table_of("", columns, rows),
+        *(f"{key} = {value}{_moment(key, value)}" for key, value in done.properties.items()),
+    )
+
+
+def _moment(key: str, value: str) -> str:
+    return f" ({format_timestamp(int(value))})" if key in (CUT_KEY, WATERMARK_KEY) else ""
 
 
 def _outcome(one: SyncedTable) -> str:

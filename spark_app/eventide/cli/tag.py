@@ -5,6 +5,7 @@ from typing import Any
 import click
 
 from eventide.cli.console import table_of
+from eventide.cli.instant_text import InstantText
 from eventide.cli.settings import Settings, common_options, table_argument
 from eventide_core.errors import format_timestamp
 from eventide_core.service.rollback.savepoint import Tag
@@ -13,7 +14,12 @@ from eventide_core.service.rollback.savepoint import Tag
 @click.command()
 @table_argument
 @click.argument("name", required=False)
-@click.option("--instant", metavar="INSTANT", help="Keeps the table as of this commit.  [default: the last one]")
+@click.option(
+    "--instant",
+    type=InstantText(),
+    metavar="INSTANT",
+    help="Keeps the table as of this commit.  [default: the last one]",
+)
 @click.option("--as-of-watermark", metavar="T", help="Keeps the read-optimized table as of watermark T.")
 @click.option("--comment", default="", help="A comment for people.")
 @click.option("--delete", is_flag=True, help="Deletes the tag and its savepoint.")

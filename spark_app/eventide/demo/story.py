@@ -25,9 +25,11 @@ import pyarrow.compute as pc
 from eventide.demo.flights import EVENT_TIME, KEY, PARTITION, SCHEMA, Reports, data_file
 from eventide.demo.picture import Coverage, draw
 from eventide.results.plan import Plan
+from eventide.rows.own_place import require_own_place
 from eventide.rows.reader import Rows
 from eventide.table.table import Table
 from eventide_core import config as keys
+from eventide_core.config import Options
 from eventide_core.errors import ConfigError, counted, format_timestamp
 from eventide_core.ports import Progress
 
@@ -74,6 +76,7 @@ def check_needs(directory: Path) -> None:
         raise ConfigError(f"directory {str(directory)!r} cannot be written: no permission in {str(nearest)!r}")
     if (directory / _TABLE / ".hoodie").exists():
         raise ConfigError(f"directory {str(directory)!r} has a table of an earlier demo: name another one")
+    require_own_place(str(directory / _TABLE), Options({}))
 
 
 def run_demo(

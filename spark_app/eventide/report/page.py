@@ -1,6 +1,7 @@
 """The report as one self-contained HTML page. Every text from the table goes through `words.shown`."""
 
 from collections.abc import Iterable
+from shlex import quote
 
 from eventide.formatting import format_duration, format_size
 from eventide.report.advice import what_to_do
@@ -219,12 +220,12 @@ def _pending(report: Report) -> str:
 
 def _what_to_do(report: Report, instant: Instant) -> str:
     plan = report.table.plans.get(instant.requested_time)
+    run = f"eventide compact {quote(report.table.uri)} --execute {instant.requested_time}"
     if isinstance(plan, ForeignPlan):
         count = counted(len(plan.file_groups), "slice")
-        run = f"eventide compact --execute {instant.requested_time}"
         return f"the engine that planned it, or {run} ({count}); no other compaction is planned before it has completed"
     if plan is not None:
-        return f"eventide compact --execute {instant.requested_time} ({counted(len(plan.operations), 'slice')})"
+        return f"{run} ({counted(len(plan.operations), 'slice')})"
     if instant.action in (Action.COMMIT, Action.DELTA_COMMIT):
         return "its writer; on version 6, and if left-overs are copied, a compaction waits for it, too"
     return "the engine that started it"

@@ -1,9 +1,9 @@
 """The style of the pages: colors for light and dark mode, and the frame of a page."""
 
-from os import getpid
 from pathlib import Path
 
 from eventide.report.coverage import Role
+from eventide.report.whole_file import appearing_whole
 from eventide.report.words import shown
 from eventide_core.errors import ConfigError
 
@@ -97,12 +97,8 @@ def write_page(path: Path, text: str) -> None:
 
     Raises ConfigError if it cannot be written.
     """
-    if not path.name or path.is_dir():
-        raise ConfigError(f"{str(path)!r} is a directory: name a file in it, such as {str(path / 'report.html')!r}")
-    part = path.with_name(f".{path.name}.{getpid()}.part")
     try:
-        part.write_text(text, encoding="utf-8")
-        part.replace(path)
+        with appearing_whole(path) as file:
+            file.write(text.encode())
     except OSError as error:
-        part.unlink(missing_ok=True)
         raise ConfigError(f"file {str(path)!r} cannot be written: {error.strerror}") from None

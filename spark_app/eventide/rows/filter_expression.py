@@ -23,7 +23,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from sqlglot import Dialect, Token, TokenType
 from sqlglot import expressions as sql
-from sqlglot.errors import SqlglotError
+from sqlglot.errors import SqlglotError, TokenError
 
 from eventide_core.errors import InvalidFilterError
 
@@ -99,7 +99,9 @@ def _unsupported(node: Node) -> InvalidFilterError:
 def _place(error: SqlglotError) -> str:
     for found in getattr(error, "errors", ()):
         return f" at {found['highlight']!r} (character {found['col']})"
-    return f": {str(error).splitlines()[0]}"
+    return (
+        ": is a quote or a comment not closed?" if isinstance(error, TokenError) else f": {str(error).splitlines()[0]}"
+    )
 
 
 class Translation:

@@ -138,10 +138,15 @@ class Rows:
             raise InvalidFilterError(f"columns {columns!r} is one text: pass a list of names")
         if columns is not None and not isinstance(columns, Iterable):
             raise InvalidFilterError(f"columns {columns!r} are no names: pass a list of them")
-        for column in columns or ():
-            if schema.get_field_index(column) < 0:
-                raise InvalidFilterError(f"column {column!r} is not one of {', '.join(schema.names)}")
-        return schema if columns is None else pa.schema([schema.field(name) for name in columns])
+        if columns is None:
+            return schema
+        names: list[Any] = list(columns)
+        for name in names:
+            if not isinstance(name, str) or schema.get_field_index(name) < 0:
+                raise InvalidFilterError(f"column {name!r} is not one of {', '.join(schema.names)}")
+            if names.count(name) > 1:
+                raise InvalidFilterError(f"column {name!r} is named twice: name it once")
+        return pa.schema([schema.field(name) for name in names])
 
     def to_batches(
         self, columns: Sequence[str] | None = None, filter: Filter | None = None

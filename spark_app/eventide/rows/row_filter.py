@@ -45,6 +45,7 @@ def filter_expression(row_filter: Filter | None, schema: pa.Schema) -> pc.Expres
         conditions: Any = row_filter
         try:
             found = filters_to_expression(list(conditions))
+            _refuse_letters(conditions)
         except (TypeError, ValueError) as error:
             raise InvalidFilterError(
                 f"filter {row_filter!r} is not a list of (column, operator, value): {error}"
@@ -55,6 +56,16 @@ def filter_expression(row_filter: Filter | None, schema: pa.Schema) -> pc.Expres
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowKeyError, TypeError) as error:
             raise InvalidFilterError(f"filter {found} does not fit the table: {error}") from None
     return found
+
+
+def _refuse_letters(conditions: Any) -> None:
+    """Raises ValueError for `in` with one text, which Arrow takes for its letters."""
+    for one in conditions:
+        match one:
+            case (str(), "in" | "not in" as operator, str() | bytes() as value):
+                raise ValueError(f"{value!r} is one text, and {operator} needs a list")
+            case [*_]:
+                _refuse_letters(one)
 
 
 @dataclass(frozen=True, slots=True)

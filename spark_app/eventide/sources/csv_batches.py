@@ -13,7 +13,7 @@ import pyarrow.csv
 
 from eventide.sources.source import Dialect, Source
 from eventide.sources.streams import readable, text_of
-from eventide_core.errors import ConfigError, InvalidRecordError
+from eventide_core.errors import ConfigError, InvalidRecordError, counted
 
 _BLOCK_BYTES: Final = 4 << 20
 _BLOCK_BYTES_MAX: Final = (1 << 31) - 1  # a signed integer of 32 bits in Arrow
@@ -135,7 +135,10 @@ def _batches(
         check_utf8=False,
     )
     read: Any = pyarrow.csv.ReadOptions(
-        use_threads=False, block_size=block_bytes, column_names=list(names), skip_rows=0 if dialect.names else 1
+        use_threads=False,
+        block_size=block_bytes,
+        column_names=list(names),
+        skip_rows_after_names=0 if dialect.names else 1,
     )
     with text_of(source, dialect.encoding) as text, readable(source.name):
         text.quote = dialect.quote.encode()
@@ -163,6 +166,6 @@ def _ragged(source: Source, dialect: Dialect, row: Any) -> InvalidRecordError:
     number = row.number - (0 if dialect.names else 1)
     shown = row.text if len(row.text) <= 80 else row.text[:77] + "..."
     return InvalidRecordError(
-        f"source {source.name!r}, row {number}: {row.actual_columns} cells instead of {row.expected_columns}: {shown!r}; "
-        f"quote a cell that contains {_delimiter(source, dialect)!r}, or complete the row"
+        f"source {source.name!r}, row {number}: {counted(row.actual_columns, 'cell')} instead of {row.expected_columns}: "
+        f"{shown!r}; quote a cell that contains {_delimiter(source, dialect)!r}, or complete the row"
     )

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, Final
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.json
 
 from eventide.sources.source import Source
@@ -16,7 +17,13 @@ from eventide.sources.streams import readable, text_of
 from eventide_core.errors import InvalidRecordError
 
 _CHUNK_BYTES: Final = 8 << 20
+_WHOLE_IN_A_DOUBLE: Final = 2**53
 _CHANGED: Final = re.compile(r"Column\((?P<path>[^)]*)\) changed from (?P<old>\w+) to (?P<new>\w+) in row (?P<row>\d+)")
+_CURES: Final = {
+    "specified twice": "remove one",
+    "Number too big": "correct it, or write it in quotes",
+    "surrogate": "correct the text",
+}
 _ROW: Final = re.compile(r" in row (\d+)$")
 
 
@@ -93,6 +100,9 @@ def _parsed(chunk: bytes, types: Callable[[str], Any], place: str, first_row: in
     is_declared = False
     try:
         found = _read(chunk, None)
+        for name in found.column_names:
+            if types(name) is None:
+                _refuse_rounded(found.column(name), name, chunk, place, first_row)
         wanted: list[Any] = [
             column.with_type(declared_type(column.type, types(column.name), reads_times=False))
             for column in found.schema
@@ -103,6 +113,23 @@ def _parsed(chunk: bytes, types: Callable[[str], Any], place: str, first_row: in
         raise InvalidRecordError(f"source {place!r}: {error}: use Parquet for such a column") from None
     except pa.ArrowException as error:
         raise InvalidRecordError(_what(str(error), place, first_row, is_declared=is_declared)) from None
+
+
+def _refuse_rounded(column: Any, name: str, chunk: bytes, place: str, first_row: int) -> None:
+    """Raises InvalidRecordError for a whole number that became a double, beside a fraction or by its size, and changed."""
+    if pa.types.is_struct(column.type):
+        for field, inner in zip(column.type, column.flatten(), strict=True):
+            _refuse_rounded(inner, field.name, chunk, place, first_row)
+    elif pa.types.is_list(column.type):
+        _refuse_rounded(pc.list_flatten(column), name, chunk, place, first_row)
+    elif pa.types.is_floating(column.type) and (pc.max(pc.abs(column)).as_py() or 0) >= _WHOLE_IN_A_DOUBLE:
+        number = re.search(rb'"%b"\s*:[\s\[]*(?:[^\]"{}]*,\s*)?(-?\d{16,})\s*[,\]}]' % re.escape(name.encode()), chunk)
+        if number is not None:
+            row = first_row + chunk.count(b"\n", 0, number.start()) + 1
+            raise InvalidRecordError(
+                f"source {place!r}, row {row}: column {name!r}: {number[1].decode()} has more digits than a double holds: "
+                "write the column in quotes, or state its type with --schema"
+            )
 
 
 def _read(chunk: bytes, schema: pa.Schema | None) -> pa.Table:
@@ -133,4 +160,7 @@ def _what(error: str, place: str, first_row: int, *, is_declared: bool) -> str:
     if row is None:
         return f"source {place!r}: {text}; correct the value"
     where = f"source {place!r}, row {first_row + int(row[1]) + 1}"
-    return f"{where}: {text[: row.start()].rstrip('.')}: write one object per line, as `jq -c .` does"
+    cure = next(
+        (cure for found, cure in _CURES.items() if found in text), "write one object per line, as `jq -c .` does"
+    )
+    return f"{where}: {text[: row.start()].rstrip('.')}: {cure}"

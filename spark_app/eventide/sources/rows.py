@@ -97,8 +97,8 @@ def _parquet_parts(source: Source) -> Iterator[Part]:
             file = pq.ParquetFile(stream)
         except pa.ArrowInvalid as error:
             raise ConfigError(
-                f"source {source.name!r} cannot be read as Parquet: {' '.join(str(error).split())} Copy it again, or name "
-                "its format with --format csv or json"
+                f"source {source.name!r} cannot be read as Parquet: {' '.join(str(error).split()).rstrip('.')}: copy it "
+                "again, or name its format with --format csv or json"
             ) from None
         yield Part(source.name, 0, file.schema_arrow.empty_table())
         first_row = 0
@@ -198,9 +198,12 @@ def _common(column: Any, known: Any, part: Part) -> Any:
 
 
 def _in_kinds(part: Part, kinds: Mapping[str, Any]) -> pa.Table:
-    rows = part.rows
-    for name, kind in kinds.items():
-        if kind != rows.schema.field(name).type:
-            column = converted(rows.column(name), kind, name, part.source, part.first_row)
-            rows = rows.set_column(rows.column_names.index(name), name, column)
-    return rows
+    columns: list[Any] = list(part.rows.columns)
+    fields: list[Any] = list(part.rows.schema)
+    for place, known in enumerate(fields):
+        kind = kinds.get(known.name, known.type)
+        if kind != known.type:
+            columns[place] = converted(columns[place], kind, known.name, part.source, part.first_row)
+            fields[place] = pa.field(known.name, kind)
+    metadata: Any = part.rows.schema.metadata
+    return pa.table(columns, schema=pa.schema(fields, metadata))

@@ -1,6 +1,7 @@
 """The text of a source as UTF-8: decompressed by what its first bytes say, whatever its name, and decoded."""
 
 import codecs
+import io
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, Final
@@ -11,7 +12,15 @@ from eventide.sources.source import Source
 from eventide_core.errors import ConfigError, EventideError
 
 _COMPRESSIONS: Final[dict[bytes, Any]] = {b"\x1f\x8b": "gzip", b"\x28\xb5": "zstd"}
-_UTF_16: Final = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+_BYTE_ORDER_MARKS: Final = (  # the longer ones first: that of UTF-32 begins as that of UTF-16
+    (codecs.BOM_UTF32_LE, "utf-32"),
+    (codecs.BOM_UTF32_BE, "utf-32"),
+    (codecs.BOM_UTF16_LE, "utf-16"),
+    (codecs.BOM_UTF16_BE, "utf-16"),
+)
+_WIDE: Final = {(False, True): "utf-16-le", (True, False): "utf-16-be"}
+"""Whether the first two bytes of a text are zero, where it has no mark and begins with a character of ASCII."""
+_CALL_IT: Final = "name the encoding that it was written in, such as --encoding latin-1 or utf-16"
 
 
 def decompressed(stream: Any, name: str) -> Any:
@@ -34,9 +43,10 @@ def readable(name: str) -> Iterator[None]:
         raise
     except UnicodeDecodeError as error:
         raise ConfigError(
-            f"source {name!r}: its bytes {error.object[error.start : error.end]!r} are no {error.encoding}: name the "
-            "encoding that it was written in, such as --encoding latin-1 or utf-16"
+            f"source {name!r}: its bytes {error.object[error.start : error.end]!r} are no {error.encoding}: {_CALL_IT}"
         ) from None
+    except UnicodeError as error:  # utf-16 without a mark
+        raise ConfigError(f"source {name!r}: {error}: {_CALL_IT}-le") from None
     except (pa.ArrowException, OSError, EOFError) as error:
         text = " ".join(str(error).split())
         is_torn = "compressed stream" in text or "inflate failed" in text or "ZSTD" in text
@@ -45,17 +55,18 @@ def readable(name: str) -> Iterator[None]:
 
 
 def known_encoding(encoding: str) -> str:
-    """The encoding. Raises ConfigError for one that Python does not have."""
+    """The encoding. Raises ConfigError for one that Python does not have, or that does not decode a stream to text."""
     try:
-        codecs.lookup(encoding)
-    except LookupError:
+        io.TextIOWrapper(io.BytesIO(), encoding=encoding)
+        codecs.getincrementaldecoder(encoding)().decode(pa.py_buffer(b"a"))
+    except (LookupError, UnicodeError, AttributeError):  # the last one by punycode, which takes no buffer
         raise ConfigError(f"--encoding {encoding!r} is unknown: use such as utf-8, latin-1, cp1252 or utf-16") from None
     return encoding
 
 
 @contextmanager
 def text_of(source: Source, encoding: str | None) -> Iterator[Any]:
-    """A stream over the source's text in UTF-8, without a byte order mark."""
+    """A stream over the source's text in UTF-8, from its first line that is not empty, and with a newline at its end."""
     with source.open() as raw:
         content = decompressed(raw, source.name)
         with readable(source.name):
@@ -69,26 +80,43 @@ def _python_file(content: Any) -> Any:
 
 
 class _Text:
-    """A binary stream that Arrow can read. It also counts the quotes, and says if the text is UTF-16."""
+    """A binary stream that Arrow can read. It also counts the quotes, and says if the text is of another encoding."""
 
     def __init__(self, content: Any, name: str) -> None:
         self._content = content
         self._name = name
-        self._is_at_start = True
+        self._last = b""
         self.quote = b""
         self.quotes = 0
         self.closed = False
 
     def read(self, size: int = -1) -> bytes:
-        data: bytes = self._content.read() if size < 0 else self._content.read(size)
-        if self._is_at_start and data:
-            self._is_at_start = False
-            if data[:2] in _UTF_16:
-                raise ConfigError(f"source {self._name!r} is in UTF-16: add --encoding utf-16")
-            data = data.removeprefix(codecs.BOM_UTF8) or self._content.read(size)
+        data: bytes = self._next(size)
+        if not self._last and data:
+            self._refuse_wide(data)
+            data = data.removeprefix(codecs.BOM_UTF8).lstrip(b"\r\n")
+            while b"\n" not in data and (more := self._next(size)):  # Arrow finds the names in the first block
+                data = (data + more).lstrip(b"\r\n")
+            if data and b"\n" not in data:
+                data += b"\n"
+        if not data and self._last not in (b"", b"\n"):
+            data = b"\n"
+        if data:
+            self._last = data[-1:]
         if self.quote:
             self.quotes += data.count(self.quote)
         return data
+
+    def _next(self, size: int) -> bytes:
+        data: bytes = self._content.read() if size < 0 else self._content.read(size)
+        return data
+
+    def _refuse_wide(self, start: bytes) -> None:
+        wide = next((name for mark, name in _BYTE_ORDER_MARKS if start.startswith(mark)), None)
+        if wide is None and len(start) > 1:
+            wide = _WIDE.get((start[0] == 0, start[1] == 0))
+        if wide is not None:
+            raise ConfigError(f"source {self._name!r} is in {wide[:6].upper()}: add --encoding {wide}")
 
     def close(self) -> None:
         self.closed = True

@@ -52,6 +52,13 @@ def require_names(**given: object) -> None:
             raise ConfigError(f"{name}={value!r} is no list of names: pass a list of texts")
 
 
+def require_columns(**given: object) -> None:
+    """Raises ConfigError for the first argument that is no mapping by names of columns."""
+    for what, value in given.items():
+        if not (isinstance(value, Mapping) and all(isinstance(name, str) for name in value)):
+            raise ConfigError(f"{what}={value!r}: pass a dictionary by names of columns")
+
+
 def require_number(**given: object) -> None:
     """Raises ConfigError for the first argument that is neither None nor a whole number from 0 on."""
     for name, value in given.items():

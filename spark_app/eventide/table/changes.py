@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from eventide.table.arguments import progress_of
+from eventide.table.arguments import progress_of, require_columns
 from eventide.table.queries import TableQueries
 from eventide_core.ports import Progress
 from eventide_core.table.settings.write_shape import WriteOperation
@@ -44,6 +44,7 @@ class TableChanges(TableQueries):
         """
         from eventide.rows.changed_rows import ChangedTable, own_columns, updated_rows
 
+        require_columns(set=set)
         table = ChangedTable.load(self._application)
         rows = own_columns(self.snapshot().to_arrow(None, where))
         new = updated_rows(rows, set, table)

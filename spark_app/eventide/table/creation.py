@@ -12,6 +12,7 @@ from eventide.rows.writer import new_table
 from eventide.table.table import Table
 from eventide_adapters.storage.open import open_storage
 from eventide_core.config import EVENT_TIME_FIELD, Options
+from eventide_core.cure import Cure
 from eventide_core.errors import NotAHudiTableError, RefusedError
 from eventide_core.ports import Engine
 from eventide_core.table.settings.properties import PROPERTIES_PATH, known_settings
@@ -41,7 +42,8 @@ def created_by_first_commit(
     application.files.first_settings = made.properties()
     if application.state().timeline.writes:
         raise RefusedError(
-            f"{uri} has commits, but its {PROPERTIES_PATH} is lost: `eventide repair` makes it anew; or choose another path"
+            f"{uri} has commits, but its {PROPERTIES_PATH} is lost: {Cure.recover_settings(uri)} makes it anew; or choose "
+            "another path"
         )
     return application
 

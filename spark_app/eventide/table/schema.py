@@ -5,7 +5,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from eventide.table.arguments import require_names, require_texts
+from eventide.table.arguments import require_columns, require_names, require_texts
 from eventide.table.open_table import OpenTable
 from eventide_core.errors import ConfigError
 
@@ -46,7 +46,8 @@ class TableSchema(OpenTable):
         from eventide_core.action.write.schema_alteration import SchemaAlteration
 
         for what, given in (("add", add), ("widen", widen), ("move", move), ("rename", rename)):
-            _require_columns(what, given)
+            if given is not None:
+                require_columns(**{what: given})
         require_names(drop=drop)
         for old, new in (rename or {}).items():
             require_texts(**{f"rename[{old!r}]": new})
@@ -66,9 +67,9 @@ class TableSchema(OpenTable):
     def _avro(self, name: str, kind: Any) -> Any:
         import pyarrow as pa
 
-        from eventide.sources.schema_file import TYPE_WORDS, type_of
         from eventide_adapters.format.avro.from_arrow import avro_schema_of
         from eventide_adapters.format.avro.schema import arrow_schema
+        from eventide_adapters.format.avro.type_words import TYPE_WORDS, type_of
 
         found = type_of(kind) if isinstance(kind, str) else kind
         if not isinstance(found, pa.DataType):
@@ -77,12 +78,6 @@ class TableSchema(OpenTable):
         arrow_schema(schema)  # refuses what no file can hold, such as a struct without fields
         (column,) = json.loads(schema)["fields"]
         return column["type"][1]
-
-
-def _require_columns(what: str, given: object) -> None:
-    """Raises ConfigError for anything but a mapping by names of columns."""
-    if given is not None and not (isinstance(given, Mapping) and all(isinstance(name, str) for name in given)):
-        raise ConfigError(f"{what}={given!r}: pass a dictionary by names of columns")
 
 
 def _placed(kind: Any) -> tuple[Any, str | None]:

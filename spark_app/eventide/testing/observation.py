@@ -192,7 +192,7 @@ def is_immutable(path: str) -> bool:
 
 
 def check_verified(application: Application, *, is_deep: bool = False) -> None:
-    """Checks that `eventide verify` has no findings for the table.
+    """Checks that `Table.verify` has no findings.
 
     It verifies names, sizes, headers and footers; if `is_deep`, also every record.
     """

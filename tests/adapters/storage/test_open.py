@@ -103,3 +103,27 @@ def test_a_secret_in_the_uri_is_refused_and_not_repeated(uri: str) -> None:
     with pytest.raises(ConfigError, match="before `@`") as refused:
         open_storage(uri, NONE)
     assert "hidden" not in str(refused.value)
+
+
+def test_a_place_where_no_directory_can_be_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("x")
+    (tmp_path / "dangling").symlink_to("nowhere")
+    (tmp_path / "loop").symlink_to("loop")
+    for place, said in (
+        ("file/table", "file is a file, and no directory"),
+        ("dangling", "dangling is a link that leads nowhere"),
+        ("dangling/table", "dangling is a link that leads nowhere"),
+        ("loop", "loop is a link that leads nowhere"),
+    ):
+        with pytest.raises(ConfigError, match=said):
+            open_storage(str(tmp_path / place), Options({}))
+
+
+def test_a_home_directory_that_no_shell_resolved_is_refused_with_its_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", "/users/ada")
+    with pytest.raises(ConfigError, match=r"'~/lake/trips' begins with ~, .* write /users/ada/lake/trips$"):
+        open_storage("~/lake/trips", Options({}))
+
+
+def test_the_scheme_of_a_file_may_have_capitals(tmp_path: Path) -> None:
+    assert open_storage(f"FILE://{tmp_path}", Options({})).root == open_storage(str(tmp_path), Options({})).root

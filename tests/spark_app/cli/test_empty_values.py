@@ -20,6 +20,11 @@ T = "2026-11-21T00:00Z"
         (("show", "TABLE", "--config", ""), "'--config': '' is no path"),
         (("repair", "TABLE", "--lost-keys", ""), "'--lost-keys': '' is no path"),
         (("windows", "TABLE", "--every", "1h", "--consumer", "c", "--next", "--to", ""), "'--to': '' is no path"),
+        (("rollback", "TABLE", ""), "'INSTANT': '' is no instant"),
+        (("restore", "TABLE", " "), "'INSTANT': ' ' is no instant"),
+        (("savepoint", "TABLE", ""), "'INSTANT': '' is no instant"),
+        (("compact", "TABLE", "--execute", ""), "'--execute': '' is no instant"),
+        (("tag", "TABLE", "name", "--instant", ""), "'--instant': '' is no instant"),
         (("read", "TABLE", "--columns", " , "), "--columns ' , ' names no column"),
         (("plan", "TABLE", "--before", ""), "hoodie.compaction.event.time.threshold is given without a value"),
         (

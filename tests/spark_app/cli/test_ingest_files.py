@@ -87,6 +87,7 @@ JSON = '{"id":"a","name":"Oslo","fare":1.5}\n{"id":"b","name":"Lima","fare":2}\n
         ("bom.csv", b"\xef\xbb\xbf" + CSV.encode()),
         ("bom.jsonl", b"\xef\xbb\xbf" + JSON.encode()),
         ("empty_lines.csv", CSV.replace("\n", "\n\n").encode()),
+        ("empty_lines_first.csv", b"\xef\xbb\xbf\r\n\n" + CSV.encode()),
         ("empty_lines.jsonl", b"\n" + JSON.replace("\n", "\r\n\r\n").encode()),
         ("no_last_newline.csv", CSV.rstrip().encode()),
         ("no_last_newline.jsonl", JSON.rstrip().encode()),
@@ -118,6 +119,90 @@ def test_other_encodings_of_unicode(encoding: str, tmp_path: Path) -> None:
     assert ingested(tmp_path / "t", source, "--encoding", encoding) == [{"id": 1, "name": "Ærø"}]
     if encoding == "utf-16":
         assert "--encoding utf-16" in refused(tmp_path / "u", source, *NEW)
+
+
+@pytest.mark.parametrize(
+    ("written", "named"),
+    [
+        ("utf-32", "UTF-32: add --encoding utf-32"),
+        ("utf-16-le", "UTF-16: add --encoding utf-16-le"),
+        ("utf-16-be", "-be"),
+    ],
+)
+@pytest.mark.parametrize("name", ["x.csv", "x.jsonl"])
+def test_a_wide_encoding_is_named_also_without_a_mark(written: str, named: str, name: str, tmp_path: Path) -> None:
+    source = tmp_path / name
+    source.write_bytes((CSV if name == "x.csv" else JSON).encode(written))
+    assert named in refused(tmp_path / "t", source, *NEW)
+    ingested(tmp_path / "t", source, "--encoding", written)
+
+
+def test_utf_16_without_a_mark_is_refused_with_the_encodings_that_need_none(tmp_path: Path) -> None:
+    source = tmp_path / "x.csv"
+    source.write_bytes(CSV.encode("utf-16-le"))
+    assert "utf-16-le" in refused(tmp_path / "t", source, *NEW, "--encoding", "utf-16")
+
+
+@pytest.mark.parametrize("encoding", ["klingon", "", "rot13", "hex", "zip", "punycode", "undefined"])
+def test_an_encoding_that_decodes_no_text_is_refused(encoding: str, tmp_path: Path) -> None:
+    source = tmp_path / "x.csv"
+    source.write_text(CSV)
+    assert f"--encoding {encoding!r} is unknown" in refused(tmp_path / "t", source, *NEW, "--encoding", encoding)
+
+
+@pytest.mark.parametrize("header", ["id,name", '"id","na\nme"\n'])
+def test_a_header_without_rows_makes_an_empty_table(header: str, tmp_path: Path) -> None:
+    source = tmp_path / "x.csv"
+    source.write_text(header)
+    assert ingested(tmp_path / "t", source, "--sanitize") == []
+
+
+def test_a_header_of_two_lines_is_no_row(tmp_path: Path) -> None:
+    source = tmp_path / "x.csv"
+    source.write_text('id,"na\nme"\n1,a\n')
+    assert ingested(tmp_path / "t", source, "--sanitize") == [{"id": 1, "na__me": "a"}]
+
+
+@pytest.mark.parametrize(
+    ("value", "digits"),
+    [
+        ("12345678901234567890", "12345678901234567890"),
+        ('{"a":[{"b":-12345678901234567890}]}', "-12345678901234567890"),
+        ("[1.5, 9007199254740993]", "9007199254740993"),
+    ],
+)
+def test_a_whole_number_that_a_double_would_round_is_refused(value: str, digits: str, tmp_path: Path) -> None:
+    source = tmp_path / "x.jsonl"
+    source.write_text(f'{{"id":0,"v":null,"w":1e20}}\n{{"id":1,"v":{value},"w":2}}\n')
+    said = refused(tmp_path / "t", source, *NEW)
+    assert "row 2" in said
+    assert f"{digits} has more digits than a double holds" in said
+
+
+def test_whole_numbers_of_many_digits_beside_great_fractions_are_read(tmp_path: Path) -> None:
+    source = tmp_path / "x.jsonl"
+    source.write_text('{"id":1,"at":1767225600000000,"w":1e20}\n')
+    assert ingested(tmp_path / "t", source) == [{"id": 1, "at": 1767225600000000, "w": 1e20}]
+
+
+@pytest.mark.parametrize(
+    ("row", "said"),
+    [
+        ('{"id":1,"id":2}', "twice: remove one"),
+        ('{"id":1,"v":1e999}', "write it in quotes"),
+        ('{"id":1,"v":"\\ud800"}', "correct the text"),
+        ('{"id":1,"v":[1}', "one object per line"),
+        ('{"id":1,"v":[]}', "column 'v' has no type"),
+        ('{"id":1,"v":{}}', "column 'v' has no fields"),
+    ],
+)
+def test_each_fault_of_json_has_its_cure(row: str, said: str, tmp_path: Path) -> None:
+    source = tmp_path / "x.jsonl"
+    source.write_text(row + "\n")
+    answer = run("ingest", tmp_path / "t", source, *NEW)
+    assert answer.exit_code in (2, 3)
+    assert said in answer.stderr
+    assert not (tmp_path / "t").exists()
 
 
 def test_a_wrong_delimiter_is_recognized(tmp_path: Path) -> None:
@@ -311,7 +396,7 @@ def test_standard_input_once_and_with_a_format_for_a_new_table(tmp_path: Path) -
     [
         ("x.txt", b"id\n1\n", "unknown ending: name the format with --format"),
         ("x.csv", b"", "is empty: it needs a header"),
-        ("x.csv", b"id,n\n1,2\n3\n", "row 2: 1 cells instead of 2: '3'"),
+        ("x.csv", b"id,n\n1,2\n3\n", "row 2: 1 cell instead of 2: '3'"),
         ("x.csv", b"id,n\n1,2\n3,4,5\n", "row 2: 3 cells instead of 2: '3,4,5'"),
         ("x.csv", b'id,n\n1,"open\n2,x\n', 'odd number of quotes (")'),
         ("x.csv", b"id,id\n1,2\n", "the column 'id' twice"),
@@ -398,7 +483,7 @@ def test_what_is_no_parquet_has_a_cure(tmp_path: Path) -> None:
     refused = run("ingest", tmp_path / "t", tmp_path / "rows.parquet", *NEW)
     assert refused.exit_code == 2
     assert "cannot be read as Parquet" in refused.stderr
-    assert "Copy it again, or name its format with --format csv or json" in refused.stderr
+    assert "copy it again, or name its format with --format csv or json" in refused.stderr
 
 
 def test_sources_of_several_formats_agree_on_types(tmp_path: Path) -> None:

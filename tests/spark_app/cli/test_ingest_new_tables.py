@@ -100,7 +100,7 @@ def test_commits_without_settings_are_not_taken_over(source: Path, tmp_path: Pat
     (tmp_path / "t" / PROPERTIES_PATH).unlink()
     answer = run("ingest", tmp_path / "t", source, *NEW)
     assert answer.exit_code == 3
-    assert "`eventide repair`" in answer.stderr
+    assert "`eventide repair TABLE`" in answer.stderr
 
 
 @pytest.mark.parametrize(

@@ -109,6 +109,13 @@ def test_a_directory_that_cannot_be_made_is_refused_before_anything_starts(end: 
     assert "starting Spark" not in answer.stderr
 
 
+def test_a_directory_in_a_table_is_refused_before_anything_starts(demo: dict[str, Any]) -> None:
+    answer = run("demo", "--dir", demo["table"], "--engine", "spark")
+    assert answer.exit_code == 2
+    assert "is in the Hudi table" in answer.stderr
+    assert "starting Spark" not in answer.stderr
+
+
 def test_a_directory_without_permission_is_refused_before_anything_starts(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

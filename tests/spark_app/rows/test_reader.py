@@ -52,5 +52,9 @@ def test_a_filter_reads_the_columns_that_it_needs_and_no_others(table: Table) ->
 def test_an_unknown_column_or_a_filter_that_does_not_fit_is_reported(table: Table) -> None:
     with pytest.raises(InvalidFilterError, match="nothing"):
         table.snapshot().to_arrow(["nothing"])
+    with pytest.raises(InvalidFilterError, match="None is not one of"):
+        table.snapshot().to_arrow(["id", None])  # type: ignore[list-item]
+    with pytest.raises(InvalidFilterError, match="'id' is named twice"):
+        table.snapshot().to_arrow(["id", "event_ts", "id"])
     with pytest.raises(InvalidFilterError):
         table.snapshot().to_arrow(None, pc.field("nothing") == 1)

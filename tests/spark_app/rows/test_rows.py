@@ -73,7 +73,9 @@ def test_every_form_of_a_filter_keeps_the_same_rows_and_leaves_out_other_partiti
     assert {one.partition for one in rows.plan.slices} > {"part=a"}
 
 
-@pytest.mark.parametrize("row_filter", ["nothing = 1", [("part", "~", 1)], [("part",)], [("part", "=", 3)], 7])
+@pytest.mark.parametrize(
+    "row_filter", ["nothing = 1", [("part", "~", 1)], [("part",)], [("part", "=", 3)], [("part", "in", "a")], 7]
+)
 def test_a_filter_that_does_not_fit_is_reported(table: Table, row_filter: Any) -> None:
     with pytest.raises(InvalidFilterError):
         table.snapshot().to_arrow(None, row_filter)

@@ -36,6 +36,8 @@ Call = Callable[[Any], object]
         (lambda table: table.verify(progress=1), "progress=1 is no progress"),
         (lambda table: table.compact(before=T_MS, engine="spark"), "'spark' is no engine: pass a SparkSession"),
         (lambda table: table.tag(None), "None is no name of a tag"),
+        (lambda table: table.update(["rank"]), r"set=\['rank'\]: pass a dictionary by names of columns"),
+        (lambda table: table.update(3), "set=3: pass a dictionary by names of columns"),
         (lambda table: table.snapshot().limit("a"), "the limit 'a' is no number of rows"),
         (lambda _: Table.open(None), "None is no URI or path"),  # type: ignore[arg-type]
         (lambda table: Table.open(table.uri, "x"), "options are a str: pass a dictionary"),  # type: ignore[arg-type]

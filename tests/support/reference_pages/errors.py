@@ -29,6 +29,7 @@ _EXIT_CODES = """
 | 4 | busy: a pending plan or another writer; try again |
 | 5 | storage or engine failed, or something unforeseen; run it again |
 | 130 | interrupted |
+| 141 | what reads the results, such as `head`, has stopped reading |
 """
 
 

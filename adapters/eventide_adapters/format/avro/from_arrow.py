@@ -42,9 +42,7 @@ def avro_schema_of(table_name: str, columns: pa.Schema) -> str:
 def avro_field_of(column: "pa.Field[Any]", record: str) -> dict[str, Any]:
     """The field of a column in the record of that full name."""
     vector = VectorType.of_arrow(column.type)
-    return _nullable_field(
-        column, _avro_type(column.type, f"{record}.{column.name}") if vector is None else vector.avro
-    )
+    return _nullable_field(column, _avro_type(column.type, record, column.name) if vector is None else vector.avro)
 
 
 def _nullable_field(column: "pa.Field[Any]", avro: Any) -> dict[str, Any]:
@@ -53,8 +51,11 @@ def _nullable_field(column: "pa.Field[Any]", avro: Any) -> dict[str, Any]:
     return {"name": column.name, "type": ["null", avro], "default": None}
 
 
-def _avro_type(kind: ArrowType, place: str) -> Any:
-    """A named type has the name of its column, also within a list or a map, as Spark names it: Hudi compares names."""
+def _avro_type(kind: ArrowType, record: str, column: str) -> Any:
+    """A named type has the name of its column, also within a list or a map, as Spark names it: Hudi compares names.
+
+    `column` is its path from the record of that full name.
+    """
     if kind in _PRIMITIVES:
         return _PRIMITIVES[kind]
     types = pa.types
@@ -69,22 +70,27 @@ def _avro_type(kind: ArrowType, place: str) -> Any:
         # The fewest bytes that can hold every number with that many digits.
         size = ((10**kind.precision).bit_length() + 8) // 8
         decimal = {"logicalType": "decimal", "precision": kind.precision, "scale": kind.scale}
-        return {"type": "fixed", "name": "fixed", "namespace": place, "size": size, **decimal}
+        return {"type": "fixed", "name": "fixed", "namespace": f"{record}.{column}", "size": size, **decimal}
     if types.is_list(kind):
-        item = _avro_type(kind.value_type, place)
+        item = _avro_type(kind.value_type, record, column)
         return {"type": "array", "items": ["null", item] if kind.value_field.nullable else item}
-    if types.is_struct(kind):
-        namespace, _, name = place.rpartition(".")
+    if types.is_struct(kind) and kind.num_fields:
+        namespace, _, name = f"{record}.{column}".rpartition(".")
         return {
             "type": "record",
             "name": name,
             "namespace": namespace,
-            "fields": [_nullable_field(f, _avro_type(f.type, f"{place}.{f.name}")) for f in kind],
+            "fields": [_nullable_field(f, _avro_type(f.type, record, f"{column}.{f.name}")) for f in kind],
         }
     if types.is_map(kind) and kind.key_type in (pa.string(), pa.large_string()):
-        value = _avro_type(kind.item_type, place)
+        value = _avro_type(kind.item_type, record, column)
         return {"type": "map", "values": ["null", value] if kind.item_field.nullable else value}
+    if types.is_null(kind) or types.is_struct(kind):
+        lacks = "type" if types.is_null(kind) else "fields, which no Parquet column supports"
+        raise UnsupportedTableError(
+            f"column {column!r} has no {lacks}: state its type in a schema, or leave the column out"
+        )
     raise UnsupportedTableError(
-        f"column {place} of type {kind}: supported are strings, numbers, times, decimals, lists, structs, maps with "
+        f"column {column!r} is {kind}: supported are strings, numbers, times, decimals, lists, structs, maps with "
         "strings as keys, and, as columns of the table, vectors (fixed-size lists of float, double or int8)"
     )

@@ -99,7 +99,7 @@ class AvroType:
             raise ResourceLimitError(
                 f"an Avro schema with types {depth} deep and {values} values in one ({kind} of "
                 f"{', '.join(field.name[:40] for field in fields[:3])}); eventide reads {_DEPTH_MAX} and "
-                f"{_VALUES_MAX}: roll back its write"
+                f"{_VALUES_MAX}: nest less, or roll back the write that has it"
             )
         return cls(kind, arrow(), fields=fields, depth=depth, values=values)
 

@@ -90,11 +90,12 @@ def conform(records: pa.Table, schema: pa.Schema, *, first_row: int = 0) -> pa.T
     row and column.
     """
     columns: list[Any] = []
+    places = {name: place for place, name in enumerate(records.column_names)}
     for field in schema:
-        if field.name not in records.column_names:
+        if field.name not in places:
             columns.append(pa.nulls(len(records), field.type))
             continue
-        column: Any = records.column(field.name)
+        column: Any = records.column(places[field.name])
         vector = VectorType.of_field(field)
         if vector is not None and _is_list(column.type):
             column = vector.stored(column, field.name)

@@ -201,7 +201,7 @@ def test_an_argument_of_a_wrong_type_is_named(wrong: dict[str, Any], named: str,
 
 def test_a_type_that_no_file_can_hold_is_refused_before_the_table_has_it(tmp_path: Path) -> None:
     table = make(tmp_path / "t")
-    with pytest.raises(UnsupportedTableError, match="x has no fields"):
+    with pytest.raises(UnsupportedTableError, match="'x' has no fields"):
         table.alter(add={"x": pa.struct([])})
     table.upsert(rows(("k1", "a", 1, "one")))
     assert _values(table, "word") == {"k1": ("one",)}
