@@ -27,6 +27,7 @@ from eventide_core.table.settings.table_config import TableConfig
 Filter: TypeAlias = str | pc.Expression | Sequence[Any]
 """A condition as in SQL's WHERE, an Arrow expression, or a list of `(column, operator, value)`, all of which must hold."""
 
+_KEY_GENERATOR = ("hoodie.table.keygenerator.type", "hoodie.table.keygenerator.class")
 _NO_VALUE = ("", "default", "__HIVE_DEFAULT_PARTITION__")
 
 
@@ -98,8 +99,12 @@ def selected(plan: QueryPlan, row_filter: pc.Expression, schema: pa.Schema, conf
         slices = tuple(one for one in slices if not gone[one.partition])
     values = _values_of_fields(key_format, row_filter, schema)
     keys = values_of(row_filter, RECORD_KEY, schema)
-    named = _record_keys(values, key_format) if keys is None else tuple((key,) for key in keys)
     is_bare = not (key_format.names_key_fields or _may_name_field(config))
+    states_form = any(key in config.properties for key in _KEY_GENERATOR)
+    if keys is None:
+        named = _record_keys(values, key_format, is_bare=is_bare and states_form)
+    else:
+        named = tuple((key,) for key in keys)
     if keys is not None and len(key_format.key_fields) == 1 and is_bare:
         values.setdefault(key_format.key_fields[0], keys)
     kept = kept_groups(config, {one.file_id for one in plan.slices}, values)
@@ -114,14 +119,16 @@ def _values_of_fields(
     return {name: tuple(map(str, values)) for name, values in found.items() if values is not None}
 
 
-def _record_keys(values: Mapping[str, Collection[str]], key_format: KeyFormat) -> tuple[KeyForms, ...] | None:
+def _record_keys(
+    values: Mapping[str, Collection[str]], key_format: KeyFormat, *, is_bare: bool
+) -> tuple[KeyForms, ...] | None:
     """The record keys of these values of the key fields, in each form that they may have."""
     names = key_format.key_fields
     if any(name not in values for name in names) or any("" in part for part in values.values()):
         return None  # Hudi has a word of its own for an empty value
     chosen = combinations(values[name] for name in names)
-    if chosen is None:
-        return None
+    if chosen is None or is_bare:
+        return chosen
     named = (",".join(f"{name}:{one}" for name, one in zip(names, ones, strict=True)) for ones in chosen)
     return tuple((text, *ones) if len(names) == 1 else (text,) for text, ones in zip(named, chosen, strict=True))
 
