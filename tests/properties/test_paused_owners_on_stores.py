@@ -26,11 +26,11 @@ def _is_completed_file(operation: Operation) -> bool:
 CASES = [
     *(
         pytest.param(COMPLETED, store, verb, LAYOUTS[-1], id=f"{store}-{verb}-{COMPLETED}", marks=pytest.mark.broad)
-        for store, verb in (("moto", "ingest"), ("hdfs", "compact"))
+        for store, verb in (("moto", "ingest"), ("fake_gcs", "compact"), ("azurite", "ingest"), ("hdfs", "compact"))
     ),
     *(
         pytest.param(EVERY, store, verb, layout, id=f"{store}-{verb}-v{layout.version}", marks=pytest.mark.proof)
-        for store in ("moto", "hdfs")
+        for store in ("moto", "fake_gcs", "azurite", "hdfs")
         for verb in ("ingest", "compact")
         for layout in LAYOUTS
     ),

@@ -1,4 +1,4 @@
-"""Tables in object stores behind a proxy that loses answers: of S3, Google and Azure alike."""
+"""Tables in stores behind a proxy that loses answers: of S3, Google and Azure alike, and those of a NameNode."""
 
 import asyncio
 import time
@@ -24,9 +24,10 @@ from eventide_core.errors import EventideError
 from eventide_core.ports import Capability, Storage
 from support.servers.cloud_servers import CloudServer
 from support.servers.faulty_proxy import Fault, FaultyProxy, faulty_proxy
+from support.servers.hdfs_server import HdfsServer
 from support.servers.s3_servers import S3Server
 
-ObjectServer = S3Server | CloudServer
+StoreServer = S3Server | CloudServer | HdfsServer
 WRITES = ("PUT", "POST", "DELETE")
 # A clock that is past the heartbeats of the dead is also ahead of the lock of the living.
 _OPTIONS: dict[str, str] = {**OPTIONS, LOCK_EXPIRE_MINUTES: "10"}
@@ -52,7 +53,7 @@ CREATES: dict[str, Callable[[Storage], bool]] = {
 class FaultyStore:
     """A store, and a proxy before it."""
 
-    server: ObjectServer
+    server: StoreServer
     proxy: FaultyProxy
 
     def with_source(self, more: Mapping[str, str] = MappingProxyType({})) -> Storage:
@@ -65,15 +66,24 @@ class FaultyStore:
 
     def opened(self, place: str, *, is_faulty: bool = True, more: Mapping[str, str] = MappingProxyType({})) -> Storage:
         """The storage of a place, which has been tried out."""
-        server = replace(self.server, endpoint=f"http://{self.proxy.address}") if is_faulty else self.server
-        found = open_storage(server.uri(place), Options({**server.options, **more}))
+        server = _through(self.proxy, self.server) if is_faulty else self.server
+        uri = f"{server.uri}/lake/{place}" if isinstance(server, HdfsServer) else server.uri(place)
+        found = open_storage(uri, Options({**server.options, **more}))
         assert Capability.PUT_IF_ABSENT in found.capabilities
         return found
 
 
+def _through(proxy: FaultyProxy, server: StoreServer) -> StoreServer:
+    if isinstance(server, HdfsServer):
+        return replace(server, web_address=proxy.address)
+    return replace(server, endpoint=f"http://{proxy.address}")
+
+
 @contextmanager
-def faulty_store(server: ObjectServer) -> Iterator[FaultyStore]:
-    with faulty_proxy(server.endpoint.removeprefix("http://")) as proxy:
+def faulty_store(server: StoreServer) -> Iterator[FaultyStore]:
+    """Before HDFS, the proxy is before the NameNode: the DataNodes are reached without it."""
+    address = server.web_address if isinstance(server, HdfsServer) else server.endpoint.removeprefix("http://")
+    with faulty_proxy(address) as proxy:
         yield FaultyStore(server, proxy)
 
 
@@ -84,6 +94,7 @@ def shorten_pauses(patch: pytest.MonkeyPatch) -> None:
     async def briefly(seconds: float, *more: Any) -> None:
         await sleep(min(seconds, 0.01), *more)
 
+    patch.setattr("eventide_adapters.storage.webhdfs._PAUSE_SECONDS", 0.01)
     patch.setattr("botocore.retries.standard.ExponentialBackoff.delay_amount", lambda *_: 0.01)
     patch.setattr("gcsfs.retry.asyncio", SimpleNamespace(sleep=briefly))
     patch.setattr("azure.storage.blob._shared.policies_async.ExponentialRetry.get_backoff_time", lambda *_: 0.01)

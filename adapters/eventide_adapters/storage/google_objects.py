@@ -8,6 +8,7 @@ import json
 import logging
 import os
 import uuid
+from contextlib import suppress
 from datetime import datetime
 from typing import Any, BinaryIO, ClassVar, Final, cast
 
@@ -25,6 +26,8 @@ _OBJECT: Final = "b/{}/o/{}"
 _PAST_THE_END: Final = (416, "416")
 _ENDED: Final = (410, "410")
 _NONE_YET: Final = "0"
+# Of a request that isn't answered in time.
+_ATTEMPTS: Final = 3
 
 
 class GoogleObjects(CloudObjects):
@@ -133,6 +136,13 @@ class GoogleObjects(CloudObjects):
 
     def _call(self, method: str, path: str, *names: str, **parts: Any) -> Any:
         client = opened(GCSFileSystem, self.settings, os.getpid())
+        for _ in range(_ATTEMPTS - 1):
+            count_request()
+            # gcsfs repeats a request after every other failure of a connection.
+            with suppress(TimeoutError):
+                return client.call(method, path, *names, **parts)
+            if "data" in parts:
+                parts["data"].seek(0)
         count_request()
         return client.call(method, path, *names, **parts)
 

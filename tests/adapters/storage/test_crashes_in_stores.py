@@ -1,4 +1,4 @@
-"""A compaction and a write in object stores whose answers are lost or end at any request that may change the store.
+"""A compaction and a write in object stores and HDFS whose answers are lost or end at any request that may change the store.
 
 The store is real. What is left in it is held to the same invariants as in memory (tests/properties/test_execute_crashes.py,
 test_ingest_crashes.py), and continued from in the store.
@@ -26,7 +26,7 @@ VERSIONS = {6: 1, 9: 3}
 """The layout in event-time order of each version, by its place in `layouts()`."""
 
 
-@pytest.fixture(scope="module", params=["moto", "fake_gcs", "azurite"])
+@pytest.fixture(scope="module", params=["moto", "fake_gcs", "azurite", "name_node"])
 def store(request: pytest.FixtureRequest) -> Iterator[FaultyStore]:
     with faulty_store(request.getfixturevalue(request.param)) as found:
         yield found

@@ -121,3 +121,20 @@ def test_lists_and_deletes_are_repeated(storage: Storage, proxy: FaultyProxy, fa
     proxy.strike_once(fault, "DELETE", "source")
     assert storage.delete("source")
     assert storage.stat("source") is None
+
+
+WAITS: dict[str, str] = {"fsspec.requests_timeout": "1", "fsspec.read_timeout": "1"}
+"""Of gcsfs and of adlfs, in seconds."""
+
+
+@pytest.mark.parametrize("store", ["fake_gcs", "azurite"], indirect=True)  # for S3 in test_s3_faults.py
+def test_a_silent_store_is_asked_again(store: FaultyStore, proxy: FaultyProxy) -> None:
+    is_google = isinstance(store.server, GoogleServer)
+    (option,) = (name for name in WAITS if ("requests" in name) == is_google)
+    storage = store.with_source({option: WAITS[option]})
+    proxy.strike_once(Fault.SILENT, "GET", "source")
+    assert storage.read("source") == DATA
+    strike_next_write(proxy, Fault.SILENT)
+    assert storage.put_if_absent("new", DATA)
+    assert proxy.struck == {Fault.SILENT: 2}
+    assert storage.read("new") == DATA
