@@ -16,6 +16,7 @@ from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from decimal import ROUND_FLOOR, Decimal
 from functools import reduce
+from math import isinf
 from operator import and_, eq, ge, gt, le, lt, ne, or_
 from typing import Any, TypeAlias
 
@@ -250,7 +251,10 @@ def _number(text: str, kind: ArrowType, column: str) -> "pa.Scalar[Any]":
     value = Decimal(text)
     try:
         if pa.types.is_floating(kind):
-            return pa.scalar(float(value), kind)
+            found = pa.scalar(float(value), kind)
+            if isinf(found.as_py()):
+                raise OverflowError
+            return found
         if pa.types.is_decimal(kind):
             return pa.scalar(value)
         # Arrow chooses the type, not the column, and widens it in a comparison: 5000000000 compares with an int.

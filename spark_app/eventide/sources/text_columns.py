@@ -49,7 +49,7 @@ def converted(column: Any, kind: Any, name: str, place: str, first_row: int, *, 
         return column.cast(kind)
     cells = column if pa.types.is_binary(kind) or not empty_is_null else _cells(column)
     try:
-        return cells.cast(kind)
+        return _cast(cells, kind)
     except pa.ArrowNotImplementedError:
         raise InvalidRecordError(
             f"source {place!r}: column {name!r} is of type {kind}, which a text cannot hold: use JSON or Parquet"
@@ -94,10 +94,18 @@ def _any_matches(column: Any, pattern: str) -> bool:
 
 def _fits(column: Any, kind: Any) -> bool:
     try:
-        column.cast(kind)
+        _cast(column, kind)
     except pa.ArrowInvalid:
         return False
     return True
+
+
+def _cast(column: Any, kind: Any) -> Any:
+    """The column in that type. Raises pa.ArrowInvalid as a cast does, and for digits that the type has no number for."""
+    found = column.cast(kind)
+    if pa.types.is_floating(kind) and _any_matches(column.filter(pc.is_inf(found)), r"\d"):  # not the word `inf`
+        raise pa.ArrowInvalid(f"a number too large for {kind}")
+    return found
 
 
 def _first_misfit(column: Any, kind: Any) -> int:

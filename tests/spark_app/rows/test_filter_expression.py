@@ -138,3 +138,11 @@ def test_a_filter_that_cannot_be_used_is_answered_with_its_wrong_part(condition:
     with pytest.raises(InvalidFilterError) as raised:
         parse_filter(condition, ROWS.schema)
     assert named in str(raised.value)
+
+
+@pytest.mark.parametrize("condition", ["ratio < 1e39", "ratio > -1e400", "ratio in (0.1, 1e400)"])
+def test_a_number_that_a_column_has_no_value_for_is_refused(condition: str) -> None:
+    with pytest.raises(
+        InvalidFilterError, match=r"1e\d+ is too large to be compared with ratio, which is of type float"
+    ):
+        parse_filter(condition, ROWS.schema)
