@@ -19,7 +19,7 @@ def run_beside_hudi(module: str, place: Path, arguments: list[str]) -> int:
     environment = judge_environment()
     jar = maven_jar(BUNDLES["1.1.1"], python=judge_python(), environment=environment)
     root = Path(__file__).parents[1]
-    sources = [str(root), *(str(root / part) for part in ("core", "adapters", "spark_app"))]
+    sources = [str(root), *(str(root / part) for part in ("core", "adapters", "spark_app", "tests"))]
     environment |= {"PYTHONPATH": os.pathsep.join(sources)}
     inside = [str(judge_python()), "-m", module, *arguments, "--place", str(place), "--jar", str(jar)]
     return subprocess.run(inside, env=environment, cwd=root, check=False).returncode

@@ -4,13 +4,15 @@
 
 eventide makes a table of that many rows in `--slices` buckets, or as many file groups of a joined index (`--index SIMPLE`)
 or of a record index (`--index RECORD_INDEX`), and upserts one row in a hundred into log files. Each query has the table's
-state loaded. DuckDB, if it is installed, asks the same of the base files, and hudi-rs of the table. Prints JSON. With
-`--own`, only eventide is asked, and only for keys.
+state loaded. DuckDB, if it is installed, asks the same of the base files, and hudi-rs of the table. With `--stock`, so does
+stock Hudi 1.1.1 on PySpark 3.5, in a session that has read the table. Prints JSON. With `--own`, only eventide is asked, and
+only for keys.
 """
 
 import argparse
 import json
 import shutil
+import sys
 import time
 from collections.abc import Callable, Collection
 from dataclasses import asdict, dataclass
@@ -21,6 +23,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from benchmarks.beside_hudi import run_beside_hudi
 from eventide import Table
 from eventide.bootstrap import assemble
 from eventide.rows.reader import Rows
@@ -100,8 +103,11 @@ def made(place: Path, rows: int, index: str, slices: int) -> Table:
     return table
 
 
-def measured(path: Path, rows: int, *, is_own: bool = False) -> dict[str, Any]:
-    """Each query of the snapshot and of the read-optimized view; with `is_own`, for keys, and not of others."""
+def measured(path: Path, rows: int, *, is_own: bool = False, jar: str | None = None) -> dict[str, Any]:
+    """Each query of the snapshot and of the read-optimized view; with `is_own`, for keys, and not of others.
+
+    `jar` is stock Hudi's.
+    """
     keys = ", ".join(f"'{id_of(number)}'" for number in range(7, rows, rows // 5))
     begin = EPOCH_MS + HOUR_MS
     conditions = {
@@ -124,6 +130,8 @@ def measured(path: Path, rows: int, *, is_own: bool = False) -> dict[str, Any]:
         return found
     found["DuckDB on base files"] = by_duckdb(table, conditions)
     found["hudi-rs, snapshot"] = by_hudi_rs(str(path.resolve()), rows)
+    if jar is not None:
+        found |= by_stock(jar, path, conditions)
     return found
 
 
@@ -191,20 +199,45 @@ def by_hudi_rs(path: str, rows: int) -> dict[str, Any] | None:
     return {words: asdict(answer(ask(chosen), None)) for words, chosen in filters.items()}
 
 
+def by_stock(jar: str, path: Path, conditions: dict[str, str | None]) -> dict[str, Any]:
+    from pyspark.sql import functions
+
+    from benchmarks.peer_spark import spark_with
+    from benchmarks.stock import SETTINGS
+
+    spark = spark_with(jar, str(path.parent), SETTINGS)
+    counts = [functions.count(column.name) for column in COLUMNS]
+
+    def ask(kind: str, condition: str | None) -> Callable[[], int]:
+        frame = spark.read.format("hudi").option("hoodie.datasource.query.type", kind).load(str(path))
+        chosen = frame if condition is None else frame.where(condition)
+        return lambda: int(chosen.agg(*counts).collect()[0][0])
+
+    return {
+        f"stock Hudi, {kind}": {words: asdict(answer(ask(kind, asked), None)) for words, asked in conditions.items()}
+        for kind in ("snapshot", "read_optimized")
+    }
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rows", type=int, default=1_200_000)
     parser.add_argument("--slices", type=int, default=12)
     parser.add_argument("--index", choices=["BUCKET", "SIMPLE", "RECORD_INDEX"], default="BUCKET")
     parser.add_argument("--own", action="store_true", help="ask only eventide, and only for keys")
+    parser.add_argument("--stock", action="store_true", help="ask stock Hudi, too, in the environment of the judges")
+    parser.add_argument("--jar", help=argparse.SUPPRESS)
     parser.add_argument("--place", type=Path, default=Path("build/benchmarks/lookups"))
     given = parser.parse_args()
+    if given.stock:
+        chosen = ["--rows", str(given.rows), "--slices", str(given.slices), "--index", given.index]
+        sys.exit(run_beside_hudi("benchmarks.lookups", given.place.absolute(), chosen))
     path = given.place / f"{given.index.lower()}_{given.rows}_{given.slices}"
     if not path.exists():
         shutil.rmtree(unfinished := path.with_suffix(".unfinished"), ignore_errors=True)
         made(unfinished, given.rows, given.index, given.slices)
         unfinished.rename(path)
-    print(json.dumps(measured(path, given.rows, is_own=given.own), indent=2))
+    print(json.dumps(measured(path, given.rows, is_own=given.own, jar=given.jar), indent=2))
 
 
 if __name__ == "__main__":
