@@ -4,15 +4,13 @@ A twin goes through the same later writes and services of Hudi without eventide.
 metadata table, which must agree; filtered reads are pruned by it where it has column statistics.
 """
 
-import re
 import shutil
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from itertools import islice
 from pathlib import Path
-from typing import TypeVar
 
 import pyarrow as pa
 import pytest
@@ -21,12 +19,13 @@ from eventide import Table
 from eventide.bootstrap import assemble
 from eventide.engine_local import LocalEngine
 from eventide_adapters.format.metadata_table.table import HudiMetadataTable
-from eventide_adapters.storage.faulty import FaultyStorage, SimulatedCrash
+from eventide_adapters.storage.faulty import SimulatedCrash
 from eventide_adapters.storage.local import LocalStorage
 from eventide_core.ports import NoProgress
 from golden.histories import PLAIN, RICH, Step, changes_and_natural_deletes, changes_in_event_time_order
 from golden.readings import as_json
 from support import golden
+from support.dying_storage import DyingStorage
 from support.judge import HudiJudge, hudi_rs
 from support.judge.options import (
     AVRO_LOG_BLOCKS,
@@ -65,7 +64,6 @@ PROOF = pytest.mark.proof
 STEPS_MADE = 5  # of a history: what is needed for logs to merge and to leave over
 
 Rows = Counter[tuple[str, ...]]
-T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,19 +127,6 @@ def lay(case: Case, judge: HudiJudge, directory: Path) -> tuple[Path, Path]:
     twin = directory / "twin" / case.name
     shutil.copytree(path, twin)
     return path, twin
-
-
-class DyingStorage(FaultyStorage):
-    """The storage of a process that dies before it makes a file whose path has that pattern."""
-
-    def __init__(self, path: Path, pattern: str) -> None:
-        super().__init__(LocalStorage(path))
-        self._pattern = re.compile(pattern)
-
-    def _write(self, kind: str, path: str, write: Callable[[], T]) -> T:
-        if self._pattern.search(path):
-            raise SimulatedCrash(path)
-        return super()._write(kind, path, write)
 
 
 def die(case: Case, path: Path, pattern: str) -> str:

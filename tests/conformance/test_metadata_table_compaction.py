@@ -5,10 +5,10 @@ Every read is made with and without the metadata table, which must agree.
 
 import re
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -18,12 +18,13 @@ from eventide.bootstrap import assemble
 from eventide.rows.writer import incoming_records
 from eventide_adapters.format.metadata_table.reader import MetadataTableReader
 from eventide_adapters.format.metadata_table.table import HudiMetadataTable
-from eventide_adapters.storage.faulty import FaultyStorage, SimulatedCrash
+from eventide_adapters.storage.faulty import SimulatedCrash
 from eventide_adapters.storage.local import LocalStorage
 from eventide_core.ports import NoProgress
 from eventide_core.table.settings.write_shape import WriteOperation
 from golden.histories import PLAIN
 from support import golden
+from support.dying_storage import DyingStorage
 from support.judge import HudiJudge, hudi_rs
 from support.pruned_reads import BY_LISTING
 
@@ -31,20 +32,6 @@ BY_METADATA = {"hoodie.metadata.enable": "true"}
 AT_ONCE = {"hoodie.metadata.compact.max.delta.commits": "1"}
 BROAD = pytest.mark.broad
 Rows = Counter[tuple[str, ...]]
-T = TypeVar("T")
-
-
-class DyingStorage(FaultyStorage):
-    """The storage of a process that dies before it makes a file whose path has that pattern."""
-
-    def __init__(self, path: Path, pattern: str) -> None:
-        super().__init__(LocalStorage(path))
-        self._pattern = re.compile(pattern)
-
-    def _write(self, kind: str, path: str, write: Callable[[], T]) -> T:
-        if self._pattern.search(path):
-            raise SimulatedCrash(path)
-        return super()._write(kind, path, write)
 
 
 @dataclass(frozen=True, slots=True)

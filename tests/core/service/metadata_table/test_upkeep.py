@@ -26,6 +26,7 @@ from eventide_core.table.settings.write_shape import WriteOperation
 from eventide_core.table.timeline.instant import next_instant_time
 from golden.histories import PLAIN
 from support import golden
+from support.dying_storage import DyingStorage
 from support.metadata_updates import INSTANT, TABLES, begin, metadata_files, opened, update, write
 from support.thresholds import dividing_plan
 
@@ -225,19 +226,6 @@ def test_it_is_dropped_whole(name: str, tmp_path: Path) -> None:
     assert opened(table).partitions() == ()
     assert not (table / ".hoodie" / "metadata").exists()
     assert "hoodie.table.metadata.partitions" not in (table / ".hoodie" / "hoodie.properties").read_text()
-
-
-class DyingStorage(FaultyStorage):
-    """The storage of a process that dies before it makes a file whose path has that pattern."""
-
-    def __init__(self, path: Path, pattern: str) -> None:
-        super().__init__(LocalStorage(path))
-        self._pattern = re.compile(pattern)
-
-    def _write(self, kind: str, path: str, write: Callable[[], T]) -> T:
-        if self._pattern.search(path):
-            raise SimulatedCrash(path)
-        return super()._write(kind, path, write)
 
 
 def compactions_of_it(path: Path, state: str) -> int:
