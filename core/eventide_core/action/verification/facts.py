@@ -156,6 +156,7 @@ class TableFacts:
     decoded. `listing` are the files of all directories but `.hoodie`; `unmarked` those of directories without Hudi's mark
     of a partition. `view` is absent if `view_problem` says why. `plans` are those of pending and completed compactions,
     where they are still there, `unplanned` the instants of those whose file is empty.
+    `put_at` says when the completed files of writes on version 6 were put, by their modification times, as instants.
     `left_overs` says of which log file each is the copy or link. `undone` are the instants that rollbacks and restores name.
     `marked` are those that had markers or a heartbeat when the files were listed.
     """
@@ -171,6 +172,7 @@ class TableFacts:
     unreadable: Mapping[str, str]
     listing: tuple[DataFile, ...]
     unmarked: frozenset[str]
+    put_at: Mapping[str, str]
     view: FileSystemView | None
     view_problem: str | None
     blocks: BlockFilter

@@ -32,6 +32,32 @@ def check_file_slices(facts: TableFacts) -> Iterator[Observation]:
             "is in a directory without .hoodie_partition_metadata: readers skip it",
             "copy that file from another partition, which loses nothing; or remove this one if no commit names it",
         )
+    yield from _slices_of_other_times(facts)
+
+
+def _slices_of_other_times(facts: TableFacts) -> Iterator[Remark]:
+    """Version 6: Hudi 1.x takes the modification time of a completed file for the completion time of its write.
+
+    So it finds log files in the slice that was the latest at that time.
+    """
+    found = [
+        one.log_files[0].path
+        for slices in (() if facts.view is None else facts.view.slices.values())
+        for one in slices
+        if one.log_files
+        and any(
+            later.base_file is not None
+            and one.base_instant < later.base_instant <= facts.put_at.get(one.base_instant, "")
+            for later in slices
+        )
+    ]
+    if found:
+        slices = counted(len(found), "slice")
+        yield Remark(
+            f"Hudi 1.x merges the log files of {slices}, such as {found[0]}, into later slices, and may lose rows: it takes "
+            "the modification times of the timeline's files for completion times, and they are too late, as in a copy "
+            "without times; eventide reads the right rows. Copy the table again with its times, or upgraded to version 8"
+        )
 
 
 def _rivals(facts: TableFacts) -> dict[str, str]:
