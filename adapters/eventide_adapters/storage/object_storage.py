@@ -68,11 +68,14 @@ class ObjectStorage:
         return self._capabilities
 
     def list(self, directory: str) -> tuple[FileInfo, ...]:
-        """Omits keys that end with `/`, by which some tools mark a directory."""
+        """Omits keys that end with `/`, by which some tools mark a directory, and keys that are no path.
+
+        A part of a key may be "", "." or "..". Hadoop's clients don't reach such keys, and a walk would leave the directory.
+        """
         prefix = self._below(directory)
         objects, prefixes = self._objects.list_below(prefix)
-        files = [self._info(found) for found in objects if not found.key.endswith("/")]
-        directories = [FileInfo(self._path(p), 0, True, 0) for p in prefixes if not p.endswith("//")]
+        files = [self._info(found) for found in objects if _is_name(found.key.removeprefix(prefix))]
+        directories = [FileInfo(self._path(p), 0, True, 0) for p in prefixes if _is_name(p.removeprefix(prefix)[:-1])]
         return tuple(sorted(files + directories, key=lambda info: info.path))
 
     def stat(self, path: str) -> FileInfo | None:
@@ -223,6 +226,11 @@ class ObjectStorage:
 
     def _missing(self, path: str) -> MissingFileError:
         return MissingFileError(f"there is no file {path!r} in {self.root}")
+
+
+def _is_name(text: str) -> bool:
+    """Whether what follows a directory's prefix names something in it."""
+    return text not in ("", ".", "..") and "/" not in text
 
 
 class VersionedObjectStorage(ObjectStorage):

@@ -50,6 +50,7 @@ def open_storage(uri: str, options: Options, *, what: str = "table") -> Storage:
     """
     if not uri.strip():
         raise ConfigError(f"the {what} has no path: use a directory such as /lake/trips")
+    _refuse_half_a_scheme(uri, what)
     scheme = _SCHEME.match(uri)
     name = "file" if scheme is None else scheme[1].lower()
     # An Azure URI has the container before the account.
@@ -65,6 +66,18 @@ def open_storage(uri: str, options: Options, *, what: str = "table") -> Storage:
     if name == "file":
         _refuse_no_directory(Path(cast(Storage, found).root.removeprefix("file://")), uri, what)
     return cast(Storage, found)
+
+
+def _refuse_half_a_scheme(uri: str, what: str) -> None:
+    """Raises ConfigError for `s3:/bucket/trips` and `file:trips`, which are valid paths of local directories, too."""
+    name, colon, path = uri.partition(":")
+    if not colon or path.startswith("/" if name.lower() == "file" else "//") or name.lower() not in STORAGES.names():
+        return
+    cure = "/lake/trips" if name.lower() == "file" else f"//{path.lstrip('/')}"
+    raise ConfigError(
+        f"the {what} {without_secrets(uri, ())!r} is no URI: write {without_secrets(f'{name}:{cure}', ())}, "
+        f"or ./{without_secrets(uri, ())} for a local directory of that name"
+    )
 
 
 def _refuse_no_directory(path: Path, uri: str, what: str) -> None:

@@ -31,6 +31,26 @@ def test_a_relative_path_is_taken_from_here(tmp_path: Path, monkeypatch: pytest.
     assert open_storage("lake/trips", NONE).root == f"file://{tmp_path}/lake/trips"
 
 
+@pytest.mark.parametrize(
+    ("uri", "cure"),
+    [
+        ("s3:/lake/trips", "s3://lake/trips"),
+        ("S3A:lake/trips", "S3A://lake/trips"),
+        ("hdfs:/lake/trips", "hdfs://lake/trips"),
+        ("gs:/lake/trips", "gs://lake/trips"),
+        ("file:trips", "file:/lake/trips"),
+        ("file:./trips", "file:/lake/trips"),
+    ],
+)
+def test_a_uri_without_all_of_its_slashes_is_no_local_directory(uri: str, cure: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        open_storage(uri, NONE)
+    assert (
+        str(caught.value) == f"the table {uri!r} is no URI: write {cure}, or ./{uri} for a local directory of that name"
+    )
+    assert isinstance(open_storage(f"./{uri}", NONE), LocalStorage)
+
+
 def test_a_name_in_memory_is_that_storage() -> None:
     storage = open_storage("memory://trips/", NONE)
     assert isinstance(storage, MemoryStorage)

@@ -109,6 +109,17 @@ def test_the_key_that_marks_a_directory_is_no_file(moto: S3Server) -> None:
     assert storage.stat("part=a") is None
 
 
+def test_keys_that_are_no_path_are_in_no_listing(moto: S3Server) -> None:
+    """Other tools may put them below a table, and a table may be a whole bucket."""
+    bucket = uuid.uuid4().hex
+    moto.client().create_bucket(Bucket=bucket)
+    for key in ("/leading", "//twice", "/", "a//b", "a/../b", "a/..", "a/./b", "..", "../b", ".", "a/b", "b"):
+        moto.client().put_object(Bucket=bucket, Key=key, Body=b"of others")
+    storage = open_storage(f"s3://{bucket}", Options(moto.options))
+    assert [(found.path, found.is_directory) for found in storage.list("")] == [("a", True), ("b", False)]
+    assert [found.path for found in storage.list("a")] == ["a/b"]
+
+
 def test_a_bucket_that_is_not_there_is_named(moto: S3Server) -> None:
     with pytest.raises(StorageError, match=r"in the bucket none-such at .* does not exist; check the bucket"):
         Table.open("s3://none-such/trips", moto.options)

@@ -27,9 +27,9 @@ from eventide_core.errors import (
     WriteConflictError,
 )
 from eventide_core.ports import ArchivedTimeline, Clock, FileInfo, MetadataCodec, MetadataTable, Storage
+from eventide_core.service.state.data_directories import directories_of_data
 from eventide_core.service.state.timeline_files import TimelineFiles
 from eventide_core.table.files.file_name import path_in
-from eventide_core.table.files.table_path import HOODIE_DIRECTORY
 from eventide_core.table.records.custom_merger import CustomMergers
 from eventide_core.table.records.event_time_texts import ISO_WITH_ZONE, EventTimeTexts
 from eventide_core.table.records.internal_schema import (
@@ -394,7 +394,7 @@ class TableFiles:
             listings = tuple(zip(waiting, self.requests.each(self.storage.list, waiting), strict=True))
             waiting.clear()
             for directory, entries in listings:
-                waiting += [e.path for e in entries if e.is_directory and _holds_data(e)]
+                waiting += directories_of_data(self.storage.root, entries)
                 files = [e for e in entries if not e.is_directory]
                 mark = path_in(directory, PARTITION_MARK)
                 if any(e.path.startswith(mark) for e in files):
@@ -412,7 +412,3 @@ class TableFiles:
     def delete_all(self, paths: Sequence[str]) -> None:
         """Deletes files, in any order. Those that are absent are ignored."""
         self.requests.each(partial(discard, self.storage), paths)
-
-
-def _holds_data(directory: FileInfo) -> bool:
-    return directory.link_target is None and directory.path.rpartition("/")[2] != HOODIE_DIRECTORY

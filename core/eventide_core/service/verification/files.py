@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from eventide_core.action.verification.facts import BlockFacts, LogScan
 from eventide_core.errors import EventideError
 from eventide_core.ports import Engine, Storage
+from eventide_core.service.state.data_directories import directories_of_data
 from eventide_core.service.state.table_files import PARTITION_MARK
 from eventide_core.service.verification.attempt import Attempt, Problem, require_damage
 from eventide_core.table.files.file_name import LogFileName, is_data_file
@@ -25,11 +26,11 @@ def list_everything(storage: Storage) -> tuple[tuple[DataFile, ...], frozenset[s
         entries = storage.list(directory)
         names = {entry.path: entry.path.rpartition("/")[2] for entry in entries}
         is_marked = any(name.startswith(PARTITION_MARK) for name in names.values())
+        waiting += directories_of_data(storage.root, entries)
         for entry in entries:
             if entry.is_directory and entry.link_target is None:
-                if names[entry.path] != ".hoodie":
-                    waiting.append(entry.path)
-            elif is_marked or entry.link_target is not None or is_data_file(names[entry.path]):
+                continue
+            if is_marked or entry.link_target is not None or is_data_file(names[entry.path]):
                 found.append(DataFile(directory, entry.path, entry.size, entry.link_target))
                 if not is_marked and is_data_file(names[entry.path]):
                     unmarked.append(entry.path)

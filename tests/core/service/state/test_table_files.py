@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from eventide.bootstrap import assemble
-from eventide_core.errors import CorruptTimelineError
+from eventide_core.errors import CorruptTimelineError, UnsafePathError
 from support.append_tables import make, rows
 from support.clocks import ManualClock
 
@@ -66,3 +66,15 @@ def test_the_timeline_is_listed_where_an_upgrade_or_downgrade_has_moved_it(
     assert (config, new) == fresh.config_and_timeline()
     assert new.writes
     assert new != old
+
+
+@pytest.mark.parametrize("name", ["C:", "s3:old", "..\\b", "a\\\\b"])
+def test_a_directory_of_others_that_no_path_can_name_is_named_with_a_cure(name: str, tmp_path: Path) -> None:
+    table = make(tmp_path / "t", 9)
+    table.upsert(rows(("k0", "a", 10, "first")))
+    (tmp_path / "t" / name).mkdir()
+    for operation in (table.snapshot, table.verify):
+        with pytest.raises(UnsafePathError) as caught:
+            operation()
+        assert str(caught.value).startswith(f"file://{tmp_path}/t has a directory {name!r}, and that path ")
+        assert "move it out of the table" in str(caught.value)
