@@ -12,6 +12,9 @@ This test does not detect a store that checks for the key before it writes it, w
 for CompleteMultipartUpload, but not for PutObject. If two writers create one large file there at the same time, both
 may be told that they succeeded; the file is complete in any case. The files that eventide creates in parts are data
 files, whose names belong to one task of one plan.
+
+Some stores list a backslash in a key as a slash, so that nobody would find what was written. The first create of such a key
+tests that, too.
 """
 
 import uuid
@@ -45,6 +48,7 @@ class ObjectStorage:
         self._prefix = prefix
         self._objects = objects
         self._capabilities = capabilities
+        self._keeps_backslashes: bool | None = None
 
     def __reduce__(self) -> tuple[type["ObjectStorage"], tuple[str, str, Objects, Capability | None]]:
         return type(self), (self._root, self._prefix, self._objects, self._capabilities)
@@ -117,6 +121,7 @@ class ObjectStorage:
 
         def begin() -> Upload | None:
             self._require_exclusive_creates()
+            self._require_listed(key)
             return self._objects.upload(key)
 
         def publish(content: BinaryIO, upload: Upload | None) -> bool:
@@ -170,6 +175,7 @@ class ObjectStorage:
     def _may_create(self, key: str) -> bool:
         """Whether to send a create request for the key. Raises RefusedError if no create is exclusive."""
         self._require_exclusive_creates()
+        self._require_listed(key)
         return not self._is_unsafe or self._objects.head(key) is None
 
     def _require_exclusive_creates(self) -> None:
@@ -178,6 +184,23 @@ class ObjectStorage:
                 f"{self._objects.where} ignores the condition of a create, so two writers of {self.root} could "
                 f"both succeed: use a store that supports it, or set {UNSAFE_WRITES}=true if nobody else ever "
                 "writes to the table"
+            )
+
+    def _require_listed(self, key: str) -> None:
+        """Raises RefusedError for a key with a backslash in a store that lists it as a slash."""
+        if "\\" not in key:
+            return
+        if self._keeps_backslashes is None:
+            start = f"{self._prefix}{_PROBES}/probe-{uuid.uuid4().hex}"
+            probe = f"{start}\\"
+            self._objects.replace(probe, b"1")
+            found, _ = self._objects.list_below(start)
+            self._keeps_backslashes = any(one.key == probe for one in found)
+            self._objects.delete(probe)
+        if not self._keeps_backslashes:
+            raise RefusedError(
+                f"{self._objects.where} lists a backslash as a slash, so {key!r} would not be found again: use partition "
+                "values without backslashes, or another store"
             )
 
     def _keeps_conditions(self) -> bool:

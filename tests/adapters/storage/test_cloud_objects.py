@@ -140,3 +140,19 @@ def test_a_name_that_is_taken_when_its_upload_begins_is_known_at_the_commit(
     for _ in range(4):
         output.write(bytes(PART_BYTES))
     assert not output.commit()
+
+
+def test_a_key_that_the_store_would_list_with_another_letter_is_refused(server: CloudServer) -> None:
+    storage = opened(server)
+    path, long = r"name=a\b/file", r"name=a\b/long"
+    if server.uri("x").startswith("gs:"):
+        assert storage.put_if_absent(path, b"1")
+        assert [found.path for found in storage.list(r"name=a\b")] == [path]
+        return
+    with pytest.raises(RefusedError, match=r"lists a backslash as a slash, so '.*file' would not be found again"):
+        storage.put_if_absent(path, b"1")
+    output = storage.open_output(long)
+    with pytest.raises(RefusedError, match="would not be found again"):
+        output.write(bytes(2 * PART_BYTES))
+    output.abort()
+    assert storage.list("") == ()
