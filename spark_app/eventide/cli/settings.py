@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from eventide import Table
-from eventide.catalog import located
+from eventide.catalog import located, tool_of
 from eventide.cli.console import Console
 from eventide.cli.engine_by_size import EngineBySize
 from eventide.cli.file_path import FilePath
@@ -219,8 +219,11 @@ def _located(
         return located(table, options)
     settings = user_settings()
     redaction.add(settings.options)
-    in_catalog = name.catalog or catalog or settings.catalog
-    return located(table if in_catalog is None else f"{in_catalog}://{name.qualified}", options)
+    in_catalog = catalog or settings.catalog
+    if name.catalog is not None or in_catalog is None:
+        return located(table, options)
+    tool_of(in_catalog)
+    return located(f"{in_catalog}://{name.qualified}", options)
 
 
 def detail_options(verb: Callable[..., Any]) -> Callable[..., Any]:

@@ -211,7 +211,10 @@ def _is_in(column: pc.Expression, kind: ArrowType, values: "Sequence[pa.Scalar[A
         pa.types.is_decimal(one) for one in kinds if one != kind
     ):  # such as an integer in (1, 2.5)
         return reduce(or_, (column == value for value in values))
-    return column.isin(pa.array([value.as_py() for value in values], type=kinds.pop()))
+    members = [value.as_py() for value in values]
+    if any(member == 0.0 for member in members if isinstance(member, float)):
+        members += [0.0, -0.0]  # equal in SQL; Arrow's set lookup tells them apart
+    return column.isin(pa.array(members, type=kinds.pop()))
 
 
 def _names(node: Node) -> list[str] | None:

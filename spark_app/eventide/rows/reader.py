@@ -297,7 +297,8 @@ class Rows:
             reader = replace(self.reader, few_rows=_FEW_ROWS) if is_few else self.reader
             return SliceReading(reader, self.plan.shape, kept, row_filter, names, self.plan.slices)
         config = self.config()
-        found = selected(self.plan, row_filter, self.schema, config)
+        is_by_path = self.key_lookup is None or not self.key_lookup.may_leave_keys(config)
+        found = selected(self.plan, row_filter, self.schema, config, is_by_path=is_by_path)
         sought = Sought(row_filter, self.schema, self._read_names((), row_filter), found.keys)
         reader = replace(self.reader, sought=sought)
         slices = found.slices

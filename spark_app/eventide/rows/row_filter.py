@@ -2,7 +2,8 @@
 
 1. A slice is left out if the filter is false or null for every row of its partition. A partition's path states the values
    of the fields that a key generator writes unchanged: texts and whole numbers, but not times, which it formats. The slices
-   of a path that does not state a value, such as the path for null, are kept.
+   of a path that does not state a value, such as the path for null, are kept. So are all slices of a table whose index may
+   leave a key in its partition when the record's fields name another one.
 2. A slice is left out if the filter names keys, and all of them are of other buckets (action/query/key_buckets.py).
 3. A slice is left out if the filter names keys, and the record index has them in others (`rows/reader.py` asks it).
 4. What is left out of the other slices, their files decide when they are read (format/merge/sought.py).
@@ -82,8 +83,13 @@ class Selection:
         return None if self.named is None else tuple(key for forms in self.named for key in forms)
 
 
-def selected(plan: QueryPlan, row_filter: pc.Expression, schema: pa.Schema, config: TableConfig) -> Selection:
-    """The plan's slices without those of partitions and buckets in which the filter keeps no row."""
+def selected(
+    plan: QueryPlan, row_filter: pc.Expression, schema: pa.Schema, config: TableConfig, *, is_by_path: bool
+) -> Selection:
+    """The plan's slices without those of partitions and buckets in which the filter keeps no row.
+
+    `is_by_path`: each row is in the partition that its fields name.
+    """
     if not plan.slices or any(isinstance(one, ChangeRead) for one in plan.slices):
         return Selection(plan.slices)
     try:
@@ -92,7 +98,7 @@ def selected(plan: QueryPlan, row_filter: pc.Expression, schema: pa.Schema, conf
     except EventideError:
         return Selection(plan.slices)  # its key generator is unknown to eventide
     slices, fields = plan.slices, _plain_fields(key_format, schema)
-    if any(fields):
+    if is_by_path and any(fields):
         paths = sorted({one.partition for one in slices})
         guarantees = [_guarantee(path, fields, key_format) for path in paths]
         gone = dict(zip(paths, excluded(guarantees, row_filter, schema), strict=True))

@@ -123,7 +123,8 @@ class Window:
 
         application = self._application
         reader = SpanSliceReader(application.storage, self._delivery.span)
-        return Rows(plan, reader, application.engine, plan_again, application.files.config)
+        lookup = application.key_lookup
+        return Rows(plan, reader, application.engine, plan_again, application.files.config, lookup)
 
     def _local(self, epoch_ms: int) -> datetime:
         return (_EPOCH + timedelta(milliseconds=epoch_ms)).astimezone(self._terms.calendar.zone)

@@ -48,6 +48,14 @@ def test_a_doubled_quote_is_one_quote_as_in_sql(condition: str, text: str) -> No
     assert rows.filter(parse_filter(condition, rows.schema)).column("name").to_pylist() == [text]
 
 
+@pytest.mark.parametrize("kind", [pa.float32(), pa.float64()])
+@pytest.mark.parametrize("zero", ["0", "0.0", "-0.0"])
+@pytest.mark.parametrize("form", ["ratio = {}", "ratio in ({})", "ratio in ({}, 7.5)", "not (ratio not in ({}, 7.5))"])
+def test_zero_is_zero_with_either_sign(kind: Any, zero: str, form: str) -> None:
+    rows = pa.table({"ratio": pa.array([0.0, -0.0, 1.0, None], kind)})
+    assert rows.filter(parse_filter(form.format(zero), rows.schema)).num_rows == 2
+
+
 @pytest.mark.parametrize(
     ("condition", "kept"),
     [

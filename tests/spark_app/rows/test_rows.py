@@ -117,7 +117,7 @@ def test_no_partition_with_a_row_that_the_filter_keeps_is_left_out(
     day, hour = pc.field("day") == wanted[0], pc.field("hour") >= wanted[1]
     condition = day | hour if is_or else day & hour
     paths = [_path(row, hive=hive, encoded=encoded) for row in rows]
-    kept = {one.partition for one in selected(_plan(*paths), condition, SCHEMA, config).slices}
+    kept = {one.partition for one in selected(_plan(*paths), condition, SCHEMA, config, is_by_path=True).slices}
     for row, path in zip(rows, paths, strict=True):
         is_wanted = (
             (row[0] == wanted[0] or row[1] >= wanted[1]) if is_or else (row[0] == wanted[0] and row[1] >= wanted[1])
@@ -140,7 +140,7 @@ def test_partitions_are_left_out_by_each_part_of_a_filter() -> None:
     def kept(condition: str) -> list[str]:
         expression = filter_expression(condition, SCHEMA)
         assert expression is not None
-        return [one.partition for one in selected(plan, expression, SCHEMA, config).slices]
+        return [one.partition for one in selected(plan, expression, SCHEMA, config, is_by_path=True).slices]
 
     null_day = "day=__HIVE_DEFAULT_PARTITION__/hour=1"
     assert kept("day = 'a' and x > 3") == ["day=a/hour=1", "day=a/hour=2", null_day]
@@ -155,7 +155,8 @@ def test_no_partition_is_left_out_where_a_path_does_not_say_the_values() -> None
     condition = pc.field("day") == "z"
     for keygen in ("TimestampBasedKeyGenerator", "UserDefinedKeyGenerator"):
         assert (
-            selected(plan, condition, SCHEMA, _config(hive=False, encoded=False, keygen=keygen)).slices == plan.slices
+            selected(plan, condition, SCHEMA, _config(hive=False, encoded=False, keygen=keygen), is_by_path=True).slices
+            == plan.slices
         )
 
 

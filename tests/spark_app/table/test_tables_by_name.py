@@ -110,7 +110,7 @@ def test_the_secrets_of_the_settings_are_not_shown(settings: Path) -> None:
         (("datahub://lake.trips",), "datahub does not say where tables are"),
         (("/lake/trips", "--catalog", "hive"), "--catalog is for a TABLE of the form DATABASE.TABLE"),
         (("hive://lake.trips", "--catalog", "glue"), "--catalog is for a TABLE of the form DATABASE.TABLE"),
-        (("lake.trips", "--catalog", "nowhere"), "storage"),
+        (("lake.trips", "--catalog", "nowhere"), "catalog 'nowhere' is not supported: use hive, glue"),
     ],
 )
 @pytest.mark.usefixtures("settings")
@@ -133,3 +133,16 @@ def test_a_catalog_without_a_name_is_refused() -> None:
         Catalog.connect()
     with pytest.raises(ConfigError, match="catalog 'nowhere' is not supported"):
         Catalog.connect("nowhere")
+
+
+@pytest.mark.parametrize("place", ["environment", "file"])
+def test_an_unknown_catalog_of_the_settings_is_refused(
+    place: str, settings: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if place == "environment":
+        monkeypatch.setenv("EVENTIDE_CATALOG", "nowhere")
+    else:
+        _write(settings, "nowhere", {})
+    answer = run("show", "lake.trips")
+    assert answer.exit_code == 2
+    assert "catalog 'nowhere' is not supported: use hive, glue" in answer.stderr

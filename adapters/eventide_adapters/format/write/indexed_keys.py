@@ -6,6 +6,7 @@ move between partitions and ordering values decide, the home of each key that ma
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -70,10 +71,10 @@ def by_index_group(keys: "pa.Array[Any]", index: KeyIndex) -> "tuple[list[tuple[
     numbers = index_groups_of(keys, index.file_groups)
     order = np.argsort(numbers, kind="stable")
     asked, begins = np.unique(numbers[order], return_index=True)
-    ends = [*begins[1:], len(keys)]
+    borders = pairwise([*begins, len(keys)])
     by_number: Any = pa.array(order, pa.int64())
     sorted_keys: Any = keys.take(by_number)
-    tasks = [(int(n), sorted_keys.slice(int(b), int(e - b))) for n, b, e in zip(asked, begins, ends, strict=True)]
+    tasks = [(int(n), sorted_keys.slice(int(b), int(e - b))) for n, (b, e) in zip(asked, borders, strict=True)]
     return tasks, order
 
 

@@ -103,6 +103,17 @@ def index_type(name: str) -> IndexType:
     return IndexType(kind)
 
 
+def may_leave_keys(config: TableConfig, options: Options) -> bool:
+    """Whether a row may be in another partition than the one that its fields name: the one that had its key before.
+
+    The options, otherwise the table's settings or its metadata table, state the index; a table that states none has none
+    that does so.
+    """
+    kind = options.text(keys.INDEX_TYPE) or config.properties.get(keys.INDEX_TYPE) or _joined(config)
+    name = _OTHER_NAMES.get(kind.upper(), kind.upper())
+    return any(name == one and not options.get(moves) for one, moves in _MOVES_KEYS.items())
+
+
 def _joined(config: TableConfig) -> IndexType:
     return IndexType.RECORD_INDEX if "record_index" in config.metadata_partitions else IndexType.SIMPLE
 

@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from eventide_core.action.query.key_places import is_looked_up, slices_by_places
+from eventide_core.action.write.index import may_leave_keys
 from eventide_core.config import Options
 from eventide_core.ports import KeyIndex
 from eventide_core.service.metadata_table.upkeep import complete_record_index
@@ -28,6 +29,10 @@ from eventide_core.table.timeline.timeline import Timeline
 class KeyLookup:
     files: TableFiles
     options: Options
+
+    def may_leave_keys(self, config: TableConfig) -> bool:
+        """Whether a row may be in another partition than the one that its fields name."""
+        return may_leave_keys(config, self.options)
 
     def kept(
         self,

@@ -203,3 +203,15 @@ def test_a_key_is_found_in_base_files_and_logs_of_the_index_and_not_after_its_de
     table.upsert(written([("k00000", "b", 7), ("new2", "a", 7)]))
     check_index(path)
     assert {row[:2] for row in shown(path)} >= {("k00000", "part=b"), ("new1", "part=b"), ("new2", "part=a")}
+
+
+@pytest.mark.parametrize("moves", [False, True])
+def test_a_write_without_rows_asks_the_index_for_no_key(moves: bool, tables: dict[str, Path], tmp_path: Path) -> None:
+    path = tmp_path / "t"
+    shutil.copytree(tables["v9_mdt"], path)
+    before = shown(path)
+    table = Table.open(str(path), {**BY_INDEX, MOVES: str(moves).lower()})
+    assert table.upsert(written([])).rows == 0
+    assert table.delete(where="id = 'nobody'").rows == 0
+    assert table.update({"val": "'new'"}, where="id = 'nobody'").rows == 0
+    assert shown(path) == before
