@@ -71,8 +71,16 @@ def _notes_by_option(application: Application) -> tuple[SourceNote, ...]:
 
 def append_of(application: Application) -> "Append":
     """The writes of the table, which note what its options say that the rows were made of. Raises as `_notes_by_option`."""
-    notes = _notes_by_option(application)
-    return replace(application.append, sources=notes) if notes else application.append
+    return noting(application, application.append, None)
+
+
+def noting(application: Application, append: "Append", sources: "Mapping[Table, SourceState] | None") -> "Append":
+    """The write, whose commit notes what its rows were made of: `sources`, otherwise what the options say.
+
+    Raises as `notes_of` and `_notes_by_option`.
+    """
+    notes = _notes_by_option(application) if sources is None else notes_of(application, sources)
+    return replace(append, sources=notes) if notes else append
 
 
 def _stated(table: "Table", said: str, stream: str | None) -> "Window | SourceNote":

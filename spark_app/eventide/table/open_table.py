@@ -1,10 +1,10 @@
 """What each part of a table's face works on."""
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from eventide.bootstrap import Application, assemble
+from eventide.options.streams import SOURCES
 from eventide_core.errors import ConfigError
 from eventide_core.ports import Engine
 
@@ -35,12 +35,12 @@ class OpenTable:
         return assemble(self.uri, self.options, engine=task_engine(engine), storage=self._application.storage)
 
     def _noting(self, append: "Append", sources: "Mapping[Table, SourceState] | None") -> "Append":
-        """The write, whose commit notes what its records were made of. Raises what `notes_of` raises."""
-        if sources is None:
+        """The write, whose commit notes what its records were made of. Raises what `noting` raises."""
+        if sources is None and SOURCES not in self._application.options.values:
             return append
-        from eventide.table.derived import notes_of
+        from eventide.table.derived import noting
 
-        return replace(append, sources=notes_of(self._application, sources))
+        return noting(self._application, append, sources)
 
 
 def task_engine(engine: "SparkSession | Engine") -> Engine:

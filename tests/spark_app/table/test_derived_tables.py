@@ -294,3 +294,23 @@ def test_a_catalog_and_lineage_get_the_freshness_of_a_derived_table(
     done = application.runner.reached()
     assert done.freshness.watermark_ms == at(9)
     assert _with_sources(application, done).freshness.watermark_ms == at(2)
+
+
+def test_the_option_says_for_every_write_what_its_rows_were_made_of(tmp_path: Path) -> None:
+    raw, derived = made(tmp_path, "raw"), made(tmp_path, "derived")
+    raw.upsert(rows(0, 1))
+    raw.compact(before=at(2))
+    said = json.dumps({raw.uri: str(at(2))})
+    Table.open(derived.uri, {**SOON, "eventide.sources": said}).upsert(rows(0))
+    assert [note.watermark_ms for note in derived.freshness().sources] == [at(2)]
+    file = tmp_path / "rows.csv"
+    file.write_text(f"id,ms\nk1,{at(1)}\n")
+    raw.upsert(rows(3))
+    raw.compact(before=at(4))
+    later = json.dumps({raw.uri: str(at(4))})
+    done = run("ingest", derived.uri, file, "--option", f"eventide.sources={later}")
+    assert done.exit_code == 0, done.stderr
+    assert [note.watermark_ms for note in derived.freshness().sources] == [at(4)]
+    refused = run("ingest", derived.uri, file, "--option", "eventide.sources=nonsense")
+    assert refused.exit_code == 2
+    assert "option eventide.sources='nonsense' is not JSON" in refused.stderr
