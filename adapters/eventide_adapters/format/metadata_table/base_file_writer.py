@@ -1,17 +1,38 @@
-"""Writes the base files of a compaction of the metadata table."""
+"""Writes base files of the metadata table."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import chain
 
 from eventide_adapters.format.metadata_table.hfile_writer import HFileStyle, write_hfile
 from eventide_adapters.format.metadata_table.merged import merged_entries
 from eventide_adapters.format.metadata_table.reader import MetadataTableReader
+from eventide_core.ports import Storage
 from eventide_core.table.files.file_name import BaseFileName, LogFileName
 from eventide_core.table.files.file_slice import BaseFile, FileSlice, LogFile
 from eventide_core.table.files.table_path import METADATA_DIRECTORY
 from eventide_core.table.timeline.commit_metadata import WriteStat
+from eventide_core.table.timeline.layout import Layout
 from eventide_core.table.timeline.plans import PlannedOperation
+
+
+def write_base_file(
+    storage: Storage, path: str, entries: Iterable[tuple[bytes, bytes]], schema: str, layout: Layout
+) -> tuple[int, int]:
+    """Writes a base file at a path below the metadata table. Returns the number of its records, and its size in bytes.
+
+    If an earlier run made this file, it stays: its bytes are the same.
+    """
+    place = f"{METADATA_DIRECTORY}/{path}"
+    output = storage.open_output(place)
+    try:
+        count = write_hfile(output.write, entries, schema, HFileStyle.of(layout), has_key_range=True)
+    except BaseException:
+        output.abort()
+        raise
+    output.commit()
+    written = storage.stat(place)
+    return count, 0 if written is None else written.size
 
 
 def _slice_of(operation: PlannedOperation) -> FileSlice:
@@ -43,16 +64,7 @@ class BaseFileWriter:
 
     def _written(self, operation: PlannedOperation, entries: Iterator[tuple[bytes, bytes]], sources: int) -> WriteStat:
         reader, path = self.reader, operation.path_of(operation.new_base_name)
-        style = HFileStyle.of(reader.layout)
-        output = reader.storage.open_output(f"{METADATA_DIRECTORY}/{path}")
-        try:
-            count = write_hfile(output.write, entries, self.schema, style, has_key_range=True)
-        except BaseException:
-            output.abort()
-            raise
-        output.commit()  # if an earlier run made this file, its bytes are the same
-        written = reader.storage.stat(f"{METADATA_DIRECTORY}/{path}")
-        size = 0 if written is None else written.size
+        count, size = write_base_file(reader.storage, path, entries, self.schema, reader.layout)
         return WriteStat(
             file_id=operation.file_id,
             path=path,

@@ -27,9 +27,9 @@ from typing import Any, Final
 import pyarrow as pa
 
 from eventide_adapters.format.log_file.delete_block import encode_delete_block
+from eventide_adapters.format.metadata_table.base_file_writer import write_base_file
 from eventide_adapters.format.metadata_table.file_contents import Answering, FilterOfBase, KeysOfRows, Question
 from eventide_adapters.format.metadata_table.file_groups import file_group_numbers
-from eventide_adapters.format.metadata_table.hfile_writer import HFileStyle, write_hfile
 from eventide_adapters.format.metadata_table.index_definitions import define_index
 from eventide_adapters.format.metadata_table.reader import MetadataTableReader
 from eventide_adapters.format.metadata_table.rebuilt_stats import RebuiltStatistics
@@ -213,16 +213,7 @@ class MetadataTableBootstrap:
 
     def _write_base(self, partition: str, name: BaseFileName, entries: Iterable[Entry]) -> WriteStat:
         path = f"{partition}/{name}"
-        style = HFileStyle.of(self._layout)
-        output = self.storage.open_output(f"{METADATA_DIRECTORY}/{path}")
-        try:
-            count = write_hfile(output.write, entries, self._schema, style, has_key_range=True)
-        except BaseException:
-            output.abort()
-            raise
-        output.commit()
-        written = self.storage.stat(f"{METADATA_DIRECTORY}/{path}")
-        size = 0 if written is None else written.size
+        count, size = write_base_file(self.storage, path, entries, self._schema, self._layout)
         return WriteStat(
             file_id=name.file_id,
             path=path,

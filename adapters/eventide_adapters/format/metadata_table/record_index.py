@@ -8,7 +8,6 @@ records and in deletes. After the write has completed:
 3. The keys of a slice that the write replaces are removed, too, unless 1. applies.
 """
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -23,7 +22,6 @@ from eventide_adapters.format.metadata_table.group_records import GroupRecords, 
 from eventide_adapters.format.metadata_table.records import record_index_value
 from eventide_core.ports import FileChanges
 
-_GLOBAL_FILE_ID: Final = re.compile(r"record-index-\d+-\d+")
 _NO_KEYS: Final[Any] = pa.array([], pa.string())
 
 

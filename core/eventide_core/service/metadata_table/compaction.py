@@ -173,18 +173,16 @@ class MetadataCompaction:
         """Whether the old slices have other log files than the plan, which no reader would read below the new base file."""
         known = {f"{METADATA_DIRECTORY}/{log.path}": log.size for op in self.plan.operations for log in op.compacted}
         slices = _slices_with_logs(state, self.plan.instant)
-        return known != {
-            log.path: log.size for one in slices for log in one.log_files if not self._is_above(state, log)
-        }
+        return known != {log.path: log.size for one in slices for log in one.log_files if not self._is_above(log)}
 
-    def _is_above(self, state: MetadataTableState, log: LogFile) -> bool:
-        return not state.facts.layout.names_logs_by_write and log.name.instant == self.plan.instant
+    def _is_above(self, log: LogFile) -> bool:
+        return not layout_of(self.version).names_logs_by_write and log.name.instant == self.plan.instant
 
     def _withdraw(self, lease: Lease) -> bool:
         """Removes the files of this compaction. False if a writer already builds on the plan, only possible in version 6."""
         state = self.compactor.table.load()
         slices = [found for name in state.facts.partitions for found in state.slices(name)]
-        if any(self._is_above(state, log) for found in slices for log in found.log_files):
+        if any(self._is_above(log) for found in slices for log in found.log_files):
             return False
         bases = [f"{METADATA_DIRECTORY}/{op.path_of(op.new_base_name)}" for op in self.plan.operations]
         begun = (self.timeline.path(self._instant(step)) for step in (State.INFLIGHT, State.REQUESTED))
