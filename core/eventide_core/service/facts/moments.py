@@ -25,6 +25,11 @@ def local_instant_time(config: TableConfig, timeline: Timeline, epoch_ms: int, c
     return instant_time(epoch_ms + _offset_ms(config, timeline, epoch_ms, clock))
 
 
+def put_times(config: TableConfig, timeline: Timeline, clock: Clock) -> dict[str, str]:
+    """Version 6: when the completed files of writes were put, by requested time, as instants. 8 and later: nothing."""
+    return {time: local_instant_time(config, timeline, ms, clock) for time, ms in timeline.put_ms.items()}
+
+
 def epoch_ms_of(config: TableConfig, timeline: Timeline, time: str, clock: Clock) -> int:
     """The moment of an instant; the later one if a clock change repeated its local time. Raises CorruptTimelineError."""
     as_utc_ms = instant_epoch_ms(time)

@@ -7,7 +7,7 @@ from eventide_core.action.compaction.link_choice import LinkChoiceFacts
 from eventide_core.action.compaction.quiet_moment import AWAY_FROM_WRITERS_MS, BackdatingFacts
 from eventide_core.config import LinkChoice, Options
 from eventide_core.ports import Capability, Clock, Storage
-from eventide_core.service.facts.moments import local_instant_time
+from eventide_core.service.facts.moments import local_instant_time, put_times
 from eventide_core.service.state.table import TableState
 from eventide_core.table.files.bucket import PURE_LOG_INDEXES, bucket_of_file_id, is_flink_file_id
 from eventide_core.table.files.file_slice import FileSlice, LogFile
@@ -47,9 +47,8 @@ def _put_at(state: TableState, logged: frozenset[str], now: str, clock: Clock) -
     Omits a time so far ahead of the clock that it can't be the storage's own: an instant there would hide later writes.
     """
     ahead = instant_time(instant_epoch_ms(now) + AWAY_FROM_WRITERS_MS)
-    put_ms = [(time, ms) for time, ms in state.timeline.put_ms.items() if time in logged]
-    put_at = {time: local_instant_time(state.config, state.timeline, ms, clock) for time, ms in put_ms}
-    return {requested: time for requested, time in put_at.items() if time <= ahead}
+    put_at = put_times(state.config, state.timeline, clock)
+    return {requested: time for requested, time in put_at.items() if requested in logged and time <= ahead}
 
 
 def link_choice_facts(

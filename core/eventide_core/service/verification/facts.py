@@ -22,7 +22,7 @@ from eventide_core.errors import EventideError, MissingFileError
 from eventide_core.ports import ContentAudit, Engine
 from eventide_core.service.facts.event_time_field import are_stats_proof, event_time_field_of
 from eventide_core.service.facts.freshness import FreshnessReader
-from eventide_core.service.facts.moments import local_instant_time
+from eventide_core.service.facts.moments import put_times
 from eventide_core.service.metadata_table.upkeep import rebuilt_indexes
 from eventide_core.service.state.liveness import Liveness
 from eventide_core.service.state.markers_and_heartbeats import instants_with_markers_or_heartbeat
@@ -109,9 +109,7 @@ class FactsReader:
             unreadable=reader.unreadable,
             listing=listing,
             unmarked=unmarked,
-            put_at={
-                time: local_instant_time(config, timeline, ms, self.files.clock) for time, ms in timeline.put_ms.items()
-            },
+            put_at=put_times(config, timeline, self.files.clock),
             view=None if state is None else state.view,
             view_problem=view_problem,
             blocks=blocks,
