@@ -86,6 +86,8 @@ def _refuse_no_directory(path: Path, uri: str, what: str) -> None:
         raise ConfigError(
             f"the {what} {uri!r} begins with ~, which is a directory's name without a shell: write {Path(uri).expanduser()}"
         )
+    if os.path.isdir(path):
+        return
     if os.path.isfile(path):
         raise ConfigError(
             f"the {what} {uri!r} is a file: name the directory that has .hoodie, before any other argument"

@@ -141,11 +141,13 @@ class Rows:
         if columns is None:
             return schema
         names: list[Any] = list(columns)
+        known = set[str]()
         for name in names:
             if not isinstance(name, str) or schema.get_field_index(name) < 0:
                 raise InvalidFilterError(f"column {name!r} is not one of {', '.join(schema.names)}")
-            if names.count(name) > 1:
+            if name in known:
                 raise InvalidFilterError(f"column {name!r} is named twice: name it once")
+            known.add(name)
         return pa.schema([schema.field(name) for name in names])
 
     def to_batches(
