@@ -193,10 +193,6 @@ class MetadataTable(Protocol):
     A rebuild (`make`) is the cure for whatever makes a call fail.
     """
 
-    def partitions(self) -> tuple[str, ...]:
-        """The partitions in use, sorted; none without a metadata table."""
-        ...
-
     def listing(self, instants: Collection[str]) -> Mapping[str, Mapping[str, int]] | None:
         """The files of each partition with their sizes, of completed actions only; None if they may be incomplete.
 

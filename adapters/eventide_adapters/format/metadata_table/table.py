@@ -62,9 +62,6 @@ class HudiMetadataTable:
     storage: Storage
     engine: Engine | None = None
 
-    def partitions(self) -> tuple[str, ...]:
-        return _reader(self.storage).partitions
-
     def listing(self, instants: Collection[str]) -> Mapping[str, Mapping[str, int]] | None:
         reader = _reader(self.storage)
         followed = {i.requested_time for i in reader.timeline.completed}
