@@ -24,6 +24,7 @@ from eventide_adapters.format.avro.records import decode_records
 from eventide_adapters.format.avro.schema import AvroField, record_fields
 from eventide_adapters.format.avro.vectors import UnevenCollectionsError, decode_vectors
 from eventide_core.errors import RecordDecodeError, UnsupportedLogFormatError
+from eventide_core.table.records.schema import AvroSchema
 
 # To decode takes five times the memory of the records.
 DECODED_BYTES: Final = 4 * 1024 * 1024
@@ -42,7 +43,7 @@ _Records: TypeAlias = tuple[bytes, Positions, Positions]
 def iter_avro_block(
     read: Callable[[int, int], bytes],
     size: int,
-    writer_schema: str,
+    writer_schema: AvroSchema,
     target: Sequence[AvroField],
     place: str,
     *,

@@ -57,7 +57,7 @@ def commit_metadata(
             if left.new_name is not None and left.delete_count
         },
     )
-    extra = {"schema": plan.schema, **published.texts, **carried}
+    extra = {"schema": plan.schema.text, **published.texts, **carried}
     if event_times is not None:
         extra[EVENT_TIMES_KEY] = event_times
     return _compaction(stats, extra, settings)
@@ -74,7 +74,7 @@ def whole_slices_metadata(
     stats: dict[str, list[WriteStat]] = {}
     for op in plan.operations:
         stats.setdefault(op.partition, []).append(_base_stat(op, by_base[op.path_of(op.new_base_name)]))
-    return _compaction(stats, {"schema": plan.schema, **carried}, settings)
+    return _compaction(stats, {"schema": plan.schema.text, **carried}, settings)
 
 
 def added_files(plan: CompactionPlan, results: Sequence[MergeResult]) -> tuple[AddedFile, ...]:

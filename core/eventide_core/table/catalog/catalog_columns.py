@@ -17,7 +17,7 @@ from typing import Any
 
 from eventide_core.errors import ResourceLimitError, UnsupportedTableError
 from eventide_core.table.catalog.catalog_table import CatalogColumn
-from eventide_core.table.records.schema import META_FIELDS
+from eventide_core.table.records.schema import META_FIELDS, AvroSchema
 
 _PRIMITIVES = {
     "boolean": ("boolean", "boolean"),
@@ -49,18 +49,18 @@ class TableColumns:
     spark_fields: tuple[Any, ...]
 
     @classmethod
-    def of(cls, schema: str, *, has_meta_fields: bool, supports_timestamp: bool) -> "TableColumns":
-        """The columns of an Avro schema (JSON). Raises UnsupportedTableError for a column that no catalog can have."""
+    def of(cls, schema: AvroSchema, *, has_meta_fields: bool, supports_timestamp: bool) -> "TableColumns":
+        """The columns of an Avro schema. Raises UnsupportedTableError for a column that no catalog can have."""
         meta = [{"name": name, "type": ["null", "string"]} for name in META_FIELDS] if has_meta_fields else []
         try:
-            record = json.loads(schema)
+            record = schema.parsed
             kinds = _Kinds(supports_timestamp, dict(_named(record, "")))
             fields = [*meta, *record["fields"]]
             hive = tuple(CatalogColumn(str(f["name"]), kinds.hive(f["type"], str(f["name"]))) for f in fields)
             return cls(hive, tuple(kinds.spark_field(f, str(f["name"])) for f in fields))
         except (ValueError, TypeError, KeyError, RecursionError):
             raise UnsupportedTableError(
-                f"the table's schema is not an Avro schema of records: {schema[:200]}"
+                f"the table's schema is not an Avro schema of records: {schema.text[:200]}"
             ) from None
 
     def spark_schema(self, partition_fields: Sequence[str]) -> str:

@@ -15,6 +15,7 @@ from functools import lru_cache
 from eventide_core.bulk_dataclass import bulk_dataclass
 from eventide_core.errors import CorruptLogBlockError, UnsupportedLogFormatError
 from eventide_core.table.files.read_ahead import ReadRange
+from eventide_core.table.records.schema import AvroSchema
 
 MAGIC = b"#HUDI#"
 FORMAT_VERSION = 1
@@ -73,6 +74,11 @@ class LogBlock:
     @property
     def instant_time(self) -> str | None:
         return self.header.get(HeaderKey.INSTANT_TIME)
+
+    @property
+    def schema(self) -> AvroSchema:
+        """The schema in the header; that of an empty text, which is refused wherever it is used, if there is none."""
+        return AvroSchema.of(self.header.get(HeaderKey.SCHEMA, ""))
 
 
 def encode_block(block_type: BlockType, header: Mapping[HeaderKey, str], content: bytes) -> bytes:

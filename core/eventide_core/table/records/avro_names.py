@@ -4,10 +4,9 @@ Java's Avro also accepts letters beyond ASCII. Other readers of Hudi tables don'
 specification allows.
 """
 
-import json
 import re
-from collections.abc import Iterable, Iterator
-from typing import Any, Final
+from collections.abc import Iterable
+from typing import Final
 
 from eventide_core.cure import Cure
 from eventide_core.errors import InvalidColumnNameError
@@ -56,22 +55,3 @@ def refuse_invalid_names(
             f"Avro, and so Hudi, cannot hold these column names: {listed}{more}. A name consists of letters, digits and "
             f"underscores, and begins with no digit. {cure}"
         )
-
-
-def names_in(schema: str) -> tuple[str, ...]:
-    """The field names in an Avro schema (JSON), including those of nested records."""
-    return tuple(_names_in(json.loads(schema)))
-
-
-def _names_in(schema: dict[str, Any] | list[Any] | str) -> Iterator[str]:
-    if isinstance(schema, str):
-        return
-    if isinstance(schema, list):
-        parts = schema
-    else:
-        fields: list[dict[str, Any]] = schema.get("fields", [])
-        yield from (field["name"] for field in fields)
-        parts = [schema[part] for part in ("type", "items", "values") if part in schema]
-        parts += [field["type"] for field in fields]
-    for part in parts:
-        yield from _names_in(part)

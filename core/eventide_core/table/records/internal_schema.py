@@ -20,7 +20,7 @@ from typing import Any, Final
 
 from eventide_core.errors import CorruptTimelineError, UnsupportedTableError
 from eventide_core.table.records.avro_types import branches, is_defined, is_union
-from eventide_core.table.records.schema import META_FIELDS
+from eventide_core.table.records.schema import META_FIELDS, AvroSchema
 
 LATEST_SCHEMA_KEY = "latest_schema"
 SCHEMA_DIRECTORY = ".hoodie/.schema"
@@ -107,7 +107,9 @@ def unstable_names(version: SchemaVersion, current: SchemaVersion) -> dict[str, 
     return found
 
 
-def evolved(internal: str, before: str, after: str, version: str, renamed: Mapping[str, str] | None = None) -> str:
+def evolved(
+    internal: str, before: AvroSchema, after: AvroSchema, version: str, renamed: Mapping[str, str] | None = None
+) -> str:
     """The internal schema when the table's Avro schema changes from `before` to `after` at the instant `version`.
 
     A name keeps its number, and so does a column that is `renamed` from the old to the new name; a new name gets a number
@@ -118,27 +120,27 @@ def evolved(internal: str, before: str, after: str, version: str, renamed: Mappi
     root = json.loads(internal)
     greatest = max((number for number, _ in _names(root, "")), default=-1)
     numbers = itertools.count(max(greatest, int(root.get("max_column_id", -1))) + 1)
-    known, old = (_renamed(fields, renamed or {}) for fields in (root["fields"], json.loads(before)["fields"]))
-    fields = _evolved_fields(known, old, json.loads(after)["fields"], numbers)
+    known, old = (_renamed(fields, renamed or {}) for fields in (root["fields"], before.parsed["fields"]))
+    fields = _evolved_fields(known, old, after.parsed["fields"], numbers)
     if fields == root["fields"]:
         return internal
     root |= {"fields": fields, "version_id": int(version), "max_column_id": next(numbers) - 1}
     return json.dumps(root, separators=(",", ":"))
 
 
-def first_versions(schemas: Iterable[tuple[str, str]]) -> tuple[str, ...]:
+def first_versions(schemas: Iterable[tuple[str, AvroSchema]]) -> tuple[str, ...]:
     """The internal schemas of a table that has none yet, the newest first.
 
     `schemas` are the Avro schemas, without meta fields, by the instants of their commits, the oldest first. Raises
     UnsupportedTableError for a type that not every Hudi with schema evolution on read knows.
     """
     found: list[str] = []
-    last = ""
+    last: AvroSchema | None = None
     for instant, schema in schemas:
-        if not found:
+        if last is None:
             numbers = itertools.count()
             meta = [{"id": next(numbers), "name": name, "optional": True, "type": "string"} for name in META_FIELDS]
-            fields = [*meta, *_evolved_fields([], [], json.loads(schema)["fields"], numbers)]
+            fields = [*meta, *_evolved_fields([], [], schema.parsed["fields"], numbers)]
             root = {"max_column_id": next(numbers) - 1, "version_id": 0, "type": "record", "fields": fields}
             found.append(json.dumps(root, separators=(",", ":")))
         elif schema != last:

@@ -7,6 +7,7 @@ from eventide_core.table.records.column_names import ColumnNames, FileColumns
 from eventide_core.table.records.custom_merger import CustomMerger
 from eventide_core.table.records.event_time_texts import ISO_WITH_ZONE, EventTimeTexts
 from eventide_core.table.records.record_order import MergeRule
+from eventide_core.table.records.schema import AvroSchema
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,14 +27,14 @@ class PartialUpdate:
 
 @dataclass(frozen=True, slots=True)
 class RecordShape:
-    """`schema` is the table's Avro schema as JSON, without Hudi's meta fields. The fields are names from it.
+    """`schema` is the table's Avro schema, without Hudi's meta fields. The fields are names from it.
 
     Several ordering fields are compared one after another. `key_fields` make up a record's key if the table has no meta
     fields; empty if the meta field has the key. Without `orders_deletes`, no delete has an ordering value, whatever its
     log block says. `merger` is set under merge rule CUSTOM. `column_names` is None if columns have one name in all files.
     """
 
-    schema: str
+    schema: AvroSchema
     merge_rule: MergeRule
     ordering_fields: tuple[str, ...]
     event_time_field: str | None
