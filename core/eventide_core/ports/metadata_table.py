@@ -128,7 +128,7 @@ class MetadataTableState(Protocol):
         """All slices of one of its partitions."""
         ...
 
-    def schema(self, found: FileSlice) -> AvroSchema | None:
+    def schema(self, file_slice: FileSlice) -> AvroSchema | None:
         """The Avro schema of the latest values in a slice; None if it never had one."""
         ...
 
@@ -136,7 +136,7 @@ class MetadataTableState(Protocol):
         """Whether eventide knows how versions of a record are merged in that partition."""
         ...
 
-    def can_read(self, found: FileSlice) -> bool:
+    def can_read(self, file_slice: FileSlice) -> bool:
         """Whether eventide can read all blocks of a slice. Hudi has to compact one with a log compaction, for instance."""
         ...
 

@@ -65,10 +65,10 @@ class TableColumns:
 
     def spark_schema(self, partition_fields: Sequence[str]) -> str:
         """Spark's schema as JSON, partition columns last. A partition column that the table lacks is a string."""
-        by_name = {found["name"]: found for found in self.spark_fields}
+        by_name = {field["name"]: field for field in self.spark_fields}
         text: dict[str, Any] = {"type": "string", "nullable": False, "metadata": {}}
         last = [by_name.get(name, {"name": name, **text}) for name in partition_fields]
-        first = [found for found in self.spark_fields if found["name"] not in partition_fields]
+        first = [field for field in self.spark_fields if field["name"] not in partition_fields]
         return json.dumps({"type": "struct", "fields": [*first, *last]}, separators=(",", ":"))
 
 
@@ -110,9 +110,9 @@ class _Kinds:
                     case _:
                         return _primitive(name, path)[0]
 
-    def spark_field(self, found: Any, path: str) -> dict[str, Any]:
-        kind, nullable = self._spark(found["type"], path)
-        return {"name": found["name"], "type": kind, "nullable": nullable, "metadata": {}}
+    def spark_field(self, field: Any, path: str) -> dict[str, Any]:
+        kind, nullable = self._spark(field["type"], path)
+        return {"name": field["name"], "type": kind, "nullable": nullable, "metadata": {}}
 
     def _spark(self, kind: Any, path: str) -> tuple[Any, bool]:
         plain, nullable = self._resolved(kind, path)
@@ -168,8 +168,8 @@ def _named(kind: Any, namespace: str) -> Iterator[tuple[str, Any]]:
             yield from ((str(kind["name"]), kind), (f"{inner}.{kind['name']}", kind))
         for part in ("items", "values", "type"):
             yield from _named(kind.get(part), inner)
-        for found in kind.get("fields", ()):
-            yield from _named(found["type"], inner)
+        for field in kind.get("fields", ()):
+            yield from _named(field["type"], inner)
 
 
 def _is(kind: type[Any], value: Any) -> bool:

@@ -244,8 +244,8 @@ def _next_magic(read: ReadRange, offset: int, file_size: int) -> int:
         chunk = read(offset, min(step + len(MAGIC) - 1, file_size - offset))
         if not chunk:
             break
-        found = chunk.find(MAGIC)
-        if found >= 0:
-            return offset + found
+        place = chunk.find(MAGIC)
+        if place >= 0:
+            return offset + place
         offset += step
     return file_size

@@ -30,16 +30,16 @@ def sanitized(name: str) -> str:
 
 def sanitized_names(names: Iterable[str]) -> dict[str, str]:
     """The sanitized name of each name, in order. Raises InvalidColumnNameError if two names become equal."""
-    found: dict[str, str] = {}
+    valid: dict[str, str] = {}
     origins: dict[str, str] = {}
     for name in names:
-        new = found[name] = sanitized(name)
+        new = valid[name] = sanitized(name)
         origin = origins.setdefault(new, name)
         if origin != name:
             raise InvalidColumnNameError(
                 f"columns {origin!r} and {name!r} would both be named {new!r}: rename one of them"
             )
-    return found
+    return valid
 
 
 def refuse_invalid_names(

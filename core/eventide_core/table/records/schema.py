@@ -38,6 +38,7 @@ class AvroSchema:
     @classmethod
     @lru_cache(maxsize=256)
     def of(cls, text: str) -> "AvroSchema":
+        """The schema with that text, which need not be one."""
         return cls(text)
 
     @classmethod
