@@ -2,7 +2,7 @@
 
 A key is a file; a directory exists as long as a key is below it. Nothing is ever renamed. A file appears whole, by one
 request, even if it was sent in parts before that. If two writers create it, the store decides which one succeeds
-(s3_objects.py, google_objects.py, azure_objects.py).
+(objects/s3.py, google.py, azure.py).
 
 A store that ignores the condition of a create lets two writers both succeed, so the first write tests the store: it
 creates a key twice by each kind of request, and the second create must fail. Such a store is refused, unless the option
@@ -21,7 +21,7 @@ import uuid
 from contextlib import suppress
 from typing import BinaryIO
 
-from eventide_adapters.storage.objects import UNSAFE_WRITES, Objects, StoredObject, Upload, VersionedObjects
+from eventide_adapters.storage.objects.contract import UNSAFE_WRITES, Objects, StoredObject, Upload, VersionedObjects
 from eventide_adapters.storage.paths import check_whole, checked_directory, checked_path
 from eventide_adapters.storage.remote_streams import StreamedOutput, in_pieces, open_ranges
 from eventide_core.errors import MissingFileError, RefusedError, StorageAccessError, StorageError

@@ -9,7 +9,9 @@ from eventide.options import lineage, new_tables, queries, streams, windows
 from eventide_adapters.catalog import glue_options
 from eventide_adapters.format.merge import record_mergers
 from eventide_adapters.metrics import options as metrics
-from eventide_adapters.storage import hdfs_config, objects, s3_config
+from eventide_adapters.storage.hdfs import config as hdfs_config
+from eventide_adapters.storage.objects import contract as objects
+from eventide_adapters.storage.objects import s3_config
 from eventide_core.config import (
     cleaning,
     compaction,

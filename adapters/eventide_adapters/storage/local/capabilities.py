@@ -5,7 +5,7 @@ import posixpath
 import uuid
 from contextlib import suppress
 
-from eventide_adapters.storage.local_directories import LocalDirectories
+from eventide_adapters.storage.local.directories import LocalDirectories
 from eventide_core.ports import Capability
 
 

@@ -18,8 +18,8 @@ from azure.storage.blob import BlobBlock
 from azure.storage.blob.aio import BlobPrefix
 from fsspec.asyn import sync
 
-from eventide_adapters.storage.cloud_objects import MARK, CloudObjects, opened
-from eventide_adapters.storage.objects import StoredObject
+from eventide_adapters.storage.objects.cloud import MARK, CloudObjects, opened
+from eventide_adapters.storage.objects.contract import StoredObject
 from eventide_adapters.storage.request_count import count_request
 from eventide_core.access.threads import Handed, Threads
 

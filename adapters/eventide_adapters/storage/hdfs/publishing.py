@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from http.client import HTTPException
 from typing import BinaryIO, Final
 
-from eventide_adapters.storage.hdfs_bytes import HdfsBytes
-from eventide_adapters.storage.webhdfs import RemoteError, WebHdfs
+from eventide_adapters.storage.hdfs.bytes import HdfsBytes
+from eventide_adapters.storage.hdfs.webhdfs import RemoteError, WebHdfs
 from eventide_core.errors import RefusedError
 from eventide_core.ports import Capability
 

@@ -14,8 +14,8 @@ from typing import Any, BinaryIO, ClassVar, Final, cast
 
 from gcsfs.core import GCSFileSystem, UnclosableBytesIO
 
-from eventide_adapters.storage.cloud_objects import MARK, CloudObjects, opened
-from eventide_adapters.storage.objects import StoredObject
+from eventide_adapters.storage.objects.cloud import MARK, CloudObjects, opened
+from eventide_adapters.storage.objects.contract import StoredObject
 from eventide_adapters.storage.request_count import count_request
 from eventide_core.errors import StorageError
 

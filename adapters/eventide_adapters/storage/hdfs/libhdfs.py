@@ -10,8 +10,8 @@ import shutil
 from functools import cache
 from typing import TYPE_CHECKING, BinaryIO, Final
 
-from eventide_adapters.storage.hdfs_config import BYTES, NativeConfig
-from eventide_adapters.storage.webhdfs import RemoteError, WebHdfs
+from eventide_adapters.storage.hdfs.config import BYTES, NativeConfig
+from eventide_adapters.storage.hdfs.webhdfs import RemoteError, WebHdfs
 from eventide_core.errors import ConfigError
 
 if TYPE_CHECKING:

@@ -21,11 +21,11 @@ from botocore.exceptions import BotoCoreError, ClientError
 from fsspec.asyn import sync
 from s3fs.core import S3_RETRYABLE_ERRORS
 
-from eventide_adapters.storage.objects import PART_BYTES, StoredObject
+from eventide_adapters.storage.objects.contract import PART_BYTES, StoredObject
+from eventide_adapters.storage.objects.s3_config import S3Config
+from eventide_adapters.storage.objects.s3_upload import MultipartUpload, aborted_on_failure, send_all
 from eventide_adapters.storage.refusals import storage_error
 from eventide_adapters.storage.request_count import count_request
-from eventide_adapters.storage.s3_config import S3Config
-from eventide_adapters.storage.s3_upload import MultipartUpload, aborted_on_failure, send_all
 from eventide_adapters.storage.secret_texts import harmless, without_secrets
 from eventide_core.errors import EventideError, StorageAccessError, StorageError
 
@@ -54,7 +54,7 @@ _ATTEMPTS: Final = 5
 
 @dataclass(frozen=True, slots=True)
 class S3Objects:
-    """objects.Objects by S3's own requests."""
+    """contract.Objects by S3's own requests."""
 
     bucket: str
     config: S3Config
