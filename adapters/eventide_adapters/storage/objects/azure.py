@@ -31,7 +31,7 @@ _BLOCKS_AT_ONCE: Final = 4
 
 
 class AzureObjects(CloudObjects):
-    """objects.VersionedObjects by ETags."""
+    """contract.VersionedObjects by ETags."""
 
     __slots__ = ()
     scheme: ClassVar[str] = "abfs"
@@ -136,7 +136,7 @@ class AzureObjects(CloudObjects):
 
 
 class AzureUpload:
-    """objects.Upload by blocks. Azure removes those that nobody commits after a week, or when their name is created."""
+    """contract.Upload by blocks. Azure removes those that nobody commits after a week, or when their name is created."""
 
     def __init__(self, objects: AzureObjects, key: str) -> None:
         self._objects, self._key, self._mark = objects, key, uuid.uuid4().hex

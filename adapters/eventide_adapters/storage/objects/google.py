@@ -31,7 +31,7 @@ _ATTEMPTS: Final = 3
 
 
 class GoogleObjects(CloudObjects):
-    """objects.VersionedObjects by generations."""
+    """contract.VersionedObjects by generations."""
 
     __slots__ = ()
     scheme: ClassVar[str] = "gs"
@@ -148,7 +148,7 @@ class GoogleObjects(CloudObjects):
 
 
 class GoogleUpload:
-    """objects.Upload by a resumable upload, whose parts follow each other. Google removes an unfinished one after a week."""
+    """contract.Upload by a resumable upload, whose parts follow each other. Google removes an unfinished one after a week."""
 
     def __init__(self, objects: GoogleObjects, key: str) -> None:
         self._objects, self._key, self._mark = objects, key, uuid.uuid4().hex

@@ -235,7 +235,7 @@ class S3Objects:
 
 
 class S3Upload:
-    """objects.Upload by a multipart upload."""
+    """contract.Upload by a multipart upload."""
 
     def __init__(self, objects: S3Objects, key: str) -> None:
         self._objects, self._key, self._mark = objects, key, uuid.uuid4().hex
