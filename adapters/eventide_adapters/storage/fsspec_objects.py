@@ -32,6 +32,7 @@ class FsspecObjects:
     bucket: str
     settings: tuple[tuple[str, str], ...] = field(repr=False)
     allows_unsafe_writes: bool
+    has_server_copy = False
 
     @property
     def where(self) -> str:
@@ -40,10 +41,6 @@ class FsspecObjects:
     @property
     def _secrets(self) -> tuple[str, ...]:
         return tuple(value for key, value in self.settings if may_be_secret(key))
-
-    @property
-    def has_server_copy(self) -> bool:
-        return False
 
     def head(self, key: str) -> StoredObject | None:
         with self._answering("look at", key):

@@ -42,6 +42,8 @@ class ObjectStorage:
     Pickles its configuration and the detected capabilities. An executor opens its own connections.
     """
 
+    is_remote = True
+
     def __init__(self, root: str, prefix: str, objects: Objects, capabilities: Capability | None = None) -> None:
         assert prefix == "" or prefix.endswith("/")
         self._root = root
@@ -56,10 +58,6 @@ class ObjectStorage:
     @property
     def root(self) -> str:
         return self._root
-
-    @property
-    def is_remote(self) -> bool:
-        return True
 
     @property
     def capabilities(self) -> Capability:

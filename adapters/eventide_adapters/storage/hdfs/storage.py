@@ -37,6 +37,8 @@ class HdfsStorage:
     Pickles its configuration, the detected capabilities, and the delegation token. An executor opens its own connections.
     """
 
+    is_remote = True
+
     def __init__(
         self,
         scheme: str,
@@ -63,10 +65,6 @@ class HdfsStorage:
     def root(self) -> str:
         scheme, authority, _ = self._place
         return f"{scheme}://{authority}{self._root_path}"
-
-    @property
-    def is_remote(self) -> bool:
-        return True
 
     @property
     def capabilities(self) -> Capability:

@@ -50,6 +50,8 @@ T = TypeVar("T")
 class LocalStorage:
     """ports.Storage over the directory `root`, which the first file creates."""
 
+    is_remote = False
+
     def __init__(self, root: str | os.PathLike[str]) -> None:
         self._root = os.path.abspath(root)
         self._directories = LocalDirectories(self._root)
@@ -62,10 +64,6 @@ class LocalStorage:
     def root(self) -> str:
         """The URI in Hadoop's form, without escapes."""
         return f"file://{self._root}"
-
-    @property
-    def is_remote(self) -> bool:
-        return False
 
     @property
     def capabilities(self) -> Capability:

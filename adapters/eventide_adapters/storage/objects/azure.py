@@ -36,11 +36,8 @@ class AzureObjects(CloudObjects):
     __slots__ = ()
     scheme: ClassVar[str] = "abfs"
     container: ClassVar[str] = "container"
-
-    @property
-    def has_server_copy(self) -> bool:
-        """A copy inside the store may be visible before it is complete, or its source needs a signature."""
-        return False
+    # A copy inside the store may be visible before it is complete, or its source needs a signature.
+    has_server_copy = False
 
     def head(self, key: str) -> StoredObject | None:
         with self._answering("look at", key):

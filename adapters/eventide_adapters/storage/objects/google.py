@@ -36,11 +36,8 @@ class GoogleObjects(CloudObjects):
     __slots__ = ()
     scheme: ClassVar[str] = "gs"
     container: ClassVar[str] = "bucket"
-
-    @property
-    def has_server_copy(self) -> bool:
-        """No server that the tests can start keeps the condition of a copy inside the store (`rewriteTo`)."""
-        return False
+    # No server that the tests can start keeps the condition of a copy inside the store (`rewriteTo`).
+    has_server_copy = False
 
     def head(self, key: str) -> StoredObject | None:
         with self._answering("look at", key):
@@ -148,7 +145,7 @@ class GoogleObjects(CloudObjects):
 
 
 class GoogleUpload:
-    """contract.Upload by a resumable upload, whose parts follow each other. Google removes an unfinished one after a week."""
+    """contract.Upload by a resumable upload, in order. Google removes an unfinished one after a week."""
 
     def __init__(self, objects: GoogleObjects, key: str) -> None:
         self._objects, self._key, self._mark = objects, key, uuid.uuid4().hex

@@ -58,14 +58,11 @@ class S3Objects:
 
     bucket: str
     config: S3Config
+    has_server_copy = True
 
     @property
     def where(self) -> str:
         return f"the store at {self.config.endpoint or 'the default endpoint'}"
-
-    @property
-    def has_server_copy(self) -> bool:
-        return True
 
     @property
     def allows_unsafe_writes(self) -> bool:
