@@ -41,12 +41,11 @@ def open_s3(uri: str, options: Options) -> Storage | None:
     if not _BUCKET.fullmatch(bucket):
         return None
     try:
-        from eventide_adapters.storage.object_storage import VersionedObjectStorage
         from eventide_adapters.storage.objects.s3 import S3Objects
         from eventide_adapters.storage.objects.s3_config import S3Config
     except ModuleNotFoundError as missing:
         raise ConfigError(f"a table on S3 needs the package {missing.name}: run `{install_command('s3')}`") from missing
-    return VersionedObjectStorage(*_below(uri, path), S3Objects(bucket, S3Config.of(options)))
+    return _versioned(uri, path, S3Objects(bucket, S3Config.of(options)))
 
 
 def open_google(uri: str, options: Options) -> Storage | None:
@@ -57,8 +56,7 @@ def open_google(uri: str, options: Options) -> Storage | None:
         from eventide_adapters.storage.objects.google import GoogleObjects
     except ModuleNotFoundError as missing:
         raise _needs("gs", "gcsfs", missing) from missing
-    objects = GoogleObjects(bucket, _keywords(options), options.get(UNSAFE_WRITES))
-    return _versioned(uri, path, objects)
+    return _versioned(uri, path, GoogleObjects(bucket, _keywords(options), options.get(UNSAFE_WRITES)))
 
 
 def open_azure(uri: str, options: Options) -> Storage | None:
@@ -97,7 +95,7 @@ def _keywords(options: Options, of_uri: Mapping[str, str] | None = None) -> tupl
 def _versioned(uri: str, path: str, objects: VersionedObjects) -> Storage:
     from eventide_adapters.storage.object_storage import VersionedObjectStorage
 
-    return VersionedObjectStorage(*_below(uri, path), objects)
+    return VersionedObjectStorage(uri.rstrip("/"), f"{checked_path(path)}/" if path else "", objects)
 
 
 def _needs(scheme: str, package: str, missing: ModuleNotFoundError) -> ConfigError:
@@ -115,8 +113,3 @@ def _located(uri: str) -> tuple[str, str]:
     """The bucket or host, and the path below it."""
     authority, _, path = _split(uri)[1].partition("/")
     return authority, path
-
-
-def _below(uri: str, path: str) -> tuple[str, str]:
-    """The table's URI as shown to users, and the prefix of its keys."""
-    return uri.rstrip("/"), f"{checked_path(path)}/" if path else ""

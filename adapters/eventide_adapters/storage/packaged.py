@@ -111,15 +111,11 @@ class _KeyedAndVersioned(_Keyed, _Versioned):
 
 def packaged(inner: Storage, package: str, is_tried: bool = False) -> PackagedStorage:
     """The storage with the optional capabilities that it has."""
-    match isinstance(inner, KeyedFiles), isinstance(inner, VersionedFiles):
-        case True, True:
-            return _KeyedAndVersioned(inner, package, is_tried)
-        case True, False:
-            return _Keyed(inner, package, is_tried)
-        case False, True:
-            return _Versioned(inner, package, is_tried)
-        case _:
-            return PackagedStorage(inner, package, is_tried)
+    if isinstance(inner, KeyedFiles):
+        kind: type[PackagedStorage] = _KeyedAndVersioned if isinstance(inner, VersionedFiles) else _Keyed
+    else:
+        kind = _Versioned if isinstance(inner, VersionedFiles) else PackagedStorage
+    return kind(inner, package, is_tried)
 
 
 def untried(storage: Storage) -> Storage:

@@ -6,7 +6,7 @@ from types import ModuleType
 from typing import Any, Final
 
 from eventide.options import lineage, new_tables, queries, streams, windows
-from eventide_adapters.catalog import glue_options
+from eventide_adapters.catalog import glue
 from eventide_adapters.format.merge import record_mergers
 from eventide_adapters.metrics import options as metrics
 from eventide_adapters.storage.hdfs import config as hdfs_config
@@ -41,7 +41,7 @@ SECTIONS: Final[tuple[tuple[str, ModuleType], ...]] = (
     ("Metrics", metrics),
     ("Lineage", lineage),
     ("Catalog sync", sync),
-    ("AWS Glue", glue_options),
+    ("AWS Glue", glue),
     ("DataHub", datahub),
     ("Mergers of your own", record_mergers),
     ("Key generators", key_generators),
