@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from eventide_adapters.storage.hdfs.publishing import TEMPORARY
 from eventide_adapters.storage.hdfs.webhdfs import RemoteError
 from eventide_adapters.storage.open import open_storage
+from eventide_adapters.storage.paths import TEMPORARY
 from eventide_core.config import Options
 from eventide_core.errors import StorageError, UnsafePathError
 from eventide_core.ports import Capability, Storage

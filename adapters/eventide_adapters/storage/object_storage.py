@@ -22,12 +22,10 @@ from contextlib import suppress
 from typing import BinaryIO
 
 from eventide_adapters.storage.objects.contract import UNSAFE_WRITES, Objects, StoredObject, Upload, VersionedObjects
-from eventide_adapters.storage.paths import check_whole, checked_directory, checked_path
+from eventide_adapters.storage.paths import TEMPORARY, check_whole, checked_directory, checked_path
 from eventide_adapters.storage.remote_streams import StreamedOutput, in_pieces, open_ranges
 from eventide_core.errors import MissingFileError, RefusedError, StorageAccessError, StorageError
 from eventide_core.ports import WHOLE_FILE_BYTES_MAX, Capability, FileInfo, OutputFile
-
-_PROBES = ".hoodie/.eventide_temp"
 
 # Below this size, a read and a create, which are two requests, are faster than the four requests of a copy inside the
 # store.
@@ -189,7 +187,7 @@ class ObjectStorage:
         if "\\" not in key:
             return
         if self._keeps_backslashes is None:
-            start = f"{self._prefix}{_PROBES}/probe-{uuid.uuid4().hex}"
+            start = f"{self._prefix}{TEMPORARY}/probe-{uuid.uuid4().hex}"
             probe = f"{start}\\"
             self._objects.replace(probe, b"1")
             found, _ = self._objects.list_below(start)
@@ -206,7 +204,7 @@ class ObjectStorage:
 
         Raises StorageAccessError if the store forbids to delete: a table could be begun there, and not be written to.
         """
-        key = f"{self._prefix}{_PROBES}/probe-{uuid.uuid4().hex}"
+        key = f"{self._prefix}{TEMPORARY}/probe-{uuid.uuid4().hex}"
         try:
             keeps = self._refuses_a_second_create(key)
         except StorageError:

@@ -4,14 +4,13 @@ import pickle
 import uuid
 from collections.abc import Callable
 from contextlib import suppress
-from typing import BinaryIO, Final, cast
+from typing import BinaryIO, cast
 
 from eventide_adapters.storage.guarantees import FIRST_TRIAL
+from eventide_adapters.storage.paths import TEMPORARY
 from eventide_core.access.files import discard, remove_tree
 from eventide_core.errors import ConfigError, EventideError, RefusedError
 from eventide_core.ports import Capability, FileInfo, KeyedFiles, OutputFile, Storage, VersionedFiles
-
-_TRIALS: Final = ".hoodie/.eventide_temp"
 
 
 class PackagedStorage:
@@ -78,7 +77,7 @@ class PackagedStorage:
         return self._inner
 
     def _try_out(self) -> None:
-        directory = f"{_TRIALS}/trial-{uuid.uuid4().hex}"
+        directory = f"{TEMPORARY}/trial-{uuid.uuid4().hex}"
         try:
             for number, guarantee in enumerate(FIRST_TRIAL):
                 broken = guarantee.broken_by(self._inner, f"{directory}/{number}")

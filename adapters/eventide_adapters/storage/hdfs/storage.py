@@ -16,9 +16,9 @@ from typing import Any, BinaryIO, TypeVar
 
 from eventide_adapters.storage.hdfs.bytes import hdfs_bytes
 from eventide_adapters.storage.hdfs.config import HTTP_ADDRESS, HdfsConfig
-from eventide_adapters.storage.hdfs.publishing import TEMPORARY, HdfsPublisher
+from eventide_adapters.storage.hdfs.publishing import HdfsPublisher
 from eventide_adapters.storage.hdfs.webhdfs import RemoteError, WebHdfs
-from eventide_adapters.storage.paths import check_whole, checked_directory, checked_path
+from eventide_adapters.storage.paths import TEMPORARY, check_whole, checked_directory, checked_path
 from eventide_adapters.storage.refusals import storage_error
 from eventide_adapters.storage.remote_streams import SpooledOutput, in_pieces, open_ranges
 from eventide_adapters.storage.secret_texts import harmless, without_secrets

@@ -31,11 +31,10 @@ from eventide_adapters.storage.local.capabilities import try_out
 from eventide_adapters.storage.local.directories import LocalDirectories, link_text
 from eventide_adapters.storage.local.names import create, is_side_file, prepare_new, remove_content, remove_side_file
 from eventide_adapters.storage.local.streams import LocalInput, LocalOutput, answering
-from eventide_adapters.storage.paths import check_whole, checked_directory, checked_path
+from eventide_adapters.storage.paths import TEMPORARY, check_whole, checked_directory, checked_path
 from eventide_core.errors import MissingFileError, StorageError, UnsafePathError
 from eventide_core.ports import Capability, FileInfo, OutputFile
 
-TEMPORARY = ".hoodie/.eventide_temp"
 _TEMPORARY_NAME = posixpath.basename(TEMPORARY)
 
 # Large enough to keep the disk busy, small enough to have one per thread.
@@ -69,7 +68,7 @@ class LocalStorage:
     def capabilities(self) -> Capability:
         """Tested on first use, in a directory that is then removed. NONE on a read-only table."""
         if self._capabilities is None:
-            self._capabilities = try_out(self._directories, TEMPORARY)
+            self._capabilities = try_out(self._directories)
         return self._capabilities
 
     def list(self, directory: str) -> tuple[FileInfo, ...]:

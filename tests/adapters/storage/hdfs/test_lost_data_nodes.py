@@ -14,8 +14,8 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from eventide_adapters.storage.hdfs.publishing import TEMPORARY
 from eventide_adapters.storage.hdfs.webhdfs import WebHdfs
+from eventide_adapters.storage.paths import TEMPORARY
 from eventide_core.errors import StorageError
 from eventide_core.ports import Storage
 from eventide_core.table.timeline.plans import LinkMode

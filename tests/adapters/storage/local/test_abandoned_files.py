@@ -6,7 +6,7 @@ from pathlib import Path
 
 from eventide import Table
 from eventide_adapters.storage.local.names import ABANDONED_AFTER_SECONDS
-from eventide_adapters.storage.local.storage import TEMPORARY
+from eventide_adapters.storage.paths import TEMPORARY
 from support import golden
 
 
