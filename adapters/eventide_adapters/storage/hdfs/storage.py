@@ -14,9 +14,9 @@ from contextlib import contextmanager
 from http.client import HTTPException
 from typing import Any, BinaryIO, TypeVar
 
-from eventide_adapters.storage.hdfs.bytes import hdfs_bytes
 from eventide_adapters.storage.hdfs.config import HTTP_ADDRESS, HdfsConfig
-from eventide_adapters.storage.hdfs.publishing import HdfsPublisher
+from eventide_adapters.storage.hdfs.libhdfs import LibHdfs
+from eventide_adapters.storage.hdfs.publishing import HdfsBytes, HdfsPublisher
 from eventide_adapters.storage.hdfs.webhdfs import RemoteError, WebHdfs
 from eventide_adapters.storage.paths import TEMPORARY, check_whole, checked_directory, checked_path
 from eventide_adapters.storage.refusals import storage_error
@@ -52,7 +52,7 @@ class HdfsStorage:
         self._root_path = f"/{path}" if path else ""
         self._config = config
         self._web = WebHdfs(config, token)
-        self._bytes = hdfs_bytes(config, self._web)
+        self._bytes: HdfsBytes = self._web if config.native is None else LibHdfs(config.native, self._web)
         self._publisher = HdfsPublisher(self._web, self._bytes, self._root_path)
         self._capabilities = capabilities
 
