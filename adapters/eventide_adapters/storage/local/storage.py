@@ -13,7 +13,7 @@ A new file appears whole or not at all, and for only one writer:
 TEMPORARY, which a later writer removes after a day.
 
 eventide follows links to files itself, only to targets below the root; the operating system never follows one. Links to
-directories are never followed. local_directories.py describes how this holds while someone replaces names with links.
+directories are never followed. directories.py describes how this holds while someone replaces names with links.
 """
 
 import errno
@@ -27,15 +27,14 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
 from typing import BinaryIO, TypeVar
 
-from eventide_adapters.storage import local_names
-from eventide_adapters.storage.local_capabilities import try_out
-from eventide_adapters.storage.local_directories import LocalDirectories, link_text
-from eventide_adapters.storage.local_streams import LocalInput, LocalOutput, answering
-from eventide_adapters.storage.paths import check_whole, checked_directory, checked_path
+from eventide_adapters.storage.local.capabilities import try_out
+from eventide_adapters.storage.local.directories import LocalDirectories, link_text
+from eventide_adapters.storage.local.names import create, is_side_file, prepare_new, remove_content, remove_side_file
+from eventide_adapters.storage.local.streams import LocalInput, LocalOutput, answering
+from eventide_adapters.storage.paths import TEMPORARY, check_whole, checked_directory, checked_path
 from eventide_core.errors import MissingFileError, StorageError, UnsafePathError
 from eventide_core.ports import Capability, FileInfo, OutputFile
 
-TEMPORARY = ".hoodie/.eventide_temp"
 _TEMPORARY_NAME = posixpath.basename(TEMPORARY)
 
 # Large enough to keep the disk busy, small enough to have one per thread.
@@ -49,6 +48,8 @@ T = TypeVar("T")
 
 class LocalStorage:
     """ports.Storage over the directory `root`, which the first file creates."""
+
+    is_remote = False
 
     def __init__(self, root: str | os.PathLike[str]) -> None:
         self._root = os.path.abspath(root)
@@ -64,14 +65,10 @@ class LocalStorage:
         return f"file://{self._root}"
 
     @property
-    def is_remote(self) -> bool:
-        return False
-
-    @property
     def capabilities(self) -> Capability:
         """Tested on first use, in a directory that is then removed. NONE on a read-only table."""
         if self._capabilities is None:
-            self._capabilities = try_out(self._directories, TEMPORARY)
+            self._capabilities = try_out(self._directories)
         return self._capabilities
 
     def list(self, directory: str) -> tuple[FileInfo, ...]:
@@ -166,7 +163,7 @@ class LocalStorage:
             content = self._regular_file(source)
         checked_path(target)
         with self._answering("write", target), self._directories.parent(target, creates=True) as (directory_fd, name):
-            if not local_names.prepare_new(directory_fd, name):
+            if not prepare_new(directory_fd, name):
                 return False
             try:
                 if is_symbolic:
@@ -193,10 +190,10 @@ class LocalStorage:
                 with self._directories.parent(path) as (directory_fd, name):
                     if stat.S_ISDIR(os.stat(name, dir_fd=directory_fd, follow_symlinks=False).st_mode):
                         with self._directories.opened(path) as content:
-                            local_names.remove_content(content)
+                            remove_content(content)
                         os.rmdir(name, dir_fd=directory_fd)
                     else:
-                        local_names.remove_side_file(directory_fd, name)
+                        remove_side_file(directory_fd, name)
                         os.unlink(name, dir_fd=directory_fd)
                     os.fsync(directory_fd)
             except (FileNotFoundError, NotADirectoryError):
@@ -225,7 +222,7 @@ class LocalStorage:
         """An empty file is complete as soon as it has its name, so it needs no temporary name."""
         checked_path(path)
         with self._answering("write", path), self._directories.parent(path, creates=True) as (directory_fd, name):
-            return local_names.create(directory_fd, name)
+            return create(directory_fd, name)
 
     def _begin(self, path: str) -> LocalOutput:
         what = f"cannot write {checked_path(path)!r} in {self.root}"
@@ -310,7 +307,7 @@ class LocalStorage:
 def _is_hidden(entry: os.DirEntry[str]) -> bool:
     if entry.name.startswith(_TEMPORARY_NAME):
         return True
-    return local_names.is_side_file(entry.name) and not entry.is_dir(follow_symlinks=False)
+    return is_side_file(entry.name) and not entry.is_dir(follow_symlinks=False)
 
 
 def _range(handle: int, offset: int, length: int) -> bytes:

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from eventide_adapters.storage.azure_objects import AzureObjects
-from eventide_adapters.storage.cloud_objects import keywords
-from eventide_adapters.storage.google_objects import GoogleObjects
-from eventide_adapters.storage.objects import PART_BYTES
+from eventide_adapters.storage.objects.azure import AzureObjects
+from eventide_adapters.storage.objects.cloud import keywords
+from eventide_adapters.storage.objects.contract import PART_BYTES
+from eventide_adapters.storage.objects.google import GoogleObjects
 from eventide_adapters.storage.open import open_storage
 from eventide_core.config import Options
 from eventide_core.errors import ConfigError, RefusedError
@@ -37,7 +37,7 @@ def opened(server: CloudServer, place: str | None = None, **more: str) -> Storag
 )
 def test_a_store_whose_package_is_missing_names_it(uri: str, package: str, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("google", "azure"):
-        monkeypatch.delitem(sys.modules, f"eventide_adapters.storage.{name}_objects", raising=False)
+        monkeypatch.delitem(sys.modules, f"eventide_adapters.storage.objects.{name}", raising=False)
     for name in ("gcsfs", "gcsfs.core", "adlfs"):
         monkeypatch.setitem(sys.modules, name, None)
     with pytest.raises(ConfigError, match=package):

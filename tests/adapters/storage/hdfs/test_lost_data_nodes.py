@@ -14,8 +14,8 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from eventide_adapters.storage.hdfs_publishing import TEMPORARY
-from eventide_adapters.storage.webhdfs import WebHdfs
+from eventide_adapters.storage.hdfs.webhdfs import WebHdfs
+from eventide_adapters.storage.paths import TEMPORARY
 from eventide_core.errors import StorageError
 from eventide_core.ports import Storage
 from eventide_core.table.timeline.plans import LinkMode
@@ -38,9 +38,9 @@ def running(parts: Parts) -> ReplicatedHdfs:
 @pytest.fixture
 def cluster(running: ReplicatedHdfs, monkeypatch: pytest.MonkeyPatch) -> Iterator[ReplicatedHdfs]:
     """All its DataNodes run when a test begins. No other test has it meanwhile, because all are in this file."""
-    monkeypatch.setattr("eventide_adapters.storage.webhdfs._PAUSE_SECONDS", 0.01)
+    monkeypatch.setattr("eventide_adapters.storage.hdfs.webhdfs._PAUSE_SECONDS", 0.01)
     # Of three DataNodes at one address, the NameNode may name the lost one more often than on a cluster.
-    monkeypatch.setattr("eventide_adapters.storage.webhdfs._ROUNDS", 12)
+    monkeypatch.setattr("eventide_adapters.storage.hdfs.webhdfs._ROUNDS", 12)
     yield running
     running.start_again()
 
@@ -173,7 +173,7 @@ def test_bytes_by_libhdfs_survive_two_data_nodes_that_are_lost_while_they_are_se
     described.write_bytes(pickle.dumps(cluster))
     done = subprocess.run(
         [sys.executable, lost_with_libhdfs.__file__, str(described)],
-        env={**os.environ, **native_hdfs.environment, "PYTHONPATH": str(Path(__file__).parents[2])},
+        env={**os.environ, **native_hdfs.environment, "PYTHONPATH": str(Path(__file__).parents[3])},
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,

@@ -5,15 +5,16 @@ import posixpath
 import uuid
 from contextlib import suppress
 
-from eventide_adapters.storage.local_directories import LocalDirectories
+from eventide_adapters.storage.local.directories import LocalDirectories
+from eventide_adapters.storage.paths import TEMPORARY
 from eventide_core.ports import Capability
 
 
-def try_out(directories: LocalDirectories, temporary: str) -> Capability:
-    """The capabilities found in a directory beside `temporary`, which is then removed. NONE on a read-only table."""
+def try_out(directories: LocalDirectories) -> Capability:
+    """The capabilities found in a directory beside TEMPORARY, which is then removed. NONE on a read-only table."""
     found = Capability.NONE
-    probe = f"{temporary}{uuid.uuid4().hex}"
-    with suppress(OSError), directories.opened(posixpath.dirname(temporary), creates=True) as above:
+    probe = f"{TEMPORARY}{uuid.uuid4().hex}"
+    with suppress(OSError), directories.opened(posixpath.dirname(TEMPORARY), creates=True) as above:
         with directories.opened(probe, creates=True) as handle:
             try:
                 os.close(os.open("file", os.O_WRONLY | os.O_CREAT | os.O_EXCL, dir_fd=handle))

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
-from eventide_adapters.storage.s3_objects import S3Objects
+from eventide_adapters.storage.objects.s3 import S3Objects
 from eventide_core.errors import StorageError
 from eventide_core.ports import Storage
 from support.faulty_stores import CREATES, DATA, LOST, FaultyStore, faulty_store
@@ -63,7 +63,7 @@ def test_who_creates_a_file_knows_it_whatever_happens_to_one_request(
 @pytest.fixture
 def large(monkeypatch: pytest.MonkeyPatch) -> bytes:
     """The content of a file of six parts, more than are uploaded at once."""
-    monkeypatch.setattr("eventide_adapters.storage.s3_objects.PART_BYTES", 5 << 20)
+    monkeypatch.setattr("eventide_adapters.storage.objects.s3.PART_BYTES", 5 << 20)
     monkeypatch.setattr("eventide_adapters.storage.remote_streams.PART_BYTES", 5 << 20)
     return b"".join(number.to_bytes(8) for number in range((26 << 20) // 8))
 

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from eventide_adapters.storage.hdfs import HdfsStorage
-from eventide_adapters.storage.hdfs_config import HdfsConfig, NativeConfig
+from eventide_adapters.storage.hdfs.config import HdfsConfig, NativeConfig
+from eventide_adapters.storage.hdfs.storage import HdfsStorage
 from eventide_adapters.storage.open import open_storage
 from eventide_core.config import Options
 from eventide_core.errors import ConfigError, StorageError
@@ -80,7 +80,7 @@ def test_hadoops_own_file_is_read_and_an_option_goes_before_it(tmp_path: Path, m
 
 
 def test_a_delegation_token_is_shown_nowhere(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("eventide_adapters.storage.webhdfs._ROUNDS", 1)
+    monkeypatch.setattr("eventide_adapters.storage.hdfs.webhdfs._ROUNDS", 1)
     (port,) = free_ports(1)
     options = Options({"hdfs.delegation.token": "a-token", "dfs.namenode.http-address": f"localhost:{port}"})
     storage = open_storage("hdfs://nn:8020/lake/trips", options)

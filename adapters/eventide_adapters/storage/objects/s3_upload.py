@@ -47,10 +47,6 @@ class MultipartUpload:
         """Adds a part that has been sent otherwise."""
         self._etags.append(etag)
 
-    @property
-    def count(self) -> int:
-        return len(self._etags) + len(self._waiting)
-
     def complete(self, *, is_conditional: bool) -> None:
         """Publishes the object."""
         while self._waiting:

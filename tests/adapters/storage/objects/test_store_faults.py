@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from eventide_adapters.storage.objects import PART_BYTES
+from eventide_adapters.storage.objects.contract import PART_BYTES
 from eventide_core.errors import StorageError
 from eventide_core.ports import Storage
 from support.faulty_stores import CREATES, DATA, LOST, FaultyStore, faulty_store, write_output

@@ -11,8 +11,9 @@ from typing import Any, BinaryIO
 
 import pytest
 
-from eventide_adapters.storage.local import TEMPORARY, LocalStorage
-from eventide_adapters.storage.local_names import ABANDONED_AFTER_SECONDS
+from eventide_adapters.storage.local import LocalStorage
+from eventide_adapters.storage.local.names import ABANDONED_AFTER_SECONDS
+from eventide_adapters.storage.paths import TEMPORARY
 from eventide_core.errors import MissingFileError, StorageError, UnsafePathError
 from eventide_core.ports import Capability
 

@@ -9,8 +9,8 @@ import threading
 from collections.abc import Callable
 from urllib.parse import urlsplit
 
-from eventide_adapters.storage.hdfs_config import DELEGATION_TOKEN, KEYTAB, PRINCIPAL, HdfsConfig
-from eventide_adapters.storage.spnego import KerberosError, Login, negotiate_header
+from eventide_adapters.storage.hdfs.config import DELEGATION_TOKEN, KEYTAB, PRINCIPAL, HdfsConfig
+from eventide_adapters.storage.hdfs.spnego import KerberosError, Login, negotiate_header
 from eventide_core.errors import StorageAccessError
 
 

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from typing import Any
 
-from eventide_adapters.storage import local_names
-from eventide_adapters.storage.local_directories import LocalDirectories
+from eventide_adapters.storage.local import names
+from eventide_adapters.storage.local.directories import LocalDirectories
 from eventide_adapters.storage.refusals import storage_error
 from eventide_core.errors import EventideError, StorageFullError
 
@@ -59,8 +59,8 @@ class LocalOutput:
         with answering(what), ExitStack() as failed:
             self._written_in = directories.open(directory, creates=True)
             failed.callback(os.close, self._written_in)
-            local_names.remove_abandoned(self._written_in)
-            self._file = os.fdopen(os.open(self._written, local_names.NEW_FILE, 0o666, dir_fd=self._written_in), "wb")
+            names.remove_abandoned(self._written_in)
+            self._file = os.fdopen(os.open(self._written, names.NEW_FILE, 0o666, dir_fd=self._written_in), "wb")
             failed.pop_all()
         self._has_first_name = self._is_open = True
 
@@ -72,7 +72,7 @@ class LocalOutput:
         assert not self._file.closed, "the output is closed"
         try:
             with self._named() as (directory_fd, name):
-                is_published = local_names.publish(self._written_in, self._written, directory_fd, name)
+                is_published = names.publish(self._written_in, self._written, directory_fd, name)
                 self._remove_first_name()
                 return is_published
         finally:
@@ -81,7 +81,7 @@ class LocalOutput:
     def replace(self) -> None:
         try:
             with self._named() as (directory_fd, name):
-                local_names.replace(self._written_in, self._written, directory_fd, name)
+                names.replace(self._written_in, self._written, directory_fd, name)
                 self._has_first_name = False
         finally:
             self.abort()

@@ -14,8 +14,8 @@ from typing import Any, BinaryIO, ClassVar, Final, cast
 
 from gcsfs.core import GCSFileSystem, UnclosableBytesIO
 
-from eventide_adapters.storage.cloud_objects import MARK, CloudObjects, opened
-from eventide_adapters.storage.objects import StoredObject
+from eventide_adapters.storage.objects.cloud import MARK, CloudObjects, opened
+from eventide_adapters.storage.objects.contract import StoredObject
 from eventide_adapters.storage.request_count import count_request
 from eventide_core.errors import StorageError
 
@@ -31,16 +31,13 @@ _ATTEMPTS: Final = 3
 
 
 class GoogleObjects(CloudObjects):
-    """objects.VersionedObjects by generations."""
+    """contract.VersionedObjects by generations."""
 
     __slots__ = ()
     scheme: ClassVar[str] = "gs"
     container: ClassVar[str] = "bucket"
-
-    @property
-    def has_server_copy(self) -> bool:
-        """No server that the tests can start keeps the condition of a copy inside the store (`rewriteTo`)."""
-        return False
+    # No server that the tests can start keeps the condition of a copy inside the store (`rewriteTo`).
+    has_server_copy = False
 
     def head(self, key: str) -> StoredObject | None:
         with self._answering("look at", key):
@@ -148,7 +145,7 @@ class GoogleObjects(CloudObjects):
 
 
 class GoogleUpload:
-    """objects.Upload by a resumable upload, whose parts follow each other. Google removes an unfinished one after a week."""
+    """contract.Upload by a resumable upload, in order. Google removes an unfinished one after a week."""
 
     def __init__(self, objects: GoogleObjects, key: str) -> None:
         self._objects, self._key, self._mark = objects, key, uuid.uuid4().hex

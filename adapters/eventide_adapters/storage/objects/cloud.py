@@ -1,7 +1,7 @@
 """What the objects of Google Cloud Storage and Azure have in common: marked creates, and settings of fsspec's packages.
 
 The packages repeat requests without reporting it, so "the name is taken" can be the response to the repeat of a create
-that succeeded. Therefore, each create gives its object a unique mark as metadata, as on S3 (s3_objects.py).
+that succeeded. Therefore, each create gives its object a unique mark as metadata, as on S3 (s3.py).
 """
 
 import json
@@ -15,7 +15,7 @@ from io import BytesIO
 from pathlib import Path
 from typing import Any, ClassVar, Final
 
-from eventide_adapters.storage.objects import PART_BYTES, StoredObject, Upload
+from eventide_adapters.storage.objects.contract import PART_BYTES, StoredObject, Upload
 from eventide_adapters.storage.refusals import storage_error
 from eventide_adapters.storage.secret_texts import harmless, may_be_secret, without_secrets
 from eventide_core.errors import EventideError, StorageAccessError, StorageError
@@ -29,7 +29,7 @@ _NUMBERS: Final = ("timeout", "concurrency", "blocksize", "block_size")
 
 @dataclass(frozen=True, slots=True)
 class CloudObjects(ABC):
-    """The common part of objects.Objects. `settings` are keywords of the store's package, which may include secrets."""
+    """The common part of contract.Objects. `settings` are keywords of the store's package, which may include secrets."""
 
     bucket: str
     settings: tuple[tuple[str, str], ...] = field(repr=False)

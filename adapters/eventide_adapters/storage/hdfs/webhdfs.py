@@ -2,7 +2,7 @@
 
 Each request goes to the NameNode that answered last, and then to the others if it is gone or on standby, in several
 rounds with growing pauses. So an operation may have happened although its response was lost. Callers for which that
-matters find out themselves (hdfs.py).
+matters find out themselves (storage.py).
 
 An observer answers reads over WebHDFS, without Hadoop's check of its age: a listing may be minutes old. So a NameNode of
 several is asked to read only if it has just taken a change, or would take one. Only the active one does.
@@ -21,10 +21,10 @@ from http.client import HTTPConnection, HTTPException, HTTPSConnection
 from typing import Any, BinaryIO, Final
 from urllib.parse import parse_qs, quote, urlencode, urlsplit
 
-from eventide_adapters.storage.hdfs_config import HTTP_ADDRESS, HdfsConfig
-from eventide_adapters.storage.hdfs_login import HdfsLogin
+from eventide_adapters.storage.hdfs.config import HTTP_ADDRESS, HdfsConfig
+from eventide_adapters.storage.hdfs.login import HdfsLogin
+from eventide_adapters.storage.hdfs.spnego import KerberosError
 from eventide_adapters.storage.request_count import count_request
-from eventide_adapters.storage.spnego import KerberosError
 from eventide_core.errors import RefusedError, StorageAccessError
 
 _ROUNDS: Final = 5

@@ -10,8 +10,8 @@ import shutil
 from functools import cache
 from typing import TYPE_CHECKING, BinaryIO, Final
 
-from eventide_adapters.storage.hdfs_config import BYTES, NativeConfig
-from eventide_adapters.storage.webhdfs import RemoteError, WebHdfs
+from eventide_adapters.storage.hdfs.config import BYTES, NativeConfig
+from eventide_adapters.storage.hdfs.webhdfs import RemoteError, WebHdfs
 from eventide_core.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ _CURES: Final = (
 
 
 class LibHdfs:
-    """hdfs_bytes.HdfsBytes. `names` looks up paths. Raises ConfigError if libhdfs cannot be loaded."""
+    """bytes.HdfsBytes. `names` looks up paths. Raises ConfigError if libhdfs cannot be loaded."""
 
     def __init__(self, config: NativeConfig, names: WebHdfs) -> None:
         self._files = _connected(config)

@@ -21,11 +21,11 @@ from botocore.exceptions import BotoCoreError, ClientError
 from fsspec.asyn import sync
 from s3fs.core import S3_RETRYABLE_ERRORS
 
-from eventide_adapters.storage.objects import PART_BYTES, StoredObject
+from eventide_adapters.storage.objects.contract import PART_BYTES, StoredObject
+from eventide_adapters.storage.objects.s3_config import S3Config
+from eventide_adapters.storage.objects.s3_upload import MultipartUpload, aborted_on_failure, send_all
 from eventide_adapters.storage.refusals import storage_error
 from eventide_adapters.storage.request_count import count_request
-from eventide_adapters.storage.s3_config import S3Config
-from eventide_adapters.storage.s3_upload import MultipartUpload, aborted_on_failure, send_all
 from eventide_adapters.storage.secret_texts import harmless, without_secrets
 from eventide_core.errors import EventideError, StorageAccessError, StorageError
 
@@ -54,18 +54,15 @@ _ATTEMPTS: Final = 5
 
 @dataclass(frozen=True, slots=True)
 class S3Objects:
-    """objects.Objects by S3's own requests."""
+    """contract.Objects by S3's own requests."""
 
     bucket: str
     config: S3Config
+    has_server_copy = True
 
     @property
     def where(self) -> str:
         return f"the store at {self.config.endpoint or 'the default endpoint'}"
-
-    @property
-    def has_server_copy(self) -> bool:
-        return True
 
     @property
     def allows_unsafe_writes(self) -> bool:
@@ -235,7 +232,7 @@ class S3Objects:
 
 
 class S3Upload:
-    """objects.Upload by a multipart upload."""
+    """contract.Upload by a multipart upload."""
 
     def __init__(self, objects: S3Objects, key: str) -> None:
         self._objects, self._key, self._mark = objects, key, uuid.uuid4().hex

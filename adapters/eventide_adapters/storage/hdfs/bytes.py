@@ -2,8 +2,8 @@
 
 from typing import BinaryIO, Protocol
 
-from eventide_adapters.storage.hdfs_config import HdfsConfig
-from eventide_adapters.storage.webhdfs import WebHdfs
+from eventide_adapters.storage.hdfs.config import HdfsConfig
+from eventide_adapters.storage.hdfs.webhdfs import WebHdfs
 
 
 class HdfsBytes(Protocol):
@@ -26,6 +26,6 @@ def hdfs_bytes(config: HdfsConfig, names: WebHdfs) -> HdfsBytes:
     if config.native is None:
         return names
     # Imported here, because it needs pyarrow's HDFS module.
-    from eventide_adapters.storage.libhdfs import LibHdfs
+    from eventide_adapters.storage.hdfs.libhdfs import LibHdfs
 
     return LibHdfs(config.native, names)

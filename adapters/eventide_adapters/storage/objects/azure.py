@@ -18,8 +18,8 @@ from azure.storage.blob import BlobBlock
 from azure.storage.blob.aio import BlobPrefix
 from fsspec.asyn import sync
 
-from eventide_adapters.storage.cloud_objects import MARK, CloudObjects, opened
-from eventide_adapters.storage.objects import StoredObject
+from eventide_adapters.storage.objects.cloud import MARK, CloudObjects, opened
+from eventide_adapters.storage.objects.contract import StoredObject
 from eventide_adapters.storage.request_count import count_request
 from eventide_core.access.threads import Handed, Threads
 
@@ -31,16 +31,13 @@ _BLOCKS_AT_ONCE: Final = 4
 
 
 class AzureObjects(CloudObjects):
-    """objects.VersionedObjects by ETags."""
+    """contract.VersionedObjects by ETags."""
 
     __slots__ = ()
     scheme: ClassVar[str] = "abfs"
     container: ClassVar[str] = "container"
-
-    @property
-    def has_server_copy(self) -> bool:
-        """A copy inside the store may be visible before it is complete, or its source needs a signature."""
-        return False
+    # A copy inside the store may be visible before it is complete, or its source needs a signature.
+    has_server_copy = False
 
     def head(self, key: str) -> StoredObject | None:
         with self._answering("look at", key):
@@ -136,7 +133,7 @@ class AzureObjects(CloudObjects):
 
 
 class AzureUpload:
-    """objects.Upload by blocks. Azure removes those that nobody commits after a week, or when their name is created."""
+    """contract.Upload by blocks. Azure removes those that nobody commits after a week, or when their name is created."""
 
     def __init__(self, objects: AzureObjects, key: str) -> None:
         self._objects, self._key, self._mark = objects, key, uuid.uuid4().hex

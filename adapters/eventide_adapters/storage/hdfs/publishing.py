@@ -14,12 +14,11 @@ from dataclasses import dataclass
 from http.client import HTTPException
 from typing import BinaryIO, Final
 
-from eventide_adapters.storage.hdfs_bytes import HdfsBytes
-from eventide_adapters.storage.webhdfs import RemoteError, WebHdfs
+from eventide_adapters.storage.hdfs.bytes import HdfsBytes
+from eventide_adapters.storage.hdfs.webhdfs import RemoteError, WebHdfs
+from eventide_adapters.storage.paths import TEMPORARY
 from eventide_core.errors import RefusedError
 from eventide_core.ports import Capability
-
-TEMPORARY: Final = ".hoodie/.eventide_temp"
 
 # A writer that has not finished its file after this time is dead.
 _ABANDONED_AFTER_MS: Final = 24 * 60 * 60 * 1000

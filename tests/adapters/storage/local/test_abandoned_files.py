@@ -5,8 +5,8 @@ import time
 from pathlib import Path
 
 from eventide import Table
-from eventide_adapters.storage.local import TEMPORARY
-from eventide_adapters.storage.local_names import ABANDONED_AFTER_SECONDS
+from eventide_adapters.storage.local.names import ABANDONED_AFTER_SECONDS
+from eventide_adapters.storage.paths import TEMPORARY
 from support import golden
 
 

@@ -1,4 +1,4 @@
-"""The objects of one bucket in any store: the interface that object_storage.py uses."""
+"""The objects of one bucket in any store: the interface that ../object_storage.py uses."""
 
 from dataclasses import dataclass
 from typing import BinaryIO, Final, Protocol

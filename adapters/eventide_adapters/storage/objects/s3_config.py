@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 from urllib.parse import urlsplit
 
-from eventide_adapters.storage import objects
+from eventide_adapters.storage.objects import contract
 from eventide_adapters.storage.secret_texts import refuse_user_info
 from eventide_core.config.option import FLAG, TEXT, Option, Options, whole_number
 from eventide_core.errors import ConfigError
@@ -139,7 +139,7 @@ class S3Config:
             profile=get(PROFILE),
             has_path_style=_is_own_server(endpoint) if has_path_style is None else has_path_style,
             timeout_seconds=get(TIMEOUT_SECONDS),
-            allows_unsafe_writes=options.get(objects.UNSAFE_WRITES),
+            allows_unsafe_writes=options.get(contract.UNSAFE_WRITES),
         )
 
 

@@ -97,7 +97,7 @@ def test_no_observer_is_asked_to_read_because_what_it_knows_may_be_old(
     nodes: tuple[NameNode, NameNode], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Not even one that was active a little while ago."""
-    monkeypatch.setattr("eventide_adapters.storage.webhdfs._ACTIVE_SECONDS", 0.0)
+    monkeypatch.setattr("eventide_adapters.storage.hdfs.webhdfs._ACTIVE_SECONDS", 0.0)
     first, second = nodes
     first.answer, first.of_changes = EMPTY, OBSERVER
     storage = storage_on(*nodes)
@@ -113,7 +113,7 @@ def reads_of(node: NameNode) -> int:
 
 
 def test_a_fail_over_is_followed(nodes: tuple[NameNode, NameNode], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("eventide_adapters.storage.webhdfs._PAUSE_SECONDS", 0.01)
+    monkeypatch.setattr("eventide_adapters.storage.hdfs.webhdfs._PAUSE_SECONDS", 0.01)
     storage = storage_on(*nodes)
     assert storage.list("") == ()
     nodes[0].answer, nodes[1].answer = nodes[1].answer, nodes[0].answer
@@ -131,7 +131,7 @@ def test_a_failover_may_take_a_minute(nodes: tuple[NameNode, NameNode], monkeypa
             nodes[0].answer = EMPTY
 
     nodes[1].answer = STANDBY
-    monkeypatch.setattr("eventide_adapters.storage.webhdfs.time.sleep", sleep)
+    monkeypatch.setattr("eventide_adapters.storage.hdfs.webhdfs.time.sleep", sleep)
     assert storage_on(*nodes).list("") == ()
     assert max(waited) <= 10
 
@@ -162,7 +162,7 @@ def test_after_a_data_node_is_lost_the_name_node_is_asked_for_another_one_and_th
     operation: str, has_others: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A NameNode names the DataNode on the client's host, if there is one, until it notices that it is gone."""
-    monkeypatch.setattr("eventide_adapters.storage.webhdfs._PAUSE_SECONDS", 0.01)
+    monkeypatch.setattr("eventide_adapters.storage.hdfs.webhdfs._PAUSE_SECONDS", 0.01)
     with serving((200, {})) as data_node, serving((200, {})) as name_node:
         alive, lost = f"http://{data_node.address}/file?at=dn", f"http://localhost:{free_ports(1)[0]}/file?at=dn"
         excluded: list[str] = []

@@ -7,10 +7,10 @@ from collections.abc import Callable
 import pytest
 
 from eventide import Table
-from eventide_adapters.storage.objects import UNSAFE_WRITES
+from eventide_adapters.storage.objects.contract import UNSAFE_WRITES
+from eventide_adapters.storage.objects.s3 import S3Objects
+from eventide_adapters.storage.objects.s3_config import S3Config
 from eventide_adapters.storage.open import open_storage
-from eventide_adapters.storage.s3_config import S3Config
-from eventide_adapters.storage.s3_objects import S3Objects
 from eventide_core.config import Options
 from eventide_core.errors import ConfigError, MissingFileError, RefusedError, StorageError
 from eventide_core.ports import Capability, Storage
@@ -54,9 +54,9 @@ def test_a_user_who_declares_exclusive_use_may_write_to_such_a_store(rclone: S3S
 
 
 def test_a_file_above_one_part_is_created_in_parts_and_once(moto: S3Server, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("eventide_adapters.storage.s3_objects.PART_BYTES", 5 << 20)
+    monkeypatch.setattr("eventide_adapters.storage.objects.s3.PART_BYTES", 5 << 20)
     monkeypatch.setattr("eventide_adapters.storage.remote_streams.PART_BYTES", 5 << 20)
-    monkeypatch.setattr("eventide_adapters.storage.s3_objects.COPY_PART_BYTES", 5 << 20)
+    monkeypatch.setattr("eventide_adapters.storage.objects.s3.COPY_PART_BYTES", 5 << 20)
     storage = storage_on(moto)
     data = bytes(range(256)) * (44 << 10)
     for expected in (True, False):
@@ -128,7 +128,7 @@ def test_a_bucket_that_is_not_there_is_named(moto: S3Server) -> None:
 
 
 def test_a_server_that_is_gone_is_named(moto: S3Server, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("eventide_adapters.storage.s3_objects._ATTEMPTS", 2)
+    monkeypatch.setattr("eventide_adapters.storage.objects.s3._ATTEMPTS", 2)
     (port,) = free_ports(1)
     options = moto.options | {"fs.s3a.endpoint": f"127.0.0.1:{port}", "fs.s3a.connection.ssl.enabled": "false"}
     with pytest.raises(StorageError, match=f"cannot read 'trips/file' in the bucket lake at http://127.0.0.1:{port}"):

@@ -1,6 +1,6 @@
 """Tables on HDFS, including symbolic links.
 
-hdfs_publishing.py describes how a name appears with complete content and for only one writer.
+publishing.py describes how a name appears with complete content and for only one writer.
 
 Symbolic links have absolute targets without an authority, which survive a failover of the NameNode. This module asks
 the NameNode to resolve them, so code that reads bytes never gets a link. A delete removes only the name, and never uses
@@ -14,14 +14,14 @@ from contextlib import contextmanager
 from http.client import HTTPException
 from typing import Any, BinaryIO, TypeVar
 
-from eventide_adapters.storage.hdfs_bytes import hdfs_bytes
-from eventide_adapters.storage.hdfs_config import HTTP_ADDRESS, HdfsConfig
-from eventide_adapters.storage.hdfs_publishing import TEMPORARY, HdfsPublisher
-from eventide_adapters.storage.paths import check_whole, checked_directory, checked_path
+from eventide_adapters.storage.hdfs.bytes import hdfs_bytes
+from eventide_adapters.storage.hdfs.config import HTTP_ADDRESS, HdfsConfig
+from eventide_adapters.storage.hdfs.publishing import HdfsPublisher
+from eventide_adapters.storage.hdfs.webhdfs import RemoteError, WebHdfs
+from eventide_adapters.storage.paths import TEMPORARY, check_whole, checked_directory, checked_path
 from eventide_adapters.storage.refusals import storage_error
 from eventide_adapters.storage.remote_streams import SpooledOutput, in_pieces, open_ranges
 from eventide_adapters.storage.secret_texts import harmless, without_secrets
-from eventide_adapters.storage.webhdfs import RemoteError, WebHdfs
 from eventide_core.errors import EventideError, MissingFileError, StorageAccessError, StorageError, UnsafePathError
 from eventide_core.ports import WHOLE_FILE_BYTES_MAX, Capability, FileInfo, OutputFile
 
@@ -36,6 +36,8 @@ class HdfsStorage:
 
     Pickles its configuration, the detected capabilities, and the delegation token. An executor opens its own connections.
     """
+
+    is_remote = True
 
     def __init__(
         self,
@@ -63,10 +65,6 @@ class HdfsStorage:
     def root(self) -> str:
         scheme, authority, _ = self._place
         return f"{scheme}://{authority}{self._root_path}"
-
-    @property
-    def is_remote(self) -> bool:
-        return True
 
     @property
     def capabilities(self) -> Capability:
