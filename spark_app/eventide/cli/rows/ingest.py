@@ -14,8 +14,8 @@ import pyarrow as pa
 
 from eventide import Table
 from eventide.cli.file_path import FilePath
-from eventide.cli.ingest_preview import PREVIEW_ROWS, preview
-from eventide.cli.ingest_target import (
+from eventide.cli.rows.ingest_preview import PREVIEW_ROWS, preview
+from eventide.cli.rows.ingest_target import (
     check_new_table,
     declared_types,
     refuse_contradictions,
