@@ -8,8 +8,9 @@ from typing import Any
 import click
 
 from eventide import Table
+from eventide.cli.argument_types import Duration
 from eventide.cli.console import table_of
-from eventide.cli.settings import Duration, Settings, common_options, event_time_option, table_argument
+from eventide.cli.settings import Settings, common_options, event_time_option, table_argument
 from eventide.cli.text_table import Lines
 from eventide.results.detail import more
 from eventide_core.action.freshness.freshness import Freshness, watermark_text
