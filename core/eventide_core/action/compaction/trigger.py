@@ -41,7 +41,11 @@ class Trigger(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class TriggerRule:
-    """A trigger with its limits: a count of delta commits, and seconds."""
+    """A `trigger` with its limits.
+
+    `max_delta_commits` and `max_delta_seconds` count from the last compaction, as the module says; each is read only by the
+    triggers that have it in their name, and neither by EVENT_TIME.
+    """
 
     trigger: Trigger
     max_delta_commits: int
@@ -50,7 +54,7 @@ class TriggerRule:
 
 @dataclass(frozen=True, slots=True)
 class Due:
-    """A trigger's answer. `reason` gives the figures."""
+    """The answer of `trigger`: whether a compaction is due (`is_due`). `reason` gives the figures, either way."""
 
     trigger: Trigger
     is_due: bool
