@@ -51,7 +51,8 @@ _NO_ORDER = "a user-defined merger is no order of versions"
 class Version:
     """One version of one key. `position` says which record it is, in whatever terms the caller counts.
 
-    `is_partial`: it may take columns of other versions (table/records/partial_update.py).
+    `ordering` is its ordering value, or the rank of it among those compared; None if it has none, which makes a delete a
+    natural one (`is_delete`). `is_partial`: it may take columns of other versions (table/records/partial_update.py).
     """
 
     ordering: Ordering
