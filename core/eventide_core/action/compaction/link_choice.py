@@ -43,9 +43,8 @@ class LinkChoiceFacts:
 class LinkDecision:
     """What `choose_link` answers.
 
-    `mode` also stands where nothing is left over: then it is COPY, and no file is copied. `instant` is the compaction's: the
-    quiet moment, or with PREFIX one that is back-dated below the left-overs. `reason` says to people why it is this mode; it
-    goes into the plan.
+    Where nothing is left over, `mode` has no effect. `instant` is the compaction's: the quiet moment, or with PREFIX one
+    that is back-dated below the left-overs. `reason` tells people why it is this mode, and goes into the plan.
     """
 
     mode: LinkMode

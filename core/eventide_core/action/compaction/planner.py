@@ -29,7 +29,7 @@ from eventide_core.table.timeline.plans import (
 class PlanTerms:
     """A plan's fields besides its operations; CompactionPlan says what they are.
 
-    `cut_ms` is None if the plan publishes no cut; a plan of whole slices has none. Its `cut` is then without effect.
+    `cut_ms` is None if the plan publishes no cut. A plan of whole slices publishes none, and its `cut` says nothing.
     `partitions_with_logs` are those that keep log files, sorted.
     """
 

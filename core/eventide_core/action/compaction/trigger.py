@@ -43,8 +43,8 @@ class Trigger(StrEnum):
 class TriggerRule:
     """A `trigger` with its limits.
 
-    `max_delta_commits` and `max_delta_seconds` count from the last compaction, as the module says; each is read only by the
-    triggers that have it in their name, and neither by EVENT_TIME.
+    Both count from the last compaction, as the module says: `max_delta_commits` for the triggers NUM_...,
+    `max_delta_seconds` for TIME_ELAPSED and the two that combine. EVENT_TIME uses neither.
     """
 
     trigger: Trigger

@@ -30,9 +30,9 @@ from eventide_core.table.timeline.timeline import Timeline
 class BlockFacts:
     """One block of a log file, by its header.
 
-    `offset` is where it begins, in bytes. `instant` is the requested time of its write; a torn block (`is_torn`) has one
-    where its header is whole. A command block (`is_command`) holds no records: its `rollback_target` is the instant whose
-    blocks it rolls back, None if it is of another kind.
+    `offset` is where it begins, in bytes. `instant` is the requested time of the action that wrote it; a torn block
+    (`is_torn`) has one where its header is whole. A command block (`is_command`) holds no records: its `rollback_target` is
+    the instant whose blocks it rolls back, None if it is of another kind.
     """
 
     offset: int
@@ -177,8 +177,8 @@ class TableFacts:
     by path, `bases` the rows of base files, `event_times` those of the latest slices' log files. `index` is what Hudi's
     metadata table says.
 
-    `markers_and_heartbeats` are sentences for people about dead writers and what they left. `records` is None unless records
-    were read.
+    `markers_and_heartbeats` are sentences for people about dead writers and what is left of them. `records` is None unless
+    records were read.
     """
 
     settings: Mapping[str, str]

@@ -21,7 +21,7 @@ class RepeatedKey:
 
 @dataclass(frozen=True, slots=True)
 class StrayKeys:
-    """Wrong keys: `count` is how many, and `example` one of them, for people."""
+    """Wrong keys: `count` is how many, and `example` one of them, or what is known of one, for people."""
 
     count: int
     example: str

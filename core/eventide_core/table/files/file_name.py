@@ -61,9 +61,9 @@ class BaseFileName:
 class LogFileName:
     """The parts of a log file's name: `.<file_id>_<instant>.log.<version>_<write_token><suffix>`.
 
-    `instant` is that of its slice on version 6, of its write on version 8 and later. `version` counts from 1 under one
-    instant; eventide's left-overs on version 6 have 0. `write_token` is empty in a name without one. `suffix` is `.cdc` for
-    a change log, else empty.
+    `instant` is that of its slice on version 6, and of its write on version 8 and later, which for a left-over is the
+    compaction. `version` counts from 1 under one instant; left-overs and carried tombstones on version 6 have 0.
+    `write_token` is empty in a name without one. `suffix` is `.cdc` for a change log, else empty.
     """
 
     file_id: str

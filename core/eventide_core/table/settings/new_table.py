@@ -34,7 +34,7 @@ class NewTable:
     `merge_rule`: by commit time or by event time.
     `record_key_fields`: at least one, in the order in which they make up the key.
     `partition_fields`: in the order of the path; without any, the table has one partition.
-    `ordering_field`: None: the last commit wins, which EVENT_TIME_ORDERING does not allow.
+    `ordering_field`: decides which version is newer; None if the last commit wins, which EVENT_TIME_ORDERING does not allow.
     `is_hive_style`: partition directories are `field=value`.
     `is_url_encoded`: values in them are %-encoded.
     `writer_options`: options that every writer needs and that Hudi expects in each write (the index, the number of buckets,

@@ -80,11 +80,11 @@ class WriteLayout:
 
 @dataclass(frozen=True, slots=True)
 class WriteShape:
-    """What a write needs to know of the table: `records`, their `keys`, how files are made, and the layout on disk.
+    """What a write needs to know: the shape of the `records`, how their `keys` are made, and two layouts.
 
-    `table_layout` says how the table lies on disk, `layout` how its files are written. `has_global_keys`: a key is unique in
-    the whole table; otherwise, in its partition. `refuses_unreadable_times`: the event-time field is one that the user
-    named, so that each of its values has to be a time or null.
+    `layout` says how the write makes its files, `table_layout` how the table lies on disk. `has_global_keys`: a key is
+    unique in the whole table; otherwise, in its partition. `refuses_unreadable_times`: the event-time field is one that the
+    user named, so that each of its values has to be a time or null.
     """
 
     records: RecordShape

@@ -62,8 +62,8 @@ _NAME = re.compile(
 class Instant:
     """One action on the timeline, in one state. Times are Hudi's `yyyyMMddHHmmssSSS`, compared as strings.
 
-    `requested_time` identifies it, but for a savepoint, which has its commit's. `action` is as in the file name: a
-    compaction is `compaction` as long as it is pending, and `commit` then. `state` is that of the file; on a Timeline, the
+    `requested_time` identifies it among all but savepoints, which have their commits'. `action` is as in the file name: a
+    compaction is `compaction` while pending and `commit` once completed. `state` is that of the file; on a Timeline, the
     latest one. `completion_time` is None while pending, and always in table version 6, which does not record it.
     """
 

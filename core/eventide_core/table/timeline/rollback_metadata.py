@@ -69,8 +69,7 @@ class RolledBackPartition:
 class RollbackMetadata:
     """What the rollback requested at `instant` did.
 
-    `targets` are the instants that it undid; eventide's and Hudi's undo one. `partitions` has what it did in each that it
-    touched.
+    `targets` are the instants that it undid: one, if eventide made it. `partitions` has what it did in each that it touched.
     """
 
     instant: str
