@@ -39,8 +39,8 @@ class CleanFacts:
     """What decides about a file; all paths are relative to the table's root.
 
     `slices` are all of a file group, by base instant. `replaced_at` has the instant of the completed replacecommit that
-    replaced a file group. `needed`: paths that savepoints and pending plans need. `links`: each link's path and where it
-    leads, one hop. `strays` are paths of left-overs of compactions that were rolled back.
+    replaced a file group. `needed`: paths that savepoints, pending compactions and consumers of windows need. `links`: each
+    link's path and where it leads, one hop. `strays` are paths of left-overs of compactions that were rolled back.
     """
 
     timeline: Timeline

@@ -15,10 +15,10 @@ _NAME = re.compile(r"\w+")
 
 @dataclass(frozen=True, slots=True)
 class SyncOptions:
-    """How a table is to stand in a Hive catalog. Names are in lower case.
+    """How a table is to stand in a Hive catalog, where names are in lower case.
 
-    `database`: the option, else `hoodie.database.name` of the table, else `default`.
-    `table`: its name there, before `_ro` and `_rt`.
+    `database`: in lower case: the option, else `hoodie.database.name` of the table, else `default`.
+    `table`: its name there, in lower case, before `_ro` and `_rt`.
     `base_path`: the table's directory as readers of the catalog name it; None if its own URI is what they know it by.
     `partition_fields`: the partition columns there, in the order of the path; the table's own unless the user names others.
     `extractor`: how a partition's path gives their values.
@@ -26,7 +26,7 @@ class SyncOptions:
     `strategy`: which tables there are, read-optimized, snapshot or both (catalog_tables.py).
     `skips_ro_suffix`: under strategy ALL, the read-optimized table has the plain name.
     `has_snapshot_by_table_name`: under strategy ALL, a second snapshot table has it, if the read-optimized one doesn't.
-    `creates_database`: where it is missing; otherwise, that is an error.
+    `creates_database`: a missing database is made; otherwise, it is an error.
     `supports_timestamp`: Hive's timestamp is used for timestamps, not bigint.
     `is_for_spark`: the properties by which Spark reads the tables through Hudi are added, and the next two matter.
     `schema_part_length`: the most characters of Spark's schema in one property.
