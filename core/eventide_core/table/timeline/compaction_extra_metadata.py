@@ -39,9 +39,11 @@ _DELETES_KEY = "eventide.left.over.deletes"
 
 @dataclass(frozen=True, slots=True)
 class PublishedThreshold:
-    """The cut of a compaction, in epoch milliseconds, with its field and watermark.
+    """The cut of a compaction, with its field and watermark.
 
-    There is no watermark if a log file that the compaction did not merge has an event time that cannot be read.
+    `cut_ms` and `watermark_ms` are in epoch milliseconds. There is no watermark (None) if a log file that the compaction did
+    not merge has an event time that cannot be read. `late_records` counts those that the commit found; `cut` says whether
+    whole log files or exactly the records before it were taken.
     """
 
     cut_ms: int
