@@ -47,7 +47,11 @@ def merge_columns(shape: RecordShape) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Tombstones:
-    """Deletes with an ordering value that won: their keys, ordering values, and the instants of their blocks."""
+    """Deletes with an ordering value that won.
+
+    `keys`, `orderings` and `instants` are parallel: the record key, the ordering value, which is never null, and the instant
+    of the write whose block has the delete.
+    """
 
     keys: "pa.Array[Any]"
     orderings: "pa.Array[Any]"
@@ -61,7 +65,11 @@ class Tombstones:
 
 @dataclass(frozen=True, slots=True)
 class ChangedRows:
-    """The base's rows that a merge replaces, as they were and as they are, and those that it deletes."""
+    """What a merge changes of the base's rows, for the change log: a table for each batch of the base that it changes.
+
+    `before` has the rows that are replaced, as the base has them, and `after` in the same order as they are now. `deleted`
+    has the rows that are removed, as the base has them.
+    """
 
     before: list[pa.Table] = field(default_factory=list[pa.Table])
     after: list[pa.Table] = field(default_factory=list[pa.Table])
@@ -70,10 +78,12 @@ class ChangedRows:
 
 @dataclass(slots=True)
 class SliceMerge:
-    """One pass over a base file. The counts, `tombstones` and `changes` are complete after `batches` has ended.
+    """One pass over a base file. The counts, `tombstones` and `changes` are complete after `batches`, or after `inserted`.
 
-    The last `early_parts` blocks of `folded` are those of left-overs. `meets_all_of_key`: a winner meets all of the base's
-    rows that have its key, not only the first.
+    `updates` and `deletes` count rows of the base that a winner replaced or removed, `inserts` the winners whose keys the
+    base lacks. `changes` collects the changed rows for a caller that sets it; None: they aren't wanted. The last
+    `early_parts` of the instants in `folded` are of early records, whose log files stay as left-overs. `meets_all_of_key`: a
+    winner meets all of the base's rows that have its key, not only the first.
     """
 
     folded: FoldedLogFiles
