@@ -31,7 +31,7 @@ class GuaranteeCheck:
     """One guarantee of the storage contract.
 
     `text` is what it promises, in a sentence. `is_supported` is false if the store lacks the capability that it is about;
-    then it isn't checked. `broken` says what the store does instead; None if it holds, or if it isn't supported.
+    then it isn't checked. `broken` is what the store does instead; None if it holds, or if it isn't supported.
     """
 
     name: str

@@ -120,8 +120,9 @@ class HdfsConfig:
     """How to reach the NameNodes of one HDFS namespace.
 
     `addresses` are one or more URLs, one of which is active. `user` is who asks, without Kerberos or a token.
-    `delegation_token` is used until the NameNode refuses it; None without one. `principal` and `keytab` say whose Kerberos
-    tickets to use then, as in `Login`. `timeout_seconds` is for one request. `native` is set if libhdfs transfers bytes.
+    `delegation_token` is used until the NameNode refuses it; None without one. `principal` and `keytab` decide whose
+    Kerberos tickets to use then, as in `Login`. `timeout_seconds` is for one request. `native` is set if libhdfs transfers
+    bytes.
 
     Is sent to executors. Its text contains no token.
     """

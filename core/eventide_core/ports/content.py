@@ -20,7 +20,7 @@ class LogSummary:
     """What one log file holds, as far as a planner asks.
 
     `instants` are those of its blocks. `delete_count` counts deletes of either kind, `rolled_back` are the instants
-    whose blocks a command block of it rolls back, `has_torn_block` says that a write was interrupted in it (its instant
+    whose blocks a command block of it rolls back, `has_torn_block`: a write was interrupted in it (its instant
     is among `instants`, if the bytes name it), `has_merged_block` that a log compaction wrote one, `has_partial_updates`
     that one has records of some columns. `nameless_from` is the offset of the first torn bytes that name no write.
     """
@@ -65,7 +65,7 @@ class LogContent(Protocol):
     def summarize(self, logs: Sequence[LogFile], shape: RecordShape) -> list[LogSummary | EventideError]:
         """The summary of each log file: from its block headers if they state the range, else from a scan.
 
-        An error stands for a log file that it can't read, and says why.
+        An error stands for a log file that it can't read, and states why.
         """
         ...
 
@@ -138,7 +138,7 @@ class ContentAudit(Protocol):
     """
 
     def row_count(self, base_path: str) -> int:
-        """How many records a base file's footer says it has. Raises MissingFileError, CorruptBaseFileError."""
+        """The number of records in a base file, by its footer. Raises MissingFileError, CorruptBaseFileError."""
         ...
 
     def checksum(self, path: str, size: int) -> str | None:

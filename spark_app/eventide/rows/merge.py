@@ -39,7 +39,7 @@ _OTHER_ROW: Final = "_eventide_other_row"
 
 @dataclass(frozen=True, slots=True)
 class Clauses:
-    """What becomes of rows that match, and of source rows that match nothing. Raises ConfigError if that says nothing.
+    """What becomes of rows that match, and of source rows that match nothing. Raises ConfigError if all of them do nothing.
 
     None and False mean none of them, True all of them, and a text those for which it is true as a condition. They get the
     values of the source row, unless `matched_update` or `not_matched_insert` has values by column, or a pair of a condition
@@ -93,7 +93,7 @@ class Merge:
     """A merge of source rows into one table.
 
     `schema` are the table's own columns, `avro` the same as Avro. `rules` decide what becomes of source columns that the
-    table lacks. `clauses` say what to do with rows that match. `on` are the columns that have to be equal; None for the
+    table lacks. `clauses` decide what happens to rows that match. `on` are the columns that have to be equal; None for the
     identity of a record.
     """
 

@@ -84,7 +84,7 @@ def noting(application: Application, append: "Append", sources: "Mapping[Table, 
 
 
 def _stated(table: "Table", said: str, stream: str | None) -> "Window | SourceNote":
-    """How much of a source a text says that was read."""
+    """How much of a source was read, parsed from a text."""
     kind, _, consumer = said.partition(":")
     if kind == "consumer":
         return _window_of(table, consumer, stream)

@@ -100,7 +100,7 @@ def _rises(written: pa.DataType | None, queried: pa.DataType, *, has_legacy: boo
 
 
 def _condition(group: pq.RowGroupMetaData, known: Collection[tuple[str, int, pa.DataType]]) -> pc.Expression | None:
-    """What the statistics say about a row group's rows."""
+    """What holds for all of a row group's rows by its statistics."""
     found: pc.Expression | None = None
     for name, place, kind in known:
         said = _of_column(group.column(place), pc.field(name), kind, group.num_rows)

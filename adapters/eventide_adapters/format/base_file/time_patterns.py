@@ -58,7 +58,7 @@ def reading_of(texts: EventTimeTexts) -> Reading:
 
 
 def event_time_texts(options: Options) -> EventTimeTexts:
-    """What the options say of texts of event times. Raises ConfigError for a zone or pattern that cannot be used."""
+    """How texts of event times are read, by the options. Raises ConfigError for a zone or pattern that cannot be used."""
     texts = EventTimeTexts(options.text(EVENT_TIME_ZONE), options.text(EVENT_TIME_FORMAT))
     reading_of(texts)
     return texts

@@ -6,7 +6,8 @@ The base file is read in batches, so that memory holds the log files, the curren
    EVENT_TIME_ORDERING if the base row's ordering value is greater and the winner is not a natural delete. If several base
    rows have one key (insert operations may write them), the winner meets only the first, as in Hudi 1.1.1; but all of them
    if the log files state positions in the base file (`positions`).
-   Under CUSTOM, the user-defined merger makes the row of both; its rule for deletes says if a delete replaces the row.
+   Under CUSTOM, the user-defined merger makes the row of both; its rule for deletes decides whether a delete replaces the
+   row.
 2. The winning record takes the columns that it lacks from the other one (partial_fold). So a base row that wins takes them
    from the log files' winner, which comes too late to win.
 3. Winners that met no base row come last, as inserts, in order of their first appearance in the log files.

@@ -27,7 +27,7 @@ class Freshness:
 
     `late_records` are before the cut, were committed after its plan, and are not in a base file yet. `is_complete`: all
     records are in base files, and there are no watermark and no cut. `is_exact`: whether no base file holds an event time at
-    or after an exact cut; None for a cut by whole log files, or where nobody looked, or footers don't tell. `sources`:
+    or after an exact cut; None for a cut by whole log files, or if the footers were not read, or don't show it. `sources`:
     what a derived table was made of, which holds its watermark back, too (derived.py).
     """
 

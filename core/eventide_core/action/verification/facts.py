@@ -57,7 +57,7 @@ class LogScan:
 class RecordFacts:
     """What reading records found.
 
-    `problems` say by path why something could not be read, `unsupported` which of it eventide does not support.
+    `problems` state by path why something could not be read, `unsupported` which of it eventide does not support.
 
     `copies` are the left-overs of which another file than the copy's source was found, with that source. `repeated` are keys
     that several file groups of a partition show. `differences` are how a compaction changed a slice's rows, by its instant
@@ -94,7 +94,7 @@ class RemovalFacts:
 
 
 class ArchivedFacts(NamedTuple):
-    """The files that archived writes say they wrote, and which of these are left-overs.
+    """The files that archived writes name as their own, and which of these are left-overs.
 
     `predating_archive` are writes that are older than the archived timeline, so that nothing shows what they wrote. A
     downgrade to version 6 leaves such. `missing_from_archive` are later ones from before the active timeline that the
@@ -119,8 +119,8 @@ class BaseFacts:
 class EventTimeFacts:
     """The event times of the log files of the latest slices, by path, as the planner gets them.
 
-    `uncompacted` are those of their records that are said to be in no base file. `freshness` is absent if there is nothing
-    to check it against, or if `problem` says why it is unknown.
+    `uncompacted` are those of their records that should be in no base file. `freshness` is absent if there is nothing
+    to check it against, or if it is unknown, as `problem` states.
     """
 
     freshness: Freshness | None
@@ -131,11 +131,11 @@ class EventTimeFacts:
 
 @dataclass(frozen=True, slots=True)
 class IndexFacts:
-    """What Hudi's metadata table says.
+    """The content of Hudi's metadata table.
 
     `partitions` are its own, of which a rebuild makes `rebuilt` again. `files` are those that it lists, with sizes; None
-    if it lacks commits, or if `problem` says why it can't be read. `writes` are the instants of its completed delta commits.
-    `late_compaction` describes it if its compaction is overdue.
+    if it lacks commits, or if it can't be read, as `problem` states. `writes` are the instants of its completed delta
+    commits. `late_compaction` describes it if its compaction is overdue.
     """
 
     partitions: tuple[str, ...]
@@ -152,13 +152,13 @@ class TableFacts:
 
     `settings` are those by which records are keyed, ordered and partitioned. `settings_problem`: why hoodie.properties can't
     be used, so that readers use its backup.
-    `later` is the timeline as it was after the files were listed. `unreadable` says of timeline files why they cannot be
+    `later` is the timeline as it was after the files were listed. `unreadable` states of timeline files why they cannot be
     decoded. `listing` are the files of all directories but `.hoodie`; `unmarked` those of directories without Hudi's mark
-    of a partition. `view` is absent if `view_problem` says why. `plans` are those of pending and completed compactions,
-    where they are still there, `unplanned` the instants of those whose file is empty.
-    `put_at` says when the completed files of writes on version 6 were put, by their modification times, as instants.
-    `left_overs` says of which log file each is the copy or link. `undone` are the instants that rollbacks and restores name.
-    `marked` are those that had markers or a heartbeat when the files were listed.
+    of a partition. `view` is absent if there is a `view_problem`, which states why. `plans` are those of pending and
+    completed compactions, where they are still there, `unplanned` the instants of those whose file is empty. `put_at` is
+    when the completed files of writes on version 6 were put, by their modification times, as instants. `left_overs` maps
+    each left-over to the log file that it is a copy of, or a link to. `undone` are the instants that rollbacks and restores
+    name. `marked` are those that had markers or a heartbeat when the files were listed.
     """
 
     settings: Mapping[str, str]
@@ -243,7 +243,7 @@ class TableFacts:
     def compactions(self) -> Mapping[str, CompactionPlan]:
         """The plans of completed compactions of eventide, as far as they are known and eventide completed them.
 
-        Another engine runs its plan in full, and says nothing of links.
+        Another engine runs its plan in full, and its commit names no links.
         """
         return {
             time: plan
@@ -430,7 +430,7 @@ class TableFacts:
     def is_lost(self, log_path: str, block: BlockFacts) -> bool:
         """Whether a torn block may hold records of a completed write.
 
-        One that doesn't say whose it is, behind all that was promised, is what a writer left who died.
+        One without a readable instant, behind all blocks that were committed, was left by a writer that died.
         """
         if not block.is_torn:
             return False
