@@ -69,7 +69,7 @@ class LogContent(Protocol):
     def summarize(self, logs: Sequence[LogFile], shape: RecordShape) -> list[LogSummary | EventideError]:
         """The summary of each log file: from its block headers if they state the range, else from a scan.
 
-        An error stands for a log file that it can't read, and says why.
+        An error stands for a log file that it can't read, and states why.
         """
         ...
 
@@ -142,7 +142,7 @@ class ContentAudit(Protocol):
     """
 
     def row_count(self, base_path: str) -> int:
-        """How many records a base file's footer says it has. Raises MissingFileError, CorruptBaseFileError."""
+        """The number of records in a base file, by its footer. Raises MissingFileError, CorruptBaseFileError."""
         ...
 
     def checksum(self, path: str, size: int) -> str | None:

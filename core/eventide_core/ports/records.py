@@ -193,7 +193,7 @@ class IncomingRecords(Protocol):
     ) -> tuple[Placement, ...]:
         """Places by the slices, of whatever partition, in which the keys live.
 
-        `index` tells these slices. Without it, or if it names a slice that is not among `slices`, because it is of a later
+        `index` gives these slices. Without it, or if it names a slice that is not among `slices`, because it is of a later
         moment than they are, all slices are searched.
 
         A record whose key lives in another partition goes to where that is, and has that partition. With `moves` it

@@ -95,7 +95,12 @@ event_time_option = click.option("--event-time", metavar="FIELD", help=option_he
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """The arguments of a run besides those of its verb."""
+    """The arguments of a run besides those of its verb.
+
+    `options` are by key: those of the file that `--config` names, of repeated `--option`, and of the verb's own arguments.
+    `engine` is auto, local or spark; `master` is the Spark master, which makes auto mean Spark, or None. `is_debug`: the log
+    of Spark goes to stderr. `console` prints for people, or as JSON if the user asked for it.
+    """
 
     options: Mapping[str, str]
     engine: str

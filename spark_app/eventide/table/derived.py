@@ -83,7 +83,7 @@ def noting(
 def _stated(
     uri: str, options: Mapping[str, str], said: str, stream: str | None
 ) -> "tuple[Application, Window | SourceNote]":
-    """A source, and how much of it a text says that was read."""
+    """A source, and how much of it was read, parsed from a text."""
     source = assemble(uri, options)
     source.files.config()
     kind, _, consumer = said.partition(":")

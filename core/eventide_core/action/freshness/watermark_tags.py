@@ -56,7 +56,7 @@ class TagChanges:
 
 
 def remark_of(boundary_ms: int) -> str:
-    """What the savepoint of such a tag says in its comments."""
+    """The line in the comments of such a tag's savepoint."""
     return f"{_REMARK}{boundary_ms}"
 
 

@@ -128,7 +128,7 @@ class DatasetOptions:
 
 
 def is_sync_enabled(options: Options) -> bool:
-    """Whether compactions and the table service are to tell the catalog by themselves."""
+    """Whether compactions and the table service update the catalog by themselves."""
     return any(map(options.get, (keys.HIVE_SYNC_ENABLED, keys.DATASOURCE_SYNC_ENABLED, keys.SYNC_ENABLED)))
 
 

@@ -46,7 +46,7 @@ class BlockFacts:
 class LogScan:
     """The readable `blocks` of a log file in their order, up to the first unreadable one.
 
-    `problem` says why that one is unreadable; None if there is none.
+    `problem` states why that one is unreadable; None if there is none.
     """
 
     blocks: tuple[BlockFacts, ...]
@@ -62,7 +62,7 @@ class LogScan:
 class RecordFacts:
     """What reading records found.
 
-    `problems` say by path why something could not be read, `unsupported` which of it eventide does not support.
+    `problems` state by path why something could not be read, `unsupported` which of it eventide does not support.
 
     `audits` are what each slice's records showed, against the watermark at that time, `watermark_ms` in epoch milliseconds;
     None if there is none. `compared_copies` counts the left-overs that were compared with the log file that they are a copy
@@ -101,7 +101,7 @@ class RemovalFacts:
 
 
 class ArchivedFacts(NamedTuple):
-    """The files that archived writes say they wrote, and which of these are left-overs.
+    """The files that archived writes name as their own, and which of these are left-overs.
 
     `predating_archive` are writes that are older than the archived timeline, so that nothing shows what they wrote. A
     downgrade to version 6 leaves such. `missing_from_archive` are later ones from before the active timeline that the
@@ -129,8 +129,8 @@ class BaseFacts:
 class EventTimeFacts:
     """The event times of the log files of the latest slices, as the planner gets them.
 
-    `of_logs` has the range of all records of a log file, by path; `uncompacted` of those that are said to be in no base
-    file. `freshness` is absent if there is nothing to check it against, or if `problem` says why it is unknown.
+    `of_logs` has the range of all records of a log file, by path; `uncompacted` of those that should be in no base
+    file. `freshness` is absent if there is nothing to check it against, or if `problem` states why it is unknown.
     """
 
     freshness: Freshness | None
@@ -141,11 +141,11 @@ class EventTimeFacts:
 
 @dataclass(frozen=True, slots=True)
 class IndexFacts:
-    """What Hudi's metadata table says.
+    """The content of Hudi's metadata table.
 
     `partitions` are its own, of which a rebuild makes `rebuilt` again. `files` are those that it lists, with sizes; None
-    if it lacks commits, or if `problem` says why it can't be read. `writes` are the instants of its completed delta commits.
-    `late_compaction` describes it if its compaction is overdue.
+    if it lacks commits, or if it can't be read, as `problem` states. `writes` are the instants of its completed delta
+    commits. `late_compaction` describes it if its compaction is overdue.
     """
 
     partitions: tuple[str, ...]
@@ -171,8 +171,8 @@ class TableFacts:
     version 6 were put, by their modification times, as instants. `archived` says what archived writes wrote.
 
     `listing` are the files of all directories but `.hoodie`; `unmarked` those of directories without Hudi's mark of a
-    partition. `view` is absent if `view_problem` says why. `blocks` tells which blocks of log files count. `left_overs` says
-    of which log file each is the copy or link. `removals` says what removes files or keeps them. `marked` are the instants
+    partition. `view` is absent if `view_problem` states why. `blocks` has which blocks of log files count. `left_overs` maps each
+    left-over to the log file that it is a copy of, or a link to. `removals` are what removes files or keeps them. `marked` are the instants
     that had markers or a heartbeat when the files were listed. `log_scans` are the blocks of each log file that was listed,
     by path, `bases` the rows of base files, `event_times` those of the latest slices' log files. `index` is what Hudi's
     metadata table says.
@@ -263,7 +263,7 @@ class TableFacts:
     def compactions(self) -> Mapping[str, CompactionPlan]:
         """The plans of completed compactions of eventide, as far as they are known and eventide completed them.
 
-        Another engine runs its plan in full, and says nothing of links.
+        Another engine runs its plan in full, and its commit names no links.
         """
         return {
             time: plan
@@ -450,7 +450,7 @@ class TableFacts:
     def is_lost(self, log_path: str, block: BlockFacts) -> bool:
         """Whether a torn block may hold records of a completed write.
 
-        One that doesn't say whose it is, behind all that was promised, is what a writer left who died.
+        One without a readable instant, behind all blocks that were committed, was left by a writer that died.
         """
         if not block.is_torn:
             return False

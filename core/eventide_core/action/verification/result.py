@@ -103,7 +103,7 @@ class Verification:
 
     @property
     def ok(self) -> bool:
-        """Whether no check failed. Says nothing about what was not checked or is not supported."""
+        """Whether no check failed. What was not checked, or is not supported, doesn't count."""
         return not self.failed
 
     @property

@@ -7,7 +7,7 @@ its rows were read:
 1. What completed since then is checked as in `conflict`, also if it completed before the write's instant was requested.
 2. A row that was read is no new key when the write looks keys up. If it is, somebody has deleted or replaced the row.
 3. A commit that was read is still there. If it is not, it was rolled back.
-4. The active timeline still tells what completed since then. If it was archived that far, the write cannot know.
+4. The active timeline still has all that completed since then. If it was archived that far, the write cannot know.
 """
 
 from collections.abc import Iterable
@@ -44,7 +44,7 @@ class ReadBasis:
             raise _conflict(instant, "rows that it changes were deleted or replaced")
 
     def check_kept(self, instant: str, timeline: Timeline) -> None:
-        """Raises WriteConflictError if the timeline no longer tells what happened to the rows since they were read."""
+        """Raises WriteConflictError if the timeline no longer has what happened to the rows since they were read."""
         gone = next((time for time in sorted(self.completed) if not timeline.is_completed(time)), None)
         if gone is not None:
             raise _conflict(instant, f"the commit {gone}, whose rows it read, was rolled back")

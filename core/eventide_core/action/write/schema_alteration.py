@@ -133,7 +133,7 @@ def _refuse_fixed(name: str, fixed_columns: Mapping[str, str], change: str) -> N
 
 def _refuse_new_name(name: str, fields: Sequence[Mapping[str, Any]]) -> None:
     if "." in name:
-        _place_of(fields, name)  # says why
+        _place_of(fields, name)  # raises an error with the reason
     refuse_invalid_names([name], "Choose another name, such as the one in parentheses")
     if name.startswith(_OF_HUDI):
         raise SchemaChangeError(

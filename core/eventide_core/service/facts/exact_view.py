@@ -1,7 +1,8 @@
 """Whether a read-optimized view is exact at T: no base file of it holds an event time at or after T.
 
-The footers of the base files tell, whoever wrote them. A base file holds later records if a cut by whole log files merged
-them, if an exact cut compacted its slice in full, or if a writer put them there. No compaction takes them out again.
+The footers of the base files show it, whichever engine wrote them. A base file holds later records if a cut by whole log
+files merged them, if an exact cut compacted its slice in full, or if a writer put them there. No compaction takes them out
+again.
 """
 
 from collections.abc import Callable, Sequence
@@ -32,7 +33,7 @@ class Exactness:
 
     @property
     def is_exact(self) -> bool | None:
-        """None if the footers don't tell."""
+        """None if the footers don't show it."""
         if self.latest_ms is not None and self.latest_ms >= self.threshold_ms:
             return False
         return True if self.silent_path is None else None
@@ -60,7 +61,7 @@ class ExactViews:
         return self.of(state.view.latest_base_files(), field, threshold_ms)
 
     def told(self, state: TableState, found: Freshness) -> Freshness:
-        """The freshness of that state, which says whether the view is exact at the cut if that was an exact one."""
+        """The freshness of that state, which states whether the view is exact at the cut if that was an exact one."""
         is_asked = state.cut is CutMode.EXACT and state.cut_ms == found.cut_ms
         if state.cut_ms is None or state.cut_field is None or not is_asked:
             return found

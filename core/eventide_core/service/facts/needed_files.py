@@ -19,7 +19,7 @@ from eventide_core.table.timeline.timeline import Timeline
 
 
 class Listed(Protocol):
-    """What of a table's state these questions need. A table whose file slices can't be told has it, too."""
+    """What of a table's state these questions need. It exists for a table whose file slices can't be determined, too."""
 
     @property
     def config(self) -> TableConfig: ...

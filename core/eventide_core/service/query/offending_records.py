@@ -18,7 +18,7 @@ _KEYS_NAMED = 3  # of a log file
 class OffendingRecords:
     """A log file, `offending`, and a few of its keys, the one furthest in the future first.
 
-    `keys` have an event time at or after its `since_ms`. `problem` says why none is known.
+    `keys` have an event time at or after its `since_ms`. `problem` states why none is known.
     """
 
     offending: OffendingLogFile

@@ -63,7 +63,7 @@ def settled_outcomes(
        timeline has the others.
     2. Rolled back: as soon as no file bears the instant (`borne` are those of the files), and a day has passed.
 
-    `publishes` tells of an archived compaction whether it published a cut. If there are very many outcomes, those of the
+    `publishes` returns whether an archived compaction published a cut. If there are very many outcomes, those of the
     earliest instants are judged, and the next call judges more.
     """
     completed: list[tuple[str, str]] = []

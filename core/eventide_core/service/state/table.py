@@ -236,8 +236,8 @@ class TableState:
 
     @property
     def source_notes(self) -> tuple[SourceNote, ...]:
-        """What the active timeline says of the tables that this one was made of, the last note of each."""
-        blocks = self.blocks()  # a write that was rolled back says nothing, even where a later commit repeats it
+        """The last note of each table that this one was made of, by the active timeline."""
+        blocks = self.blocks()  # notes of a write that was rolled back don't count, even if a later commit repeats them
         notes = (note for commit in self.commits.values() for note in notes_in(commit.extra_metadata))
         return latest_notes(note for note in notes if blocks.accepts(note.noted_at))
 
@@ -355,7 +355,7 @@ class TableState:
 
     @property
     def cut(self) -> CutMode | None:
-        """What that compaction took; None if none was published, or its commit does not say."""
+        """What that compaction took; None if none was published, or its commit does not state it."""
         last = self._last_cut()
         return None if last is None else last.cut
 

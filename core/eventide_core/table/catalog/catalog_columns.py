@@ -126,8 +126,8 @@ class _Kinds:
                 return {"type": "array", "elementType": element, "containsNull": contains_null}, nullable
             case "map":
                 value, contains_null = self._spark(plain["values"], path)
-                said = {"type": "map", "keyType": "string", "valueType": value, "valueContainsNull": contains_null}
-                return said, nullable
+                map_type = {"type": "map", "keyType": "string", "valueType": value, "valueContainsNull": contains_null}
+                return map_type, nullable
             case name:
                 match plain.get("logicalType"):
                     case "decimal":

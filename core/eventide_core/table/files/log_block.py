@@ -226,7 +226,7 @@ def _header_of_torn_block(read: ReadRange, offset: int, end: int, path: str) -> 
 
 
 def torn_without_name(log_path: str, offset: int) -> str:
-    """What is wrong with a log file if torn bytes don't say whose they are, and may be a completed write's."""
+    """What is wrong with a log file if torn bytes have no readable instant, and may be a completed write's."""
     return (
         f"log file {log_path}, block at byte {offset}: torn before it names its write, which may have completed; restore "
         "the file from a copy, or compact the table in full with Hudi, which skips these bytes for good"

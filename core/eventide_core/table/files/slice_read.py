@@ -16,7 +16,7 @@ class LogWriters:
     """What the timeline states about the writers of a slice's log files. A damaged block header contradicts it.
 
     `instants` are those on the timeline, in any state; None if the log files are a part of a slice, in which the command
-    block that rolls back a block may be missing. `of_logs` says of a log file, by path, how many blocks each completed write
+    block that rolls back a block may be missing. `of_logs` has for a log file, by path, how many blocks each completed write
     of the active timeline put into it at least, `ends` how many bytes it had then. `is_final`: from version 8 on, nothing
     in a log file is later than `instants`. On version 6 a writer may have appended to a log file since the timeline was
     read.
@@ -124,7 +124,8 @@ class QueryPlan:
     """The `slices` that a query reads, in no particular order of rows, and the shape of their records.
 
     `note`: what a later query of the same kind will not show, if anything. `completed`: the requested times of all actions
-    of the active timeline whose latest rows are read, if an index may say where keys are; None: only files say it.
+    of the active timeline whose latest rows are read, if an index may have the places of keys; None: they have to be
+    searched in files.
     """
 
     slices: tuple[SliceRead, ...]

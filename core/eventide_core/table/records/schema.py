@@ -29,7 +29,7 @@ def without_meta_fields(schema: str) -> str:
         own = [field for field in parsed["fields"] if field["name"] not in META_FIELDS]
         return json.dumps({**parsed, "fields": own}, separators=(",", ":"))
     except (ValueError, TypeError, KeyError, RecursionError):
-        return schema  # who reads it says what is wrong with it
+        return schema  # its reader raises an error that states what is wrong
 
 
 def with_names(schema: str, names: Sequence[str]) -> str:

@@ -121,7 +121,7 @@ class TableConfig:
 
     @property
     def event_time_field(self) -> str | None:
-        """The event-time field that the table was created with; Hudi's own tables do not say."""
+        """The event-time field that the table was created with; Hudi's own tables do not state it."""
         return self.properties.get("hoodie.payload.event.time.field") or None
 
     @classmethod
@@ -131,7 +131,7 @@ class TableConfig:
     ) -> "TableConfig":
         """The settings in the text of hoodie.properties; `root` names the table in errors.
 
-        `mergers` are the user-defined mergers that may merge the table, `times` what the user says of its texts of
+        `mergers` are the user-defined mergers that may merge the table, `times` the user's options for its texts of
         event times.
         """
         properties = parse_properties(text)

@@ -1,6 +1,6 @@
 """The file names of an archived timeline.
 
-    8 and later   <timeline>/history/   _version_ (says N)   manifest_N   <first>_<last>_<level>.parquet
+    8 and later   <timeline>/history/   _version_ (contains N)   manifest_N   <first>_<last>_<level>.parquet
     version 6     .hoodie/archived/     .commits_.archive.<number>_<write token>
 
 `first` and `last` are the least and the greatest requested time in the file. Only the files that manifest_N names

@@ -109,7 +109,7 @@ class CompactionExtraMetadata:
 
     @property
     def cut(self) -> CutMode | None:
-        """What the cut took; None if the commit does not say."""
+        """What the cut took; None if the commit does not state it."""
         text = self.texts.get(_CUT_MODE_KEY)
         return CutMode(text) if text in list(CutMode) else None
 
@@ -206,9 +206,9 @@ def writers_of_logs(commits: Mapping[str, CommitMetadata]) -> dict[str, Mapping[
     found: dict[str, Mapping[str, int]] = {}
     origins: dict[str, str] = {}
     for time, commit in commits.items():
-        said = CompactionExtraMetadata.of(time, commit)
-        if said is not None:
-            origins.update(said.origins)
+        published = CompactionExtraMetadata.of(time, commit)
+        if published is not None:
+            origins.update(published.origins)
             continue
         # Only of its own writes does eventide know that records and deletes have separate blocks.
         both = 2 if WRITER_KEY in commit.extra_metadata else 1

@@ -25,7 +25,7 @@ class RollbackRequest:
     """`deleted` are file names in the partition; `log_blocks` are log files whose blocks are rolled back, with sizes.
 
     `base_instant` is that of the log files' slice: the command block goes into its next log file. `rolls_back_blocks`: it is
-    due although the plan names no log file, because the target had not said which ones it wrote.
+    due although the plan names no log file, because the target had not recorded which ones it wrote.
     """
 
     partition: str
@@ -78,7 +78,7 @@ class RollbackMetadata:
 
     @classmethod
     def of_plan(cls, plan: RollbackPlan) -> "RollbackMetadata":
-        """What a rollback did that completed, as its plan says; but not in which log files its command blocks are."""
+        """What a completed rollback did, by its plan; but not in which log files its command blocks are."""
         found: dict[str, RolledBackPartition] = {}
         for request in plan.requests:
             known = found.get(request.partition, RolledBackPartition())

@@ -6,7 +6,7 @@ Hudi's metadata has no place for a tag, so it is the first line of the comments,
     what else was commented
     eventide.tag.exact=true
 
-The last line is there for the view as of a watermark, if the footers of its base files tell.
+The last line is there for the view as of a watermark, if the footers of its base files show it.
 """
 
 import re
@@ -46,7 +46,7 @@ class SavepointMetadata:
 
     @property
     def remarks(self) -> str:
-        """The comments without what tells of the tag."""
+        """The comments without the lines that belong to the tag."""
         if self.tag is None:
             return self.comments
         return "\n".join(line for line in self.comments.split("\n")[1:] if not line.startswith(_EXACT))
@@ -62,8 +62,8 @@ def remarks_with_exactness(remarks: str, *, is_exact: bool | None) -> str:
     """The remarks of a tag that keeps the view as of a watermark."""
     if is_exact is None:
         return remarks
-    said = f"{_EXACT}{str(is_exact).lower()}"
-    return f"{remarks}\n{said}" if remarks else said
+    exactness = f"{_EXACT}{str(is_exact).lower()}"
+    return f"{remarks}\n{exactness}" if remarks else exactness
 
 
 def comments_with_tag(tag: str | None, remarks: str) -> str:

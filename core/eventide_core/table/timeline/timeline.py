@@ -28,7 +28,7 @@ class Timeline:
     unless there is no other.
 
     `completed` and `pending` are the completed and pending instants; `writes` are the completed ones that have commit
-    metadata. `offset` is the writers' offset from UTC, if the instants are local times and the files told it. `put_ms` has
+    metadata. `offset` is the writers' offset from UTC, if the instants are local times and the files show it. `put_ms` has
     the modification times of the completed files of writes on version 6, in epoch milliseconds: Hudi 1.x takes them for the
     completion times that this version doesn't record.
     """

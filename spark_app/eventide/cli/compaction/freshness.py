@@ -99,7 +99,7 @@ def _about_unreadable(found: Freshness, named: Sequence[UnreadableEventTime]) ->
 
 
 def _answer(found: Freshness, moment: str, *, is_met: bool) -> str:
-    """The gate's answer. What has no event time is said beside it: it is before no T, unless --no-nulls says so."""
+    """The gate's answer, and beside it the records without an event time: they are before no T, except with --no-nulls."""
     nulls = found.unknown_event_time_records
     beside = f"; {counted(nulls, 'record')} without an event time in log files" if nulls else ""
     return f"{moment} is {'met' if is_met else 'not met'}{beside}"
