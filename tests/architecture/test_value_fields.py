@@ -15,7 +15,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 PRODUCT = ("core/eventide_core", "adapters/eventide_adapters", "spark_app/eventide")
-DOCUMENTED = ("core/eventide_core",)
+DOCUMENTED = ("core/eventide_core", "adapters/eventide_adapters", "spark_app/eventide")
 PORTS = Path("core/eventide_core/ports")
 LIBRARIES_AT_WORK = frozenset({"SparkSession", "Application"})
 READ_ON_DEMAND = frozenset({"ArchivedTimeline", "MetadataTableState"})

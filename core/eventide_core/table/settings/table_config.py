@@ -42,7 +42,6 @@ class TableConfig:
     `partition_fields`: in the order of the path, without their kinds; empty for a table with one partition.
     `ordering_fields`: compared one after another; empty without an order.
     `event_time_texts`: how texts of event times are read: as the table says, else as the user does.
-    `base_file_extension`: `.parquet`, whatever the table.
     `timeline_path`: the directory of the active timeline, relative to the table's root.
     `metadata_partitions`: those of Hudi's metadata table that readers may use; empty if they must list directories.
     `properties`: the raw lines, unescaped.
@@ -63,7 +62,6 @@ class TableConfig:
     orders_deletes: bool
     merger: CustomMerger | None
     event_time_texts: EventTimeTexts
-    base_file_extension: str
     timeline_path: str
     metadata_partitions: tuple[str, ...]
     properties: Mapping[str, str]
@@ -168,7 +166,6 @@ class TableConfig:
             orders_deletes=merge.orders_deletes,
             merger=merge.merger,
             event_time_texts=EventTimeTexts.of(properties).or_else(times, root),
-            base_file_extension=".parquet",
             timeline_path=layout_of(version).timeline_path(properties),
             metadata_partitions=names(properties, METADATA_PARTITIONS_KEY),
             properties=properties,
