@@ -28,7 +28,11 @@ _SMALL: Final = b"x" * 4096
 
 @dataclass(frozen=True, slots=True)
 class GuaranteeCheck:
-    """One guarantee. `broken` says what the store does instead; None if it holds, or if the store doesn't support it."""
+    """One guarantee of the storage contract.
+
+    `text` is what it promises, in a sentence. `is_supported` is false if the store lacks the capability that it is about;
+    then it isn't checked. `broken` is what the store does instead; None if it holds, or if it isn't supported.
+    """
 
     name: str
     text: str
@@ -44,7 +48,11 @@ class GuaranteeCheck:
 
 @dataclass(frozen=True, slots=True)
 class OperationCost:
-    """The median of several calls. `requests` is None where they are not counted."""
+    """The median of several calls of one operation.
+
+    `operation` is a phrase such as `create 4 KiB`. `milliseconds` are of one call, as seen from here. `requests` is how many
+    it sends; None where they are not counted.
+    """
 
     operation: str
     milliseconds: float
@@ -53,9 +61,11 @@ class OperationCost:
 
 @dataclass(frozen=True, slots=True)
 class StorageCheck:
-    """`modified_step_ms` is the granularity of modification times, `clock_offset_ms` the store's clock minus this one's.
+    """What a store guarantees and costs, below `uri`.
 
-    The latter is None if the store's times are no clock's.
+    `capabilities` are the names of those of the port, in lower case. `checks` has every guarantee in the order of the
+    contract. `costs` is empty for a store that can't create a file exclusively. `modified_step_ms` is the granularity of
+    modification times, `clock_offset_ms` the store's clock minus this one's; None if the store's times are no clock's.
     """
 
     uri: str

@@ -26,7 +26,12 @@ _MODIFIED: Final = ("mtime", "last_modified", "created")
 
 @dataclass(frozen=True, slots=True)
 class FsspecObjects:
-    """contract.Objects over a package of fsspec. `settings` are keywords of its file system, which may include secrets."""
+    """contract.Objects over a package of fsspec.
+
+    `protocol` is the name by which fsspec finds the package, and the scheme of the URI; `bucket` is the first part of each
+    path. `settings` are keywords of its file system, which may include secrets. `allows_unsafe_writes`: the user promises
+    that nobody else writes, so the store need not support conditional requests.
+    """
 
     protocol: str
     bucket: str

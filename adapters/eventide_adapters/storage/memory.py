@@ -19,7 +19,12 @@ from eventide_core.ports import Capability, FileInfo, OutputFile
 
 @dataclass(frozen=True, slots=True)
 class MemoryFile:
-    """One name: its content, or the target of a symbolic link as a path from the root."""
+    """One name: a file, or a symbolic link.
+
+    `data` is a file's content, and empty for a link. `link_target` is a link's target as a path from the root; None for a
+    file. `modified_ms` is the time of the write by the storage's clock: a counter from 1, unless the storage was given
+    another one.
+    """
 
     data: bytes
     modified_ms: int

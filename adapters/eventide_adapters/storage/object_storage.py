@@ -215,7 +215,7 @@ class ObjectStorage:
             self._objects.delete(key)
         except StorageError as failure:
             if isinstance(failure, StorageAccessError):
-                raise  # otherwise, the next write tells whether the store is there
+                raise  # otherwise, the next write shows whether the store can be reached
         return keeps
 
     def _refuses_a_second_create(self, key: str) -> bool:

@@ -103,8 +103,9 @@ TIMEOUT_SECONDS = Option(
 
 @dataclass(frozen=True, slots=True)
 class NativeConfig:
-    """The configuration of libhdfs. Port 0 selects Hadoop's default, or a name service. `settings` are never shown.
+    """The configuration of libhdfs. `settings` are Hadoop's keys of `dfs.`, which are never shown.
 
+    `host` is the NameNode's, with its RPC `port`; or, with port 0, a name service or a NameNode at Hadoop's default port.
     `user`: None for whom Java's own login names, the only one that Kerberos accepts.
     """
 
@@ -116,7 +117,12 @@ class NativeConfig:
 
 @dataclass(frozen=True, slots=True)
 class HdfsConfig:
-    """`addresses` are one or more URLs, one of which is active. `native` is set if libhdfs transfers bytes.
+    """How to reach the NameNodes of one HDFS namespace.
+
+    `addresses` are one or more URLs, one of which is active. `user` is who asks, without Kerberos or a token.
+    `delegation_token` is used until the NameNode refuses it; None without one. `principal` and `keytab` decide whose
+    Kerberos tickets to use then, as in `Login`. `timeout_seconds` is for one request. `native` is set if libhdfs transfers
+    bytes.
 
     Is sent to executors. Its text contains no token.
     """

@@ -43,7 +43,10 @@ class HdfsBytes(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class HdfsPublisher:
-    """Names of one table, whose root is the absolute path `directory`. Raises RemoteError, OSError, HTTPException."""
+    """Names of one table, whose root is the absolute path `directory`. Raises RemoteError, OSError, HTTPException.
+
+    `web` renames, links and deletes. `content` writes the bytes of files, by WebHDFS or libhdfs.
+    """
 
     web: WebHdfs
     content: HdfsBytes

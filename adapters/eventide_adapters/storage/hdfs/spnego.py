@@ -17,7 +17,7 @@ from typing import Any, Final
 _LIBRARY: Final = "libgssapi_krb5.so.2"
 _HOST_BASED_SERVICE: Final = bytes.fromhex("2a864886f71201020104")
 _USER_NAME: Final = bytes.fromhex("2a864886f71201020101")
-# Servers accept Kerberos's own token as well as one that SPNEGO wraps, whose library hides what Kerberos said.
+# Servers accept Kerberos's own token as well as one that SPNEGO wraps, whose library hides Kerberos's own message.
 _KERBEROS: Final = bytes.fromhex("2a864886f712010202")
 _INITIATE: Final = 1
 _ERRORS: Final = 0xFFFF0000
@@ -25,12 +25,16 @@ _OF_GSS, _OF_MECHANISM = 1, 2
 
 
 class KerberosError(Exception):
-    """No ticket for the service: what Kerberos said, in one line."""
+    """No ticket for the service. The text is Kerberos's own message, in one line."""
 
 
 @dataclass(frozen=True, slots=True)
 class Login:
-    """Whose tickets to use: a keytab's, or those of the ticket cache."""
+    """Whose tickets to use: a keytab's, or those of the ticket cache.
+
+    `keytab` is the path of a file on this machine; None for the cache. `principal`: None for the first one in the keytab, or
+    the cache's default.
+    """
 
     principal: str | None = None
     keytab: str | None = None

@@ -26,7 +26,11 @@ PART_BYTES: Final = 8 << 20
 
 @dataclass(frozen=True, slots=True)
 class StoredObject:
-    """One key with its metadata from a listing or a lookup. `etag` and `mark` are set if the store has them."""
+    """One object with its metadata from a listing or a lookup.
+
+    `key` is the whole key in the bucket, without a slash in front; `modified_ms` is by the store's clock. `etag` and `mark`
+    are set if the store has them: the version of the content, and the text by which a create recognizes its own object.
+    """
 
     key: str
     size: int

@@ -150,7 +150,7 @@ class GoogleUpload:
     def __init__(self, objects: GoogleObjects, key: str) -> None:
         self._objects, self._key, self._mark = objects, key, uuid.uuid4().hex
         self._sent_bytes = 0
-        # The last part says how large the object is, so each part waits for the next one.
+        # The last part states the size of the object, so each part waits for the next one.
         self._part: bytes | None = None
         self._address: str | None = None
         self._is_taken = False

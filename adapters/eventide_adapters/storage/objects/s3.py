@@ -54,7 +54,7 @@ _ATTEMPTS: Final = 5
 
 @dataclass(frozen=True, slots=True)
 class S3Objects:
-    """contract.Objects by S3's own requests."""
+    """contract.Objects by S3's own requests to one `bucket`, which is a name without a scheme."""
 
     bucket: str
     config: S3Config

@@ -155,7 +155,7 @@ class _Differences:
 
 
 def _keys(state: TableState) -> KeyFormat | None:
-    """How record keys follow from the key fields; None where the settings don't say it, or the files hold no keys."""
+    """How record keys follow from the key fields; None where the settings don't state it, or the files hold no keys."""
     if state.config.virtual_key_fields:
         return None
     try:

@@ -9,7 +9,7 @@ import click
 import pyarrow as pa
 
 from eventide import Table
-from eventide.cli.file_path import FilePath
+from eventide.cli.argument_types import FilePath
 from eventide.cli.row_files import format_of, write_rows
 from eventide.cli.settings import Settings, common_options, pairs_of, table_argument
 from eventide_core.action.repair.lost_keys import LostKeys

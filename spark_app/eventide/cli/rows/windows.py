@@ -7,8 +7,8 @@ from typing import Any
 
 import click
 
+from eventide.cli.argument_types import FilePath
 from eventide.cli.console import table_of
-from eventide.cli.file_path import FilePath
 from eventide.cli.row_files import format_of, write_rows
 from eventide.cli.settings import Settings, common_options, table_argument
 from eventide.table.table import Table

@@ -4,8 +4,8 @@ from typing import Any
 
 import click
 
+from eventide.cli.argument_types import InstantText
 from eventide.cli.console import table_of
-from eventide.cli.instant_text import InstantText
 from eventide.cli.settings import Settings, common_options, table_argument
 from eventide_core.errors import format_timestamp
 from eventide_core.service.rollback.savepoint import Tag

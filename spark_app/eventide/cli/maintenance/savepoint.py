@@ -2,7 +2,7 @@
 
 import click
 
-from eventide.cli.instant_text import InstantText
+from eventide.cli.argument_types import InstantText
 from eventide.cli.settings import Settings, common_options, table_argument
 
 

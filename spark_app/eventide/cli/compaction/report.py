@@ -4,7 +4,7 @@ from pathlib import Path
 
 import click
 
-from eventide.cli.file_path import FilePath
+from eventide.cli.argument_types import FilePath
 from eventide.cli.settings import Settings, common_options, event_time_option, table_argument
 from eventide_core.action.freshness.freshness import watermark_text
 from eventide_core.config import EVENT_TIME_FIELD

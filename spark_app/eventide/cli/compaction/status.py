@@ -7,9 +7,9 @@ import click
 
 from eventide import Table
 from eventide.bootstrap import SystemClock
+from eventide.cli.argument_types import FilePath
+from eventide.cli.compaction.fleet import fleet_of, fleet_options, target_lag_text
 from eventide.cli.console import table_of
-from eventide.cli.file_path import FilePath
-from eventide.cli.fleet import fleet_of, fleet_options, target_lag_text
 from eventide.cli.settings import Settings, common_options
 from eventide.fleet.chain import Link
 from eventide.fleet.settings import FleetSettings, fleet_of_locations

@@ -6,8 +6,8 @@ from typing import Any
 import click
 
 from eventide import Table
+from eventide.cli.argument_types import Duration
 from eventide.cli.settings import (
-    Duration,
     Settings,
     common_options,
     detail_options,

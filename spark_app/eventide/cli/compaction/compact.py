@@ -11,10 +11,10 @@ from typing import Any
 import click
 
 from eventide import Table
+from eventide.cli.argument_types import InstantText
+from eventide.cli.compaction.plan import chosen, foreign_plans_option, plan_for, plan_options
 from eventide.cli.console import Console
 from eventide.cli.cures import in_commands
-from eventide.cli.instant_text import InstantText
-from eventide.cli.plan import chosen, foreign_plans_option, plan_for, plan_options
 from eventide.cli.settings import Settings, common_options, detail_options, table_argument
 from eventide.formatting import format_size
 from eventide.results.detail import Detail

@@ -7,8 +7,8 @@ from typing import Any, Final
 import click
 
 from eventide.catalog import hudi_tables
-from eventide.cli.file_path import FilePath
-from eventide.cli.settings import Duration, Settings
+from eventide.cli.argument_types import Duration, FilePath
+from eventide.cli.settings import Settings
 from eventide.fleet.settings import FleetSettings, fleet_of_file, fleet_of_locations
 from eventide_core.config import Options
 from eventide_core.errors import ConfigError

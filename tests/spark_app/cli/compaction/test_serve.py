@@ -14,7 +14,7 @@ import pytest
 
 from eventide import Table
 from eventide.bootstrap import assemble
-from eventide.cli.serve import _line
+from eventide.cli.compaction.serve import _line
 from eventide.rows.writer import incoming_records
 from eventide.table.table_service import Round
 from eventide_core.config import DATA_LATENCY

@@ -12,9 +12,10 @@ import click
 from click.core import ParameterSource
 
 from eventide import Table
-from eventide.cli.fleet import fleet_of, fleet_options
-from eventide.cli.plan import chosen, compaction_options, foreign_plans_option
-from eventide.cli.settings import Duration, Settings, common_options
+from eventide.cli.argument_types import Duration
+from eventide.cli.compaction.fleet import fleet_of, fleet_options
+from eventide.cli.compaction.plan import chosen, compaction_options, foreign_plans_option
+from eventide.cli.settings import Settings, common_options
 from eventide.fleet.service import FleetRound, FleetService
 from eventide.fleet.settings import FleetSettings
 from eventide.formatting import format_duration

@@ -9,7 +9,7 @@ import click
 import pyarrow as pa
 
 from eventide import Table
-from eventide.cli.file_path import FilePath
+from eventide.cli.argument_types import FilePath
 from eventide.cli.own_process import spare_pandas
 from eventide.cli.row_files import format_of, write_rows
 from eventide.cli.settings import Settings, common_options, option_help, table_argument
@@ -111,7 +111,7 @@ def read(
         names = [name for name in rows.schema.names if not name.startswith("_hoodie_")]
     rows.reading(names, condition)  # reports invalid columns or filters before Spark starts
     is_sample = limit is None and not is_all and to is None
-    # One row more than is shown tells if there are others.
+    # One row more than is shown is read, to know whether there are others.
     wanted = ROWS_SHOWN + 1 if is_sample else limit
     rows = rows if wanted is None else rows.limit(wanted)
     with settings.session() as spark:

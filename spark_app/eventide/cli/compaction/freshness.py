@@ -8,8 +8,9 @@ from typing import Any
 import click
 
 from eventide import Table
+from eventide.cli.argument_types import Duration
 from eventide.cli.console import table_of
-from eventide.cli.settings import Duration, Settings, common_options, event_time_option, table_argument
+from eventide.cli.settings import Settings, common_options, event_time_option, table_argument
 from eventide.cli.text_table import Lines
 from eventide.results.detail import more
 from eventide_core.action.freshness.freshness import Freshness, watermark_text
@@ -98,7 +99,7 @@ def _about_unreadable(found: Freshness, named: Sequence[UnreadableEventTime]) ->
 
 
 def _answer(found: Freshness, moment: str, *, is_met: bool) -> str:
-    """The gate's answer. What has no event time is said beside it: it is before no T, unless --no-nulls says so."""
+    """The gate's answer, and beside it the records without an event time: they are before no T, except with --no-nulls."""
     nulls = found.unknown_event_time_records
     beside = f"; {counted(nulls, 'record')} without an event time in log files" if nulls else ""
     return f"{moment} is {'met' if is_met else 'not met'}{beside}"

@@ -60,7 +60,7 @@ def show(settings: Settings, table: str, event_time: str | None, detail: Detail)
 
 
 def _event_time(found: TableDescription) -> str:
-    """The field, and how its texts are read if that was said."""
+    """The field, and how its texts are read if that is set."""
     field, texts = found.event_time_field, found.state.config.event_time_texts
     if field is None:
         return f"unknown; set --option {EVENT_TIME_FIELD}=FIELD"

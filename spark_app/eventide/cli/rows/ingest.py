@@ -13,9 +13,9 @@ import click
 import pyarrow as pa
 
 from eventide import Table
-from eventide.cli.file_path import FilePath
-from eventide.cli.ingest_preview import PREVIEW_ROWS, preview
-from eventide.cli.ingest_target import (
+from eventide.cli.argument_types import FilePath
+from eventide.cli.rows.ingest_preview import PREVIEW_ROWS, preview
+from eventide.cli.rows.ingest_target import (
     check_new_table,
     declared_types,
     refuse_contradictions,

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from eventide.cli.file_path import FilePath
+from eventide.cli.argument_types import FilePath
 from eventide.cli.settings import Settings, common_options
 from eventide.demo import Step, check_needs, run_demo
 from eventide.demo.story import DAYS_DEFAULT, DAYS_MAX
