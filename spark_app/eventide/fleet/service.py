@@ -131,7 +131,7 @@ class FleetService:
             threads.shutdown(wait=False, cancel_futures=True)
 
     def _patience(self) -> float:
-        """Seconds until a table can be chosen, but no more than until the service looks whether it is to end."""
+        """Seconds until a table can be chosen, at most the interval at which the service checks for its shutdown."""
         wakes = self.scheduler.wakes_at(self.clock.now_ms())
         left = _LOOK_SECONDS if wakes is None else (wakes - self.clock.now_ms()) / 1000
         return min(_LOOK_SECONDS, max(0.001, left))

@@ -176,7 +176,7 @@ def before_open_writes(facts: BackdatingFacts) -> QuietMoment:
 
 
 def no_quiet_moment(quiet: QuietMoment) -> str:
-    """The explanation for the user why there is no moment to plan at, with the writes that prevent it."""
+    """The explanation for the user why there is no quiet moment, with the writes that prevent it."""
     named = ", ".join(f"{w.action} {w.requested_time}" for w in quiet.beside[:_NAMED_WRITES])
     more = "" if len(quiet.beside) <= _NAMED_WRITES else f" and {len(quiet.beside) - _NAMED_WRITES} more"
     return f"open and overlapping writes ({named}{more}) leave no quiet moment for a plan: {quiet.why_not}"
