@@ -3,9 +3,9 @@
 1. The scheduler chooses a table for each free worker (`core/eventide_core/action/fleet/scheduler.py`).
 2. A worker opens the table, measures it, and runs one round of the table service on it, on threads of this process. If its
    log files are large and Spark is used, the round runs on Spark. All tables share one session.
-3. The scheduler takes what the round cost, and the lag after it. If the compaction failed, or the table can't be opened, the
-   table backs off. No error of a table ends the service.
-4. Once the service is to end, no table is chosen, and the running rounds end after their current step.
+3. The scheduler gets the costs of the round, and the lag after it. If the compaction failed, or the table can't be opened,
+   the table backs off. No error of a table ends the service.
+4. Once the service shuts down, no table is chosen, and the running rounds end after their current step.
 """
 
 import threading
@@ -160,7 +160,7 @@ class FleetService:
         return ended
 
     def _round(self, table: FleetTable, is_leaving: Callable[[], bool]) -> "_Ended":
-        """Runs on a thread. Takes every error: none of them is the next table's."""
+        """Runs on a thread. Catches every error: one table's must not end the others' rounds."""
         begun_ms = self.clock.now_ms()
         try:
             return self._served(table, begun_ms, is_leaving)

@@ -25,8 +25,8 @@ class LinkChoiceFacts:
     """The facts that decide the link mode.
 
     `moment` is the quiet moment that the plan is made for (quiet_moment.py). `is_exclusive`: the table's owner
-    declares that every reader and service of it resolves links. `has_symlinks` and `has_server_copies` say what the storage
-    can do.
+    declares that every reader and service of it resolves links. `has_symlinks` and `has_server_copies` are capabilities
+    of the storage.
     """
 
     choice: LinkChoice

@@ -43,8 +43,8 @@ class LogFacts:
 
     `check` has to be made for a slice that is compacted. `uncompacted` is the range of its records
     that are in no base file yet: all of them, except those that an exact cut has merged early. `has_partial_updates`:
-    it has records of some columns, as far as its headers were read. `has_torn_bytes`: an append to it broke off before it
-    named its write.
+    it has records of some columns, as far as its headers were read. `has_torn_bytes`: an append to it was interrupted before
+    it wrote its instant.
     """
 
     log_file: LogFile

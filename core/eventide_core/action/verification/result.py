@@ -1,7 +1,7 @@
 """The result of a verification: for each named check, whether it passed and what it found.
 
-A check is a value: the invariant it stands for, the counterexample it stands against, and a function from facts to what it
-says. What it says are findings (damage), remarks (harmless), or why it could not look at all, or not at everything.
+A check is a value: the invariant it stands for, the counterexample it stands against, and a function from facts to its
+report: findings (damage), remarks (harmless), or why it could check nothing, or not everything.
 
 A check failed if it found damage. Otherwise, it is not supported if it had to leave out records that eventide can't read
 because of a feature that it lacks, and not checked if it had to leave out anything else that it could be wrong about. Only

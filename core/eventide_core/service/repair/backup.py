@@ -4,14 +4,14 @@ All of a repair lies in `.hoodie/.backup/<instant>/`, where no reader looks. Ord
 
 1. `before/<n>` a copy of each file that will change, and `after/<n>` the new content of each that will be written.
 2. `repair.json` the changes, with size and hash of each file before and after. From here on the repair happens.
-3. The changes, in order. Each looks at the file first: one that is as it will be has been changed already; one that is
-   neither as it was nor as it will be was changed by someone else, and the repair stops.
+3. The changes, in order. Each compares the file with both states first: one in its state after the repair has been changed
+   already; one in neither state was changed by someone else, and the repair stops.
 4. `applied`. A repair without it is completed by the next one.
 5. An undo writes `undoing`, changes every file back in reverse order by the same rule, and writes `undone`. A copy that
    replaced a broken link stays, and a link that was removed comes back if its target exists. If a compaction that a
    repair runs again fails, as its inputs turn out to be damaged, too, the repair is undone at once.
 
-A repair that makes the metadata table anew changes no other file, and has no undo: the old one is worth nothing. It writes
+A repair that makes the metadata table anew changes no other file, and has no undo: the old one is of no use. It writes
 `rebuilt` after the rebuild. Without it, the next repair does the rebuild.
 """
 
