@@ -179,12 +179,12 @@ class IncomingRecords(Protocol):
     def place_by_global_key(
         self, slices: Sequence[SliceRead], *, by_bloom: bool, moves: bool, index: KeyIndex | None = None
     ) -> tuple[Placement, ...]:
-        """Places by the slices, of whatever partition, in which the keys live.
+        """Places by the slices, of whatever partition, which have the keys.
 
         `index` gives these slices. Without it, or if it names a slice that is not among `slices`, because it is of a later
         moment than they are, all slices are searched.
 
-        A record whose key lives in another partition goes to where that is, and has that partition. With `moves` it
+        A record whose key is in another partition is written there, with that partition. With `moves` it
         stays in its own, and its key is deleted in the other one: unless the record there is later by its ordering value.
         """
         ...

@@ -201,7 +201,7 @@ def _ended(running: Mapping[int, Handed[_Ended]], reports: SimpleQueue[int], pat
         number = reports.get(timeout=patience)
         return [number] if number in running else []
     if patience == _LOOK_SECONDS:
-        for work in running.values():  # a thread that died before its round, for want of memory, has left it
+        for work in running.values():  # a thread that died before its round, for lack of memory, has left it
             work.run()
     return [number for number, work in running.items() if work.done()]  # also one that had no memory for its report
 

@@ -342,7 +342,7 @@ class SliceReading:
     def unskipped(self, engine: Engine) -> tuple[SliceRead, ...]:
         """The slices without those that footers and block headers exclude: a task for them would read no row.
 
-        Looks at no file if there are too many to look at one after another.
+        Opens no file if there are too many to open one after another.
         """
         is_whole = self.reader.reads_whole_slices and self.reader.sought is None
         if is_whole or len(self.slices) > _LOOKED_AT_MAX:

@@ -12,7 +12,7 @@ its own name, and sorts after the left-overs, which have C. A pending write that
 2. Otherwise, C is in the latest gap between spans: below the request of the oldest pending write, and of every completed
    write whose span reaches across that request, and so on. C is the first time in the gap, because a writer that has
    chosen its instant but not yet created its file has most likely chosen a later one.
-3. C is not used by another instant, nor was by one that a rollback undid (its writer may sleep, and wake up). C is
+3. C is not used by another instant, nor was by one that a rollback undid (its writer may be paused, and continue). C is
    a. after the last completion of a compaction whose left-overs still exist: they have that compaction's instant and
       count from its completion. Two compactions in one gap would put them into the later slice, on top of a base file that
       has merged them. A compaction without left-overs only has to be requested before C;

@@ -17,7 +17,7 @@ moving average. From these it predicts when the table misses its target, and how
    would make another one late, the next one is tried; the one with the earliest deadline always fits.
 
 So a table that stays beyond its target, and doesn't fail, is compacted again within a bound: twice its target, in which the
-scheduler comes to know that it is late, and eight compactions for each table of the fleet, of which `workers` run at a time.
+scheduler notices that it is late, and eight compactions for each table of the fleet, of which `workers` run at a time.
 
 A table that fails waits one retry interval, then twice as long each time, up to a bound. The first success ends that.
 

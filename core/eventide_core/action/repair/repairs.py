@@ -1,4 +1,4 @@
-"""The values of a repair: what is wrong, and which files change to mend it. Paths are relative to the table's root."""
+"""The values of a repair: what is wrong, and which files change to repair it. Paths are relative to the table's root."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ BACKUP_DIRECTORY: Final = ".hoodie/.backup"
 
 @dataclass(frozen=True, slots=True)
 class Removal:
-    """The file goes. The backup keeps it."""
+    """The file is removed. The backup keeps it."""
 
     path: str
 
@@ -83,7 +83,7 @@ class Remerging:
 
 @dataclass(frozen=True, slots=True)
 class SettingsChange:
-    """hoodie.properties gets these values; a key with None goes."""
+    """hoodie.properties gets these values; a key with None is removed."""
 
     path: str
     values: Mapping[str, str | None]
@@ -99,7 +99,7 @@ class Repair:
     """One repair. `check` found the problem of `path`; `action` says what the changes do; `loses` what they cost.
 
     `rerun` is the compaction that the changes make pending again, and that is then run again. `rebuilt_indexes` are
-    those with which the metadata table is made anew, which changes no other file; None if it is not.
+    those with which the metadata table is rebuilt, which changes no other file; None if it is not.
     """
 
     check: str
@@ -114,7 +114,7 @@ class Repair:
 
 @dataclass(frozen=True, slots=True)
 class Unrepaired:
-    """Damage that no repair mends, and the cure that a person has."""
+    """Damage that no repair removes, and what a person can do about it."""
 
     check: str
     path: str

@@ -1,6 +1,6 @@
 """The result of a verification: for each named check, whether it passed and what it found.
 
-A check is a value: the invariant it stands for, the counterexample it stands against, and a function from facts to its
+A check is a value: its invariant, the counterexample that it would find, and a function from facts to its
 report: findings (damage), remarks (harmless), or why it could check nothing, or not everything.
 
 A check failed if it found damage. Otherwise, it is not supported if it had to leave out records that eventide can't read

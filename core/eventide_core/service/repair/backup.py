@@ -11,7 +11,7 @@ All of a repair lies in `.hoodie/.backup/<instant>/`, where no reader looks. Ord
    replaced a broken link stays, and a link that was removed comes back if its target exists. If a compaction that a
    repair runs again fails, as its inputs turn out to be damaged, too, the repair is undone at once.
 
-A repair that makes the metadata table anew changes no other file, and has no undo: the old one is of no use. It writes
+A repair that rebuilds the metadata table changes no other file, and has no undo: the old one is of no use. It writes
 `rebuilt` after the rebuild. Without it, the next repair does the rebuild.
 """
 
@@ -69,7 +69,7 @@ class RepairBackup:
     def can_be_undone(self) -> bool:
         """Whether the repair can be undone.
 
-        Not after a compaction ran again, whose files exist again and are whole, nor after the metadata table was made anew.
+        Not after a compaction ran again, whose files exist again and are whole, nor after the metadata table was rebuilt.
         """
         if not self._has(_PLAN) or self._has(_UNDONE):
             return False
@@ -91,7 +91,7 @@ class RepairBackup:
 
     @property
     def indexes_to_rebuild(self) -> tuple[str, ...] | None:
-        """The indexes with which the metadata table has still to be made anew; None if it has not to."""
+        """The indexes with which the metadata table has still to be rebuilt; None if it has not to be."""
         return None if self._has(_REBUILT) else self._rebuilt_indexes
 
     def end_rebuild(self) -> None:

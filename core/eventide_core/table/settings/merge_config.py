@@ -241,7 +241,7 @@ def _is_custom_payload(properties: Mapping[str, str], payload: str, version: int
 
 
 def _refuse_contradiction(properties: Mapping[str, str], version: int, root: str) -> None:
-    """Version 9 goes by the mode alone."""
+    """On version 9, the mode alone decides."""
     mode, strategy = properties[_MODE], properties.get(_STRATEGY)
     if version == 8 and strategy and strategy != _STRATEGY_OF_MODE[mode]:
         raise UnsupportedTableError(

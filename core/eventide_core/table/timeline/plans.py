@@ -155,7 +155,7 @@ class CompactionPlan:
     """A compaction at instant `instant`, as scheduled.
 
     `cut_ms`: everything before it that was committed before the plan will be in the read-optimized view. None if the
-    plan can't promise such a time: its strategy has none, or omits slices that contain earlier records
+    plan can't guarantee such a time: its strategy has none, or omits slices that contain earlier records
     (action/freshness). `event_time_field` is None if the strategy uses no event time. `schema` is the table's Avro
     schema, without Hudi's meta fields, with which the base files are written. `partitions_with_logs` still have log
     files after the plan has run: to plan its next compaction, Hudi 1.1 and later reads only these and the partitions
