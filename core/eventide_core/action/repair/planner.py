@@ -191,7 +191,7 @@ def _repair_slices(facts: TableFacts, check: str, finding: Finding) -> Repair | 
 
 
 def _repair_orphan(facts: TableFacts, check: str, finding: Finding) -> Repair | None:
-    """Removes a file that no write names if the commits of its instants are unchanged. A damaged one may have named it."""
+    """Removes a file that no write names. Not if the commit of its instant is another's: the right one may have named it."""
     file = next(file for file in facts.data_files if file.path == finding.path)
     if facts.index.files is not None and file.path in facts.index.files:
         return None  # a write that the metadata table knows has lost its commit
