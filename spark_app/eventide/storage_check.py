@@ -10,6 +10,7 @@ from typing import Final
 from eventide_adapters.storage.guarantees import GUARANTEES, LARGE_BYTES, Guarantee
 from eventide_adapters.storage.open import open_storage
 from eventide_adapters.storage.packaged import untried
+from eventide_adapters.storage.paths import TEMPORARY
 from eventide_adapters.storage.request_count import requests_sent
 from eventide_core.access.files import discard, remove_tree
 from eventide_core.config import Options
@@ -20,7 +21,6 @@ SCRATCH: Final = ".eventide_storage_check"
 CLOCK_OFFSET_MAX_MS: Final = 60_000
 """Clocks that differ by more are reported."""
 
-_TEMPORARY: Final = ".hoodie/.eventide_temp"
 _CLOCKS_FROM_MS: Final = 10**12  # 2001: an earlier time is a counter
 _REPEATS: Final = 5
 _SMALL: Final = b"x" * 4096
@@ -132,7 +132,7 @@ def _scratch(uri: str, options: Options) -> Iterator[Storage]:
 
 def _remove(parent: Storage, storage: Storage) -> None:
     with suppress(StorageError):  # listings omit the directory of files that are being written
-        storage.delete(_TEMPORARY)
+        storage.delete(TEMPORARY)
     for entry in storage.list(""):
         if entry.is_directory:
             remove_tree(storage, entry.path)

@@ -88,6 +88,9 @@ class MemoryStorage:
     `now_ms` gives files their time. Without it, each write is a millisecond later than the previous one.
     """
 
+    is_remote = False
+    capabilities = Capability.PUT_IF_ABSENT | Capability.SYMLINK | Capability.HARDLINK | Capability.SERVER_COPY
+
     def __init__(self, name: str, *, now_ms: Callable[[], int] | None = None) -> None:
         self._name = name
         if name not in _files_by_name or now_ms is not None:
@@ -117,14 +120,6 @@ class MemoryStorage:
     @property
     def root(self) -> str:
         return f"memory://{self._name}"
-
-    @property
-    def is_remote(self) -> bool:
-        return False
-
-    @property
-    def capabilities(self) -> Capability:
-        return Capability.PUT_IF_ABSENT | Capability.SYMLINK | Capability.HARDLINK | Capability.SERVER_COPY
 
     def list(self, directory: str) -> tuple[FileInfo, ...]:
         checked_directory(directory)

@@ -172,7 +172,10 @@ class Option(str, Generic[T]):
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """Options by key, as the user wrote them. Some are secrets, so no value is shown."""
+    """Options by key, as the user wrote them.
+
+    `values` may have keys that no option has, and any of an option's names. Some are secrets, so no value is shown.
+    """
 
     values: Mapping[str, str] = field(repr=False)
 

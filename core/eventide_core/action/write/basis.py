@@ -20,7 +20,11 @@ from eventide_core.table.timeline.timeline import Timeline
 
 @dataclass(frozen=True, slots=True)
 class ReadBasis:
-    """The writes that had completed, or were pending, when the rows were read. `new_keys`: rows that were not found."""
+    """The writes that had completed, or were pending, when the rows were read.
+
+    `completed` and `pending` are their requested times; of completed ones, those of the active timeline. `new_keys`: how
+    many of the rows to write were not among them, and are inserts.
+    """
 
     completed: frozenset[str]
     pending: frozenset[str]

@@ -34,8 +34,8 @@ _PRIMITIVES: Final = frozenset({"null", "boolean", "int", "long", "float", "doub
 class SchemaAlteration:
     """What to change, made in this order: drop, widen, rename, add, move. `rename` has the new names by the old ones.
 
-    `add` and `widen` have Avro types without null by column. `move` has the places of columns, added ones too: `first`, or
-    `after COLUMN`.
+    `drop` has the names of columns. `add` and `widen` have Avro types without null by column. `move` has the places of
+    columns, added ones too: `first`, or `after COLUMN`.
     """
 
     add: Mapping[str, Any] = field(default_factory=dict[str, Any])

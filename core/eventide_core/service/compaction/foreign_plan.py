@@ -33,7 +33,11 @@ _TAKEN_OVER = "eventide.taken.over"
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """An execution of another engine's plan. `is_taken_over`: that engine had begun the plan, and may still be at work."""
+    """An execution of another engine's plan, as the plan's inflight file states it.
+
+    `number` counts from 1, and is in the write tokens of the base files, which keeps attempts apart. `is_taken_over`: that
+    engine had begun the plan, and may still be at work.
+    """
 
     number: int
     is_taken_over: bool = False

@@ -20,10 +20,10 @@ from eventide_core.table.timeline.plans import CutMode
 
 @dataclass(frozen=True, slots=True)
 class Exactness:
-    """How a view relates to T.
+    """How a view relates to T, `threshold_ms`. Times are in epoch milliseconds, paths relative to the table's root.
 
-    The latest event time in its base files with the file that holds it, and a base file whose footer doesn't state its event
-    times, if there is one.
+    `latest_ms` is the latest event time in its base files, `latest_path` the file that holds it; both None if no footer
+    states one. `silent_path` is a base file whose footer doesn't state its event times, if there is one.
     """
 
     threshold_ms: int

@@ -31,7 +31,7 @@ class Listed(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ListedTable:
-    """A table of which no more than that is known."""
+    """A table of which no more than that is known. `listing` are all base and log files, committed or not."""
 
     config: TableConfig
     timeline: Timeline

@@ -83,7 +83,10 @@ _OF_FIELDS: Final = (_KEYS, _PARTITIONS, _ORDERING, _ORDERING_0X)
 
 @dataclass(frozen=True, slots=True)
 class KnownSetting:
-    """A value, and what it is known from."""
+    """The `value` of a setting as hoodie.properties will have it, unescaped.
+
+    `evidence` is what it is known from: a file, a directory, or `stated` by the user.
+    """
 
     value: str
     evidence: str
@@ -91,9 +94,10 @@ class KnownSetting:
 
 @dataclass(frozen=True, slots=True)
 class RecoveredSettings:
-    """The settings of a lost `hoodie.properties`. `missing` are those that the user has to state, with a hint for each.
+    """The settings of a lost `hoodie.properties`, by key.
 
-    `backup` is the instant of the repair that wrote the file; None if nothing was written.
+    `known` is what the file gets. `missing` are those that the user has to state, with a hint for each. `backup` is the
+    instant of the repair that wrote the file; None if nothing was written.
     """
 
     known: Mapping[str, KnownSetting]

@@ -23,7 +23,10 @@ _READ_AT_ONCE = 500  # each costs a read under the table lock; earlier versions 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """The outcome of the compaction at `instant`: completed at a time, or (None) rolled back."""
+    """The outcome of the compaction at `instant`: completed at `completion_time`, or (None) rolled back.
+
+    Its file has the time on version 6, too, although the timeline does not.
+    """
 
     instant: str
     completion_time: str | None

@@ -45,11 +45,12 @@ sixty.
 class TableState:
     """A table at one moment.
 
-    `commits` are the metadata of the completed writes, by requested time. `listing` are all base and log files,
-    committed or not. `replaced_at` states when a replacecommit replaced a file group. `compactions` are the instants
-    that an event-time compaction has ever used. `schema_versions` are set if the schema evolves on read.
-    `delete_marker`: see TableFiles. `undone` are the instants that rollbacks and restores took away: their blocks may still
-    be in log files of version 6, also where no block rolls them back.
+    `archive` reads the archived timeline when it is asked. `commits` are the metadata of the completed writes, by requested
+    time. `listing` are all base and log files, committed or not, `view` the slices that they make. `replaced_at` states when
+    a replacecommit replaced a file group. `compactions` are the instants that an event-time compaction has ever used.
+    `schema_versions` are set if the schema evolves on read. `delete_marker`: see TableFiles. `undone` are the instants that
+    rollbacks and restores took away: their blocks may still be in log files of version 6, also where no block rolls them
+    back.
     """
 
     config: TableConfig

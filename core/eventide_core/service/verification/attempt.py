@@ -12,14 +12,17 @@ R = TypeVar("R")
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """The message of a typed error about a damaged or unknown file."""
+    """The message of a typed error about a damaged or unknown file, as `text`."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True)
 class Attempt(Generic[T, R]):
-    """A picklable call that returns a Problem if the table is at fault. Failures of storage and engine still raise."""
+    """A picklable call that returns a Problem if the table is at fault. Failures of storage and engine still raise.
+
+    `function` is called with one item, such as a path or a slice.
+    """
 
     function: Callable[[T], R]
 

@@ -40,8 +40,9 @@ _TIMESTAMPS = {
 
 @dataclass(frozen=True, slots=True)
 class TableColumns:
-    """The columns of a table, in order. `spark_fields` are the fields of Spark's schema, with the same names.
+    """The columns of a table, in order, with Hudi's meta fields first unless they are left out.
 
+    `hive` has them with Hive's types; `spark_fields` are the fields of Spark's schema (JSON values), with the same names.
     Names are the table's own. A catalog keeps Hive's names in lower case.
     """
 

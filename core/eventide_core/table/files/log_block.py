@@ -59,8 +59,9 @@ _SHARED_TEXT_BYTES_MAX = 16 * 1024
 class LogBlock:
     """One block without its content: its position in the file, its type, and its header.
 
-    `offset` and `content_offset` are positions in the file; `end` is the position after the block. A CORRUPT block
-    covers the torn bytes up to the next magic or the end of the file; it has a header if that is intact.
+    `offset` and `content_offset` are positions in the file; `end` is the position after the block. `content_length` is in
+    bytes, without the header. `header` has the keys that the block states, each as text. A `block_type` of CORRUPT covers
+    the torn bytes up to the next magic or the end of the file; it has a header if that is intact.
     """
 
     offset: int

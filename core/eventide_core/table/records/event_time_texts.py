@@ -12,11 +12,11 @@ FORMAT_KEY: Final = "eventide.event.time.format"
 
 @dataclass(frozen=True, slots=True)
 class EventTimeTexts:
-    """How texts of event times are read: a time zone by its name, and a pattern of Java, both as the user wrote them.
+    """The settings that say how: `zone`, a time zone by its name, and `pattern`, one of Java, both as the user wrote them.
 
-    With a zone alone, an ISO-8601 text without a zone is a time in that zone. With a pattern, a text of that form is a
-    time, in the zone unless the pattern has one of its own. A text of digits is then no number of seconds. ISO-8601 with a
-    zone, which cannot be mistaken, is always a time.
+    With a zone alone, an ISO-8601 text without a zone is a time in that zone. With a pattern, a text of that form is a time,
+    in the zone unless the pattern has one of its own. A text of digits is then no number of seconds. ISO-8601 with a zone,
+    which cannot be mistaken, is always a time. Without either (None), no other text is one.
     """
 
     zone: str | None = None

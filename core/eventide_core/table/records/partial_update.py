@@ -23,7 +23,7 @@ from eventide_core.table.records.record_order import MergeRule, Version, merge_i
 
 @dataclass(frozen=True, slots=True)
 class PartialVersion:
-    """A version and the values of the columns that it has; a delete has none."""
+    """A version, and in `values` the columns that it has, by name; a delete has none."""
 
     version: Version
     values: Mapping[str, object]

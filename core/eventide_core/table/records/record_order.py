@@ -51,7 +51,9 @@ _NO_ORDER = "a user-defined merger is no order of versions"
 class Version:
     """One version of one key. `position` identifies the record, in the caller's own terms.
 
-    `is_partial`: it may take columns of other versions (table/records/partial_update.py).
+    `ordering` is its ordering value, or the rank of that among those compared; None if it has none. `is_delete`: it deletes
+    its key, and without an ordering value it is a natural delete. `is_partial`: it may take columns of other versions
+    (table/records/partial_update.py).
     """
 
     ordering: Ordering

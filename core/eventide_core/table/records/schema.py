@@ -74,9 +74,10 @@ def refuse_defaults(schema: str, table: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class SchemaChanges:
-    """The names of the top-level columns that a write adds to a table's schema, widens, and drops.
+    """The names of the top-level columns that a write changes in a table's schema.
 
-    `renamed` are pairs of the old and the new name, which are in none of the others.
+    `added` and `widened` are in the order of the schema after it, `dropped` in that of the one before. `renamed` are pairs
+    of the old and the new name, which are in none of the others.
     """
 
     added: tuple[str, ...] = ()

@@ -80,7 +80,11 @@ class TimeKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class PartitionTime:
-    """A partition path that is a time. Formats are Java's patterns; `zone` is an IANA name or an offset, `+08:00`."""
+    """A partition path that is a time. Formats are Java's patterns; `zone` is an IANA name or an offset, `+08:00`.
+
+    `kind` says what the values of the field are. `input_format` is how a text among them is read, None if the table doesn't
+    state it; `output_format` is how the directory is written, as of the zone.
+    """
 
     kind: TimeKind
     input_format: str | None
@@ -116,8 +120,11 @@ class Slashes:
 
 @dataclass(frozen=True, slots=True)
 class KeyFormat:
-    """`names_key_fields`: whether a record key contains its fields' names. The directories of `time_fields` are times.
+    """How a record's key and its partition's path are made of its columns.
 
+    `key_fields` and `partition_fields` are in the order in which they are joined. `names_key_fields`: whether a record key
+    contains its fields' names. `is_hive_style`: directories are `field=value`. `is_url_encoded`: characters of values that a
+    path can't have are %-encoded. The directories of `time_fields` are times, by `partition_time`; None if there are none.
     `slashes`: set if the table states that the directories of the other fields may not be their values as they are.
     """
 

@@ -96,9 +96,12 @@ _STRATEGY_OF_MODE: dict[str | None, str] = {
 
 @dataclass(frozen=True, slots=True)
 class MergeConfig:
-    """`reader_rules` are those of each kind of engine that reads the table, `rule` among them (see TableConfig).
+    """How a table's settings say that versions of a record merge.
 
-    `orders_deletes`: see RecordShape.
+    `rule` is the table's own, by which compactions merge. `reader_rules` are those of each kind of engine that reads the
+    table, `rule` among them (see TableConfig). `payload_class` is Hudi's, as written; None if the table states none.
+    `ordering_fields` are empty without an order. `delete_marker`, `partial_update`, `orders_deletes` and `merger`: see
+    RecordShape.
     """
 
     rule: MergeRule

@@ -23,7 +23,11 @@ _ARCHIVE_LOG = re.compile(r"\.commits_\.archive\.(?P<number>[1-9]\d{0,9})(?:_\d+
 
 @dataclass(frozen=True, slots=True, order=True)
 class HistoryFileName:
-    """A Parquet file of archived instants. Files sort by their last requested time."""
+    """A Parquet file of archived instants, from version 8 on. Files sort by their last requested time.
+
+    `first` and `last` are the least and the greatest requested time in it, `level` how often its instants have been merged
+    into a larger file.
+    """
 
     last: str
     first: str

@@ -30,7 +30,10 @@ _NEWEST = 8
 
 @dataclass(frozen=True, slots=True)
 class ObservedOffset:
-    """An offset from UTC in milliseconds, and when it was seen, in epoch milliseconds."""
+    """An offset from UTC, `offset_ms` in milliseconds, to the east positive.
+
+    `seen_ms` is when it was seen, the modification time of a timeline file, in epoch milliseconds.
+    """
 
     offset_ms: int
     seen_ms: int

@@ -23,7 +23,12 @@ _TAG_NAME = re.compile(r"\w[\w.:/+@-]{0,127}")
 
 @dataclass(frozen=True, slots=True)
 class SavepointMetadata:
-    """Hudi's HoodieSavepointMetadata: names of files by partition. `saved_at_ms` is epoch milliseconds."""
+    """Hudi's HoodieSavepointMetadata.
+
+    `files` are names of base and log files by partition: those of every slice as of the commit. `saved_by` names who made
+    it, `eventide` or what another engine's user said. `saved_at_ms` is epoch milliseconds. `comments` are for people, but
+    for the lines of a tag.
+    """
 
     saved_by: str
     saved_at_ms: int
