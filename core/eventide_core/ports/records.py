@@ -40,7 +40,7 @@ class MergeTask:
     `base_path` is None if the slice has no base file; `new_base_path`, in whose name `instant` is, is the same in a retry.
     `left_overs` are in reader order. Of those in `early`, by path, the records before a time are merged as well, and those
     without an event time. `link_mode` is how a left-over gets its `target`. `carried_path` is the log file that carries
-    tombstones that beat a left-over record. `marker_path` is created before the base file. `blocks` tells which blocks of
+    tombstones that beat a left-over record. `marker_path` is created before the base file. `blocks` decides which blocks of
     `merged` count; `codec` is that of the new base file. `change_log_path` is None if the compaction writes no change log;
     `logged` is what it would hold. With `rests_on_no_deletes`, a delete among what is merged raises PlanMismatchError: the
     plan can't have known of it.

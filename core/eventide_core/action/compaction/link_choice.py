@@ -44,7 +44,7 @@ class LinkDecision:
     """What `choose_link` answers.
 
     Where nothing is left over, `mode` has no effect. `instant` is the compaction's: the quiet moment, or with PREFIX one
-    that is back-dated below the left-overs. `reason` tells people why it is this mode, and goes into the plan.
+    that is back-dated below the left-overs. `reason` states for people why it is this mode, and goes into the plan.
     """
 
     mode: LinkMode

@@ -55,8 +55,8 @@ _RETRY_MAX_MS: Final = 3_600_000
 class Target:
     """A table with the lag that its read-optimized view may have, and when it may be compacted.
 
-    `name` tells the tables of a fleet apart. `lag_ms` is the clock minus the watermark, at most. `window` is None if it may
-    be compacted at any time.
+    `name` distinguishes the tables of a fleet. `lag_ms` is the clock minus the watermark, at most. `window` is None if it
+    may be compacted at any time.
     """
 
     name: str

@@ -100,7 +100,7 @@ PlannedChange = Change | HistoryRebuilding | Rebuilding | Remerging | RollbackRe
 
 @dataclass(frozen=True, slots=True)
 class Repair:
-    """One repair. `check` found the `problem` of `path`; `action` says what the `changes` do; `loses` what they cost.
+    """One repair. `check` found the `problem` of `path`; `action` states what the `changes` do; `loses` what they cost.
 
     These texts are clauses for people, of which `path` is the subject. `loses` is None if the table is as it was before the
     damage. `changes` are made in this order; there are none for the metadata table.

@@ -64,8 +64,8 @@ Observation = Finding | Remark | Unchecked | Unsupported
 class Check:
     """A named invariant. `against` is the counterexample.
 
-    `invariant` has its numbers in docs/invariants.md, such as `I10, I13`; `promise` says in words what holds where the check
-    passes. `observe` yields what it says of a table, in the order of the report, and nothing if all is well. `is_deep`: it
+    `invariant` has its numbers in docs/invariants.md, such as `I10, I13`; `promise` states in words what holds if the check
+    passes. `observe` yields its report on a table, in the order of the report, and nothing if all is well. `is_deep`: it
     reads records; `is_of_slices`: those of the latest slices.
     """
 
@@ -82,7 +82,7 @@ class Check:
 class CheckResult:
     """The result of one check, with its `invariant` and `promise` (`Check`).
 
-    `status` is the worst of what it said. `remarks` also state why it did not run, or what it left out; these come first.
+    `status` is the worst of its reports. `remarks` also state why it did not run, or what it left out; these come first.
     `findings` are there exactly if it failed.
     """
 

@@ -96,7 +96,7 @@ _STRATEGY_OF_MODE: dict[str | None, str] = {
 
 @dataclass(frozen=True, slots=True)
 class MergeConfig:
-    """How a table's settings say that versions of a record merge.
+    """How versions of a record merge, by a table's settings.
 
     `rule` is the table's own, by which compactions merge. `reader_rules` are those of each kind of engine that reads the
     table, `rule` among them (see TableConfig). `payload_class` is Hudi's, as written; None if the table states none.

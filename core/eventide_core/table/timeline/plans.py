@@ -94,9 +94,9 @@ class PlannedOperation:
     of that in bytes; None and 0 if it has none. `compacted` and `left_overs` together are all its log files, in reader
     order. `new_base_name` is the new base file's name. `carried_name` is the name of the log file with carried tombstones,
     which precedes the left-overs; None if none is needed. `fallback` is set if it is compacted in full although less would
-    reach T, and `reason` tells people why so much of it is compacted. `captures_changes`: the compaction writes a change log
-    beside the base file. `rests_on_no_deletes`: the slice is split because, by what its files' writers state, nothing that
-    is merged is a delete.
+    reach T, and `reason` states for people why so much of it is compacted. `captures_changes`: the compaction writes a
+    change log beside the base file. `rests_on_no_deletes`: the slice is split because, by what its files' writers state,
+    nothing that is merged is a delete.
     """
 
     partition: str
