@@ -21,7 +21,7 @@ from eventide_core.errors import EventideError, NothingToDoError
 from eventide_core.table.records.event_time import Moment
 
 _PASSING: Final = (4, 5)
-"""Exit codes of what another try may mend: a busy table, and a storage or an engine that failed."""
+"""Exit codes of failures that another try may overcome: a busy table, and a storage or an engine that failed."""
 
 
 class EventideCompactOperator(BaseOperator):

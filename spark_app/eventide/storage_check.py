@@ -103,7 +103,7 @@ def check_storage(uri: str, options: Mapping[str, str], progress: Progress | Non
 
 
 def _broken(guarantee: Guarantee, storage: Storage, directory: str) -> str | None:
-    """What the store does instead. An error is that, too: the store was there before this check."""
+    """What the store does instead. An error counts as well: the store could be reached before this check."""
     try:
         return guarantee.broken_by(storage, directory)
     except StorageError as failure:

@@ -144,7 +144,7 @@ class StreamSink:
 
     def _compact(self, spark: "SparkSession", query: str | None) -> None:
         if self._beside is not None:
-            self._beside.run()  # if its thread died before it began, for want of memory
+            self._beside.run()  # if its thread died before it began, for lack of memory
         is_running = self._beside is not None and not self._beside.done()
         if self.compaction is StreamCompaction.NONE or is_running:
             return

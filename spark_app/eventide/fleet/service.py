@@ -3,9 +3,9 @@
 1. The scheduler chooses a table for each free worker (`core/eventide_core/action/fleet/scheduler.py`).
 2. A worker opens the table, measures it, and runs one round of the table service on it, on threads of this process. If its
    log files are large and Spark is used, the round runs on Spark. All tables share one session.
-3. The scheduler takes what the round cost, and the lag after it. If the compaction failed, or the table can't be opened, the
-   table backs off. No error of a table ends the service.
-4. Once the service is to end, no table is chosen, and the running rounds end after their current step.
+3. The scheduler gets the costs of the round, and the lag after it. If the compaction failed, or the table can't be opened,
+   the table backs off. No error of a table ends the service.
+4. Once the service shuts down, no table is chosen, and the running rounds end after their current step.
 """
 
 import threading
@@ -131,7 +131,7 @@ class FleetService:
             threads.shutdown(wait=False, cancel_futures=True)
 
     def _patience(self) -> float:
-        """Seconds until a table can be chosen, but no more than until the service looks whether it is to end."""
+        """Seconds until a table can be chosen, at most the interval at which the service checks for its shutdown."""
         wakes = self.scheduler.wakes_at(self.clock.now_ms())
         left = _LOOK_SECONDS if wakes is None else (wakes - self.clock.now_ms()) / 1000
         return min(_LOOK_SECONDS, max(0.001, left))
@@ -160,7 +160,7 @@ class FleetService:
         return ended
 
     def _round(self, table: FleetTable, is_leaving: Callable[[], bool]) -> "_Ended":
-        """Runs on a thread. Takes every error: none of them is the next table's."""
+        """Runs on a thread. Catches every error: one table's must not end the others' rounds."""
         begun_ms = self.clock.now_ms()
         try:
             return self._served(table, begun_ms, is_leaving)
@@ -201,7 +201,7 @@ def _ended(running: Mapping[int, Handed[_Ended]], reports: SimpleQueue[int], pat
         number = reports.get(timeout=patience)
         return [number] if number in running else []
     if patience == _LOOK_SECONDS:
-        for work in running.values():  # a thread that died before its round, for want of memory, has left it
+        for work in running.values():  # a thread that died before its round, for lack of memory, has left it
             work.run()
     return [number for number, work in running.items() if work.done()]  # also one that had no memory for its report
 

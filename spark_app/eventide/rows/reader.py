@@ -62,8 +62,8 @@ class Rows:
     Any library that accepts Arrow's C stream accepts the rows: `polars.DataFrame(rows)`, `pyarrow.table(rows)`.
 
     `plan_again` returns the plan of the same query on the current table; without it, the query is planned once. `config`
-    reads the table's configuration, for a filter; without it, all partitions are read. `key_lookup` asks the record index
-    where the keys of a filter are; without it, files are searched. `row_limit` is the greatest number of rows that are read;
+    reads the table's configuration, for a filter; without it, all partitions are read. `key_lookup` finds the keys of a
+    filter in the record index; without it, files are searched. `row_limit` is the greatest number of rows that are read;
     None: all.
     """
 
@@ -342,7 +342,7 @@ class SliceReading:
     def unskipped(self, engine: Engine) -> tuple[SliceRead, ...]:
         """The slices without those that footers and block headers exclude: a task for them would read no row.
 
-        Looks at no file if there are too many to look at one after another.
+        Opens no file if there are too many to open one after another.
         """
         is_whole = self.reader.reads_whole_slices and self.reader.sought is None
         if is_whole or len(self.slices) > _LOOKED_AT_MAX:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Catalog:
-    """A catalog, such as a Hive Metastore or AWS Glue. Every method connects to it anew."""
+    """A catalog, such as a Hive Metastore or AWS Glue. Every method opens a new connection."""
 
     name: str
     options: Mapping[str, str] = field(repr=False)  # may contain secrets

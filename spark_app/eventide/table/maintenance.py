@@ -108,7 +108,7 @@ class TableMaintenance(OpenTable):
         """The keys that missing and damaged files take with them, for each file group of which files are lost.
 
         They come from the record index of Hudi's metadata table, or from the previous file slice, if that is whole.
-        Otherwise, nothing tells them. Writes nothing. Raises CorruptTimelineError while the timeline is damaged.
+        Otherwise, they are unknown. Writes nothing. Raises CorruptTimelineError while the timeline is damaged.
         """
         application = self._application if engine is None else self._on(engine)
         return application.lost_keys.read(progress_of(progress))
@@ -121,9 +121,9 @@ class TableMaintenance(OpenTable):
         *,
         apply: bool = False,
     ) -> "RecoveredSettings":
-        """What the files of a table tell of its lost `hoodie.properties`; with `apply`, writes the file.
+        """What the files of a table show of its lost `hoodie.properties`; with `apply`, writes the file.
 
-        `settings` are those that the files don't tell; an empty value stands for one that the table didn't have. `apply`
+        `settings` are those that the files don't show; an empty value stands for one that the table didn't have. `apply`
         raises ConfigError if one is missing. Raises RefusedError if the table has its settings.
         """
         recovery = assemble(*located(uri_of(uri), options_of(options))).settings_recovery
@@ -145,7 +145,7 @@ class TableMaintenance(OpenTable):
     def rebuild_metadata_table(
         self, indexes: Sequence[str] | None = None, *, engine: "SparkSession | Engine | None" = None
     ) -> "RebuiltMetadataTable":
-        """Makes Hudi's metadata table anew, also where there is none: `files`, and the `indexes`.
+        """Rebuilds Hudi's metadata table, also if there is none: `files`, and the `indexes`.
 
         `indexes` are of `bloom_filters`, `column_stats` (with `partition_stats`) and `record_index`; by default those that
         the old one has. Every writer has to share the table lock. Raises BusyError if a write is pending, and

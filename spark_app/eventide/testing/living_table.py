@@ -4,8 +4,8 @@ A step can die before any of its writes. The table is inspected in the state tha
 heartbeat of the dead process expire, and the next step finds the table in this state. A step can be refused only for a
 reason that it expects: any other refusal is a failure.
 
-A step can also stand still before a write, while its lock and heartbeat expire and other steps run. Then it wakes up and
-goes on, and may fail; if it is a write and succeeds, its commit is on the table.
+A step can also be paused before a write, while its lock and heartbeat expire and other steps run. Then it continues,
+and may fail; if it is a write and succeeds, its commit is on the table.
 """
 
 from collections import Counter
@@ -113,7 +113,7 @@ class LivingTable:
         self._step("write", run, crash_at, (BusyError,), changes=changes, removes=bool(pending_instants(self.files)))
 
     def _others_leave_no_plan(self, meanwhile: Callable[[], None], changes: Commit) -> None:
-        """That is, none that a write which wakes up would make visible to readers."""
+        """That is, none that a write which continues after a pause would make visible to readers."""
         meanwhile()
         if self.account.would_show(changes):
             self.undo_what_is_left()
@@ -160,7 +160,7 @@ class LivingTable:
             self.reach["conflicts of writers"] += 1
 
     def expire_heartbeats(self) -> None:
-        """Lets time pass while the writers of open writes sleep, so that other processes consider them dead."""
+        """Lets time pass while the writers of open writes are paused, so that other processes consider them dead."""
         self._pass_the_expiry()
 
     def schedule(self, cut_ms: int, crash_at: Interruption = None) -> None:
@@ -401,7 +401,7 @@ class LivingTable:
                 self.bench.storage.put(path, self.bench.storage.read(path))
 
     def _pass_the_expiry(self) -> None:
-        """On the same storage, which a process that stands still goes on with."""
+        """On the same storage, with which a paused process continues."""
         self.bench.clock.sleep(HEARTBEAT_EXPIRY_MS)
         if self.bench.moment().has_stuck_lock:
             for path in [path for path in self.files if path.startswith(LOCK_PREFIX)]:

@@ -235,7 +235,7 @@ class TableMachine(RuleBasedStateMachine):
                 self.table.clean(1, death)
 
     def pause(self, verb: Verb, before: int, others: list[Other], commit: Commit, behind_ms: int) -> None:
-        """A process stands still before a write of its verb, others go on, and it wakes up."""
+        """A process is paused before a write of its verb, others work on the table, and it continues."""
         table, cut_ms = self.table, self.now_ms - behind_ms
         pause = Pause(before, lambda: self.go_on(others, commit, behind_ms))
         if verb in (Verb.EXECUTE, Verb.ROLL_BACK_PLAN) and not self.has_plan:

@@ -1,4 +1,4 @@
-"""`eventide repair`: mends what `verify` finds."""
+"""`eventide repair`: repairs what `verify` finds."""
 
 from collections.abc import Iterator
 from contextlib import suppress
