@@ -186,9 +186,6 @@ class Oracle:
                 groups.setdefault(partition, []).append(here)
         return _rows(change for logs in groups.values() for change in _merged(self.order, {}, logs).values())
 
-    def has_natural_delete(self) -> bool:
-        return any(change.ms is None for changes in self._history for change in changes)
-
     def shared_keys(self, group: str, count: int) -> frozenset[str]:
         """The keys that the first log files of a group share with the rest."""
         logs = self._groups[group].logs
