@@ -99,7 +99,7 @@ class TableQueries(OpenTable):
         from eventide.rows.reader import Rows
 
         application = self._application
-        plan = partial(application.queries.changes, _instant(begin), _end(end))
+        plan = partial(application.queries.changes, _instant(begin), None if end is None else _instant(end))
         return Rows(plan(), application.change_reader, application.engine, plan)
 
     def instant_time(self, time: str | datetime) -> str:
@@ -152,7 +152,3 @@ def _instant(time: str | datetime) -> str:
     if time.tzinfo is None:
         raise InstantNotFoundError(f"the time {time} has no time zone: pass one, such as tzinfo=datetime.UTC")
     return time.isoformat(timespec="milliseconds")
-
-
-def _end(time: str | datetime | None) -> str | None:
-    return None if time is None else _instant(time)

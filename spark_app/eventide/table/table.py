@@ -183,7 +183,7 @@ class Table(TableWrites, TableSchema, TableTags, TableWindows, TableMaintenance)
         request = compaction_request(self.options, given) if plan is None else _plan_of(plan).request
         ended = self.resume(engine=engine, progress=progress)
         # On the same engine, which thereby shows that it can merge the table.
-        application = self._application if engine is None else self._on(engine)
+        application = self._on(engine)
         scheduled = _schedule(application, request, is_for_later=False)
         if scheduled.idle is None:
             result = _execute(application, scheduled, progress)
@@ -205,7 +205,7 @@ class Table(TableWrites, TableSchema, TableTags, TableWindows, TableMaintenance)
         """
         from eventide.integrations.lineage import report_resumed
 
-        application = self._application if engine is None else self._on(engine)
+        application = self._on(engine)
         return report_resumed(application, application.pending.end(progress_of(progress)))
 
     def has_pending_runs(self) -> bool:
@@ -231,8 +231,7 @@ class Table(TableWrites, TableSchema, TableTags, TableWindows, TableMaintenance)
 
         if not isinstance(instant, Plan):
             require_texts(instant=instant)
-        application = self._application if engine is None else self._on(engine)
-        return _execute(application, instant, progress, may_take_over=force)
+        return _execute(self._on(engine), instant, progress, may_take_over=force)
 
     def service(self, *, cut: str | None = None, link_mode: str | None = None) -> "TableService":
         """The table service. The options set its strategy, its trigger, and T or the data latency."""
