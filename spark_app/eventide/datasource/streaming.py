@@ -81,11 +81,7 @@ def stream_sink(table: str, options: Mapping[str, Any] | None = None) -> "Stream
                 f"option {keys.STREAM_WATERMARK_AS_THRESHOLD}=true needs a classic SparkSession: over Spark "
                 f"Connect, set T by {DATA_LATENCY}"
             )
-    return StreamSink(table, settings, stream_operation(typed), stream_compaction(typed), session)
-
-
-def stream_operation(options: Options) -> WriteOperation:
-    return options.get(keys.WRITE_OPERATION)
+    return StreamSink(table, settings, typed.get(keys.WRITE_OPERATION), stream_compaction(typed), session)
 
 
 def stream_compaction(options: Options) -> StreamCompaction:

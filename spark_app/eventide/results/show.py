@@ -49,7 +49,10 @@ class TableDescription:
     def notes(self) -> tuple[str, ...]:
         """What the user should know about the table's writers."""
         alone = tuple(map(single_writer_note, self.single_writers))
-        return alone if self.unused_lock is None else (*alone, _unused_lock_note(self.unused_lock))
+        if self.unused_lock is None:
+            return alone
+        lock = f"hoodie.properties names the lock {self.unused_lock}: writes are refused until {LOCK_PROVIDER} is set"
+        return (*alone, lock)
 
     def to_json(self) -> dict[str, Any]:
         """The description as plain values. Event times are in epoch milliseconds, sizes in bytes."""
@@ -155,10 +158,6 @@ def describe(application: Application) -> TableDescription:
     return TableDescription(
         files.storage.root, state, field, facts, problems, plans, alone, metadata_table, unused_lock
     )
-
-
-def _unused_lock_note(provider: str) -> str:
-    return f"hoodie.properties names the lock {provider}: writes are refused until {LOCK_PROVIDER} is set"
 
 
 def _error_of_last(application: Application, state: TableState, logs: Sequence[LogFile]) -> dict[str, EventideError]:

@@ -161,7 +161,7 @@ class Rows:
         rows, plans = self, 1
         is_begun = False
         while True:
-            read = rows._reader(columns, filter)
+            read = rows.reading(columns, filter)
             try:
                 for slice_read in read.slices:
                     for batch in read(slice_read):
@@ -196,7 +196,7 @@ class Rows:
         rows, plans = self, 1
         while True:
             try:
-                return ask(rows._reader(columns, filter))
+                return ask(rows.reading(columns, filter))
             except MissingFileError as missing:
                 rows = rows._after(missing, may_go_on=plans < PLANS_AT_MOST)
                 plans += 1
@@ -252,7 +252,7 @@ class Rows:
         from pyspark.sql.pandas.types import from_arrow_schema
 
         ship_packages(spark)
-        chosen = self._reader(columns, filter)
+        chosen = self.reading(columns, filter)
         read = chosen.of_slices()
         schema, root = from_arrow_schema(with_lists(read.schema)), self.reader.storage.root
         by_spark, slices = (
@@ -277,21 +277,6 @@ class Rows:
 
     def reading(self, columns: Sequence[str] | None = None, filter: Filter | None = None) -> "SliceReading":
         """The picklable read of one of the plan's slices, for callers with their own engine."""
-        return self._reader(columns, filter)
-
-    def _after(self, missing: MissingFileError, *, may_go_on: bool) -> "Rows":
-        """The rows of the same query on the current table. Raises the error if the table still has the file."""
-        newer = self.plan if self.plan_again is None else self.plan_again()
-        if self.plan.paths <= newer.paths:
-            raise missing
-        if not may_go_on or newer.shape != self.plan.shape:
-            raise CleanedWhileReadingError(
-                f"{missing}: a cleaner has removed it since the query was planned; run the query again, and if "
-                f"that happens often, retain more ({COMMITS_RETAINED}) or read a tag"
-            ) from missing
-        return replace(self, plan=newer)
-
-    def _reader(self, columns: Sequence[str] | None, filter: Filter | None) -> "SliceReading":
         kept, row_filter = self.schema_of(columns), filter_expression(filter, self.schema)
         names = self._read_names(kept.names, row_filter)
         if row_filter is None or self.config is None:
@@ -307,6 +292,18 @@ class Rows:
         if self.key_lookup is not None:
             slices = self.key_lookup.kept(config, self.plan, slices, found.named)
         return SliceReading(reader, self.plan.shape, kept, row_filter, names, slices)
+
+    def _after(self, missing: MissingFileError, *, may_go_on: bool) -> "Rows":
+        """The rows of the same query on the current table. Raises the error if the table still has the file."""
+        newer = self.plan if self.plan_again is None else self.plan_again()
+        if self.plan.paths <= newer.paths:
+            raise missing
+        if not may_go_on or newer.shape != self.plan.shape:
+            raise CleanedWhileReadingError(
+                f"{missing}: a cleaner has removed it since the query was planned; run the query again, and if "
+                f"that happens often, retain more ({COMMITS_RETAINED}) or read a tag"
+            ) from missing
+        return replace(self, plan=newer)
 
     def _read_names(self, columns: Sequence[str], row_filter: pc.Expression | None) -> tuple[str, ...]:
         """The columns to read: those requested, and those that the filter needs."""

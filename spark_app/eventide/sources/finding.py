@@ -54,11 +54,8 @@ class SourceFinder:
             raise ConfigError("standard input (-) is named twice, and can be read only once: name it once")
         found: list[Source] = []
         for word in words:
-            found += [self._standard_input(stdin)] if word == STDIN else self._named(word)
+            found += [self._spooled(_STDIN_NAME, stdin)] if word == STDIN else self._named(word)
         return tuple(found)
-
-    def _standard_input(self, stdin: BinaryIO) -> Source:
-        return self._spooled(_STDIN_NAME, stdin)
 
     def _spooled(self, name: str, stream: BinaryIO) -> Source:
         copy: Any = NamedTemporaryFile(prefix="eventide_")  # noqa: SIM115 - lives as long as `living`
