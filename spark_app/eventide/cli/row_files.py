@@ -32,10 +32,10 @@ class RowFormat(Protocol):
 
 def format_of(path: Path) -> RowFormat:
     """The format by the file's name. Raises ConfigError for an unknown one."""
-    found = _FORMATS.get(path.suffix.lower())
-    if found is None:
+    row_format = _FORMATS.get(path.suffix.lower())
+    if row_format is None:
         raise ConfigError(f"file {str(path)!r} has an unknown format: its name must end in {', '.join(_FORMATS)}")
-    return found
+    return row_format
 
 
 def write_rows(
