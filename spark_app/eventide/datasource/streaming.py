@@ -209,8 +209,8 @@ def _log(done: Round) -> None:
 
 def _watermark_ms(session: "SparkSession", query: str | None) -> int | None:
     """The stream's watermark in its last batch, never later than the current one; None if it has none yet."""
-    found = session.streams.get(query) if query is not None else None
-    progress = None if found is None else found.lastProgress
+    streaming_query = session.streams.get(query) if query is not None else None
+    progress = None if streaming_query is None else streaming_query.lastProgress
     text = None if progress is None else progress["eventTime"].get("watermark")
     if not text:
         return None
