@@ -142,20 +142,20 @@ def _check_threshold(options: Mapping[str, str], where: str) -> None:
 def _window(given: Mapping[str, Any], where: str) -> Window | None:
     if "window" not in given:
         return None
-    found = zone_of(_text(given.get("time_zone", "UTC"), "time_zone", where), f"{where}: time_zone ")
+    zone = zone_of(_text(given.get("time_zone", "UTC"), "time_zone", where), f"{where}: time_zone ")
     try:
-        return Window.parse(_text(given["window"], "window", where), found)
+        return Window.parse(_text(given["window"], "window", where), zone)
     except ConfigError as error:
         raise ConfigError(f"{where}: {error}") from None
 
 
 def _section(document: Mapping[str, Any], name: str, keys: Iterable[str] | None, where: str) -> dict[str, Any]:
-    found = document.get(name, {})
-    if not isinstance(found, dict):
+    section = document.get(name, {})
+    if not isinstance(section, dict):
         raise ConfigError(f"{where}: {name} is not a TOML table: write [{name}]")
     if keys is not None:
-        _check_keys(found, keys, f"{where}, [{name}]")
-    return dict(found)
+        _check_keys(section, keys, f"{where}, [{name}]")
+    return dict(section)
 
 
 def _check_keys(given: Mapping[str, Any], known: Iterable[str], where: str) -> None:
@@ -166,14 +166,14 @@ def _check_keys(given: Mapping[str, Any], known: Iterable[str], where: str) -> N
 
 
 def _named_once(tables: Iterable[FleetTable], where: str) -> tuple[FleetTable, ...]:
-    found: dict[str, FleetTable] = {}
+    by_name: dict[str, FleetTable] = {}
     for table in tables:
-        if table.name in found:
+        if table.name in by_name:
             raise ConfigError(
-                f"{where}: {found[table.name].uri} and {table.uri} are both named {table.name!r}; set another name"
+                f"{where}: {by_name[table.name].uri} and {table.uri} are both named {table.name!r}; set another name"
             )
-        found[table.name] = table
-    return tuple(found.values())
+        by_name[table.name] = table
+    return tuple(by_name.values())
 
 
 def _text(value: object, key: str, where: str) -> str:
@@ -187,7 +187,7 @@ def _seconds(value: object, key: str, where: str) -> int:
 
 
 def _size(text: str, where: str) -> int:
-    found = _SIZE.fullmatch(text)
-    if found is None:
+    match = _SIZE.fullmatch(text)
+    if match is None:
         raise ConfigError(f"{where}: spark_from {text!r} is not a size; use one such as 256MiB or 1GiB")
-    return int(found[1]) * _UNITS[found[2]]
+    return int(match[1]) * _UNITS[match[2]]
