@@ -285,12 +285,12 @@ class Rows:
             return SliceReading(reader, self.plan.shape, kept, row_filter, names, self.plan.slices)
         config = self.config()
         is_by_path = self.key_lookup is None or not self.key_lookup.may_leave_keys(config)
-        found = selected(self.plan, row_filter, self.schema, config, is_by_path=is_by_path)
-        sought = Sought(row_filter, self.schema, self._read_names((), row_filter), found.keys)
+        selection = selected(self.plan, row_filter, self.schema, config, is_by_path=is_by_path)
+        sought = Sought(row_filter, self.schema, self._read_names((), row_filter), selection.keys)
         reader = replace(self.reader, sought=sought)
-        slices = found.slices
+        slices = selection.slices
         if self.key_lookup is not None:
-            slices = self.key_lookup.kept(config, self.plan, slices, found.named)
+            slices = self.key_lookup.kept(config, self.plan, slices, selection.named)
         return SliceReading(reader, self.plan.shape, kept, row_filter, names, slices)
 
     def _after(self, missing: MissingFileError, *, may_go_on: bool) -> "Rows":
@@ -375,14 +375,14 @@ class SliceReading:
 
     def count_up_to(self, most: int) -> int:
         """The number of rows, up to this many. Opens no slice behind them."""
-        found = 0
+        count = 0
         for slice_read in self.slices:
             known = None if self.row_filter is not None else self.reader.base_row_count(slice_read)
             for rows in (known,) if known is not None else (batch.num_rows for batch in self(slice_read)):
-                found += rows
-                if found >= most:
+                count += rows
+                if count >= most:
                     return most
-        return found
+        return count
 
 
 def _limited(batches: Iterable[pa.RecordBatch], rows: int) -> Iterator[pa.RecordBatch]:
