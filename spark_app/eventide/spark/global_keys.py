@@ -169,7 +169,7 @@ class _Decided:
     moves: bool
 
     def __call__(self, batches: Batches) -> Iterator[pa.Table]:
-        known = {f"{found.partition}/{found.file_id}": found for found in self.slices}
+        known = {f"{slice_read.partition}/{slice_read.file_id}": slice_read for slice_read in self.slices}
         lookup = HomeLookup(self.storage)
         for home, rows in _runs(batches, _DECIDES, _KEYS_AT_ONCE):
             names = keyed_schema(self.shape)
@@ -219,9 +219,10 @@ class _Living:
         reader = ArrowSliceReader(self.storage)
         for batch in batches:
             for position in batch.column(0).to_numpy():
-                found = self.slices[int(position)]
-                for rows in reader.read(found, self.shape.records, names):
-                    home: list[Any] = [pa.repeat(text, len(rows)) for text in (found.partition, found.file_id)]
+                slice_read = self.slices[int(position)]
+                places = (slice_read.partition, slice_read.file_id)
+                for rows in reader.read(slice_read, self.shape.records, names):
+                    home: list[Any] = [pa.repeat(text, len(rows)) for text in places]
                     columns = [rows.column(name) for name in names]
                     yield pa.RecordBatch.from_arrays([*columns, *home], names=[*names, _HOME_PARTITION, _HOME_FILE])
 
@@ -233,9 +234,9 @@ class _Combined:
     shape: WriteShape
 
     def __call__(self, batches: Batches) -> Iterator[pa.RecordBatch]:
-        found = list(batches)
-        if found:
-            keyed = pa.Table.from_batches(found).cast(keyed_schema(self.shape))
+        parts = list(batches)
+        if parts:
+            keyed = pa.Table.from_batches(parts).cast(keyed_schema(self.shape))
             yield from combined(keyed, self.shape).to_batches()
 
 
@@ -257,5 +258,5 @@ class _Settled:
             orderings = orderings_of(pa.RecordBatch.from_arrays(typed, names=list(fields)), fields)
             if not fields:
                 orderings = pa.nulls(len(rows))
-            found = Homes(rows, homes.column(_HOME_PARTITION), homes.column(_HOME_FILE), orderings)
-            yield place_records(keyed, found, self.shape, moves=self.moves)
+            places = Homes(rows, homes.column(_HOME_PARTITION), homes.column(_HOME_FILE), orderings)
+            yield place_records(keyed, places, self.shape, moves=self.moves)
