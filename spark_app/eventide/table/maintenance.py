@@ -137,8 +137,8 @@ class TableMaintenance(OpenTable):
 
     def metadata_table(self) -> "MetadataTableStatus | None":
         """The state of Hudi's metadata table; None if the table has none."""
-        found = self._application.files.metadata_table.load().facts.status
-        return found if found.partitions else None
+        status = self._application.files.metadata_table.load().facts.status
+        return status if status.partitions else None
 
     def rebuild_metadata_table(
         self, indexes: Sequence[str] | None = None, *, engine: "SparkSession | Engine | None" = None

@@ -119,10 +119,10 @@ class TableQueries(OpenTable):
         completion = getattr(given, "completion_time", None)
         if completion is None:
             state = self._application.state()
-            found = state.timeline.find(given.instant) or state.archive.find(given.instant)
-            if found is None or not found.is_completed:
+            instant = state.timeline.find(given.instant) or state.archive.find(given.instant)
+            if instant is None or not instant.is_completed:
                 raise InstantNotFoundError(f"there is no completed commit at {given.instant}: it was rolled back")
-            completion = found.completion_time or given.instant
+            completion = instant.completion_time or given.instant
         return str(completion)
 
     def settled_until(self) -> str:

@@ -249,8 +249,8 @@ class Table(TableWrites, TableSchema, TableTags, TableWindows, TableMaintenance)
         `is_exact` is false.
         """
         state = self.state()
-        found = self._application.freshness.now(state)
-        own = self._application.exact_views.told(state, found) if is_exact else found
+        fresh = self._application.freshness.now(state)
+        own = self._application.exact_views.told(state, fresh) if is_exact else fresh
         return self._application.with_sources(state, own)
 
     def freshness_by_partition(self) -> "Mapping[str, Freshness]":
@@ -259,8 +259,8 @@ class Table(TableWrites, TableSchema, TableTags, TableWindows, TableMaintenance)
 
         state = self.state()
         notes = source_notes(self._application.files, state)
-        found = self._application.freshness.by_partition(state)
-        return {partition: derived_freshness(own, notes) for partition, own in found.items()}
+        by_partition = self._application.freshness.by_partition(state)
+        return {partition: derived_freshness(own, notes) for partition, own in by_partition.items()}
 
     def unreadable_event_times(self) -> "tuple[UnreadableEventTime, ...]":
         """A few of the log records whose event time cannot be read, and because of which there is no watermark."""
@@ -327,9 +327,9 @@ class Table(TableWrites, TableSchema, TableTags, TableWindows, TableMaintenance)
         from eventide.report import gather, render, write_page
 
         target = Path(uri_of(path))
-        found = gather(self._application)
-        write_page(target, render(found))
-        return found
+        report = gather(self._application)
+        write_page(target, render(report))
+        return report
 
     def coverage(self, plan: "Plan | None" = None) -> "tuple[SliceCoverage, ...]":
         """The event times in each file of each slice. Log files that `plan` merges are marked."""
