@@ -19,7 +19,7 @@ Coverage = Sequence[SliceCoverage]
 
 def draw(before: Coverage, after: Coverage, threshold_ms: int, sentences: Sequence[str]) -> str:
     """The page as HTML. Times are in UTC."""
-    ranges = [file.event_times for found in (*before, *after) for file in found.files]
+    ranges = [file.event_times for slice_coverage in (*before, *after) for file in slice_coverage.files]
     last_ms = max(times.max_ms for times in ranges if times is not None and times.max_ms is not None)
     end_ms = max(last_ms, threshold_ms + _HOUR_MS)
     axis = Axis(threshold_ms - _SHOWN_BEFORE_MS, end_ms, 10 + MARGIN, WIDTH - 10, margin_before=MARGIN)

@@ -230,24 +230,24 @@ class _Story:
         )
 
     def _freshness(self, table: Table, threshold: datetime) -> int | None:
-        found = table.freshness()
-        self._check(found.watermark_ms == _ms(threshold))
+        fresh = table.freshness()
+        self._check(fresh.watermark_ms == _ms(threshold))
         self._step(
             "freshness",
-            f"watermark {format_timestamp(found.watermark_ms)}: everything before it that was reported is in the "
+            f"watermark {format_timestamp(fresh.watermark_ms)}: everything before it that was reported is in the "
             "read-optimized view",
-            {"watermark_ms": found.watermark_ms, "cut_ms": found.cut_ms, "late_records": found.late_records},
+            {"watermark_ms": fresh.watermark_ms, "cut_ms": fresh.cut_ms, "late_records": fresh.late_records},
         )
-        return found.watermark_ms
+        return fresh.watermark_ms
 
     def _late(self, table: Table, reports: Reports, threshold: datetime) -> None:
         records = reports.between(threshold + COMPACTED_AT, threshold + timedelta(days=1))
         table.upsert(records)
-        found = table.freshness()
+        fresh = table.freshness()
         late = _count_before(records, threshold)
-        self._check(found.late_records == late)
+        self._check(fresh.late_records == late)
         moved = (
-            f"lower the watermark to {format_timestamp(found.watermark_ms)}"
+            f"lower the watermark to {format_timestamp(fresh.watermark_ms)}"
             if late
             else "leave the watermark where it is"
         )
@@ -255,7 +255,7 @@ class _Story:
             "late",
             f"{counted(len(records), 'report')} of the rest of the day, {late} of them from before T, {moved}; "
             "the next compaction takes them in",
-            {"rows": len(records), "late_records": found.late_records, "watermark_ms": found.watermark_ms},
+            {"rows": len(records), "late_records": fresh.late_records, "watermark_ms": fresh.watermark_ms},
         )
 
     def _picture(self, before: Coverage, after: Coverage, threshold: datetime) -> Path:
