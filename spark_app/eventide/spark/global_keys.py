@@ -145,7 +145,7 @@ class _Located:
 
     def __call__(self, batches: Batches) -> Iterator[pa.RecordBatch]:
         look_up = IndexLookup(self.index)
-        for number, rows in _runs(batches, _NUMBER, _KEYS_AT_ONCE):
+        for number, rows in _runs(batches, _NUMBER):
             keyed = rows.drop_columns([_NUMBER]).cast(keyed_schema(self.shape))
             coded: Any = keyed.column(RECORD_KEY).combine_chunks().dictionary_encode()
             codes = coded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
@@ -171,7 +171,7 @@ class _Decided:
     def __call__(self, batches: Batches) -> Iterator[pa.Table]:
         known = {f"{slice_read.partition}/{slice_read.file_id}": slice_read for slice_read in self.slices}
         lookup = HomeLookup(self.storage)
-        for home, rows in _runs(batches, _DECIDES, _KEYS_AT_ONCE):
+        for home, rows in _runs(batches, _DECIDES):
             names = keyed_schema(self.shape)
             keyed = rows.select(names.names).cast(names)
             texts: Any = [
@@ -186,7 +186,7 @@ class _Decided:
                 yield place_located(keyed, places, self.shape, moves=self.moves)
 
 
-def _runs(batches: Batches, column: str, rows_max: int) -> Iterator[tuple[Any, pa.Table]]:
+def _runs(batches: Batches, column: str) -> Iterator[tuple[Any, pa.Table]]:
     """The rows of each run of one value in a column, by which the batches are sorted; a long run in parts."""
     waiting, count, current = list[pa.Table](), 0, None
     for batch in batches:
@@ -195,7 +195,7 @@ def _runs(batches: Batches, column: str, rows_max: int) -> Iterator[tuple[Any, p
         begin = 0
         while begin < len(values):
             end = bisect_right(values, values[begin], begin)
-            if waiting and (values[begin] != current or count >= rows_max):
+            if waiting and (values[begin] != current or count >= _KEYS_AT_ONCE):
                 yield current, pa.concat_tables(waiting)
                 waiting, count = [], 0
             current = values[begin]
