@@ -21,12 +21,12 @@ options = { "hoodie.compaction.target.io" = 10240 }
 """
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from eventide.options.toml_options import flat_options, toml_document
+from eventide.options.toml_options import check_keys, flat_options, toml_document
 from eventide_core.action.fleet.scheduler import Target
 from eventide_core.action.fleet.window import Window
 from eventide_core.config import DATA_LATENCY, THRESHOLD, Options, positive_duration_of, zone_of
@@ -69,7 +69,7 @@ def fleet_of_file(path: Path, options: Mapping[str, str]) -> FleetSettings:
     """The fleet of a TOML file. `options` of the command line take precedence. Raises ConfigError."""
     where = f"fleet file {path}"
     document = toml_document(path, "fleet file")
-    _check_keys(document, ("fleet", "defaults", "options", "table"), where)
+    check_keys(document, ("fleet", "defaults", "options", "table"), where)
     fleet, defaults = _section(document, "fleet", _FLEET, where), _section(document, "defaults", _DEFAULTS, where)
     common = dict(flat_options(_section(document, "options", None, where), where))
     listed = document.get("table", [])
@@ -80,7 +80,7 @@ def fleet_of_file(path: Path, options: Mapping[str, str]) -> FleetSettings:
         at = f"{where}, table {number}"
         if not isinstance(given, dict):
             raise ConfigError(f"{at} is not a TOML table: write [[table]] with a uri")
-        _check_keys(given, _TABLE, at)
+        check_keys(given, _TABLE, at)
         tables.append(_table({**defaults, **given}, common, options, at))
     workers = fleet.get("workers", 1)
     if not isinstance(workers, int) or isinstance(workers, bool) or workers < 1:
@@ -149,20 +149,13 @@ def _window(given: Mapping[str, Any], where: str) -> Window | None:
         raise ConfigError(f"{where}: {error}") from None
 
 
-def _section(document: Mapping[str, Any], name: str, keys: Iterable[str] | None, where: str) -> dict[str, Any]:
+def _section(document: Mapping[str, Any], name: str, keys: Sequence[str] | None, where: str) -> dict[str, Any]:
     section = document.get(name, {})
     if not isinstance(section, dict):
         raise ConfigError(f"{where}: {name} is not a TOML table: write [{name}]")
     if keys is not None:
-        _check_keys(section, keys, f"{where}, [{name}]")
+        check_keys(section, keys, f"{where}, [{name}]")
     return dict(section)
-
-
-def _check_keys(given: Mapping[str, Any], known: Iterable[str], where: str) -> None:
-    names = tuple(known)
-    for key in given:
-        if key not in names:
-            raise ConfigError(f"{where}: {key!r} is not one of {', '.join(names)}")
 
 
 def _named_once(tables: Iterable[FleetTable], where: str) -> tuple[FleetTable, ...]:

@@ -13,7 +13,7 @@ By the record index of the metadata table (`adapters/format/write/indexed_keys`)
 """
 
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -22,7 +22,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from eventide.spark.engine import parallelism
-from eventide.spark.packed_rows import gathered
+from eventide.spark.packed_rows import Batches, gathered
 from eventide_adapters.format.avro.schema import RECORD_KEY
 from eventide_adapters.format.log_file.ordering_values import orderings_of
 from eventide_adapters.format.merge.slice_reader import ArrowSliceReader
@@ -51,7 +51,6 @@ _HOMES = "_eventide_homes"
 _NUMBER = "_eventide_index_group"
 _DECIDES = "_eventide_decides"
 _KEYS_AT_ONCE = 200_000
-Batches = Iterable[pa.RecordBatch]
 Placing = Callable[[Batches], Iterator[pa.Table]]
 """Gives tables of keyed records with their places."""
 

@@ -18,7 +18,7 @@ same ordering value, the last one in the order of the DataFrame's partitions is 
 import itertools
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -34,7 +34,7 @@ from eventide.spark.global_keys import (
     placed_by_index,
     placed_by_key,
 )
-from eventide.spark.packed_rows import ORDER, PACKED, Message, Packer, chunk_bytes, gathered, messages
+from eventide.spark.packed_rows import ORDER, PACKED, Batches, Message, Packer, chunk_bytes, gathered, messages
 from eventide.spark.types import arrow_schema_of
 from eventide.spark.workers import cause_of, failure_of, ship_packages
 from eventide_adapters.format.avro.schema import RECORD_KEY
@@ -66,7 +66,6 @@ if TYPE_CHECKING:
 
 _TASK_BYTES = 32 << 20  # of packed rows: half a second of writing; starting a task costs a tenth of a second
 _STATS = "group int, stats string"
-Batches = Iterable[pa.RecordBatch]
 
 
 @dataclass(slots=True)

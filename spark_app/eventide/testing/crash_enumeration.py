@@ -57,10 +57,6 @@ OPTIONS: dict[str, str] = {
 LOCK_EXPIRY_MS = 61_000
 
 
-def _new_uuid() -> str:
-    return str(uuid4())
-
-
 Protocol = Callable[[Application], object]
 _Answer = TypeVar("_Answer")
 _Item = TypeVar("_Item")
@@ -135,7 +131,9 @@ class Bench:
     def moment(self) -> Moment:
         return Moment(self.storage.dump(), self.clock.time_ms)
 
-    def process(self, storage: Storage | None = None, new_uuid: Callable[[], str] = _new_uuid) -> Application:
+    def process(
+        self, storage: Storage | None = None, new_uuid: Callable[[], str] = lambda: str(uuid4())
+    ) -> Application:
         """A process that works on the table as it is, in one thread."""
         used, engine = storage or self.storage, LocalEngine(1)
         application = assemble(

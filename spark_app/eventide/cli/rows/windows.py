@@ -51,18 +51,11 @@ def windows(
     table: str,
     every: str,
     consumer: str,
-    time_zone: str,
-    since: str | None,
     is_next: bool,
     to: Path | None,
     done: bool,
     token: int | None,
-    late: str,
-    corrections_for: str | None,
-    lease: str,
-    keep: str,
-    take_over: bool,
-    renew: bool,
+    **terms: Any,
 ) -> None:
     """Deliver closed windows of event time.
 
@@ -76,19 +69,7 @@ def windows(
         format_of(to)
     if token is not None and (is_next or not done):
         raise click.UsageError("--token goes with --done, without --next")
-    opened = Table.open(table, settings.options)
-    windows = opened.windows(
-        every,
-        consumer,
-        time_zone=time_zone,
-        since=since,
-        late=late,
-        corrections_for=corrections_for,
-        lease=lease,
-        keep=keep,
-        take_over=take_over,
-        renew=renew,
-    )
+    windows = Table.open(table, settings.options).windows(every, consumer, **terms)
     if is_next:
         _take(settings, windows, to, is_done=done)
     elif done:
