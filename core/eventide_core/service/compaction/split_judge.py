@@ -1,6 +1,6 @@
 """Judges the splits of slices by key histories where algebra is not sufficient (action/compaction/slice_split.py)."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -46,10 +46,10 @@ class SplitJudge:
         selections = self._by_unique_keys([with_merger(found, rules) for found in selections], rules, shape)
         known = dict(self._known)
         self._known = {}
-        judge = _Judge(self.content, rules, shape, blocks)
-        once = self._settled(selections, judge, known)
+        judge = partial(_verdict, self.content, rules, shape, blocks)
+        once = self._settled(selections, judge, rules, shape, known)
         fallen = [new for old, new in zip(selections, once, strict=True) if new.above and new.count != old.count]
-        twice = iter(self._settled(fallen, judge, known))
+        twice = iter(self._settled(fallen, judge, rules, shape, known))
         return [
             next(twice) if new.above and new.count != old.count else new
             for old, new in zip(selections, once, strict=True)
@@ -71,9 +71,13 @@ class SplitJudge:
         ]
 
     def _settled(
-        self, selections: Sequence[Selection], judge: "_Judge", known: dict[_Split, SplitVerdict]
+        self,
+        selections: Sequence[Selection],
+        judge: Callable[[Selection], SplitVerdict],
+        rules: ReaderRules,
+        shape: RecordShape,
+        known: dict[_Split, SplitVerdict],
     ) -> list[Selection]:
-        rules, shape = judge.rules, judge.shape
         splits = [
             None if needed_histories(found, rules) is None else _split(found, rules, shape) for found in selections
         ]
@@ -87,30 +91,23 @@ class SplitJudge:
         ]
 
 
-@dataclass(frozen=True, slots=True)
-class _Judge:
-    """A picklable judgement, which reads the histories of a slice's keys where it runs."""
-
-    content: LogContent
-    rules: ReaderRules
-    shape: RecordShape
-    blocks: BlockFilter
-
-    def __call__(self, selection: Selection) -> SplitVerdict:
-        rules = self.rules
-        only_deleted = needed_histories(selection, rules)
-        assert only_deleted is not None, "a split that algebra answers for"
-        histories = self.content.key_histories(
-            _base_path(selection),
-            [fact.log_file for fact in selection.compacted],
-            [fact.log_file for fact in selection.left_overs],
-            self.shape,
-            self.blocks,
-            only_deleted=only_deleted,
-            early_before_ms=selection.exact_ms,
-            above={fact.log_file.path for fact in selection.above},
-        )
-        return judge_split(histories, rules.rule, rules.readers, is_base_file_index=rules.is_base_file_index)
+def _verdict(
+    content: LogContent, rules: ReaderRules, shape: RecordShape, blocks: BlockFilter, selection: Selection
+) -> SplitVerdict:
+    """Reads the histories of a slice's keys where it runs."""
+    only_deleted = needed_histories(selection, rules)
+    assert only_deleted is not None, "a split that algebra answers for"
+    histories = content.key_histories(
+        _base_path(selection),
+        [fact.log_file for fact in selection.compacted],
+        [fact.log_file for fact in selection.left_overs],
+        shape,
+        blocks,
+        only_deleted=only_deleted,
+        early_before_ms=selection.exact_ms,
+        above={fact.log_file.path for fact in selection.above},
+    )
+    return judge_split(histories, rules.rule, rules.readers, is_base_file_index=rules.is_base_file_index)
 
 
 def _doubled_key(content: LogContent, shape: RecordShape, base_path: str) -> str | None:

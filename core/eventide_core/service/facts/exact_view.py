@@ -6,6 +6,7 @@ them, if an exact cut compacted its slice in full, or if a writer put them there
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 from eventide_core.action.freshness.freshness import Freshness
 from eventide_core.errors import NoExactCutError, format_timestamp
@@ -13,7 +14,6 @@ from eventide_core.ports import BaseContent, Engine
 from eventide_core.service.facts.watermark_views import published_views
 from eventide_core.service.state.table import TableState
 from eventide_core.table.files.file_slice import FileSlice
-from eventide_core.table.records.event_time import EventTimeRange
 from eventide_core.table.timeline.plans import CutMode
 
 
@@ -68,7 +68,7 @@ class ExactViews:
 
     def of(self, slices: Sequence[FileSlice], field: str, threshold_ms: int) -> Exactness:
         paths = [found.base_file.path for found in slices if found.base_file is not None]
-        told = list(self.engine.map(_Ask(self.bases(), field), paths)) if paths else []
+        told = self.engine.map(partial(self.bases().event_times, field=field), paths) if paths else []
         latest: tuple[int, str] | None = None
         silent: str | None = None
         for path, times in zip(paths, told, strict=True):
@@ -98,14 +98,3 @@ class ExactViews:
                 "compaction that merged them"
             )
         return found
-
-
-@dataclass(frozen=True, slots=True)
-class _Ask:
-    """Picklable: the event times of a base file."""
-
-    bases: BaseContent
-    field: str
-
-    def __call__(self, path: str) -> EventTimeRange | None:
-        return self.bases.event_times(path, self.field)

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Final
 
 from eventide_core.action.compaction.slice_selection import LogFacts
@@ -115,7 +116,7 @@ class FreshnessReader:
         late = [fact for fact in facts.values() if _has_records_before(fact.uncompacted, cut_ms)]
         if not late:
             return {}
-        count = _CountWaiting(self.content, self._shape(state), cut_ms, state.blocks())
+        count = partial(_count_waiting, self.content, self._shape(state), cut_ms, state.blocks())
         counts = map(count, late) if len(late) < _WORTH_TASKS else self.engine.map(count, late)
         return dict(zip((fact.log_file.path for fact in late), counts, strict=True))
 
@@ -123,22 +124,14 @@ class FreshnessReader:
         return state.shape(event_time_field_of(state, self.options))
 
 
-@dataclass(frozen=True, slots=True)
-class _CountWaiting:
-    """Picklable: how many records before the cut a log file holds that are in no base file yet."""
-
-    content: LogContent
-    shape: RecordShape
-    cut_ms: int
-    blocks: BlockFilter
-
-    def __call__(self, fact: LogFacts) -> int:
-        since_ms = fact.uncompacted.min_ms
-        found = self.content.count_before(fact.log_file, self.shape, self.cut_ms, self.blocks)
-        if since_ms is None or since_ms == fact.event_times.min_ms:
-            return found
-        # An exact cut has merged what lies before.
-        return found - self.content.count_before(fact.log_file, self.shape, since_ms, self.blocks)
+def _count_waiting(content: LogContent, shape: RecordShape, cut_ms: int, blocks: BlockFilter, fact: LogFacts) -> int:
+    """How many records before the cut a log file holds that are in no base file yet."""
+    since_ms = fact.uncompacted.min_ms
+    count = content.count_before(fact.log_file, shape, cut_ms, blocks)
+    if since_ms is None or since_ms == fact.event_times.min_ms:
+        return count
+    # An exact cut has merged what lies before.
+    return count - content.count_before(fact.log_file, shape, since_ms, blocks)
 
 
 def _live_logs(state: TableState) -> list[LogFile]:

@@ -7,7 +7,7 @@ from eventide_core.action.verification.facts import ArchivedFacts, LogScan
 from eventide_core.errors import CorruptTimelineError, EmptyPlanError
 from eventide_core.ports import ArchivedTimeline, Storage
 from eventide_core.service.state.table_files import TableFiles
-from eventide_core.service.verification.attempt import Noting
+from eventide_core.service.verification.attempt import noting
 from eventide_core.table.files.file_name import path_in
 from eventide_core.table.settings.table_config import TableConfig
 from eventide_core.table.timeline.commit_metadata import CommitMetadata
@@ -37,7 +37,7 @@ class TimelineReader:
         """The commits of the completed writes, by requested time."""
         found: dict[str, CommitMetadata] = {}
         for instant in self.timeline.writes:
-            with Noting(self.unreadable, self._path(instant)):
+            with noting(self.unreadable, self._path(instant)):
                 found[instant.requested_time] = self.files.commit(self.config, instant)
         return found
 
@@ -49,7 +49,7 @@ class TimelineReader:
         for instant in sorted(there):
             time = instant.requested_time
             if self.timeline.find(time) is not None:
-                with Noting(self.unreadable, self._path(instant)):
+                with noting(self.unreadable, self._path(instant)):
                     try:
                         found[time] = self.files.plan(self.config, time)
                     except EmptyPlanError:
@@ -60,7 +60,7 @@ class TimelineReader:
         """The files that pending cleans and rollbacks will remove."""
         found: set[str] = set()
         for pending in self.timeline.pending:
-            with Noting(self.unreadable, self._path(replace(pending, state=State.REQUESTED))):
+            with noting(self.unreadable, self._path(replace(pending, state=State.REQUESTED))):
                 if pending.action is Action.CLEAN:
                     found.update(self.files.clean_plan(self.config, pending.requested_time).deleted_paths)
                 elif pending.action is Action.ROLLBACK:
@@ -72,7 +72,7 @@ class TimelineReader:
         found: dict[str, frozenset[str]] = {}
         for instant in self.timeline.completed:
             if instant.action is Action.SAVEPOINT:
-                with Noting(self.unreadable, self._path(instant)):
+                with noting(self.unreadable, self._path(instant)):
                     found[instant.requested_time] = self.files.savepoint(self.config, instant).paths
         return found
 
@@ -80,7 +80,7 @@ class TimelineReader:
         """What each completed clean removed, by its requested time. What completed rollbacks say can be read, too."""
         found: dict[str, frozenset[str]] = {}
         for instant in self.timeline.completed:
-            with Noting(self.unreadable, self._path(instant)):
+            with noting(self.unreadable, self._path(instant)):
                 if instant.action is Action.CLEAN:
                     done = self.files.clean(self.config, instant)
                     removed = {path_in(part, name) for part, names in done.deleted.items() for name in names}
@@ -101,7 +101,7 @@ class TimelineReader:
             is_planned = requested is not None and requested.size > 0  # early Hudi planned in memory
             if not is_planned and not instant.is_completed:
                 continue
-            with Noting(self.unreadable, path if is_planned else self._path(instant)):
+            with noting(self.unreadable, path if is_planned else self._path(instant)):
                 if not is_planned and instant.action is Action.ROLLBACK:
                     found.update(t.instant for t in self.files.rollback(self.config, instant).targets)
                 elif is_planned and instant.action is Action.ROLLBACK:
@@ -128,7 +128,7 @@ class TimelineReader:
         left_overs: set[str] = set()
         predating_archive: set[str] = set()
         missing_from_archive: set[str] = set()
-        with Noting(self.unreadable, self.config.archive_path):
+        with noting(self.unreadable, self.config.archive_path):
             archives = self._archives()
             for time in sorted(filter(self.timeline.is_archived, times)):
                 archive = next((archive for archive in archives if archive.find(time) is not None), None)
