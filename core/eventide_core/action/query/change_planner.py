@@ -13,6 +13,7 @@ logging. They aren't needed here.
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from eventide_core.action.query.planner import plan_slices
 from eventide_core.errors import CleanedHistoryError
 from eventide_core.table.files.file_slice import FileSlice
 from eventide_core.table.files.slice_read import BlockFilter, ChangeRead, SliceRead
@@ -50,7 +51,7 @@ class ChangePlanner:
                 older = [found for found in self._slices(group) if found.base_instant < instant]
                 if not older:
                     raise _cleaned(f"the file group {file_id} of {partition!r}", instant)
-                before = _read(older[-1], self._blocks(instant, is_after=False))
+                (before,) = plan_slices(older[-1:], self._blocks(instant, is_after=False))
                 yield ChangeRead(*group, None, (), before.blocks, instant=instant, before=before)
 
     def _of_base(self, group: FileGroup, stat: WriteStat, instant: str) -> ChangeRead:
@@ -65,7 +66,7 @@ class ChangePlanner:
             below = next((found for found in slices if found.base_instant == stat.prev_commit), None)
             if below is None:
                 raise _cleaned(f"the slice of {stat.prev_commit} below {stat.path}", instant)
-            before = _read(below, self._blocks(instant, is_after=False))
+            (before,) = plan_slices([below], self._blocks(instant, is_after=False))
         return ChangeRead(*group, stat.path, (), self._blocks(instant, is_after=True), instant=instant, before=before)
 
     def _of_logs(self, group: FileGroup, stats: Sequence[WriteStat], write: Instant) -> ChangeRead:
@@ -104,11 +105,6 @@ class ChangePlanner:
         """Before which all that has been archived counts: on version 6 the write itself may have been."""
         start = self.timeline.start
         return start if start is None or self.layout.names_logs_by_write else min(start, instant)
-
-
-def _read(found: FileSlice, blocks: BlockFilter) -> SliceRead:
-    base = None if found.base_file is None else found.base_file.path
-    return SliceRead(*found.file_group, base, tuple((log.path, log.size) for log in found.log_files), blocks)
 
 
 def _cleaned(what: str, instant: str) -> CleanedHistoryError:

@@ -155,8 +155,7 @@ def _read(
 ) -> SliceRead:
     log_paths = tuple([(log.path, log.size) for log in found.log_files])
     return SliceRead(
-        partition=found.partition,
-        file_id=found.file_id,
+        *found.file_group,
         base_path=found.base_file.path if found.base_file else None,
         log_paths=log_paths,
         blocks=blocks.of_logs([path for path, _ in log_paths]),

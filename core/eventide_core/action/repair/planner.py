@@ -321,10 +321,7 @@ def _can_run_again(facts: TableFacts, plan: CompactionPlan) -> bool:
             return False
         if size is not None and not facts.is_readable(path):
             return False
-    groups = plan.file_groups
-    bases = (file.parsed for file in facts.data_files if isinstance(file.parsed, BaseFileName))
-    later = {name.file_id for name in bases if name.instant > plan.instant}
-    return not any(file_id in later for _, file_id in groups)
+    return not any(base.instant > plan.instant for group in plan.file_groups for base in facts.bases_of(group))
 
 
 def _removal(check: str, finding: Finding, action: str, loses: str | None = None) -> Repair:

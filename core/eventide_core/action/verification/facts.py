@@ -1,6 +1,6 @@
 """The facts about a table that its checks use. All paths are relative to the table's root."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -267,13 +267,19 @@ class TableFacts:
         name, scan = log.parsed, self.log_scans.get(log.path)
         if name is None or scan is None or not scan.instants or name.instant in scan.instants:
             return False
-        return (log.partition, name.file_id, name.instant) in self._bases
+        return any(base.instant == name.instant for base in self.bases_of((log.partition, name.file_id)))
+
+    def bases_of(self, group: FileGroup) -> Sequence[BaseFileName]:
+        """The base files of the file group that exist, committed or not."""
+        return self._bases.get(group, ())
 
     @cached_property
-    def _bases(self) -> frozenset[tuple[str, str, str]]:
-        """Partition, file id and instant of the base files that exist."""
-        names = ((file.partition, file.parsed) for file in self.data_files)
-        return frozenset((part, name.file_id, name.instant) for part, name in names if isinstance(name, BaseFileName))
+    def _bases(self) -> Mapping[FileGroup, Sequence[BaseFileName]]:
+        bases: dict[FileGroup, list[BaseFileName]] = {}
+        for file in self.data_files:
+            if isinstance(file.parsed, BaseFileName):
+                bases.setdefault((file.partition, file.parsed.file_id), []).append(file.parsed)
+        return bases
 
     @cached_property
     def doubled(self) -> Mapping[str, int]:

@@ -148,14 +148,13 @@ def check_orphans(facts: TableFacts) -> Iterator[Observation]:
     for file in facts.data_files:
         if file.path in known or (file.parsed is not None and file.parsed.instant in lost):
             continue  # of a lost write, the check of the timeline says more
-        base, log = BaseFileName.parse(file.name), LogFileName.parse(file.name)
+        log = LogFileName.parse(file.name)
         if log is not None and log.suffix and _is_written(facts, log.instant):
             continue  # a change log, in which no reader looks for records
         if log is not None and facts.is_named_by_its_slice(file):
             yield from _orphaned_blocks(facts, file, log)
         else:
-            instant = base.instant if base is not None else log.instant if log is not None else ""
-            yield from _orphan(facts, file, instant)
+            yield from _orphan(facts, file, "" if file.parsed is None else file.parsed.instant)
 
 
 def _is_written(facts: TableFacts, instant: str) -> bool:

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from eventide_core.action.rollback.planner import built_on
 from eventide_core.action.verification.facts import TableFacts
 from eventide_core.table.files.file_name import BaseFileName, LogFileName, path_in
-from eventide_core.table.timeline.file_system_view import DataFile, FileGroup
+from eventide_core.table.timeline.file_system_view import DataFile
 from eventide_core.table.timeline.instant import COMPLETED_ACTION, Action, Instant, State, next_instant_time
 from eventide_core.table.timeline.plans import CompactionPlan, ForeignPlan
 
@@ -182,17 +182,13 @@ def _completion_time(facts: TableFacts, time: str, files: list[DataFile]) -> str
     named = {t: frozenset(_below(plan)) for t, plan in facts.plans.items() if facts.timeline.is_completed(t)}
     lower, upper = next_instant_time(time), ""
     logs = [f for f in files if isinstance(f.parsed, LogFileName)]
-    bases: dict[FileGroup, set[str]] = {}
-    for file in facts.data_files:
-        if isinstance(file.parsed, BaseFileName) and file.parsed.instant > time:
-            bases.setdefault((file.partition, file.parsed.file_id), set()).add(file.parsed.instant)
-    for path in facts.committed:
-        base = BaseFileName.parse(path.rpartition("/")[2])
-        if base is not None and base.instant > time:
-            bases.setdefault((path.rpartition("/")[0], base.file_id), set()).add(base.instant)
     for log in logs:
         assert log.parsed is not None
-        for above in bases.get((log.partition, log.parsed.file_id), ()):
+        group = (log.partition, log.parsed.file_id)
+        bases = {*facts.known_bases.get(group, {}), *(base.instant for base in facts.bases_of(group))}
+        for above in bases:
+            if above <= time:
+                continue
             if above not in named:
                 return None
             if log.path in named[above]:
