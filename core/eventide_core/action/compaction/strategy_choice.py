@@ -79,13 +79,9 @@ def _bound(options: Options) -> BoundedIOCompactionStrategy:
     )
 
 
-def _target_partitions(options: Options) -> int:
-    return options.get(keys.TARGET_PARTITIONS)
-
-
 def _earliest_day(options: Options, today: date) -> date:
     try:
-        return today - timedelta(days=_target_partitions(options))
+        return today - timedelta(days=options.get(keys.TARGET_PARTITIONS))
     except OverflowError:
         return date.min
 
@@ -110,7 +106,7 @@ _STRATEGIES: dict[str, Callable[[Options, date], CompactionStrategy]] = {
         options.get(keys.LOG_FILE_NUM_THRESHOLD), _bound(options)
     ),
     "DayBasedCompactionStrategy": lambda options, _: DayBasedCompactionStrategy(
-        _target_partitions(options), _bound(options)
+        options.get(keys.TARGET_PARTITIONS), _bound(options)
     ),
     "BoundedPartitionAwareCompactionStrategy": lambda options, today: BoundedPartitionAwareCompactionStrategy(
         _earliest_day(options, today)

@@ -86,6 +86,15 @@ class UndoneWrite:
     layout: Layout
 
 
+def check_cleaning(timeline: Timeline) -> None:
+    """Raises BusyError while a clean is pending."""
+    cleaning = next((i for i in timeline.pending if i.action is Action.CLEAN), None)
+    if cleaning is not None:
+        raise BusyError(
+            f"a clean is pending at {cleaning.requested_time}; complete it with {Cure.clean()}, then try again"
+        )
+
+
 def check_nothing_is_lost(write: UndoneWrite) -> None:
     """Raises RefusedError if undoing the completed write would lose or bring back anything but the write itself.
 
@@ -97,11 +106,7 @@ def check_nothing_is_lost(write: UndoneWrite) -> None:
             raise RefusedError(
                 f"the savepoint at {savepoint.requested_time} keeps what {time} wrote; delete the savepoint first"
             )
-    cleaning = next((i for i in write.timeline.pending if i.action is Action.CLEAN), None)
-    if cleaning is not None:
-        raise BusyError(
-            f"a clean is pending at {cleaning.requested_time}; complete it with {Cure.clean()}, then try again"
-        )
+    check_cleaning(write.timeline)
     if write.metadata.replaced_file_ids:
         raise RefusedError(
             f"{time} replaced other file groups, which a clean may have removed; restore the table to a "

@@ -25,6 +25,7 @@ from eventide_core.service.maintenance.clean import Cleaner
 from eventide_core.service.state.outcome import remove_outcome, settled_outcomes
 from eventide_core.service.state.table import TableState
 from eventide_core.service.state.table_files import TableFiles
+from eventide_core.service.state.timeline_files import TimelineFiles
 from eventide_core.table.files.file_name import LogFileName
 from eventide_core.table.files.table_path import METADATA_DIRECTORY
 from eventide_core.table.settings.table_config import TableConfig
@@ -163,13 +164,11 @@ class Archiver:
 
     def _found(self, timeline_path: str) -> Mapping[tuple[str, State, bool], list[tuple[Instant, FileInfo]]]:
         """The timeline's files by requested time and state; a savepoint's files are separate from its commit's."""
-        found: dict[tuple[str, State, bool], list[tuple[Instant, FileInfo]]] = {}
-        for entry in self.files.storage.list(timeline_path):
-            instant = Instant.parse(entry.path.rpartition("/")[2])
-            if instant is not None:
-                key = (instant.requested_time, instant.state, _family(instant))
-                found.setdefault(key, []).append((instant, entry))
-        return found
+        states: dict[tuple[str, State, bool], list[tuple[Instant, FileInfo]]] = {}
+        for instant, entry in TimelineFiles(self.files.storage, timeline_path).entries():
+            key = (instant.requested_time, instant.state, _family(instant))
+            states.setdefault(key, []).append((instant, entry))
+        return states
 
     def _action(
         self, completed: Instant, found: Mapping[tuple[str, State, bool], list[tuple[Instant, FileInfo]]]

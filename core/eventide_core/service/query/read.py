@@ -150,11 +150,9 @@ class QueryService:
         """
         state = self._state()
         if not state.config.captures_changes or state.config.virtual_key_fields:
-            key, wanted = ("hoodie.populate.meta.fields", "true")
-            if not state.config.captures_changes:
-                key = "hoodie.table.cdc.enabled"
+            key = "hoodie.populate.meta.fields" if state.config.captures_changes else "hoodie.table.cdc.enabled"
             raise UnsupportedTableError(
-                f"{self.files.storage.root}: {key} is not {wanted}, so there are no queries of changes; query the latest "
+                f"{self.files.storage.root}: {key} is not true, so there are no queries of changes; query the latest "
                 "state of the rows instead, or write the table again with that setting"
             )
         after = self._instant_time(state, begin)

@@ -171,14 +171,10 @@ class RollbackRunner:
 
     def _states(self, config: TableConfig, target: str) -> list[tuple[str, Instant]]:
         """The timeline's files of an instant. Its savepoint has the same time, but is a separate instant."""
-        found = (
-            (entry.path, Instant.parse(entry.path.rpartition("/")[2]))
-            for entry in self.files.storage.list(config.timeline_path)
-        )
         return [
-            (path, instant)
-            for path, instant in found
-            if instant is not None and instant.requested_time == target and instant.action is not Action.SAVEPOINT
+            (entry.path, instant)
+            for instant, entry in self.files.on_timeline(config).entries()
+            if instant.requested_time == target and instant.action is not Action.SAVEPOINT
         ]
 
     def _append_command_blocks(self, plan: RollbackPlan, lease: Lease) -> dict[str, RolledBackPartition]:

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 
 from eventide_core.action.compaction.trigger import check_undoing
 from eventide_core.action.maintenance.clean_planner import paths_of
-from eventide_core.cure import Cure
-from eventide_core.errors import BusyError, InstantNotFoundError, RefusedError, TagNotFoundError
+from eventide_core.action.rollback.planner import check_cleaning
+from eventide_core.errors import InstantNotFoundError, RefusedError, TagNotFoundError
 from eventide_core.ports import Clock, TableLock
 from eventide_core.service.facts.exact_view import ExactViews
 from eventide_core.service.facts.history import check_history
@@ -114,11 +114,7 @@ class Savepoints:
 
     def _check(self, state: TableState, instant: str) -> None:
         check_undoing(state.timeline)
-        cleaning = next((i for i in state.timeline.pending if i.action is Action.CLEAN), None)
-        if cleaning is not None:
-            raise BusyError(
-                f"a clean is pending at {cleaning.requested_time}; complete it with {Cure.clean()}, then try again"
-            )
+        check_cleaning(state.timeline)
         found = state.timeline.find(instant)
         if found is None or found not in state.timeline.writes:
             what = "there is no instant" if found is None else f"there is a {found.state} {found.action}"

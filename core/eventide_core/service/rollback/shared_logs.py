@@ -4,6 +4,7 @@ They are those of version 6, also after an upgrade.
 """
 
 from collections.abc import Iterator
+from functools import partial
 
 from eventide_core.action.rollback.planner import SharedLogs
 from eventide_core.errors import RefusedError
@@ -69,7 +70,5 @@ def rolls_back(storage: Storage, file: DataFile, instant: str) -> bool:
 
 
 def block_headers(storage: Storage, file: DataFile) -> Iterator[LogBlock]:
-    def read(offset: int, length: int) -> bytes:
-        return storage.read_range(file.path, offset, length)
-
-    return read_blocks(ReadAhead(read, file.size), file.size, file.path, is_strict=False)
+    read = ReadAhead(partial(storage.read_range, file.path), file.size)
+    return read_blocks(read, file.size, file.path, is_strict=False)

@@ -59,10 +59,6 @@ class FactsReader:
     liveness: Liveness
     options: Options
 
-    def timeline_names(self, config: TableConfig) -> tuple[str, ...]:
-        """The files of the timeline directory."""
-        return timeline_names(self.files.storage, config)
-
     def gone_since(self, gathered: Gathered) -> list[str]:
         """The files that were listed then and are gone, by path."""
         now, _ = list_everything(self.files.storage)
@@ -74,7 +70,7 @@ class FactsReader:
     def gather(self, *, is_deep: bool) -> Gathered:
         config = self.files.config()
         before = self._settings_problem()
-        names = self.timeline_names(config)
+        names = timeline_names(self.files.storage, config)
         timeline = Timeline.of_file_names(names)
         state, view_problem = self._state()
         if state is not None:

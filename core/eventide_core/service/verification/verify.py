@@ -15,6 +15,7 @@ from eventide_core.ports import Progress
 from eventide_core.service.state.table_files import TableFiles
 from eventide_core.service.verification.facts import FactsReader, Gathered
 from eventide_core.service.verification.records import RecordsReader
+from eventide_core.service.verification.timeline import timeline_names
 
 _LOOKS_MAX = 5
 
@@ -46,7 +47,7 @@ class Verifier:
                     f"{self.files.storage.root}: files disappeared in each of {look} passes, {gone[0]} in the last "
                     "one: a cleaner or a rollback is running; verify again when it has completed"
                 )
-            names = self.facts.timeline_names(self.files.config())
+            names = timeline_names(self.files.storage, self.files.config())
             if look == _LOOKS_MAX or not (gone or names != gathered.facts.timeline_names):
                 return facts, found
         raise AssertionError("the last look returns or raises")
