@@ -4,7 +4,6 @@ from collections.abc import Container, Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime
 
-from eventide_core import config as keys
 from eventide_core.action.compaction.change_capture import with_change_logs, without_early_records, writes_change_logs
 from eventide_core.action.compaction.link_choice import choose_link
 from eventide_core.action.compaction.planner import (
@@ -44,6 +43,7 @@ from eventide_core.errors import counted, format_timestamp
 from eventide_core.ports import Clock
 from eventide_core.service.compaction.draft_plan import DraftPlan, HeldSlice
 from eventide_core.service.compaction.planned_slices import is_in_new_slice
+from eventide_core.service.compaction.settings import CompactionSettings
 from eventide_core.service.compaction.slice_facts import SliceFactsReader
 from eventide_core.service.compaction.split_judge import SplitJudge
 from eventide_core.service.facts.event_time_field import event_time_field_of
@@ -79,20 +79,19 @@ class CompactionDrafter:
     exact: ExactViews
     clock: Clock
     options: Options
+    settings: CompactionSettings
 
     def draft(self, state: TableState, request: CompactionRequest, *, is_gap_needed: bool = True) -> DraftPlan:
         """The plan that the table needs now. Raises what the options, the metadata table and the request refuse."""
-        # A bad value raises before anything is written.
-        self.options.get(keys.PARQUET_CODEC)
         notes = self.metadata.check(state.config, RowChange.NONE)
         differing = differing_clocks(state.config, state.timeline, self.clock)
         if differing is not None:
             notes += (f"{differing}; new instants follow the writers' clock, as TZ set to their time zone would do",)
-        captures = writes_change_logs(state.config, self.options, state.view.latest_slices())
+        captures = writes_change_logs(state.config, self.settings.index_type, state.view.latest_slices())
         strategy = chosen_strategy(self.options, self._today())
         now = unused_instant(state, self.clock)
         undone = self.files.rolled_back(state.config, state.timeline)
-        back = backdating_facts(state, self.options, now, undone, self.clock)
+        back = backdating_facts(state, self.settings.commits_retained, now, undone, self.clock)
         moment = _Moment(now, back, self._quiet_moment(state, back, is_gap_needed=is_gap_needed))
         is_due = None if request.is_for_t else self._due(state, strategy, now)
         if strategy.is_by_event_time:
@@ -145,7 +144,12 @@ class CompactionDrafter:
         )
         cut_ms = publishable_cut(threshold_ms, picked.left_out_below(facts, moment.instant), published_ms)
         about_links = link_choice_facts(
-            state, self.files.storage, self.options, request.link_choice, moment.instant, moment.back
+            state,
+            self.files.storage,
+            request.link_choice,
+            moment.instant,
+            moment.back,
+            is_exclusive=self.settings.is_exclusive,
         )
         terms = PlanTerms(
             cut_ms,
@@ -193,7 +197,7 @@ class CompactionDrafter:
         """Which slices to compact now, up to which log file each."""
         ranges = {fact.log_file.path: fact.event_times for found in facts for fact in found.log_facts}
         by_event_time = EventTimeBasedCompactionStrategy(threshold_ms, lambda log: ranges[log.path], cut)
-        exact = self._exact_cut(threshold_ms) if cut is CutMode.EXACT else None
+        exact = ExactCut(threshold_ms, self.settings.max_left_overs) if cut is CutMode.EXACT else None
         found = [
             s for s in (select(fact, by_event_time, instant, state.timeline, exact) for fact in facts) if s is not None
         ]
@@ -211,8 +215,7 @@ class CompactionDrafter:
     def _quiet_moment(self, state: TableState, back: BackdatingFacts, *, is_gap_needed: bool) -> QuietMoment:
         if not state.config.layout.writers_follow_plans:
             return quiet_moment(back)
-        may_freeze = not is_gap_needed and self.options.get(keys.EXCLUSIVE)
-        return before_open_writes(back) if may_freeze else gap_now(back)
+        return gap_now(back) if is_gap_needed or not self.settings.is_exclusive else before_open_writes(back)
 
     def _whole_slices(
         self,
@@ -244,9 +247,6 @@ class CompactionDrafter:
             beside=moment.quiet.beside,
             waits_for=moment.waits_for,
         )
-
-    def _exact_cut(self, threshold_ms: int) -> ExactCut:
-        return ExactCut(threshold_ms, self.options.get(keys.MAX_LEFT_OVERS))
 
     def _due(self, state: TableState, strategy: ChosenStrategy, now: str) -> Due:
         default = Trigger.EVENT_TIME if strategy.is_by_event_time else Trigger.NUM_COMMITS

@@ -32,11 +32,9 @@ alive after all cannot complete it again.
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from eventide_core import config as keys
 from eventide_core.access.files import remove_tree
 from eventide_core.action.compaction.change_capture import with_change_logs, writes_change_logs
 from eventide_core.action.compaction.trigger import check_pending_writes, check_undoing
-from eventide_core.config import Options
 from eventide_core.cure import Cure
 from eventide_core.errors import (
     BusyError,
@@ -54,6 +52,7 @@ from eventide_core.service.compaction.foreign_plan import Attempt, as_executed, 
 from eventide_core.service.compaction.merge_tasks import merge_tasks, run_tasks
 from eventide_core.service.compaction.planned_slices import is_as_planned
 from eventide_core.service.compaction.schedule import wait_until
+from eventide_core.service.compaction.settings import CompactionSettings
 from eventide_core.service.metadata_table.upkeep import MetadataTableUpkeep, PendingUpdate
 from eventide_core.service.rollback.compaction_files import made_files, marker_path, remove_orphaned_inflight
 from eventide_core.service.state.table import TableState
@@ -74,7 +73,7 @@ class ForeignCompactionRunner:
     engine: Engine
     lock: TableLock
     clock: Clock
-    options: Options
+    settings: CompactionSettings
 
     def run(self, plan: ForeignPlan, progress: Progress, *, may_take_over: bool) -> None:
         """Runs the plan to its commit, or finds that another engine was faster.
@@ -89,7 +88,7 @@ class ForeignCompactionRunner:
         if begun is None:
             return
         attempt, executed = begun
-        tasks = merge_tasks(TableState.load(self.files), self.options, executed)
+        tasks = merge_tasks(TableState.load(self.files), self.settings.codec, executed)
         try:
             results = run_tasks(self.engine, self.compact_slice, executed, tasks, progress)
         except EventideError:
@@ -112,8 +111,7 @@ class ForeignCompactionRunner:
         def have_ended() -> bool:
             return all(write.requested_time >= plan.instant for write in self.files.timeline(config).pending_writes)
 
-        limit_ms = self.options.get(keys.PENDING_WRITE_WAIT_MS)
-        if wait_until(have_ended, self.clock, limit_ms) is not None:
+        if wait_until(have_ended, self.clock, self.settings.wait_ms) is not None:
             check_pending_writes(self.files.timeline(config), plan.instant)
 
     def _begin(self, plan: ForeignPlan, *, may_take_over: bool) -> tuple[Attempt, CompactionPlan] | None:
@@ -124,7 +122,7 @@ class ForeignCompactionRunner:
             if found is None or found.is_completed:
                 return None
             self.metadata.check(state.config, RowChange.NONE)
-            captures = writes_change_logs(state.config, self.options, state.view.latest_slices())
+            captures = writes_change_logs(state.config, self.settings.index_type, state.view.latest_slices())
             self._check_neighbours(state, plan)
             attempt = self._attempt(state.config, plan.instant)
             if found.state is State.INFLIGHT and attempt is None and not may_take_over:
@@ -179,7 +177,7 @@ class ForeignCompactionRunner:
                 self._lose(executed, update, lease)
                 return
             update.check_after_commit(lease)
-            update.compact(lease, completion.time, self.options)
+            update.compact(lease, completion.time)
             remove_tree(storage, marker_directory(plan.instant))
 
     def _check_neighbours(self, state: TableState, plan: ForeignPlan) -> None:
@@ -220,7 +218,7 @@ class ForeignCompactionRunner:
     def _lose(self, executed: CompactionPlan, update: PendingUpdate, lease: Lease) -> None:
         """Another engine without the lock has committed between the last check and this commit: its commit counts."""
         if update.update is not None:
-            update.table.drop()  # it names the files of both
+            update.drop()  # it names the files of both
         self._remove(made_files(executed), executed, lease)
 
     def _remove(self, paths: Sequence[str], executed: CompactionPlan, lease: Lease) -> None:

@@ -32,7 +32,7 @@ from eventide_core.action.maintenance.clean_planner import (
 )
 from eventide_core.config import Options
 from eventide_core.errors import BusyError
-from eventide_core.ports import Clock, FileChanges, Heartbeats, Lease, TableLock
+from eventide_core.ports import Clock, FileChanges, Lease, TableLock
 from eventide_core.service.facts.moments import local_instant_time
 from eventide_core.service.facts.needed_files import (
     links_of,
@@ -78,7 +78,7 @@ class Cleaner:
     metadata: MetadataTableUpkeep
     rollback: Rollback
     lock: TableLock
-    heartbeats: Heartbeats
+    liveness: Liveness
     clock: Clock
     options: Options
 
@@ -135,7 +135,7 @@ class Cleaner:
         config = self.files.config()
         found = tuple(i for i in self.files.timeline(config).pending if i.action is Action.CLEAN)
         for pending in found:
-            self._liveness.check_abandoned(pending, config.timeline_path)
+            self.liveness.check_abandoned(pending, config.timeline_path)
         begun = tuple(i for i in found if not self._remove_without_plan(i, config))
         for pending in begun:
             # Check, before anything is written, whether the metadata table can follow.
@@ -153,17 +153,13 @@ class Cleaner:
         return True
 
     def _beat(self, instant: str, beating: ExitStack) -> None:
-        self.heartbeats.start(instant)
-        beating.callback(self.heartbeats.stop, instant)
-
-    @property
-    def _liveness(self) -> Liveness:
-        return Liveness(self.files.storage, self.heartbeats, self.clock, self.options)
+        self.liveness.heartbeats.start(instant)
+        beating.callback(self.liveness.heartbeats.stop, instant)
 
     def _remove_orphans(self, ended: Collection[str]) -> None:
         """Removes markers and heartbeats of completed actions, and of those whose process died before they began."""
         for instant in ended:
-            if not self._liveness.is_known_alive(instant):
+            if not self.liveness.is_known_alive(instant):
                 remove_markers_and_heartbeat(self.files.storage, instant)
 
     def _decide(self, state: TableState, terms: CleanTerms) -> CleanDecision:
@@ -235,7 +231,7 @@ class Cleaner:
             found = self.files.timeline(state.config).find(plan.instant)
             if found is not None and not found.is_completed:
                 self._complete(state, plan, lease)
-        self.heartbeats.end(plan.instant)
+        self.liveness.heartbeats.end(plan.instant)
         return deleted
 
     def _spared(self, state: TableState, plan: CleanPlan) -> CleanPlan:
@@ -263,7 +259,7 @@ class Cleaner:
         completed = Instant(plan.instant, Action.CLEAN, State.COMPLETED, recorded)
         self.files.on_timeline(state.config).put(completed, lease, self.files.codec.encode_clean(metadata))
         update.check_after_commit(lease)
-        update.compact(lease, completion, self.options)
+        update.compact(lease, completion)
 
 
 def _removal_order(path: str, *, is_link: bool) -> tuple[bool, bool, tuple[str, int, str, str]]:

@@ -4,7 +4,7 @@ All of it under the table lock, which every writer has to share:
 
 1. Check: no write, rollback, restore or indexing is pending. As in Hudi, because a writer that began without a metadata
    table makes one itself.
-2. Drop the old metadata table (service/state/metadata_table.py): its name leaves the table's settings first.
+2. Drop the old metadata table (`upkeep`): its name leaves the table's settings first.
 3. Make the new one. It names the files of all completed actions, and those that nothing has removed yet.
 4. Check that nothing has begun since step 1, by a writer that shares no lock. If so, remove it again (BusyError).
 5. Write the names of its partitions into the table's settings. From then on, it is read.

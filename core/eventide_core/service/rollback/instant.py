@@ -7,14 +7,14 @@ A write that is alive (`Liveness`) is never undone. One of which nothing shows w
 the user names it (`undo`), and never by `undo_failed_writes`.
 """
 
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from eventide_core.action.compaction.trigger import check_undoing
 from eventide_core.action.rollback.planner import UndoneWrite, built_on, check_nothing_is_lost
-from eventide_core.config import Options
 from eventide_core.cure import Cure
 from eventide_core.errors import BusyError, CorruptTimelineError, EmptyPlanError, InstantNotFoundError, RefusedError
-from eventide_core.ports import Clock, Heartbeats, Lease, TableLock
+from eventide_core.ports import Clock, Lease, TableLock
 from eventide_core.service.facts.needed_files import merged_paths
 from eventide_core.service.facts.planned_groups import planned_groups
 from eventide_core.service.facts.planning import unused_instant
@@ -40,9 +40,8 @@ class Rollback:
     files: TableFiles
     metadata: MetadataTableUpkeep
     lock: TableLock
-    heartbeats: Heartbeats
+    liveness: Liveness
     clock: Clock
-    options: Options
 
     def undo(self, instant: str, *, force: bool = False) -> tuple[str, ...]:
         """Rolls back the action at `instant`; returns the paths that were removed.
@@ -56,14 +55,14 @@ class Rollback:
             unplanned = self._unplanned(state, instant)
             if unplanned is not None:
                 if not force:
-                    self._liveness.check_abandoned(unplanned, state.config.timeline_path)
+                    self.liveness.check_abandoned(unplanned, state.config.timeline_path)
                 return self._remove_request(state.config, unplanned, lease)
             self._check_restoring(state.timeline)
             found = state.timeline.find(instant)
             begun = self._begun(state, instant)
             if begun is not None:
                 if not force:
-                    self._liveness.check_abandoned(begun, state.config.timeline_path)
+                    self.liveness.check_abandoned(begun, state.config.timeline_path)
                 return self._end(state, begun, lease)
             if any(pending.action is Action.ROLLBACK for pending in state.timeline.pending):
                 # What another writer has still to write would go into slices that this rollback may remove.
@@ -74,11 +73,11 @@ class Rollback:
             is_decided = is_rolled_back(self.files.storage, instant)
             if found is not None and not is_decided and self._has_empty_plan(state, found):
                 if not force:
-                    self._liveness.check_abandoned(found, state.config.timeline_path)
+                    self.liveness.check_abandoned(found, state.config.timeline_path)
                 return CompactionRollback(self.files, self.metadata).undo_request(state, found, lease)
             if is_decided or self._is_own_plan(state, found):
                 if found is not None and not is_decided:
-                    self._liveness.check_not_alive(found, "try again when it has completed or died")
+                    self.liveness.check_not_alive(found, "try again when it has completed or died")
                 return CompactionRollback(self.files, self.metadata).undo(state, instant, lease)
             if found is None:
                 raise InstantNotFoundError(
@@ -161,11 +160,11 @@ class Rollback:
         """A pending rollback or else a write whose writer is dead. Mostly there is none."""
         pending = timeline.pending
         begun = (i for i in pending if self._is_abandoned(i, config))
-        return next(begun, None) or next(filter(self._liveness.is_dead, pending), None)
+        return next(begun, None) or next(filter(self.liveness.is_dead, pending), None)
 
     def _is_abandoned(self, pending: Instant, config: TableConfig) -> bool:
         """Whether it is an abandoned rollback."""
-        return pending.action is Action.ROLLBACK and self._liveness.is_abandoned(pending, config.timeline_path)
+        return pending.action is Action.ROLLBACK and self.liveness.is_abandoned(pending, config.timeline_path)
 
     def _target(self, config: TableConfig, pending: Instant) -> str:
         """The write that a pending rollback undoes; empty if it has no plan, and has undone nothing."""
@@ -175,11 +174,7 @@ class Rollback:
 
     @property
     def _runner(self) -> RollbackRunner:
-        return RollbackRunner(self.files, self.metadata, self.heartbeats)
-
-    @property
-    def _liveness(self) -> Liveness:
-        return Liveness(self.files.storage, self.heartbeats, self.clock, self.options)
+        return RollbackRunner(self.files, self.metadata, self.liveness.heartbeats)
 
     def _unplanned(self, state: TableState, instant: str) -> Instant | None:
         """The rollback or restore requested at the instant, if its plan was never written, or is lost."""
@@ -240,7 +235,7 @@ class Rollback:
         is_write = found.action in (Action.COMMIT, Action.DELTA_COMMIT)
         if found.state is State.REQUESTED and not is_write:
             return
-        if not self._liveness.has_heartbeat(found.requested_time):
+        if not self.liveness.has_heartbeat(found.requested_time):
             raise RefusedError(
                 f"the {found.action} at {found.requested_time} has no heartbeat, so eventide cannot determine "
                 "whether its writer is alive: writers that clean eagerly write none, and neither does Flink. If "
@@ -249,7 +244,7 @@ class Rollback:
             )
 
     def _check_pending(self, state: TableState, found: Instant) -> None:
-        self._liveness.check_not_alive(found, "try again when it has completed")
+        self.liveness.check_not_alive(found, "try again when it has completed")
         if found.action is not Action.COMPACTION:
             return
         is_needed = state.config.layout.writers_follow_plans
@@ -273,10 +268,9 @@ class Rollback:
 
     def _merged_paths(self, state: TableState, found: Instant) -> tuple[str, ...] | None:
         """The files that the plan of a completed compaction states it found; None if there is no plan."""
-        try:
+        with suppress(InstantNotFoundError):
             return merged_paths(self.files, state, found)
-        except InstantNotFoundError:
-            return None
+        return None
 
     def _has_empty_plan(self, state: TableState, found: Instant) -> bool:
         if found.is_completed or found.action is not Action.COMPACTION:

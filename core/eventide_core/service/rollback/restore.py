@@ -18,10 +18,9 @@ As a consequence, the published cut falls, because the commits that published it
 from dataclasses import dataclass, replace
 
 from eventide_core.action.rollback.planner import plan_rollback
-from eventide_core.config import Options
 from eventide_core.cure import Cure
 from eventide_core.errors import BusyError, InstantNotFoundError, MissingFileError, RefusedError
-from eventide_core.ports import Clock, Heartbeats, Lease, TableLock
+from eventide_core.ports import Clock, Lease, TableLock
 from eventide_core.service.facts.needed_files import savepoints_of
 from eventide_core.service.facts.planning import unused_instant
 from eventide_core.service.metadata_table.upkeep import MetadataTableUpkeep
@@ -56,9 +55,8 @@ class Restorer:
     files: TableFiles
     metadata: MetadataTableUpkeep
     lock: TableLock
-    heartbeats: Heartbeats
+    liveness: Liveness
     clock: Clock
-    options: Options
 
     def restore(self, savepoint: str) -> tuple[str, ...]:
         """Undoes all writes after the savepoint; returns their instants, newest first.
@@ -80,8 +78,7 @@ class Restorer:
                 requested = replace(pending, state=State.REQUESTED)
                 timeline = self.files.on_timeline(state.config)
                 if not timeline.read(requested):  # never written, or lost: a new plan undoes what is left
-                    alive = Liveness(self.files.storage, self.heartbeats, self.clock, self.options)
-                    alive.check_abandoned(pending, state.config.timeline_path)
+                    self.liveness.check_abandoned(pending, state.config.timeline_path)
                     for step in dict.fromkeys((pending, requested)):
                         timeline.delete(step, None)
                     continue
@@ -123,7 +120,6 @@ class Restorer:
         if missing:
             raise MissingFileError(f"{missing[0]} is missing: the savepoint at {savepoint} needs it; restore the file")
         end = commit.completion_time or savepoint
-        alive = Liveness(self.files.storage, self.heartbeats, self.clock, self.options)
         # A write requested before the savepoint's commit and completed after it may be part of what the savepoint
         # keeps.
         kept = {instant_in(path.rpartition("/")[2]) for path in saved[savepoint].paths}
@@ -137,7 +133,7 @@ class Restorer:
                 )
             if instant.action in _WRITES and (time := _end(state, instant)) > end:
                 if not instant.is_completed:
-                    alive.check_not_alive(instant, "stop all writers before a restore")
+                    self.liveness.check_not_alive(instant, "stop all writers before a restore")
                 found.append((time, instant))
         ordered = sorted(found, key=lambda pair: (pair[0], pair[1].requested_time), reverse=True)
         return tuple(RollbackTarget(instant.requested_time, instant.action) for _, instant in ordered)
@@ -175,7 +171,7 @@ class Restorer:
             shared = logs_of_failed_write(self.files.storage, now, target.instant)
         plan = plan_rollback(instant, target, now.listing, shared)
         self.metadata.revert(state.config, lease, target.instant)
-        runner = RollbackRunner(self.files, self.metadata, self.heartbeats)
+        runner = RollbackRunner(self.files, self.metadata, self.liveness.heartbeats)
         _, metadata = runner.remove_files(state.config, plan, lease)
         runner.forget(state.config, target.instant, lease)
         return metadata

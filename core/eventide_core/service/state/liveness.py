@@ -30,10 +30,19 @@ class Heartbeat:
 
 @dataclass(frozen=True, slots=True)
 class Liveness:
+    """`expiry_ms` is the age at which a heartbeat expires, `stale_ms` that at which a service of another engine does."""
+
     storage: Storage
     heartbeats: Heartbeats
     clock: Clock
-    options: Options
+    expiry_ms: int
+    stale_ms: int
+
+    @classmethod
+    def of(cls, storage: Storage, heartbeats: Heartbeats, clock: Clock, options: Options) -> "Liveness":
+        """Raises ConfigError."""
+        expiry_ms = options.get(keys.HEARTBEAT_INTERVAL_MS) * options.get(keys.HEARTBEAT_TOLERABLE_MISSES)
+        return cls(storage, heartbeats, clock, expiry_ms, options.get(keys.PENDING_SERVICE_STALE_MS))
 
     def is_dead(self, pending: Instant) -> bool:
         """Whether it is a write whose writer is known to be dead."""
@@ -79,12 +88,11 @@ class Liveness:
         if found is None:
             return
         age_ms = self.clock.now_ms() - found.modified_ms
-        stale_ms = self.options.get(keys.PENDING_SERVICE_STALE_MS)
-        if age_ms < stale_ms:
+        if age_ms < self.stale_ms:
             raise BusyError(
                 f"a {pending.action} of another engine has been pending at {pending.requested_time} for "
                 f"{age_ms / 1000:.1f} s, and may be running: try again when it has completed. After "
-                f"{stale_ms / 1000:g} s ({keys.PENDING_SERVICE_STALE_MS}), it counts as abandoned, and eventide "
+                f"{self.stale_ms / 1000:g} s ({keys.PENDING_SERVICE_STALE_MS}), it counts as abandoned, and eventide "
                 "completes it"
             )
 
@@ -97,7 +105,7 @@ class Liveness:
             raise BusyError(
                 f"the {pending.action} at {pending.requested_time} is alive: {found.owner or 'a writer'} works "
                 f"on it, its heartbeat is {found.age_ms / 1000:.1f} s old and expires at "
-                f"{self._expiry_ms / 1000:g} s; {cure}"
+                f"{self.expiry_ms / 1000:g} s; {cure}"
             )
 
     def heartbeat(self, instant: str) -> Heartbeat | None:
@@ -111,14 +119,8 @@ class Liveness:
         if found is None:
             return None  # it has ended since
         age_ms = max(0, self.clock.now_ms() - found.modified_ms)
-        is_fresh = age_ms <= self._expiry_ms and not self.heartbeats.has_ended(instant, content)
+        is_fresh = age_ms <= self.expiry_ms and not self.heartbeats.has_ended(instant, content)
         return Heartbeat(age_ms, is_fresh, _owner(content))
-
-    @property
-    def _expiry_ms(self) -> int:
-        """The age at which a heartbeat expires."""
-        interval = self.options.get(keys.HEARTBEAT_INTERVAL_MS)
-        return interval * self.options.get(keys.HEARTBEAT_TOLERABLE_MISSES)
 
 
 def _owner(content: bytes) -> str | None:

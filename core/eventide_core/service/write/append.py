@@ -25,6 +25,7 @@ from typing import Any
 
 from eventide_core import config as keys
 from eventide_core.action.compaction.log_version import LogNames
+from eventide_core.action.query.planner import plan_slices
 from eventide_core.action.write.basis import ReadBasis
 from eventide_core.action.write.conflict import Overwrite, WrittenGroups, overwrite_of
 from eventide_core.action.write.index import Index, IndexType, choose_index
@@ -33,10 +34,9 @@ from eventide_core.action.write.pending_write import PendingWrite, WriteResult
 from eventide_core.action.write.planner import WriteFacts, groups_of, plan_write
 from eventide_core.config import InsertDuplicates, Option, Options
 from eventide_core.errors import ConfigError, InvalidRecordError, StorageError, UnsupportedTableError, counted
-from eventide_core.ports import Clock, Heartbeats, IncomingRecords, Progress, TableLock
+from eventide_core.ports import IncomingRecords, Progress
 from eventide_core.service.facts.planned_groups import planned_groups
 from eventide_core.service.metadata_table.upkeep import MetadataTableUpkeep
-from eventide_core.service.rollback.instant import Rollback
 from eventide_core.service.state.markers_and_heartbeats import remove_markers_and_heartbeat
 from eventide_core.service.state.table import TableState
 from eventide_core.service.state.table_files import PARTITION_MARK, TableFiles
@@ -53,7 +53,6 @@ from eventide_core.service.write.table_schema import internal_schema_after, refu
 from eventide_core.table.files.bucket import BUCKET_INDEX_DIRECTORY
 from eventide_core.table.files.file_group_write import FileGroupWrite, Placement
 from eventide_core.table.files.file_name import path_in
-from eventide_core.table.files.slice_read import SliceRead
 from eventide_core.table.records.schema import SchemaChanges, schema_changes
 from eventide_core.table.settings.metadata_table import RowChange
 from eventide_core.table.settings.table_config import TableConfig
@@ -80,10 +79,7 @@ class Append:
 
     files: TableFiles
     metadata: MetadataTableUpkeep
-    rollback: Rollback
-    lock: TableLock
-    heartbeats: Heartbeats
-    clock: Clock
+    instants: WriteInstants
     options: Options
     new_uuid: Callable[[], str]
     sources: tuple[SourceNote, ...] = ()
@@ -226,6 +222,7 @@ class Append:
 
     def complete(self, pending: PendingWrite) -> WriteResult:
         """Steps 5 and 6. Raises WriteConflictError, and RefusedError if the write was rolled back in the meantime."""
+        heartbeats = self.instants.liveness.heartbeats
         completion: str | None = None
         dropped: tuple[str, ...] = ()
 
@@ -235,7 +232,7 @@ class Append:
         try:
             completion, dropped = self.instants.complete(pending)
         except StorageError as failure:
-            self.heartbeats.stop(pending.instant)
+            heartbeats.stop(pending.instant)
             try:
                 found = self.files.resolve_failed_commit("write", pending.instant, failure, "write again")
                 completion = found.completion_time or pending.instant
@@ -245,7 +242,7 @@ class Append:
         except BaseException as failure:
             self.instants.abort(pending.instant, failure, made)
             raise
-        self.heartbeats.stop(pending.instant)
+        heartbeats.stop(pending.instant)
         # The write has completed. What happens to its markers does not matter: no process reads them now.
         with suppress(StorageError):
             remove_markers_and_heartbeat(self.files.storage, pending.instant)
@@ -280,18 +277,17 @@ class Append:
         duplicates = insert_duplicates(operation, self.options)
         changes = schema_changes(schema, shape.records.schema)
         refuse_revived(state, changes.added)
+        if index.type is IndexType.BUCKET and duplicates is not InsertDuplicates.NONE:
+            raise ConfigError(
+                f"option {keys.INSERT_DUPLICATES}={duplicates}: with a bucket index, an insert does not look up "
+                "existing keys; use upsert, or a table with another index"
+            )
+        places = None
         if index.type is IndexType.BUCKET:
-            if duplicates is not InsertDuplicates.NONE:
-                raise ConfigError(
-                    f"option {keys.INSERT_DUPLICATES}={duplicates}: with a bucket index, an insert does not look up "
-                    "existing keys; use upsert, or a table with another index"
-                )
             places = records.place_by_bucket(index.buckets, index.hash_fields)
-            return _Prepared(shape.records.schema, shape.stat_field, changes, places)
-        looks_up = operation in (WriteOperation.UPSERT, WriteOperation.DELETE)
-        if not looks_up and duplicates is InsertDuplicates.NONE:
-            return _Prepared(shape.records.schema, shape.stat_field, changes, records.place_nowhere())
-        return _Prepared(shape.records.schema, shape.stat_field, changes, None)
+        elif operation not in (WriteOperation.UPSERT, WriteOperation.DELETE) and duplicates is InsertDuplicates.NONE:
+            places = records.place_nowhere()
+        return _Prepared(shape.records.schema, shape.stat_field, changes, places)
 
     def _facts(self, state: TableState, operation: WriteOperation, index: Index, instant: str) -> WriteFacts:
         adds = not operation.is_overwrite
@@ -333,29 +329,13 @@ class Append:
         return found
 
     def _look_up(self, state: TableState, index: Index, records: IncomingRecords) -> tuple[Placement, ...]:
-        blocks = state.blocks_of_slices()
-        slices = [
-            SliceRead(
-                found.partition,
-                found.file_id,
-                None if found.base_file is None else found.base_file.path,
-                tuple((log.path, log.size) for log in found.log_files),
-                blocks.of_logs([log.path for log in found.log_files]),
-            )
-            for found in state.view.latest_slices()
-        ]
+        slices = plan_slices(state.view.latest_slices(), state.blocks_of_slices())
         if index.is_global:
             located = self.metadata.record_index(state.config, state.timeline)
             return records.place_by_global_key(
                 slices, by_bloom=index.is_by_bloom, moves=index.moves_keys, index=located
             )
         return records.place_by_key(slices, by_bloom=index.is_by_bloom)
-
-    @property
-    def instants(self) -> WriteInstants:
-        return WriteInstants(
-            self.files, self.metadata, self.rollback, self.lock, self.heartbeats, self.clock, self.options
-        )
 
     def _without_duplicates(
         self, placements: tuple[Placement, ...], operation: WriteOperation
