@@ -97,14 +97,14 @@ def added_files(plan: CompactionPlan, results: Sequence[MergeResult]) -> tuple[A
 
 def _uncompacted(op: PlannedOperation, result: MergeResult) -> dict[str, int | None]:
     since = result.uncompacted_from_ms
-    found = {
+    uncompacted = {
         op.path_of(left.new_name): since[left.log_file.path]
         for left in op.left_overs
         if left.new_name is not None and left.log_file.path in since
     }
     if op.carried_name is not None and result.carried_size is not None:
-        found[op.path_of(op.carried_name)] = None
-    return found
+        uncompacted[op.path_of(op.carried_name)] = None
+    return uncompacted
 
 
 def _published_threshold(plan: CompactionPlan, fresh: Freshness) -> PublishedThreshold | None:
@@ -143,8 +143,8 @@ def _base_stat(op: PlannedOperation, result: MergeResult) -> WriteStat:
 def _compaction(
     stats: Mapping[str, Sequence[WriteStat]], extra: Mapping[str, str], settings: Mapping[str, str]
 ) -> CommitMetadata:
-    by_partition = {partition: tuple(found) for partition, found in stats.items()}
-    extra = with_checksums(extra, (stat for found in stats.values() for stat in found), settings)
+    by_partition = {partition: tuple(of_partition) for partition, of_partition in stats.items()}
+    extra = with_checksums(extra, (stat for of_partition in stats.values() for stat in of_partition), settings)
     return CommitMetadata(by_partition, extra, "COMPACT", is_compacted=True)
 
 

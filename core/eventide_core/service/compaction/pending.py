@@ -115,9 +115,9 @@ class PendingCompactions:
 
     def _overtaken(self, seen: "_Seen") -> tuple[Instant, ...]:
         """The completed compactions that a dead run of eventide worked on: its heartbeat still exists."""
-        found = [seen.timeline.find_compaction(name) for name in seen.heartbeats]
+        compactions = [seen.timeline.find_compaction(name) for name in seen.heartbeats]
         liveness = self.runner.ownership.liveness
-        return tuple(i for i in found if i and i.is_completed and not liveness.is_known_alive(i.requested_time))
+        return tuple(i for i in compactions if i and i.is_completed and not liveness.is_known_alive(i.requested_time))
 
     def _sweep(self, config: TableConfig, completed: Instant) -> None:
         """Removes the base files beside those that the commit names, then the heartbeat."""

@@ -113,10 +113,10 @@ class CompactionRunner:
             read, put = self._read(instant, put), None
             if read is None:
                 break
-            config, found, plan, tasks = read
+            config, pending, plan, tasks = read
             try:
                 with merges_ahead(self.engine, self.compact_slice, tasks, progress) as ahead, ExitStack() as held:
-                    self._own(found, plan, config, held)
+                    self._own(pending, plan, config, held)
                     if isinstance(plan, ForeignPlan):
                         self.foreign.run(plan, progress, may_take_over=may_take_over)
                         break
@@ -159,35 +159,35 @@ class CompactionRunner:
         A plan that was just put is checked again before it is begun.
         """
         if put is not None:
-            found = Instant(instant, Action.COMPACTION, State.REQUESTED)
+            requested = Instant(instant, Action.COMPACTION, State.REQUESTED)
             plan, state = put
-            return state.config, found, plan, merge_tasks(state, self.settings.codec, plan)
+            return state.config, requested, plan, merge_tasks(state, self.settings.codec, plan)
         config, timeline = self.files.config_and_timeline()
         pending = self._pending(timeline, instant)
         return None if pending is None else (config, pending, self.files.plan(config, instant), ())
 
     def _pending(self, timeline: Timeline, instant: str) -> Instant | None:
         """The pending compaction at an instant; None once it has completed. Raises InstantNotFoundError."""
-        found = timeline.find_compaction(instant)
-        if found is not None and found.is_completed:
+        compaction = timeline.find_compaction(instant)
+        if compaction is not None and compaction.is_completed:
             return None
         other = timeline.find(instant)
         if other is not None and other.is_pending_plan and other.action is not Action.COMPACTION:
             raise BusyError(f"a {other.action} is pending at {instant}; {cure_of(other)}")
-        if found is None or found.action is not Action.COMPACTION:
+        if compaction is None or compaction.action is not Action.COMPACTION:
             raise InstantNotFoundError(
                 f"{self.files.storage.root}: no compaction is pending at {instant}; {Cure.history()} lists the pending ones"
             )
-        return found
+        return compaction
 
-    def _own(self, found: Instant, plan: CompactionPlan | ForeignPlan, config: TableConfig, held: ExitStack) -> None:
+    def _own(self, pending: Instant, plan: CompactionPlan | ForeignPlan, config: TableConfig, held: ExitStack) -> None:
         """Makes this process the owner of the instant until `held` ends. Meanwhile, the clock skew of step 2 passes."""
         is_to_wait = isinstance(plan, CompactionPlan) and (
-            found.state is State.REQUESTED or config.layout.writers_follow_plans
+            pending.state is State.REQUESTED or config.layout.writers_follow_plans
         )
         skew_ms = self.settings.skew_ms if is_to_wait else 0
         self.files.requests.both(
-            lambda: held.enter_context(self.ownership.held(found)), lambda: self.clock.sleep(skew_ms)
+            lambda: held.enter_context(self.ownership.held(pending)), lambda: self.clock.sleep(skew_ms)
         )
 
     def _run(
@@ -388,12 +388,12 @@ class CompactionRunner:
 
     def _completed(self, instant: str) -> CompactionResult:
         state = TableState.load(self.files)
-        found = state.find_write(instant)
-        if found is None or not found.is_completed:
+        write = state.find_write(instant)
+        if write is None or not write.is_completed:
             raise InstantNotFoundError(
                 f"the compaction at {instant} is no longer on the timeline: it was rolled back, or its plan was taken back"
             )
-        commit = state.commit(found)
+        commit = state.commit(write)
         fresh = NO_CUT if state.cut_ms is None else self.freshness.now(state)
         dropped = commit.extra_metadata.get(DROPPED_INDEXES_KEY, "").split(",")
         return CompactionResult(instant, fresh, metrics_of(commit.stats), dropped_indexes=tuple(filter(None, dropped)))
@@ -426,5 +426,6 @@ def _check_made(state: TableState, added: Iterable[AddedFile]) -> None:
     present = {file.path: file.size for file in state.listing}
     for file in added:
         if present.get(file.path) != file.size:
-            found = f"has {present[file.path]} bytes instead of {file.size}" if file.path in present else "is missing"
-            raise MissingFileError(f"{file.path}, which this compaction made, {found}; nothing was committed")
+            is_there = file.path in present
+            problem = f"has {present[file.path]} bytes instead of {file.size}" if is_there else "is missing"
+            raise MissingFileError(f"{file.path}, which this compaction made, {problem}; nothing was committed")

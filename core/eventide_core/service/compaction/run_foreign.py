@@ -118,22 +118,22 @@ class ForeignCompactionRunner:
         """Step 1. None if the plan has completed in the meantime."""
         with self.lock.acquire() as lease:
             state = TableState.load(self.files)
-            found = state.timeline.find(plan.instant)
-            if found is None or found.is_completed:
+            compaction = state.timeline.find(plan.instant)
+            if compaction is None or compaction.is_completed:
                 return None
             self.metadata.check(state.config, RowChange.NONE)
             captures = writes_change_logs(state.config, self.settings.index_type, state.view.latest_slices())
             self._check_neighbours(state, plan)
             attempt = self._attempt(state.config, plan.instant)
-            if found.state is State.INFLIGHT and attempt is None and not may_take_over:
+            if compaction.state is State.INFLIGHT and attempt is None and not may_take_over:
                 raise BusyError(self._why_not_ours(state.config, plan.instant))
             if attempt is None:
-                attempt = Attempt(next_attempt(state.listing, plan), found.state is State.INFLIGHT)
+                attempt = Attempt(next_attempt(state.listing, plan), compaction.state is State.INFLIGHT)
             executed = as_executed(state, plan, attempt.number)
             if captures:
                 executed = with_change_logs(executed)
             _check_slices(state, executed)
-            if found.state is State.INFLIGHT:
+            if compaction.state is State.INFLIGHT:
                 self.files.on_timeline(state.config).delete(_inflight(plan.instant), lease)
             return attempt, executed
 
@@ -191,8 +191,8 @@ class ForeignCompactionRunner:
 
     def _check_made(self, plan: ForeignPlan, results: Sequence[MergeResult]) -> None:
         for result in results:
-            found = self.files.storage.stat(result.new_base_path)
-            if found is None or found.size != result.base_size:
+            info = self.files.storage.stat(result.new_base_path)
+            if info is None or info.size != result.base_size:
                 raise BusyError(
                     f"{result.new_base_path} was removed since it was written: another engine is rolling back the "
                     f"compaction at {plan.instant}; try again when that has completed"
@@ -204,13 +204,13 @@ class ForeignCompactionRunner:
         Raises BusyError if another engine has begun the plan since.
         """
         config = self.files.config()
-        found = self.files.timeline(config).find(plan.instant)
-        if found is not None and found.state is State.REQUESTED:
+        compaction = self.files.timeline(config).find(plan.instant)
+        if compaction is not None and compaction.state is State.REQUESTED:
             return False
-        if found is None or not found.is_completed:
+        if compaction is None or not compaction.is_completed:
             self._remove(made_files(executed), executed, lease)
             raise BusyError(_is_taken(plan.instant))
-        named = {stat.path for stat in self.files.commit(config, found).stats}
+        named = {stat.path for stat in self.files.commit(config, compaction).stats}
         lost = [op for op in executed.operations if op.path_of(op.new_base_name) not in named]
         self._remove([path for op in lost for path in op.made_paths], executed, lease)
         return True
@@ -253,8 +253,8 @@ class ForeignCompactionRunner:
             return None
 
     def _why_not_ours(self, config: TableConfig, instant: str) -> str:
-        found = self.files.storage.stat(self.files.on_timeline(config).path(_inflight(instant)))
-        minutes = 0 if found is None else max(0, self.clock.now_ms() - found.modified_ms) // 60_000
+        info = self.files.storage.stat(self.files.on_timeline(config).path(_inflight(instant)))
+        minutes = 0 if info is None else max(0, self.clock.now_ms() - info.modified_ms) // 60_000
         return (
             f"another engine started the compaction at {instant} {minutes} minutes ago, and writes no "
             "heartbeat; try again when it has completed. If you know that its process is dead, take over "

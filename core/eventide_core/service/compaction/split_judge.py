@@ -43,7 +43,7 @@ class SplitJudge:
 
         A selection that falls back to full compaction is judged again if log files are above it.
         """
-        selections = self._by_unique_keys([with_merger(found, rules) for found in selections], rules, shape)
+        selections = self._by_unique_keys([with_merger(selection, rules) for selection in selections], rules, shape)
         known = dict(self._known)
         self._known = {}
         judge = partial(_verdict, self.content, rules, shape, blocks)
@@ -59,15 +59,15 @@ class SplitJudge:
         self, selections: Sequence[Selection], rules: ReaderRules, shape: RecordShape
     ) -> list[Selection]:
         """The selections, in full where a key of the base file would meet other records of its own after a split."""
-        bases = [_base_path(found) if needs_unique_keys(found, rules) else None for found in selections]
+        bases = [_base_path(selection) if needs_unique_keys(selection, rules) else None for selection in selections]
         unknown = tuple(dict.fromkeys(path for path in bases if path is not None and path not in self._doubled))
-        found_keys = self.engine.map(partial(_doubled_key, self.content, shape), unknown)
-        known = self._doubled | dict(zip(unknown, found_keys, strict=True))
+        keys = self.engine.map(partial(_doubled_key, self.content, shape), unknown)
+        known = self._doubled | dict(zip(unknown, keys, strict=True))
         self._doubled = {path: known[path] for path in bases if path is not None}
         doubled = [None if path is None else known[path] for path in bases]
         return [
-            found if key is None else with_doubled_key(found, key)
-            for found, key in zip(selections, doubled, strict=True)
+            selection if key is None else with_doubled_key(selection, key)
+            for selection, key in zip(selections, doubled, strict=True)
         ]
 
     def _settled(
@@ -79,15 +79,16 @@ class SplitJudge:
         known: dict[_Split, SplitVerdict],
     ) -> list[Selection]:
         splits = [
-            None if needed_histories(found, rules) is None else _split(found, rules, shape) for found in selections
+            None if needed_histories(selection, rules) is None else _split(selection, rules, shape)
+            for selection in selections
         ]
-        asked = {split: found for split, found in zip(splits, selections, strict=True) if split is not None}
-        unknown = {split: found for split, found in asked.items() if split not in known}
+        asked = {split: selection for split, selection in zip(splits, selections, strict=True) if split is not None}
+        unknown = {split: selection for split, selection in asked.items() if split not in known}
         known.update(zip(unknown, self.engine.map(judge, tuple(unknown.values())), strict=True))
         self._known |= {split: known[split] for split in asked}
         return [
-            unjudged(found, rules) if split is None else apply_verdict(found, known[split])
-            for split, found in zip(splits, selections, strict=True)
+            unjudged(selection, rules) if split is None else apply_verdict(selection, known[split])
+            for split, selection in zip(splits, selections, strict=True)
         ]
 
 
