@@ -42,11 +42,11 @@ class FreshnessReader:
     def by_partition(self, state: TableState) -> Mapping[str, Freshness]:
         """The freshness of each partition that has records. Reads the log files together, as for the whole table."""
         if state.config.is_copy_on_write:
-            return dict.fromkeys(sorted({found.partition for found in state.view.latest_slices()}), COMPLETE)
+            return dict.fromkeys(sorted({file_slice.partition for file_slice in state.view.latest_slices()}), COMPLETE)
         cut_ms = state.cut_ms
-        paths: dict[str, list[str]] = {found.partition: [] for found in state.view.latest_slices()}
-        for found in state.view.latest_slices():
-            paths[found.partition] += [log.path for log in found.log_files]
+        paths: dict[str, list[str]] = {file_slice.partition: [] for file_slice in state.view.latest_slices()}
+        for file_slice in state.view.latest_slices():
+            paths[file_slice.partition] += [log.path for log in file_slice.log_files]
         facts = self._facts(state, _live_logs(state))
         late = self._late_records(state, cut_ms, facts)
         return {
@@ -60,15 +60,15 @@ class FreshnessReader:
 
     def unreadable(self, state: TableState, limit: int = 5) -> tuple[UnreadableEventTime, ...]:
         """A few of the log records in no base file whose event time cannot be read. Reads log files that have some."""
-        found: list[UnreadableEventTime] = []
+        records: list[UnreadableEventTime] = []
         if state.config.is_copy_on_write:
             return ()
         facts = self._facts(state, _live_logs(state))
         for fact in facts.values():
-            if fact.uncompacted.unreadable_records and len(found) < limit:
-                left, blocks = limit - len(found), state.blocks()
-                found += self.content.unreadable_event_times(fact.log_file, self._shape(state), left, blocks)
-        return tuple(found)
+            if fact.uncompacted.unreadable_records and len(records) < limit:
+                left, blocks = limit - len(records), state.blocks()
+                records += self.content.unreadable_event_times(fact.log_file, self._shape(state), left, blocks)
+        return tuple(records)
 
     def after(self, state: TableState, plan: CompactionPlan) -> Freshness:
         """The freshness after the commit of the plan's compaction."""

@@ -77,8 +77,8 @@ class LogFactsReader:
             known |= by_stats
             unknown = [log for log in unknown if log.path not in by_stats]
         problems: dict[str, EventideError] = {}
-        for log, found_in in zip(unknown, self._summarize(unknown, shape), strict=True):
-            summary = _if_explained(state, log, found_in)
+        for log, answer in zip(unknown, self._summarize(unknown, shape), strict=True):
+            summary = _if_explained(state, log, answer)
             if isinstance(summary, EventideError):
                 if not returns_errors:
                     raise summary
@@ -96,11 +96,11 @@ class LogFactsReader:
                 has_partial_updates=summary.has_partial_updates,
                 has_torn_bytes=summary.nameless_from is not None,
             )
-        found = {path: known[path] for path in wanted if path not in problems}
-        for path, since in _in_base(state, found.values()).items():
-            if path in found:
-                found[path] = _uncompacted_since(found[path], since)
-        return found, problems
+        facts = {path: known[path] for path in wanted if path not in problems}
+        for path, since in _in_base(state, facts.values()).items():
+            if path in facts:
+                facts[path] = _uncompacted_since(facts[path], since)
+        return facts, problems
 
     def _forget_gone(self, state: TableState) -> None:
         """Drops the facts of log files that no longer exist, because a service runs indefinitely."""
@@ -122,8 +122,8 @@ class LogFactsReader:
         of_slices = tuple(unchecked.values())
         check = partial(_check_blocks, self.content, blocks)
         portions = self.request_engine.map(check, _portions(of_slices, of_slices))
-        found = dict(zip(unchecked, itertools.chain.from_iterable(portions), strict=True))
-        self._checked = {names: found[names] if names in found else self._checked[names] for names in asked}
+        checked = dict(zip(unchecked, itertools.chain.from_iterable(portions), strict=True))
+        self._checked = {names: checked[names] if names in checked else self._checked[names] for names in asked}
         partly = frozenset[str]().union(*self._checked.values())
         refusal = refusal_of_partial_updates(shape, min(partly)) if partly else None
         if refusal is not None:

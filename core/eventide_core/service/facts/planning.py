@@ -94,7 +94,7 @@ def is_base_file_index(config: TableConfig, slices: Sequence[FileSlice], options
     index = options.get(keys.INDEX_TYPE) or config.properties.get(keys.INDEX_TYPE)
     if index is not None:
         return index.upper() not in PURE_LOG_INDEXES
-    ids = [found.file_id for found in slices]
+    ids = [file_slice.file_id for file_slice in slices]
     return not all(bucket_of_file_id(file_id) is not None or is_flink_file_id(file_id) for file_id in ids)
 
 
