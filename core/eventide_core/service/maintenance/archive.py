@@ -71,7 +71,7 @@ class Archiver:
             return
         followed = [i.requested_time for i in self.files.timeline(config).instants if i.action is not Action.SAVEPOINT]
         compactions = [i.requested_time for i in timeline.completed if i.action is Action.COMMIT]
-        slices = (found for name in own.facts.partitions for kept in own.view(name).slices.values() for found in kept)
+        slices = (s for name in own.facts.partitions for kept in own.view(name).slices.values() for s in kept)
         facts = ArchiveFacts(timeline, (earliest_needed(own.facts, slices), *followed), compactions)
         own_terms = replace(
             terms,
@@ -85,12 +85,12 @@ class Archiver:
         """Moves the instants from the active timeline at `path` to the archived one."""
         if not chosen:
             return
-        found = self._found(path)
+        states = self._listed(path)
         lease.check()
-        archive.append([self._action(i, found) for i in chosen], lease)
+        archive.append([self._action(i, states) for i in chosen], lease)
         for instant in chosen:
             for step in _STEPS:
-                for _, entry in found.get((instant.requested_time, step, _family(instant)), ()):
+                for _, entry in states.get((instant.requested_time, step, _family(instant)), ()):
                     lease.check()
                     self.files.storage.delete(entry.path)
         archive.merge(self._merge_limits(), lease)
@@ -99,8 +99,8 @@ class Archiver:
         """`state` is of before the archival: it has the metadata of what has just been archived."""
 
         def publishes(instant: str) -> bool:
-            found = None if instant in state.commits else state.archive.find(instant)
-            commit = state.commits.get(instant) or (None if found is None else state.commit(found))
+            write = None if instant in state.commits else state.archive.find(instant)
+            commit = state.commits.get(instant) or (None if write is None else state.commit(write))
             said = None if commit is None else CompactionExtraMetadata.of(instant, commit)
             return said is not None and said.has_cut
 
@@ -145,13 +145,13 @@ class Archiver:
 
     def _retained_by_cleaning(self, state: TableState) -> list[str]:
         """The earliest write that the last clean retained, and the one that the next clean would retain."""
-        found: list[str] = []
+        retained: list[str] = []
         cleans = [i for i in state.timeline.completed if i.action is Action.CLEAN]
         if cleans:
             earliest = self.files.clean(state.config, cleans[-1]).earliest_to_retain
-            found += [earliest] if earliest else []
-        found += self.cleaner.earliest_retained(state)
-        return found
+            retained += [earliest] if earliest else []
+        retained += self.cleaner.earliest_retained(state)
+        return retained
 
     def _metadata_table_bound(self, state: TableState) -> list[str]:
         """Readers of Hudi's metadata table use the instants since its last compaction to see which log files count."""
@@ -162,7 +162,7 @@ class Archiver:
         compactions = [i for i in Timeline.of_file_names(names).completed if i.action is Action.COMMIT]
         return [compactions[-1].requested_time if compactions else ""]
 
-    def _found(self, timeline_path: str) -> Mapping[tuple[str, State, bool], list[tuple[Instant, FileInfo]]]:
+    def _listed(self, timeline_path: str) -> Mapping[tuple[str, State, bool], list[tuple[Instant, FileInfo]]]:
         """The timeline's files by requested time and state; a savepoint's files are separate from its commit's."""
         states: dict[tuple[str, State, bool], list[tuple[Instant, FileInfo]]] = {}
         for instant, entry in TimelineFiles(self.files.storage, timeline_path).entries():
@@ -171,12 +171,12 @@ class Archiver:
         return states
 
     def _action(
-        self, completed: Instant, found: Mapping[tuple[str, State, bool], list[tuple[Instant, FileInfo]]]
+        self, completed: Instant, files: Mapping[tuple[str, State, bool], list[tuple[Instant, FileInfo]]]
     ) -> ArchivedAction:
         states = tuple(
             ArchivedFile(instant, self.files.storage.read(entry.path), entry.modified_ms)
             for step in _STEPS
-            for instant, entry in found.get((completed.requested_time, step, _family(completed)), ())
+            for instant, entry in files.get((completed.requested_time, step, _family(completed)), ())
         )
         return ArchivedAction(completed, states)
 

@@ -128,15 +128,15 @@ class Cleaner:
         writes = state.timeline.writes
         if earliest is None and terms.policy is CleaningPolicy.HOURS:
             earliest = writes[-1] if writes else None
-        return [found.requested_time for found in (earliest or next(iter(writes), None),) if found is not None]
+        return [write.requested_time for write in (earliest or next(iter(writes), None),) if write is not None]
 
     def _take_over(self, beating: ExitStack) -> tuple[Instant, ...]:
         """The interrupted cleans, which this process now owns. Call it under the lock."""
         config = self.files.config()
-        found = tuple(i for i in self.files.timeline(config).pending if i.action is Action.CLEAN)
-        for pending in found:
+        cleans = tuple(i for i in self.files.timeline(config).pending if i.action is Action.CLEAN)
+        for pending in cleans:
             self.liveness.check_abandoned(pending, config.timeline_path)
-        begun = tuple(i for i in found if not self._remove_without_plan(i, config))
+        begun = tuple(i for i in cleans if not self._remove_without_plan(i, config))
         for pending in begun:
             # Check, before anything is written, whether the metadata table can follow.
             self.files.clean_plan(config, pending.requested_time)
@@ -228,8 +228,8 @@ class Cleaner:
         order = sorted(plan.deleted_paths, key=lambda path: _removal_order(path, is_link=path in links))
         deleted = [path for path in order if storage.delete(path)]
         with self.lock.acquire() as lease:
-            found = self.files.timeline(state.config).find(plan.instant)
-            if found is not None and not found.is_completed:
+            clean = self.files.timeline(state.config).find(plan.instant)
+            if clean is not None and not clean.is_completed:
                 self._complete(state, plan, lease)
         self.liveness.heartbeats.end(plan.instant)
         return deleted
