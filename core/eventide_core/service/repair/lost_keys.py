@@ -69,10 +69,10 @@ def lost_files(facts: TableFacts) -> Mapping[FileGroup, Sequence[str]]:
     lost: dict[FileGroup, list[str]] = defaultdict(list)
     for path, (_, stat) in facts.missing.items():
         lost[stat.partition, stat.file_id].append(path)
-    for found in facts.latest_slices:
-        if found.base_file is not None and found.base_file.path in facts.bases.problems:
-            lost[found.file_group].append(found.base_file.path)
-        lost[found.file_group] += (log.path for log in found.log_files if not facts.is_readable(log.path))
+    for file_slice in facts.latest_slices:
+        if file_slice.base_file is not None and file_slice.base_file.path in facts.bases.problems:
+            lost[file_slice.file_group].append(file_slice.base_file.path)
+        lost[file_slice.file_group] += (log.path for log in file_slice.log_files if not facts.is_readable(log.path))
     return {group: sorted(set(paths)) for group, paths in lost.items() if paths}
 
 
@@ -122,9 +122,9 @@ def _previous(facts: TableFacts, group: FileGroup, instant: str) -> FileSlice | 
     before = max((other for other in bases if other < instant), default=None)
     if before is None:
         return None
-    found = facts.slice_at(group, before)
-    base = None if found is None else found.base_file
-    if found is None or base is None or base.path in facts.bases.problems:
+    previous = facts.slice_at(group, before)
+    base = None if previous is None else previous.base_file
+    if previous is None or base is None or base.path in facts.bases.problems:
         return None
     written = {
         path
@@ -133,7 +133,7 @@ def _previous(facts: TableFacts, group: FileGroup, instant: str) -> FileSlice | 
     }
     if not written <= facts.sizes.keys():
         return None
-    logs = tuple(log for log in found.log_files if facts.slice_of(log.path, bases) == before)
+    logs = tuple(log for log in previous.log_files if facts.slice_of(log.path, bases) == before)
     if not all(facts.is_readable(log.path) for log in logs):
         return None
     return FileSlice(*group, before, base, logs)

@@ -146,14 +146,14 @@ class SettingsRecovery:
                 if backup.is_interrupted and not backup.is_undoing and backup.changes_settings:
                     backup.apply(lease)
                     return RecoveredSettings({}, {}, backup.instant)
-            found = self.plan(stated)
-            if found.missing:
-                named = ", ".join(f"{key} ({hint})" for key, hint in sorted(found.missing.items()))
+            recovered = self.plan(stated)
+            if recovered.missing:
+                named = ", ".join(f"{key} ({hint})" for key, hint in sorted(recovered.missing.items()))
                 raise ConfigError(
                     f"{storage.root}: {PROPERTIES_PATH} is lost, and no file tells {named}; state each of them, as an empty "
                     "value if the table had none"
                 )
-            pairs = {key: setting.value for key, setting in sorted(found.known.items()) if setting.value}
+            pairs = {key: setting.value for key, setting in sorted(recovered.known.items()) if setting.value}
             text = stored_properties({**pairs, "hoodie.table.checksum": table_checksum(pairs)})
             config = TableConfig.parse(text, storage.root, self.files.mergers, self.files.event_time_texts)
             taken = {*instants_with_outcome(storage), *(b.instant for b in backups_of(storage))}
@@ -162,7 +162,7 @@ class SettingsRecovery:
             said = {"check": "settings", "path": PROPERTIES_PATH, "problem": "is lost", "action": "makes it anew"}
             backup.begin([Replacement(PROPERTIES_PATH, text.encode())], [said], (), lease)
             backup.apply(lease)
-        return RecoveredSettings(found.known, {}, instant)
+        return RecoveredSettings(recovered.known, {}, instant)
 
     def _timeline(self) -> tuple[str, Timeline]:
         """The directory of the timeline, and what is in it: that of version 8 and later if it has instants."""

@@ -9,6 +9,7 @@ a rebuild takes the lock itself. A repair that died before its end is completed 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import chain
 from typing import Final
 
 from eventide_core.action.repair.planner import plan_repairs
@@ -100,8 +101,8 @@ class Repairer:
         Raises ConfigError for an unknown check.
         """
         wanted = _known(checks)
-        plan, found = self._planned(wanted, is_deep, progress)
-        return RepairResult(plan.repairs, plan.unrepaired, (), found)
+        plan, verification = self._planned(wanted, is_deep, progress)
+        return RepairResult(plan.repairs, plan.unrepaired, (), verification)
 
     def apply(self, checks: Sequence[str], *, is_deep: bool, progress: Progress) -> RepairResult:
         """Completes an interrupted repair or undo, then repairs. Raises ConfigError; RefusedError, LockError."""
@@ -116,7 +117,7 @@ class Repairer:
         backups: list[str] = []
         for _ in range(_PASSES_MAX):
             with self.lock.acquire() as lease:
-                plan, found = self._planned(wanted, is_deep, progress)
+                plan, verification = self._planned(wanted, is_deep, progress)
                 if not plan.repairs:
                     break
                 backup = RepairBackup(self.files.storage, self._unused_instant())
@@ -131,8 +132,8 @@ class Repairer:
             self._rebuild(backup)
             backups.append(backup.instant)
         else:
-            plan, found = self._planned(wanted, is_deep, progress)
-        return RepairResult(tuple(repairs), plan.unrepaired, tuple(backups), found, completed)
+            plan, verification = self._planned(wanted, is_deep, progress)
+        return RepairResult(tuple(repairs), plan.unrepaired, tuple(backups), verification, completed)
 
     def undo(self, instant: str | None = None) -> UndoneRepair:
         """Undoes the repair at that instant, or the latest one.
@@ -183,17 +184,17 @@ class Repairer:
             )
 
     def _planned(self, checks: frozenset[str], is_deep: bool, progress: Progress) -> tuple[RepairPlan, Verification]:
-        facts, found = self.verifier.examine(is_deep=is_deep, progress=progress)
-        plan = plan_repairs(facts, found, checks, instants_with_outcome(self.files.storage))
+        facts, verification = self.verifier.examine(is_deep=is_deep, progress=progress)
+        plan = plan_repairs(facts, verification, checks, instants_with_outcome(self.files.storage))
         repairs: list[Repair] = []
         unrepaired = list(plan.unrepaired)
         for repair in plan.repairs:
             try:
-                changes = tuple(found for change in repair.changes for found in self._with_bytes(change))
+                changes = tuple(chain.from_iterable(map(self._with_bytes, repair.changes)))
                 repairs.append(replace(repair, changes=changes))
             except (CorruptTimelineError, CorruptBaseFileError, CorruptLogBlockError) as error:
                 unrepaired.append(Unrepaired(repair.check, repair.path, repair.problem, str(error)))
-        return RepairPlan(tuple(repairs), tuple(unrepaired)), found
+        return RepairPlan(tuple(repairs), tuple(unrepaired)), verification
 
     def _complete(self, lease: Lease) -> Iterator[str]:
         for backup in self._backups():
