@@ -123,7 +123,7 @@ class Restorer:
         # A write requested before the savepoint's commit and completed after it may be part of what the savepoint
         # keeps.
         kept = {instant_in(path.rpartition("/")[2]) for path in saved[savepoint].paths}
-        found: list[tuple[str, Instant]] = []
+        writes: list[tuple[str, Instant]] = []
         for instant in state.timeline.instants:
             if instant.requested_time == savepoint or (instant.is_completed and instant.requested_time in kept):
                 continue
@@ -134,8 +134,8 @@ class Restorer:
             if instant.action in _WRITES and (time := _end(state, instant)) > end:
                 if not instant.is_completed:
                     self.liveness.check_not_alive(instant, "stop all writers before a restore")
-                found.append((time, instant))
-        ordered = sorted(found, key=lambda pair: (pair[0], pair[1].requested_time), reverse=True)
+                writes.append((time, instant))
+        ordered = sorted(writes, key=lambda pair: (pair[0], pair[1].requested_time), reverse=True)
         return tuple(RollbackTarget(instant.requested_time, instant.action) for _, instant in ordered)
 
     def _end(self, state: TableState, plan: RestorePlan, lease: Lease) -> tuple[str, ...]:
@@ -144,7 +144,7 @@ class Restorer:
         inflight = Instant(plan.instant, Action.RESTORE, State.INFLIGHT)
         timeline = self.files.on_timeline(config)
         timeline.put(inflight, lease)
-        if any(found.is_completed for target in plan.targets if (found := state.timeline.find(target.instant))):
+        if any(write.is_completed for target in plan.targets if (write := state.timeline.find(target.instant))):
             self.metadata.forget_rows(config, lease)
         rollbacks = tuple(self._undo(state, plan.instant, target, lease) for target in plan.targets)
         completion = next_instant_time(plan.instant)
@@ -161,11 +161,11 @@ class Restorer:
         return tuple(target.instant for target in plan.targets)
 
     def _undo(self, state: TableState, instant: str, target: RollbackTarget, lease: Lease) -> RollbackMetadata:
-        found = state.timeline.find(target.instant)
-        if found is None:
+        write = state.timeline.find(target.instant)
+        if write is None:
             return RollbackMetadata(instant, (target,), {})
         now = replace(state, listing=self.files.data_files())
-        if found.is_completed:
+        if write.is_completed:
             shared = logs_of_completed_write(self.files.storage, now, target.instant)
         else:
             shared = logs_of_failed_write(self.files.storage, now, target.instant)
