@@ -146,7 +146,9 @@ class FactsReader:
 
     def _bases(self, state: TableState | None) -> BaseFacts:
         slices = () if state is None else tuple(state.view.slices.values())
-        paths = [found.base_file.path for group in slices for found in group if found.base_file is not None]
+        paths = [
+            file_slice.base_file.path for group in slices for file_slice in group if file_slice.base_file is not None
+        ]
         answers = dict(zip(paths, self.engine.map(Attempt(self.audit.row_count), paths), strict=True))
         return BaseFacts(
             {path: rows for path, rows in answers.items() if not isinstance(rows, Problem)},
@@ -175,7 +177,7 @@ class FactsReader:
     def _log_facts(self, state: TableState, shape: RecordShape) -> dict[str, LogFacts]:
         """The facts of each log file of the latest slices that can be read, by path."""
         proof = are_stats_proof(shape.schema, shape.event_time_field or "", self.options, state.config.properties)
-        logs = [log for found in state.view.latest_slices() for log in found.log_files]
+        logs = [log for file_slice in state.view.latest_slices() for log in file_slice.log_files]
         facts, errors = self.freshness.facts.read_each(state, shape, logs, are_stats_proof=proof)
         for error in errors.values():
             require_damage(error)
@@ -194,9 +196,9 @@ class FactsReader:
         files = None
         if listing is not None:
             files = {path_in(part, name): size for part, names in listing.items() for name, size in names.items()}
-        found = self.files.metadata_table.load().facts
-        writes = frozenset(i.requested_time for i in found.timeline.completed)
-        return IndexFacts(partitions, rebuilt, files, writes, None, self._late_compaction(found.status))
+        own = self.files.metadata_table.load().facts
+        writes = frozenset(i.requested_time for i in own.timeline.completed)
+        return IndexFacts(partitions, rebuilt, files, writes, None, self._late_compaction(own.status))
 
     def _late_compaction(self, status: MetadataTableStatus) -> str | None:
         limit = self.options.get(METADATA_COMPACT_AFTER)

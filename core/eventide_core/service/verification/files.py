@@ -18,7 +18,7 @@ from eventide_core.table.timeline.file_system_view import DataFile
 
 def list_everything(storage: Storage) -> tuple[tuple[DataFile, ...], frozenset[str]]:
     """All files of partitions, with the data files and links of other directories; and the data files among them."""
-    found: list[DataFile] = []
+    files: list[DataFile] = []
     unmarked: list[str] = []
     waiting = [""]
     while waiting:
@@ -31,10 +31,10 @@ def list_everything(storage: Storage) -> tuple[tuple[DataFile, ...], frozenset[s
             if entry.is_directory and entry.link_target is None:
                 continue
             if is_marked or entry.link_target is not None or is_data_file(names[entry.path]):
-                found.append(DataFile(directory, entry.path, entry.size, entry.link_target))
+                files.append(DataFile(directory, entry.path, entry.size, entry.link_target))
                 if not is_marked and is_data_file(names[entry.path]):
                     unmarked.append(entry.path)
-    return tuple(sorted(found, key=lambda file: file.path)), frozenset(unmarked)
+    return tuple(sorted(files, key=lambda file: file.path)), frozenset(unmarked)
 
 
 def scan_logs(

@@ -55,7 +55,7 @@ class RecordsReader:
         of_partition: dict[str, list[SliceRead]] = {}
         for one in readable:
             of_partition.setdefault(one.partition, []).append(one)
-        several = [tuple(found) for found in of_partition.values() if len(found) > 1]
+        several = [tuple(reads) for reads in of_partition.values() if len(reads) > 1]
         repeated_keys = partial(self.audit.repeated_keys, shape=shape)
         repeated = run("checking for keys in two places", repeated_keys, several, lambda read: read[0].partition)
         same_bytes = partial(_have_same_bytes, self.audit)
@@ -73,7 +73,7 @@ class RecordsReader:
                 watermark_ms=watermark_ms,
                 compared_copies=len(compared),
                 copies={copy: source for (copy, source), is_same in compared if not is_same},
-                repeated=tuple((found[0].partition, key) for found, keys in repeated for key in keys),
+                repeated=tuple((reads[0].partition, key) for reads, keys in repeated for key in keys),
                 differences={pair.base_path: difference for pair, difference in differences},
                 checksums={path: checksum for (path, _), checksum in summed},
                 problems=problems,
@@ -114,8 +114,8 @@ def _keys(state: TableState) -> KeyFormat | None:
         return None
 
 
-def _place(found: SliceRead) -> str:
-    return f"{found.partition}/{found.file_id}" if found.partition else found.file_id
+def _place(slice_read: SliceRead) -> str:
+    return f"{slice_read.partition}/{slice_read.file_id}" if slice_read.partition else slice_read.file_id
 
 
 def _copies(facts: TableFacts) -> Iterator[tuple[str, str]]:

@@ -38,9 +38,9 @@ class Verifier:
         for look in range(1, _LOOKS_MAX + 1):
             gathered = self.facts.gather(is_deep=is_deep)
             facts = self._with_records(gathered, is_deep, progress)
-            found = verify(facts)
-            if found.ok:
-                return facts, found
+            verification = verify(facts)
+            if verification.ok:
+                return facts, verification
             gone = self.facts.gone_since(gathered)
             if gone and look == _LOOKS_MAX:
                 raise BusyError(
@@ -49,7 +49,7 @@ class Verifier:
                 )
             names = timeline_names(self.files.storage, self.files.config())
             if look == _LOOKS_MAX or not (gone or names != gathered.facts.timeline_names):
-                return facts, found
+                return facts, verification
         raise AssertionError("the last look returns or raises")
 
     def _with_records(self, gathered: Gathered, is_deep: bool, progress: Progress) -> TableFacts:
