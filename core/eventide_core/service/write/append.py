@@ -234,8 +234,8 @@ class Append:
         except StorageError as failure:
             heartbeats.stop(pending.instant)
             try:
-                found = self.files.resolve_failed_commit("write", pending.instant, failure, "write again")
-                completion = found.completion_time or pending.instant
+                committed = self.files.resolve_failed_commit("write", pending.instant, failure, "write again")
+                completion = committed.completion_time or pending.instant
             except StorageError:
                 self.instants.abort(pending.instant, failure, made)
                 raise
@@ -319,14 +319,14 @@ class Append:
         """What an overwrite replaces. Raises InvalidRecordError if it has no records, and so no partition."""
         if not operation.is_overwrite:
             return None
-        existing = (found.file_group for found in state.view.latest_slices())
-        found = overwrite_of(operation, (p.partition for p in placements), existing)
-        if not found.file_ids:
+        existing = (file_slice.file_group for file_slice in state.view.latest_slices())
+        overwrite = overwrite_of(operation, (p.partition for p in placements), existing)
+        if not overwrite.file_ids:
             raise InvalidRecordError(
                 f"an {operation} without records replaces no partition; delete the rows that are to go "
                 "(`delete(where=...)`)"
             )
-        return found
+        return overwrite
 
     def _look_up(self, state: TableState, index: Index, records: IncomingRecords) -> tuple[Placement, ...]:
         slices = plan_slices(state.view.latest_slices(), state.blocks_of_slices())
@@ -390,10 +390,10 @@ class _Prepared:
 def _by_partition(
     groups: Sequence[FileGroupWrite], stats: Sequence[tuple[WriteStat, ...]]
 ) -> dict[str, tuple[WriteStat, ...]]:
-    found: dict[str, list[WriteStat]] = {}
+    by_partition: dict[str, list[WriteStat]] = {}
     for group, of_group in zip(groups, stats, strict=True):
-        found.setdefault(group.partition, []).extend(of_group)
-    return {partition: tuple(of_partition) for partition, of_partition in found.items()}
+        by_partition.setdefault(group.partition, []).extend(of_group)
+    return {partition: tuple(of_partition) for partition, of_partition in by_partition.items()}
 
 
 def _seen(timeline: Timeline, operation: WriteOperation, basis: ReadBasis | None) -> frozenset[str]:

@@ -143,11 +143,11 @@ class WriteInstants:
             if self.rollback.end_begun(config, timeline, lease):
                 config, timeline = self.files.config_and_timeline()
             self.rollback.check_not_undone(config, timeline, pending.instant)
-            found = timeline.find(pending.instant)
-            if found is None or found.action is not pending.action:
+            write = timeline.find(pending.instant)
+            if write is None or write.action is not pending.action:
                 raise _rolled_back(pending.instant)
-            if found.is_completed:
-                return found.completion_time or pending.instant, ()
+            if write.is_completed:
+                return write.completion_time or pending.instant, ()
             if pending.written.overwrite is not None:
                 self._check_no_unaware_writer(timeline)
             self._check_conflicts(pending, config, timeline)
@@ -189,9 +189,11 @@ class WriteInstants:
                 return  # others have archived the commit
             discard(self.files.storage, completed)
             raise _rolled_back(pending.instant)
-        known = ((found, ms) for name, ms in made.items() if (found := Instant.parse(name)) is not None)
-        others = ((found, ms) for found, ms in known if found.requested_time != pending.instant)
-        earlier = (found for found, ms in others if ms < put_ms or (ms == put_ms and found.requested_time < put_at))
+        known = ((instant, ms) for name, ms in made.items() if (instant := Instant.parse(name)) is not None)
+        others = ((instant, ms) for instant, ms in known if instant.requested_time != pending.instant)
+        earlier = (
+            instant for instant, ms in others if ms < put_ms or (ms == put_ms and instant.requested_time < put_at)
+        )
         timeline = Timeline.of(earlier)
         try:
             self._check_conflicts(pending, config, timeline)
