@@ -57,6 +57,6 @@ def without_early_records(selection: Selection) -> Selection:
     )
 
 
-def _is_of_pure_logs(found: FileSlice) -> bool:
-    is_bucket = bucket_of_file_id(found.file_id) is not None
-    return is_bucket or found.base_file is None or is_flink_file_id(found.file_id)
+def _is_of_pure_logs(file_slice: FileSlice) -> bool:
+    is_bucket = bucket_of_file_id(file_slice.file_id) is not None
+    return is_bucket or file_slice.base_file is None or is_flink_file_id(file_slice.file_id)

@@ -43,10 +43,10 @@ class ChosenStrategy:
         for strategy in self.chain:
             paths = strategy.filter_partition_paths(paths)
         of_partition: dict[str, list[FileSlice]] = {path: [] for path in paths}
-        for found in slices:
-            if found.partition in of_partition:
-                of_partition[found.partition].append(found)
-        chosen: Sequence[FileSlice] = [found for path in paths for found in of_partition[path]]
+        for file_slice in slices:
+            if file_slice.partition in of_partition:
+                of_partition[file_slice.partition].append(file_slice)
+        chosen: Sequence[FileSlice] = [file_slice for path in paths for file_slice in of_partition[path]]
         for strategy in self.chain:
             chosen = strategy.order_and_filter(chosen)
         return tuple(chosen)
