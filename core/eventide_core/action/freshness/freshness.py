@@ -109,9 +109,9 @@ def freshness(cut_ms: int | None, logs: Iterable[EventTimeRange], late_records: 
     )
 
 
-def watermark_text(found: Freshness) -> str:
+def watermark_text(fresh: Freshness) -> str:
     """The watermark as text for the user."""
-    return "complete (copy-on-write)" if found.is_complete else format_timestamp(found.watermark_ms)
+    return "complete (copy-on-write)" if fresh.is_complete else format_timestamp(fresh.watermark_ms)
 
 
 def publishable_cut(threshold_ms: int, left_out: Iterable[EventTimeRange], published_ms: int | None) -> int | None:
@@ -123,7 +123,7 @@ def publishable_cut(threshold_ms: int, left_out: Iterable[EventTimeRange], publi
     stays true.
     """
     ranges = tuple(left_out)
-    if not all(found.has_only_times for found in ranges):
+    if not all(times.has_only_times for times in ranges):
         return None
-    cut_ms = min([threshold_ms, *(found.min_ms for found in ranges if found.min_ms is not None)])
+    cut_ms = min([threshold_ms, *(times.min_ms for times in ranges if times.min_ms is not None)])
     return None if published_ms is not None and cut_ms < published_ms else cut_ms
