@@ -44,11 +44,11 @@ def offending_log_files(
 
     `threshold_ms` is T, if any.
     """
-    found = sorted(
+    logs = sorted(
         (offending for facts in slices for offending in _of_slice(facts, threshold_ms, now_ms)),
         key=lambda o: (-o.held_back, -o.latest_ms, o.log_file.path),
     )
-    return tuple(found[:LOG_FILES_NAMED])
+    return tuple(logs[:LOG_FILES_NAMED])
 
 
 def _of_slice(facts: SliceFacts, threshold_ms: int | None, now_ms: int) -> Iterator[OffendingLogFile]:
@@ -60,8 +60,8 @@ def _of_slice(facts: SliceFacts, threshold_ms: int | None, now_ms: int) -> Itera
             continue
         since = _since(latest, later_max if later_count >= _LATER_LOG_FILES_MIN else None, now_ms)
         if since is not None and (threshold_ms is None or latest >= threshold_ms):
-            found = facts.file_slice
-            yield OffendingLogFile(found.partition, found.file_id, fact.log_file, since, latest, retirable)
+            file_slice = facts.file_slice
+            yield OffendingLogFile(file_slice.partition, file_slice.file_id, fact.log_file, since, latest, retirable)
         retirable += _is_retirable(fact, threshold_ms)
         later_max = latest if later_max is None else max(latest, later_max)
         later_count += 1
