@@ -55,15 +55,17 @@ _MARK: Final = ".hoodie_partition_metadata"
 _Repairer = Callable[[TableFacts, str, Finding], Repair | None]
 
 
-def plan_repairs(facts: TableFacts, found: Verification, checks: frozenset[str], claimed: frozenset[str]) -> RepairPlan:
+def plan_repairs(
+    facts: TableFacts, verification: Verification, checks: frozenset[str], claimed: frozenset[str]
+) -> RepairPlan:
     """The repairs of the findings of these checks; of all of them if none is named.
 
     `claimed` are the instants of compactions whose outcome eventide has claimed.
     """
-    damage = _Damage(facts, found)
+    damage = _Damage(facts, verification)
     repairs: dict[str, Repair] = {}
     unrepaired: list[Unrepaired] = []
-    for check in found.failed:
+    for check in verification.failed:
         if (checks and check.name not in checks) or check.name == METADATA_TABLE.name:
             continue
         for finding in check.findings:
@@ -79,9 +81,9 @@ def plan_repairs(facts: TableFacts, found: Verification, checks: frozenset[str],
             elif finding.path not in repairs:
                 unrepaired.append(Unrepaired(check.name, finding.path, finding.problem, finding.cure))
     unrepaired = [one for one in unrepaired if one.path not in repairs]
-    for check in found.failed:
+    for check in verification.failed:
         if check.name == METADATA_TABLE.name and (not checks or check.name in checks):
-            is_left = bool(unrepaired) or any(other.name not in checks for other in found.failed if checks)
+            is_left = bool(unrepaired) or any(other.name not in checks for other in verification.failed if checks)
             rebuild = None if is_left else _rebuild(facts, check)
             if rebuild is None:
                 unrepaired += (Unrepaired(check.name, one.path, one.problem, one.cure) for one in check.findings)
@@ -92,7 +94,7 @@ def plan_repairs(facts: TableFacts, found: Verification, checks: frozenset[str],
 
 def _rebuild(facts: TableFacts, check: CheckResult) -> Repair | None:
     """The rebuild of the metadata table; None beside a pending write, which may make one itself."""
-    if any(found.action not in BESIDE_REBUILD for found in facts.timeline.pending):
+    if any(pending.action not in BESIDE_REBUILD for pending in facts.timeline.pending):
         return None
     first, *others = check.findings
     problem = f"disagrees with the files: {first.path} {first.problem}"
@@ -252,7 +254,7 @@ class _Damage:
     """The facts, and what the checks found in them."""
 
     facts: TableFacts
-    found: Verification
+    verification: Verification
 
     @cached_property
     def pairs(self) -> Mapping[str, tuple[str, str, int]]:
@@ -278,7 +280,7 @@ class _Damage:
     def _blamed(self) -> frozenset[str]:
         """The files of which a check says that they cannot be read, or not to their end."""
         checks = ("committed-files", "log-blocks", "records-readable", "links")
-        return frozenset(f.path for check in self.found.failed if check.name in checks for f in check.findings)
+        return frozenset(f.path for check in self.verification.failed if check.name in checks for f in check.findings)
 
     def is_whole(self, path: str, size: int) -> bool:
         """Whether the log file has its size, is no link, and nothing is found wrong with it.
@@ -299,12 +301,17 @@ def _repair_by_rerun(facts: TableFacts, check: str, finding: Finding, claimed: f
     base, instant = BaseFileName.parse(name), Instant.parse(name)
     time = base.instant if base is not None else instant.requested_time if instant is not None else None
     plan = facts.plans.get(time or "")
-    found = facts.timeline.find(time or "")
-    if not isinstance(plan, CompactionPlan) or found is None or not found.is_completed or plan.instant not in claimed:
+    completed = facts.timeline.find(time or "")
+    if (
+        not isinstance(plan, CompactionPlan)
+        or completed is None
+        or not completed.is_completed
+        or plan.instant not in claimed
+    ):
         return None
     if not _can_run_again(facts, plan):
         return None
-    commit = f"{facts.timeline_path}/{found.file_name}"
+    commit = f"{facts.timeline_path}/{completed.file_name}"
     changes = [Removal(commit)]
     if base is not None and finding.path in facts.sizes:
         changes.append(Removal(finding.path))

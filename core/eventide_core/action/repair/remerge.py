@@ -23,8 +23,8 @@ def repair_by_merge(facts: TableFacts, check: str, finding: Finding) -> Repair |
     """
     name = BaseFileName.parse(finding.path.rpartition("/")[2])
     time = "" if name is None else name.instant
-    plan, commit, found = facts.plans.get(time), facts.commits.get(time), facts.timeline.find(time)
-    if not isinstance(plan, ForeignPlan) or commit is None or found is None or not found.is_completed:
+    plan, commit, completed = facts.plans.get(time), facts.commits.get(time), facts.timeline.find(time)
+    if not isinstance(plan, ForeignPlan) or commit is None or completed is None or not completed.is_completed:
         return None
     if lost_completions(facts):
         return None
@@ -35,7 +35,7 @@ def repair_by_merge(facts: TableFacts, check: str, finding: Finding) -> Repair |
     again = Remerging(
         tuple(operations),
         replace(plan, operations=tuple(operations.values())),
-        f"{facts.timeline_path}/{found.file_name}",
+        f"{facts.timeline_path}/{completed.file_name}",
         commit,
     )
     files = counted(len(operations), "base file")
@@ -54,11 +54,11 @@ def _operation(facts: TableFacts, plan: ForeignPlan, path: str) -> ForeignOperat
     name = BaseFileName.parse(file)
     if name is None:
         return None
-    found = [op for op in plan.operations if (op.partition, op.file_id) == (directory, name.file_id)]
+    operations = [op for op in plan.operations if (op.partition, op.file_id) == (directory, name.file_id)]
     later = max(facts.known_bases.get((directory, name.file_id), {}), default="") > name.instant
-    if len(found) != 1 or later:
+    if len(operations) != 1 or later:
         return None
-    (op,) = found
+    (op,) = operations
     is_whole = all(log in facts.sizes and facts.is_readable(log) for log in op.log_paths)
     if op.base_path is not None and (op.base_path not in facts.sizes or op.base_path in facts.bases.problems):
         return None
