@@ -40,7 +40,7 @@ def _slices_of_other_times(facts: TableFacts) -> Iterator[Remark]:
 
     So it finds log files in the slice that was the latest at that time.
     """
-    found = [
+    logs = [
         one.log_files[0].path
         for slices in (() if facts.view is None else facts.view.slices.values())
         for one in slices
@@ -51,10 +51,10 @@ def _slices_of_other_times(facts: TableFacts) -> Iterator[Remark]:
             for later in slices
         )
     ]
-    if found:
-        slices = counted(len(found), "slice")
+    if logs:
+        slices = counted(len(logs), "slice")
         yield Remark(
-            f"Hudi 1.x merges the log files of {slices}, such as {found[0]}, into later slices, and may lose rows: it takes "
+            f"Hudi 1.x merges the log files of {slices}, such as {logs[0]}, into later slices, and may lose rows: it takes "
             "the modification times of the timeline's files for completion times, and they are too late, as in a copy "
             "without times; eventide reads the right rows. Copy the table again with its times, or upgraded to version 8"
         )
@@ -168,8 +168,8 @@ def _planned(facts: TableFacts) -> set[str]:
 
 
 def _orphan(facts: TableFacts, file: DataFile, instant: str) -> Iterator[Observation]:
-    found = facts.timeline.find(instant) or facts.later.find(instant)
-    if found is not None and (not found.is_completed or facts.timeline.find(instant) != found):
+    write = facts.timeline.find(instant) or facts.later.find(instant)
+    if write is not None and (not write.is_completed or facts.timeline.find(instant) != write):
         return  # being written now, or during the listing
     if instant in facts.archived.predating_archive:
         yield _of_unknown_write(file, instant)
@@ -178,7 +178,7 @@ def _orphan(facts: TableFacts, file: DataFile, instant: str) -> Iterator[Observa
         yield _of_forgotten_write(file, instant)
         return
     cure = "inspect it, then remove it; the rows go that readers find in it today"
-    if found is not None or facts.timeline.is_archived(instant):
+    if write is not None or facts.timeline.is_archived(instant):
         yield Finding(file.path, f"is not named by the commit {instant}, but readers treat it as a part of it", cure)
     else:
         problem = f"belongs to no write: there is no instant {instant} on the timeline"
