@@ -262,7 +262,7 @@ class Application:
     def freshness(self) -> "FreshnessReader":
         from eventide_core.service.facts.freshness import FreshnessReader
 
-        return FreshnessReader(self._log_content, self._log_facts, self.engine, self.options)
+        return FreshnessReader(self._log_facts, self.options)
 
     @cached_property
     def verifier(self) -> "Verifier":

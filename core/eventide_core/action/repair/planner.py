@@ -35,6 +35,7 @@ from eventide_core.action.verification.lost_completions import LostCompletion, l
 from eventide_core.action.verification.result import CheckResult, Finding, Verification
 from eventide_core.action.verification.settings import changed_settings
 from eventide_core.action.verification.timeline import inputs_of
+from eventide_core.action.write.partition_forms import partition_mark
 from eventide_core.errors import counted
 from eventide_core.table.files.file_name import BaseFileName, LogFileName
 from eventide_core.table.files.table_path import METADATA_DIRECTORY
@@ -50,7 +51,6 @@ _LOST_METADATA: Final = (
 _ORDERING: Final = "hoodie.table.ordering.fields"
 _ORDERING_0X: Final = "hoodie.table.precombine.field"
 _WITH_ORDERING_FIELDS: Final = 9
-_MARK: Final = ".hoodie_partition_metadata"
 
 _Repairer = Callable[[TableFacts, str, Finding], Repair | None]
 
@@ -185,11 +185,8 @@ def _repair_slices(facts: TableFacts, check: str, finding: Finding) -> Repair | 
     times = [time for stats in facts.committed.values() for time, stat in stats if stat.partition == partition]
     if not times:
         return None
-    depth = len(partition.split("/")) if partition else 0
-    text = f"#partition metadata\ncommitTime={min(times)}\npartitionDepth={depth}\n"
-    mark = f"{partition}/{_MARK}" if partition else _MARK
-    action = f"writes {mark} again"
-    return Repair(check, mark, f"{partition} {finding.problem}", action, (Replacement(mark, text.encode()),))
+    mark, data = partition_mark(partition, min(times))
+    return Repair(check, mark, f"{partition} {finding.problem}", f"writes {mark} again", (Replacement(mark, data),))
 
 
 def _repair_orphan(facts: TableFacts, check: str, finding: Finding) -> Repair | None:

@@ -8,7 +8,7 @@ from typing import Final
 from eventide_core.action.compaction.slice_selection import LogFacts
 from eventide_core.action.freshness.freshness import COMPLETE, NO_CUT, Freshness, freshness
 from eventide_core.config import Options
-from eventide_core.ports import Engine, LogContent, UnreadableEventTime
+from eventide_core.ports import LogContent, UnreadableEventTime
 from eventide_core.service.facts.event_time_field import are_stats_proof, event_time_field_of
 from eventide_core.service.facts.log_facts import LogFactsReader
 from eventide_core.service.state.table import TableState
@@ -24,9 +24,7 @@ _WORTH_TASKS: Final = 8  # fewer log files are read one after another
 
 @dataclass(frozen=True, slots=True)
 class FreshnessReader:
-    content: LogContent
     facts: LogFactsReader
-    engine: Engine
     options: Options
 
     def now(self, state: TableState) -> Freshness:
@@ -67,7 +65,7 @@ class FreshnessReader:
         for fact in facts.values():
             if fact.uncompacted.unreadable_records and len(records) < limit:
                 left, blocks = limit - len(records), state.blocks()
-                records += self.content.unreadable_event_times(fact.log_file, self._shape(state), left, blocks)
+                records += self.facts.content.unreadable_event_times(fact.log_file, self._shape(state), left, blocks)
         return tuple(records)
 
     def after(self, state: TableState, plan: CompactionPlan) -> Freshness:
@@ -116,8 +114,8 @@ class FreshnessReader:
         late = [fact for fact in facts.values() if _has_records_before(fact.uncompacted, cut_ms)]
         if not late:
             return {}
-        count = partial(_count_waiting, self.content, self._shape(state), cut_ms, state.blocks())
-        counts = map(count, late) if len(late) < _WORTH_TASKS else self.engine.map(count, late)
+        count = partial(_count_waiting, self.facts.content, self._shape(state), cut_ms, state.blocks())
+        counts = map(count, late) if len(late) < _WORTH_TASKS else self.facts.engine.map(count, late)
         return dict(zip((fact.log_file.path for fact in late), counts, strict=True))
 
     def _shape(self, state: TableState) -> RecordShape:

@@ -36,6 +36,7 @@ from eventide_core.table.timeline.timeline import Timeline
 
 _LEVEL_BYTES_MAX = 128 * 1024**2  # a merge holds the merged file in memory; Hudi's limit is 1 GB
 _STEPS = (State.REQUESTED, State.INFLIGHT, State.COMPLETED)
+_States = Mapping[tuple[str, bool], list[tuple[Instant, FileInfo]]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,10 +90,9 @@ class Archiver:
         lease.check()
         archive.append([self._action(i, states) for i in chosen], lease)
         for instant in chosen:
-            for step in _STEPS:
-                for _, entry in states.get((instant.requested_time, step, _family(instant)), ()):
-                    lease.check()
-                    self.files.storage.delete(entry.path)
+            for _, entry in states.get(_family(instant), ()):
+                lease.check()
+                self.files.storage.delete(entry.path)
         archive.merge(self._merge_limits(), lease)
 
     def _remove_outcomes(self, state: TableState, lease: Lease) -> None:
@@ -162,24 +162,22 @@ class Archiver:
         compactions = [i for i in Timeline.of_file_names(names).completed if i.action is Action.COMMIT]
         return [compactions[-1].requested_time if compactions else ""]
 
-    def _listed(self, timeline_path: str) -> Mapping[tuple[str, State, bool], list[tuple[Instant, FileInfo]]]:
-        """The timeline's files by requested time and state; a savepoint's files are separate from its commit's."""
-        states: dict[tuple[str, State, bool], list[tuple[Instant, FileInfo]]] = {}
-        for instant, entry in TimelineFiles(self.files.storage, timeline_path).entries():
-            key = (instant.requested_time, instant.state, _family(instant))
-            states.setdefault(key, []).append((instant, entry))
+    def _listed(self, timeline_path: str) -> _States:
+        """The timeline's files by instant, in the order of their states."""
+        states: dict[tuple[str, bool], list[tuple[Instant, FileInfo]]] = {}
+        entries = TimelineFiles(self.files.storage, timeline_path).entries()
+        for instant, entry in sorted(entries, key=lambda pair: _STEPS.index(pair[0].state)):
+            states.setdefault(_family(instant), []).append((instant, entry))
         return states
 
-    def _action(
-        self, completed: Instant, files: Mapping[tuple[str, State, bool], list[tuple[Instant, FileInfo]]]
-    ) -> ArchivedAction:
-        states = tuple(
+    def _action(self, completed: Instant, states: _States) -> ArchivedAction:
+        files = tuple(
             ArchivedFile(instant, self.files.storage.read(entry.path), entry.modified_ms)
-            for step in _STEPS
-            for instant, entry in files.get((completed.requested_time, step, _family(completed)), ())
+            for instant, entry in states.get(_family(completed), ())
         )
-        return ArchivedAction(completed, states)
+        return ArchivedAction(completed, files)
 
 
-def _family(instant: Instant) -> bool:
-    return instant.action is Action.SAVEPOINT
+def _family(instant: Instant) -> tuple[str, bool]:
+    """A savepoint's files are separate from its commit's."""
+    return instant.requested_time, instant.action is Action.SAVEPOINT

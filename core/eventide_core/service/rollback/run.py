@@ -25,7 +25,7 @@ from dataclasses import dataclass
 from eventide_core.action.rollback.planner import SharedLogs, plan_rollback
 from eventide_core.errors import BusyError, InstantNotFoundError, StorageError
 from eventide_core.ports import AddedFile, FileChanges, Heartbeats, Lease
-from eventide_core.service.metadata_table.upkeep import MetadataTableUpkeep, PendingUpdate
+from eventide_core.service.metadata_table.upkeep import MetadataTableUpkeep
 from eventide_core.service.rollback.shared_logs import rolls_back
 from eventide_core.service.state.markers_and_heartbeats import remove_markers_and_heartbeat
 from eventide_core.service.state.outcome import Outcome, claim_outcome
@@ -91,7 +91,6 @@ class RollbackRunner:
         return removed
 
     def _end(self, config: TableConfig, plan: RollbackPlan, lease: Lease) -> tuple[str, ...]:
-        storage = self.files.storage
         target = plan.target.instant
         inflight = Instant(plan.instant, Action.ROLLBACK, State.INFLIGHT)
         self.files.on_timeline(config).put_fenced(inflight, lease)
@@ -99,15 +98,9 @@ class RollbackRunner:
         if write is not None and write.is_completed and _shows_rows(self.files.commit(config, write)):
             self.metadata.forget_rows(config, lease)
         removed, metadata = self.remove_files(config, plan, lease)
-        completion = next_instant_time(plan.instant)
         self.metadata.revert(config, lease, target)
         changes = self._changes(metadata.partitions) if config.metadata_partitions else _NO_CHANGES
-        update = self.metadata.prepare(config, lease, plan.instant, changes)
-        update.write(lease, completion)
-        removed += self.forget(config, target, lease)
-        self._complete(config, metadata, update, completion, lease)
-        remove_markers_and_heartbeat(storage, target)
-        return tuple(removed)
+        return (*removed, *self._complete(config, metadata, changes, lease, forgets=True))
 
     def _is_of_attempt(self, config: TableConfig, plan: RollbackPlan) -> bool:
         """Whether it rolls back an attempt at another engine's compaction plan, as Hudi does before it begins again."""
@@ -134,23 +127,26 @@ class RollbackRunner:
             self.metadata.revert(config, lease, target)
             inflight = timeline.path(Instant(target, Action.COMPACTION, State.INFLIGHT))
             removed += delete_each(self.files.storage, [inflight], lease)
-        completion = next_instant_time(plan.instant)
         metadata = RollbackMetadata(plan.instant, (plan.target,), self._append_command_blocks(plan, lease))
-        update = self.metadata.prepare(config, lease, plan.instant, _NO_CHANGES)
-        update.write(lease, completion)
-        self._complete(config, metadata, update, completion, lease)
-        remove_markers_and_heartbeat(self.files.storage, target)
+        self._complete(config, metadata, _NO_CHANGES, lease, forgets=False)
         return tuple(removed)
 
     def _complete(
-        self, config: TableConfig, metadata: RollbackMetadata, update: PendingUpdate, completion: str, lease: Lease
-    ) -> None:
-        """Step 7."""
+        self, config: TableConfig, metadata: RollbackMetadata, changes: FileChanges, lease: Lease, *, forgets: bool
+    ) -> list[str]:
+        """Steps 5 to 8 after the metadata table was reverted, step 6 if it `forgets` the target. The removed paths."""
+        (target,) = metadata.targets
+        completion = next_instant_time(metadata.instant)
+        update = self.metadata.prepare(config, lease, metadata.instant, changes)
+        update.write(lease, completion)
+        removed = self.forget(config, target.instant, lease) if forgets else []
         recorded = config.layout.recorded_completion(completion)
         completed = Instant(metadata.instant, Action.ROLLBACK, State.COMPLETED, recorded)
         data = self.files.codec.encode_rollback(metadata, self.files.storage.root)
         self.files.on_timeline(config).put(completed, lease, data)
         update.check_after_commit(lease)
+        remove_markers_and_heartbeat(self.files.storage, target.instant)
+        return removed
 
     def remove_files(self, config: TableConfig, plan: RollbackPlan, lease: Lease) -> tuple[list[str], RollbackMetadata]:
         """Steps 3 and 4. Returns the removed paths, and the metadata, the same in every run."""
