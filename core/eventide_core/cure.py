@@ -25,10 +25,9 @@ _TEXT: Final = re.compile(r'`(?:[Tt]able\.\w+\([^`]*\)|[a-z_]+=(?:True|"[A-Za-z]
 class Cure:
     """A method of `eventide.Table` to call; without a method, an argument to add to the call that failed.
 
-    :ivar method: the method's name; None for an argument
-    :ivar subject: the method's only positional argument: an instant, or the location of a table that cannot be opened; in a
-        document the word that stands for it; None if the method takes none
-    :ivar arguments: keyword arguments, each with its value
+    `method` is the method's name; None for an argument. `subject` is its only positional argument: an instant, or the
+    location of a table that cannot be opened; in a document the word that stands for it; None if the method takes none.
+    `arguments` are keyword arguments, each with its value.
     """
 
     method: str | None

@@ -68,7 +68,7 @@ class EventideWindowsOperator(BaseOperator):
 
     Each outlet of the task gets one event, whose `extra` has the windows that this attempt has done, and `done_until_ms`:
     every window before it has been done by this or an earlier attempt. If no window is due, the task is skipped, so that
-    no event says otherwise.
+    no event shows otherwise.
 
     A retry gets the window of the attempt that failed at once, with the same rows. Another run waits for its lease. The
     arguments are those of `Table.windows`.

@@ -128,7 +128,7 @@ def located(target: str, options: Mapping[str, str], engine: Engine | None = Non
 
 
 def naming_catalog(name: str, options: Options, engine: Engine | None = None) -> Catalog:
-    """Connects to a catalog that says where tables are. Raises ConfigError for DataHub, and as `open_catalog` does."""
+    """Connects to a catalog that has the locations of tables. Raises ConfigError for DataHub, and as `open_catalog` does."""
     tool_of(name)
     if name == "datahub":
         raise ConfigError("the catalog datahub does not say where tables are: use another one, or the table's path")

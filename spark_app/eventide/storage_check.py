@@ -10,6 +10,7 @@ from typing import Final
 from eventide_adapters.storage.guarantees import GUARANTEES, LARGE_BYTES, Guarantee
 from eventide_adapters.storage.open import open_storage
 from eventide_adapters.storage.packaged import untried
+from eventide_adapters.storage.paths import TEMPORARY
 from eventide_adapters.storage.request_count import requests_sent
 from eventide_core.access.files import discard, remove_tree
 from eventide_core.config import Options
@@ -20,7 +21,6 @@ SCRATCH: Final = ".eventide_storage_check"
 CLOCK_OFFSET_MAX_MS: Final = 60_000
 """Clocks that differ by more are reported."""
 
-_TEMPORARY: Final = ".hoodie/.eventide_temp"
 _CLOCKS_FROM_MS: Final = 10**12  # 2001: an earlier time is a counter
 _REPEATS: Final = 5
 _SMALL: Final = b"x" * 4096
@@ -28,7 +28,11 @@ _SMALL: Final = b"x" * 4096
 
 @dataclass(frozen=True, slots=True)
 class GuaranteeCheck:
-    """One guarantee. `broken` says what the store does instead; None if it holds, or if the store doesn't support it."""
+    """One guarantee of the storage contract.
+
+    `text` is what it promises, in a sentence. `is_supported` is false if the store lacks the capability that it is about;
+    then it isn't checked. `broken` is what the store does instead; None if it holds, or if it isn't supported.
+    """
 
     name: str
     text: str
@@ -44,7 +48,11 @@ class GuaranteeCheck:
 
 @dataclass(frozen=True, slots=True)
 class OperationCost:
-    """The median of several calls. `requests` is None where they are not counted."""
+    """The median of several calls of one operation.
+
+    `operation` is a phrase such as `create 4 KiB`. `milliseconds` are of one call, as seen from here. `requests` is how many
+    it sends; None where they are not counted.
+    """
 
     operation: str
     milliseconds: float
@@ -53,9 +61,11 @@ class OperationCost:
 
 @dataclass(frozen=True, slots=True)
 class StorageCheck:
-    """`modified_step_ms` is the granularity of modification times, `clock_offset_ms` the store's clock minus this one's.
+    """What a store guarantees and costs, below `uri`.
 
-    The latter is None if the store's times are no clock's.
+    `capabilities` are the names of those of the port, in lower case. `checks` has every guarantee in the order of the
+    contract. `costs` is empty for a store that can't create a file exclusively. `modified_step_ms` is the granularity of
+    modification times, `clock_offset_ms` the store's clock minus this one's; None if the store's times are no clock's.
     """
 
     uri: str
@@ -122,7 +132,7 @@ def _scratch(uri: str, options: Options) -> Iterator[Storage]:
 
 def _remove(parent: Storage, storage: Storage) -> None:
     with suppress(StorageError):  # listings omit the directory of files that are being written
-        storage.delete(_TEMPORARY)
+        storage.delete(TEMPORARY)
     for entry in storage.list(""):
         if entry.is_directory:
             remove_tree(storage, entry.path)

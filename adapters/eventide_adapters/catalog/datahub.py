@@ -63,7 +63,7 @@ class DataHubCatalog:
             return _dataset_of(found.get("aspects") or {})
 
     def change(self, database: str, name: str, change: DatasetChange) -> None:
-        """The properties come last, because they say which commit the dataset reflects."""
+        """The properties come last, because they name the commit that the dataset reflects."""
         from datahub.emitter.mcp import MetadataChangeProposalWrapper
         from datahub.metadata.schema_classes import StatusClass
         from datahub.specific.dataset import DatasetPatchBuilder

@@ -7,7 +7,7 @@ from contextlib import contextmanager, suppress
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from eventide_adapters.catalog.metastore_address import Address
 from eventide_adapters.extras import install_command
@@ -84,8 +84,8 @@ class HiveMetastore:
 
     def partitions(self, table: CatalogTable) -> tuple[CatalogPartition, ...]:
         with self._asking(f"list the partitions of {table}"):
-            found = self._client.get_partitions(table.database, table.name, ALL_PARTITIONS)
-        return tuple(CatalogPartition(tuple(one.values), one.sd.location) for one in found)
+            partitions = self._client.get_partitions(table.database, table.name, ALL_PARTITIONS)
+        return tuple(CatalogPartition(tuple(one.values), one.sd.location) for one in partitions)
 
     def add_partitions(self, table: CatalogTable, partitions: Sequence[CatalogPartition]) -> None:
         for some in _batches(partitions):
@@ -220,8 +220,7 @@ def thrift_error() -> type[Exception]:
     """The base class of the library's errors."""
     from thriftpy2.thrift import TException
 
-    found: type[Exception] = TException
-    return found
+    return cast(type[Exception], TException)
 
 
 @cache

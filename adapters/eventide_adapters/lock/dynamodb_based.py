@@ -25,7 +25,6 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from importlib.util import find_spec
-from types import TracebackType
 from typing import Any, Final, Self
 
 from eventide_adapters.extras import install_command
@@ -242,9 +241,7 @@ class DynamoDBBasedLease:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None, /
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._renewal.stop()
         # A lock that cannot be released ends with its lease. The work under it is complete.
         with suppress(LockError):

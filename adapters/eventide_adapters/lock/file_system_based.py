@@ -30,7 +30,6 @@ import re
 import uuid
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from types import TracebackType
 from typing import Self
 
 from eventide_adapters.lock.processes import is_dead, this_process
@@ -199,9 +198,7 @@ class FileSystemBasedLease:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None, /
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._lock.release(self._content)
 
 

@@ -21,7 +21,6 @@ import threading
 import uuid
 from contextlib import suppress
 from dataclasses import dataclass
-from types import TracebackType
 from typing import Any, Final, Self
 
 from eventide_adapters.lock.processes import is_dead, this_process
@@ -183,9 +182,7 @@ class StorageBasedLease:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None, /
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._renewal.stop()
         # A lock that cannot be released expires. The work under it is complete.
         with self._one_at_a_time, suppress(StorageError):

@@ -13,7 +13,6 @@ In that case, put-if-absent still protects the table. The connection to ZooKeepe
 from collections.abc import Callable
 from contextlib import suppress
 from importlib.util import find_spec
-from types import TracebackType
 from typing import Any, ClassVar, Final, Self
 
 from eventide_adapters.extras import install_command
@@ -129,9 +128,7 @@ class ZookeeperBasedLease:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None, /
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         # Closing the session also deletes the node. Without a connection, the node expires.
         with suppress(_kazoo().exceptions.KazooException):
             self._lock.release()

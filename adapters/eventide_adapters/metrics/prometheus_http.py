@@ -20,7 +20,11 @@ _opening = threading.Lock()
 
 @dataclass(frozen=True, slots=True)
 class PrometheusHttp:
-    """ports.MetricsSink over an endpoint of this process at `port`, on one address of the machine or all (0.0.0.0)."""
+    """ports.MetricsSink over an endpoint of this process at `port`.
+
+    `address` is the one of the machine's addresses that is listened on, or 0.0.0.0 for all of them. The name of each sample
+    is `prefix`, an underscore, and the metric's name.
+    """
 
     address: str
     port: int

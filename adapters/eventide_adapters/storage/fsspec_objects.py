@@ -15,7 +15,7 @@ from typing import Any, Final, cast
 
 import fsspec
 
-from eventide_adapters.storage.objects import StoredObject
+from eventide_adapters.storage.objects.contract import StoredObject
 from eventide_adapters.storage.refusals import storage_error
 from eventide_adapters.storage.secret_texts import harmless, may_be_secret, without_secrets
 from eventide_core.errors import EventideError, StorageError
@@ -26,12 +26,18 @@ _MODIFIED: Final = ("mtime", "last_modified", "created")
 
 @dataclass(frozen=True, slots=True)
 class FsspecObjects:
-    """objects.Objects over a package of fsspec. `settings` are keywords of its file system, which may include secrets."""
+    """contract.Objects over a package of fsspec.
+
+    `protocol` is the name by which fsspec finds the package, and the scheme of the URI; `bucket` is the first part of each
+    path. `settings` are keywords of its file system, which may include secrets. `allows_unsafe_writes`: the user promises
+    that nobody else writes, so the store need not support conditional requests.
+    """
 
     protocol: str
     bucket: str
     settings: tuple[tuple[str, str], ...] = field(repr=False)
     allows_unsafe_writes: bool
+    has_server_copy = False
 
     @property
     def where(self) -> str:
@@ -40,10 +46,6 @@ class FsspecObjects:
     @property
     def _secrets(self) -> tuple[str, ...]:
         return tuple(value for key, value in self.settings if may_be_secret(key))
-
-    @property
-    def has_server_copy(self) -> bool:
-        return False
 
     def head(self, key: str) -> StoredObject | None:
         with self._answering("look at", key):

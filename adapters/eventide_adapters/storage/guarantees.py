@@ -28,7 +28,7 @@ class BrokenGuaranteeError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Guarantee:
-    """`text` says what holds. `check` raises BrokenGuaranteeError; `needs` says what the storage must support for it."""
+    """`text` is what holds. `check` raises BrokenGuaranteeError; `needs` returns whether the storage supports it."""
 
     name: str
     text: str

@@ -19,7 +19,12 @@ from eventide_core.ports import Capability, FileInfo, OutputFile
 
 @dataclass(frozen=True, slots=True)
 class MemoryFile:
-    """One name: its content, or the target of a symbolic link as a path from the root."""
+    """One name: a file, or a symbolic link.
+
+    `data` is a file's content, and empty for a link. `link_target` is a link's target as a path from the root; None for a
+    file. `modified_ms` is the time of the write by the storage's clock: a counter from 1, unless the storage was given
+    another one.
+    """
 
     data: bytes
     modified_ms: int
@@ -83,6 +88,9 @@ class MemoryStorage:
     `now_ms` gives files their time. Without it, each write is a millisecond later than the previous one.
     """
 
+    is_remote = False
+    capabilities = Capability.PUT_IF_ABSENT | Capability.SYMLINK | Capability.HARDLINK | Capability.SERVER_COPY
+
     def __init__(self, name: str, *, now_ms: Callable[[], int] | None = None) -> None:
         self._name = name
         if name not in _files_by_name or now_ms is not None:
@@ -112,14 +120,6 @@ class MemoryStorage:
     @property
     def root(self) -> str:
         return f"memory://{self._name}"
-
-    @property
-    def is_remote(self) -> bool:
-        return False
-
-    @property
-    def capabilities(self) -> Capability:
-        return Capability.PUT_IF_ABSENT | Capability.SYMLINK | Capability.HARDLINK | Capability.SERVER_COPY
 
     def list(self, directory: str) -> tuple[FileInfo, ...]:
         checked_directory(directory)

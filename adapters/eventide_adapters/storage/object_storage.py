@@ -2,7 +2,7 @@
 
 A key is a file; a directory exists as long as a key is below it. Nothing is ever renamed. A file appears whole, by one
 request, even if it was sent in parts before that. If two writers create it, the store decides which one succeeds
-(s3_objects.py, google_objects.py, azure_objects.py).
+(objects/s3.py, google.py, azure.py).
 
 A store that ignores the condition of a create lets two writers both succeed, so the first write tests the store: it
 creates a key twice by each kind of request, and the second create must fail. Such a store is refused, unless the option
@@ -21,13 +21,11 @@ import uuid
 from contextlib import suppress
 from typing import BinaryIO
 
-from eventide_adapters.storage.objects import UNSAFE_WRITES, Objects, StoredObject, Upload, VersionedObjects
-from eventide_adapters.storage.paths import check_whole, checked_directory, checked_path
+from eventide_adapters.storage.objects.contract import UNSAFE_WRITES, Objects, StoredObject, Upload, VersionedObjects
+from eventide_adapters.storage.paths import TEMPORARY, check_whole, checked_directory, checked_path
 from eventide_adapters.storage.remote_streams import StreamedOutput, in_pieces, open_ranges
 from eventide_core.errors import MissingFileError, RefusedError, StorageAccessError, StorageError
 from eventide_core.ports import WHOLE_FILE_BYTES_MAX, Capability, FileInfo, OutputFile
-
-_PROBES = ".hoodie/.eventide_temp"
 
 # Below this size, a read and a create, which are two requests, are faster than the four requests of a copy inside the
 # store.
@@ -41,6 +39,8 @@ class ObjectStorage:
 
     Pickles its configuration and the detected capabilities. An executor opens its own connections.
     """
+
+    is_remote = True
 
     def __init__(self, root: str, prefix: str, objects: Objects, capabilities: Capability | None = None) -> None:
         assert prefix == "" or prefix.endswith("/")
@@ -56,10 +56,6 @@ class ObjectStorage:
     @property
     def root(self) -> str:
         return self._root
-
-    @property
-    def is_remote(self) -> bool:
-        return True
 
     @property
     def capabilities(self) -> Capability:
@@ -191,7 +187,7 @@ class ObjectStorage:
         if "\\" not in key:
             return
         if self._keeps_backslashes is None:
-            start = f"{self._prefix}{_PROBES}/probe-{uuid.uuid4().hex}"
+            start = f"{self._prefix}{TEMPORARY}/probe-{uuid.uuid4().hex}"
             probe = f"{start}\\"
             self._objects.replace(probe, b"1")
             found, _ = self._objects.list_below(start)
@@ -208,7 +204,7 @@ class ObjectStorage:
 
         Raises StorageAccessError if the store forbids to delete: a table could be begun there, and not be written to.
         """
-        key = f"{self._prefix}{_PROBES}/probe-{uuid.uuid4().hex}"
+        key = f"{self._prefix}{TEMPORARY}/probe-{uuid.uuid4().hex}"
         try:
             keeps = self._refuses_a_second_create(key)
         except StorageError:
@@ -219,7 +215,7 @@ class ObjectStorage:
             self._objects.delete(key)
         except StorageError as failure:
             if isinstance(failure, StorageAccessError):
-                raise  # otherwise, the next write tells whether the store is there
+                raise  # otherwise, the next write shows whether the store can be reached
         return keeps
 
     def _refuses_a_second_create(self, key: str) -> bool:

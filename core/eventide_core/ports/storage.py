@@ -25,7 +25,12 @@ class Capability(Flag):
 
 @bulk_dataclass(frozen=True, slots=True)
 class FileInfo:
-    """One entry of a listing. `size` is in bytes; for a link, the target's."""
+    """One entry of a listing. `path` is relative to the root of the storage.
+
+    `size` is in bytes; for a link, the target's. `modified_ms` is when it was last written, in epoch milliseconds by the
+    storage's clock. `is_directory`: then the size says nothing. `link_target` is where a symbolic link leads, one hop; None
+    for anything else.
+    """
 
     path: str
     size: int

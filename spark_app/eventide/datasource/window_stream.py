@@ -2,8 +2,9 @@
 
     spark.readStream.format("eventide").option("windows", "1h").option("consumer", "billing").load(TABLE)
 
-1. The consumer's state says which window is next; Spark's checkpoint says only which delivery a batch is. An offset is a
-   delivery: its token, its runner, and the window in words. So a stream with a new checkpoint goes on where the consumer is.
+1. The consumer's state decides which window is next; Spark's checkpoint records only which delivery a batch is. An offset is
+   a delivery: its token, its runner, and the window in words. So a stream with a new checkpoint goes on where the consumer
+   is.
 2. `latestOffset` takes the next window. Spark calls it only when the batch before has ended, its sink and its entry in
    the checkpoint included. So it first marks the window of the last offset that it has seen as done. `commit`, which Spark
    calls a batch later, does the same.

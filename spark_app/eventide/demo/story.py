@@ -48,7 +48,11 @@ _TABLE = "flights"
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One step: its name, its text for the user, and its numbers."""
+    """One step of the demo.
+
+    `name` is one of those in the module's list. `sentence` is the text for people, and `facts` are the measurements behind
+    it, by name, as values for JSON.
+    """
 
     name: str
     sentence: str
@@ -57,7 +61,11 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Demo:
-    """The result of a demo. `watermark_ms` is that of the compaction. `is_right` is true if every check passed."""
+    """The result of a demo. `watermark_ms` is that of the compaction. `is_right` is true if every check passed.
+
+    `steps` are in the order in which they ran. `table` is the table's directory, and `report` the page that shows it before
+    and after the compaction.
+    """
 
     steps: tuple[Step, ...]
     table: Path

@@ -15,7 +15,11 @@ from eventide_core.action.fleet.scheduler import Learned
 
 @dataclass(frozen=True, slots=True)
 class Remembered:
-    """A table as the service last saw it. `last_error_ms` is when the error occurred; None without one."""
+    """A table as the service last saw it.
+
+    `learned` has the averages by which the scheduler predicts the table; None before its first measured round. `last_error`
+    is the message of the last round that failed, and `last_error_ms` when that was; None without one.
+    """
 
     learned: Learned | None = None
     last_error: str | None = None

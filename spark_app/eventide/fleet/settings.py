@@ -44,7 +44,11 @@ _TABLE: Final = ("uri", "name", "options", *_DEFAULTS)
 
 @dataclass(frozen=True, slots=True)
 class FleetTable:
-    """A table with its target, and the options to open it with."""
+    """A table with its target, and the options to open it with.
+
+    `target` has its name in the fleet, the lag that it may have, and when it may be compacted. `options` are those of the
+    file for all tables and for this one, and those of the command line, which take precedence.
+    """
 
     uri: str
     target: Target
@@ -57,7 +61,11 @@ class FleetTable:
 
 @dataclass(frozen=True, slots=True)
 class FleetSettings:
-    """A fleet. `state` is the file that remembers what was measured; None without one."""
+    """A fleet. `state` is the file that remembers what was measured; None without one.
+
+    `tables` are in the order of the file, with names that differ. `workers` is how many rounds run at a time. A round runs
+    on Spark, where Spark is used at all, if the table's log files have `spark_from_bytes` or more.
+    """
 
     tables: tuple[FleetTable, ...]
     workers: int = 1

@@ -36,8 +36,9 @@ _NAME: Final = 40
 class TableStatus:
     """A table at a moment. `problem` states why it can't be measured; then the lag and the backlog are unknown.
 
-    `last_error` is that of the service, if it remembers one. `held_by` states in words what keeps the watermark back.
-    `chain` is that of a derived table.
+    `lag_ms` is the clock minus `watermark_ms`; both are None without a watermark. `backlog` sums up the log files of the
+    latest slices. `remembered` is what the service has written about the table, or all None if it has not. `held_by` states
+    in words what keeps the watermark back; None if nothing does. `chain` is that of a derived table, None for any other.
     """
 
     table: FleetTable

@@ -22,8 +22,8 @@ _MARKS_MAX = 8
 class Axis:
     """Maps epoch milliseconds to positions between `left` and `right`.
 
-    `margin_before` and `margin_after` are the widths of the margins for times beyond the ends. Such a time is placed in the
-    middle of its margin, or at the end if there is none.
+    `begin_ms` is at `left` and `end_ms`, which is later, at `right`. `margin_before` and `margin_after` are the widths of
+    the margins for times beyond the ends. Such a time is placed in the middle of its margin, or at the end if there is none.
     """
 
     begin_ms: int

@@ -1,4 +1,4 @@
-"""Draws the slices of each partition by themselves, and folds partitions with nothing to say or too much for the page."""
+"""Draws the slices of each partition by themselves, and folds those that hold nothing back or have many slices."""
 
 from collections import Counter
 from collections.abc import Mapping

@@ -29,8 +29,13 @@ class Report:
     """A table at the moment `now_ms`. Times are in epoch milliseconds, sizes in bytes.
 
     If a log file's event times are unknown, `freshness` is None and `partitions` is empty: `table.problems` states why.
-    `slices` are those shown one by one, and `slices_left_out` counts the others. `late` are all slices that hold the
-    watermark below the cut, sorted by their earliest event time. `offending` are records that seem to be from the future.
+    `partitions` has the freshness of each partition by its path. `slices` are those shown one by one, and `slices_left_out`
+    counts the others. `late` are all slices that hold the watermark below the cut, sorted by their earliest event time.
+    `offending` are records that seem to be from the future.
+
+    `backlog` sums up the log files of the latest slices, and `pinned_bytes` those among them that cleaning can't free
+    because they are left-overs. `history` are the compactions of eventide on the active timeline, by completion. `tags` are
+    the savepoints that have a tag, by name.
     """
 
     table: TableDescription

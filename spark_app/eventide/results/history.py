@@ -15,9 +15,9 @@ from eventide_core.table.timeline.instant import Action
 class HistoryEntry:
     """One action. `completion_time` is None while it is pending, and on table version 6.
 
-    `operation` is the operation that the commit names, such as UPSERT or compact. `records` and `bytes` count those of the
-    files that it wrote. They are None for an action that is not a completed write. `cut_ms` is the T that a compaction
-    published.
+    `action` and `state` are the words of Hudi's file names, such as deltacommit and inflight. `operation` is the operation
+    that the commit names, such as UPSERT or compact. `records` and `bytes` count those of the files that it wrote. They are
+    None for an action that is not a completed write. `cut_ms` is the T that a compaction published.
     """
 
     instant: str

@@ -22,8 +22,9 @@ from eventide_core.table.timeline.plans import LeftOver, PlannedOperation
 class Plan:
     """What a compaction does, or would do. Sizes are in bytes, event times in epoch milliseconds.
 
-    `idle` states why there is nothing to do: the configured trigger is not due, or there is nothing to compact. If
-    `waits_for` names something that has to end first, the instant is not final.
+    `request` is what the user asked for, and `draft` the plan with what else was found while it was drafted. `idle` states
+    why there is nothing to do: the configured trigger is not due, or there is nothing to compact. If `waits_for` names
+    something that has to end first, the instant is not final.
     """
 
     request: CompactionRequest

@@ -27,7 +27,9 @@ Values = Mapping[str, Any]
 class ChangedTable:
     """What a change of rows needs to know of the table. `basis` is as of a moment before any row is read.
 
-    `ordering` are the fields that order the versions of a row; none if the last one wins.
+    `keys` is how record keys and partition paths are made of a row. `ordering` are the fields that order the versions of a
+    row; none if the last one wins. `has_global_keys`: a key is unique in the table, not only in its partition. `rules`
+    decide what becomes of columns that differ from the table's.
     """
 
     uri: str

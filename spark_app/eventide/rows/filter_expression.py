@@ -213,7 +213,7 @@ def _is_in(column: pc.Expression, kind: ArrowType, values: "Sequence[pa.Scalar[A
         return reduce(or_, (column == value for value in values))
     members = [value.as_py() for value in values]
     if any(member == 0.0 for member in members if isinstance(member, float)):
-        members += [0.0, -0.0]  # equal in SQL; Arrow's set lookup tells them apart
+        members += [0.0, -0.0]  # equal in SQL; Arrow's set lookup distinguishes them
     return column.isin(pa.array(members, type=kinds.pop()))
 
 

@@ -39,7 +39,12 @@ _OTHER_ROW: Final = "_eventide_other_row"
 
 @dataclass(frozen=True, slots=True)
 class Clauses:
-    """What becomes of rows that match, and of source rows that match nothing. Raises ConfigError if that says nothing."""
+    """What becomes of rows that match, and of source rows that match nothing. Raises ConfigError if all of them do nothing.
+
+    None and False mean none of them, True all of them, and a text those for which it is true as a condition. They get the
+    values of the source row, unless `matched_update` or `not_matched_insert` has values by column, or a pair of a condition
+    and such values; `matched_delete` has none.
+    """
 
     matched_update: Clause
     matched_delete: Clause
@@ -68,7 +73,11 @@ class Clauses:
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """The rows to write, `inserted` of which are new, and the keys to delete."""
+    """What a merge writes.
+
+    `upserts` are rows with the table's columns, the last `inserted` of which are new. `deletes` has only the columns of the
+    key, the partition and the ordering.
+    """
 
     upserts: pa.Table
     deletes: pa.Table
@@ -81,7 +90,12 @@ class Changes:
 
 @dataclass(frozen=True, slots=True)
 class Merge:
-    """`schema` are the table's own columns, `avro` the same as Avro. `on`: None for the identity."""
+    """A merge of source rows into one table.
+
+    `schema` are the table's own columns, `avro` the same as Avro. `rules` decide what becomes of source columns that the
+    table lacks. `clauses` decide what happens to rows that match. `on` are the columns that have to be equal; None for the
+    identity of a record.
+    """
 
     table: ChangedTable
     schema: pa.Schema

@@ -18,7 +18,7 @@ def require_own_place(uri: str, options: Options) -> None:
     """
     storage = open_storage(uri, options)
     if storage.stat(PROPERTIES_PATH) is not None:
-        return  # it is a table: whoever creates it says so
+        return  # it is a table: creating one raises its own error
     directories = [entry.path for entry in storage.list("") if entry.is_directory][:_LOOKED_AT_MAX]
     inner = next((path for path in directories if storage.stat(f"{path}/{PROPERTIES_PATH}") is not None), None)
     if inner is not None:

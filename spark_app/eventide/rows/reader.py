@@ -63,8 +63,8 @@ class Rows:
 
     `plan_again` returns the plan of the same query on the current table; without it, the query is planned once. `config`
     reads the table's configuration, for a filter; without it, all partitions are read. `key_lookup` asks the record index
-    where the keys of a filter are; without it, files tell. `row_limit` is the greatest number of rows that are read; None:
-    all.
+    where the keys of a filter are; without it, files are searched. `row_limit` is the greatest number of rows that are read;
+    None: all.
     """
 
     plan: QueryPlan

@@ -72,7 +72,11 @@ def _refuse_letters(conditions: Any) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """The slices to read for a filter, and the record keys that it names; None: it keeps rows with others, too."""
+    """The slices to read for a filter.
+
+    `slices` are those of the plan that may have a row that the filter keeps, in their order. `named` are the record keys
+    that the filter names, each with all of its spellings; None: it keeps rows with other keys, too.
+    """
 
     slices: tuple[SliceRead, ...]
     named: tuple[KeyForms, ...] | None = None

@@ -99,7 +99,7 @@ def new_table(
 
 
 def _check_event_time(made: NewTable, event_time: str | None, known: Sequence[str]) -> None:
-    """Raises ConfigError for a field that can hold no event times, or that is no text where it is said how to read those."""
+    """Raises ConfigError for a field that can hold no event times, or for options about texts if it is no text."""
     if event_time is not None and event_time not in known:
         raise ConfigError(f"event-time field {event_time!r} is not in the schema, which has {', '.join(known)}")
     if event_time is not None and not may_hold_event_times(made.schema, event_time):

@@ -23,7 +23,12 @@ from eventide_core.errors import ConfigError, InvalidRecordError
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """Some rows of a source. `candidates` are the types that a column that is not converted yet may have."""
+    """Some rows of a source that follow one another.
+
+    `source` is the name of the source in messages, `first_row` the number of the first row there, from 0. `rows` have the
+    columns that the source has. `candidates` are the types that a column may have that is not converted yet; a column
+    without any is final.
+    """
 
     source: str
     first_row: int
@@ -33,7 +38,11 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class SourceRows:
-    """All rows, and which of them are of which source."""
+    """All rows, and which of them are of which source.
+
+    `rows` are those of all `parts` in their order, converted to one schema. Of `parts`, only the number of rows is meant:
+    their columns are as they were read.
+    """
 
     rows: pa.Table
     parts: tuple[Part, ...]

@@ -23,7 +23,10 @@ _LINE: Final = re.compile(r"(\S+)\s+(.+?)(\s+not\s+null)?", re.IGNORECASE)
 
 @dataclass(frozen=True, slots=True)
 class StatedSchema:
-    """`avro` is the text of an Avro schema, if the file has one."""
+    """The schema of a table to create. `columns` is the schema in Arrow.
+
+    `avro` is the text of an Avro schema, if the file has one; None for any other file.
+    """
 
     columns: pa.Schema
     avro: str | None = None

@@ -143,7 +143,7 @@ def _classic_progress(spark: "SparkSession", tell: Callable[[int], None], is_wat
     context.setJobGroup(group, "eventide", interruptOnCancel=True)
     try:
         with Threads(1) as threads:
-            with suppress(RuntimeError):  # no thread can start, so nothing is told meanwhile
+            with suppress(RuntimeError):  # no thread can start, so no progress is reported meanwhile
                 if is_watched:
                     threads.submit(watch)
             try:

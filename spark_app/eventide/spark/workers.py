@@ -4,8 +4,8 @@
    no virtual environment is activated: eventide sets the driver's own.
 2. Executors on other machines, and those of a Connect server, get eventide's packages from the session. Everything that
    the packages need is installed there.
-3. Before the first task of a session, some workers say which Python they are and which packages they find. A package that
-   is missing, or another eventide than the driver's, ends here, before anything is written.
+3. Before the first task of a session, some workers report their Python version and the packages that they find. A package
+   that is missing, or another eventide than the driver's, ends here, before anything is written.
 4. An executor that joins later fails with its first task, and the error names it.
 """
 

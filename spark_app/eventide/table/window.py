@@ -32,7 +32,8 @@ class Window:
     """The rows with an event time from `begin` on and before `end`, as of one view of the read-optimized table.
 
     `begin` and `end` are datetimes in the windows' time zone, `begin_ms` and `end_ms` epoch milliseconds. `token` rises with
-    every delivery of the consumer. `instant` is the compaction that left the view.
+    every delivery of the consumer. `instant` is the compaction that left the view. `is_done` is true once this object's
+    `done` has succeeded.
     """
 
     _application: Application = field(repr=False)
@@ -134,7 +135,10 @@ class Window:
 class Windows:
     """The windows of one consumer. Iteration gives those that are due, one after the other, until none is.
 
-    Call `done` of each window before the next one.
+    Call `done` of each window before the next one. `consumer` is the name under which the table keeps the progress, and
+    `terms` are the windows' length and the rest that the consumer asks for. `take_over`: the first window is taken even if
+    another runner holds it. `renew`: where files that are needed were cleaned, the latest view takes the place of the lost
+    one.
     """
 
     _application: Application = field(repr=False)

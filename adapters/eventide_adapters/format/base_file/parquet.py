@@ -197,8 +197,9 @@ def read_footer(storage: Storage, path: str) -> dict[str, str]:
 class BaseFooter:
     """The part of a base file's footer that the writer of the next base file needs.
 
-    `pairs` are its keys and values, as undecoded bytes, because one value can have half a megabyte. `codec` is the
-    compression of its columns, or gzip, which is Hudi's default, if eventide does not write that codec.
+    `pairs` are its keys and values, as undecoded bytes, because one value can have half a megabyte. `row_count` is the
+    number of rows in the file itself, whatever log files replace or delete. `codec` is the compression of its columns, or
+    gzip, which is Hudi's default, if eventide does not write that codec.
     """
 
     pairs: Mapping[bytes, bytes]

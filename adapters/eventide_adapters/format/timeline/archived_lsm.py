@@ -230,7 +230,7 @@ class LsmArchivedTimeline:
         return said, tuple(self._files_of(said))
 
     def _version(self) -> int | None:
-        """The number that `_version_` says; None if nothing has been archived."""
+        """The number in `_version_`; None if nothing has been archived."""
         path = f"{self.directory}/{VERSION_NAME}"
         try:
             text = self.storage.read(path).decode(errors="replace").strip()

@@ -1,8 +1,8 @@
 """Writes the archived timeline of version 8 and later: a Parquet file, then the manifest that names it.
 
-Order of writes: the file, `manifest_<N + 1>`, `_version_`. N is the last manifest that exists, whatever `_version_` says.
-A row contains the completed file of an action unchanged. For a clean, a compaction or a clustering, it also contains the
-requested file as the plan.
+Order of writes: the file, `manifest_<N + 1>`, `_version_`. N is the last manifest that exists, whatever `_version_`
+contains. A row contains the completed file of an action unchanged. For a clean, a compaction or a clustering, it also
+contains the requested file as the plan.
 
 A process may sleep before each of these writes until others have archived beyond it (docs/architecture.md, "Paused
 processes"). So no file is replaced but `_version_`: the file of a crash is used again if it has the same content, and

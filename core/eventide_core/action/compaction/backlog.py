@@ -9,9 +9,10 @@ from eventide_core.table.files.file_slice import FileSlice
 
 @dataclass(frozen=True, slots=True)
 class Backlog:
-    """The log files of the latest slices: the number of slices that have any, of log files, and of bytes.
+    """The log files of the latest slices, left-overs among them: what a compaction of everything would merge.
 
-    `min_event_time_ms` is the least event time in any of them, even if an exact cut merged it; None if unknown.
+    `file_slices` counts the slices that have any, `log_files` the log files, and `bytes` their sizes. `min_event_time_ms` is
+    the least event time in any of them, even if an exact cut merged it; None if unknown.
     """
 
     file_slices: int

@@ -19,7 +19,11 @@ from eventide_core.table.timeline.layout import Layout
 
 @dataclass(frozen=True, slots=True)
 class LogPlace:
-    """`earlier` are the names of the log files of that slice, on version 6, in reader order."""
+    """Where a write's first log file in a file group goes.
+
+    `slice_instant` is the instant in its name: that of its slice on version 6, the write's own later. `version` is 1 from
+    version 8 on. `earlier` are the names of the log files of that slice, on version 6, in reader order.
+    """
 
     slice_instant: str
     version: int
@@ -28,7 +32,11 @@ class LogPlace:
 
 @dataclass(frozen=True, slots=True)
 class LogNames:
-    """The log files that a listing has, and the pending compactions by the file groups that they plan."""
+    """The log files that exist, for the name of the next one.
+
+    `listing` has the names of all log files of a file group, in no order, those of uncommitted writes and of earlier slices
+    too. `planned` has the requested time of the pending compaction that plans a file group.
+    """
 
     listing: Mapping[FileGroup, tuple[LogFileName, ...]]
     planned: Mapping[FileGroup, str]

@@ -27,7 +27,11 @@ from eventide_core.table.timeline.plans import (
 
 @dataclass(frozen=True, slots=True)
 class PlanTerms:
-    """A plan's fields besides its operations; see CompactionPlan."""
+    """A plan's fields besides its operations; CompactionPlan says what they are.
+
+    `cut_ms` is None if the plan publishes no cut. A plan of whole slices publishes none, and its `cut` says nothing.
+    `partitions_with_logs` are those that keep log files, sorted.
+    """
 
     cut_ms: int | None
     cut: CutMode

@@ -77,7 +77,8 @@ class BackdatingFacts:
 class QuietMoment:
     """The instant that a compaction may have, or None and the reason.
 
-    `is_now`: nothing is pending, so nothing is above it. `beside` are the writes whose spans fill the time since.
+    `is_now`: nothing is pending, so nothing is above it. `why_not` is a clause that completes an error's sentence, empty if
+    there is an instant. `beside` are the writes whose spans fill the time since.
     """
 
     instant: str | None

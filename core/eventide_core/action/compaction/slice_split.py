@@ -34,9 +34,11 @@ from eventide_core.table.timeline.plans import FallbackReason
 
 @dataclass(frozen=True, slots=True)
 class SplitVerdict:
-    """`fallback` says why the slice must be compacted in full, with an example key; otherwise, how many tombstones to carry.
+    """Whether a slice may be compacted in part, by the histories of its keys.
 
-    `is_alike_in_time`: a reader sees no difference as of the instants between the left-overs either.
+    `fallback` says why it must be compacted in full, and `example` is a key for which that is so; both are None otherwise.
+    `carried_tombstones` counts those to carry into the new slice, 0 with a fallback. `is_alike_in_time`: a reader sees no
+    difference as of the instants between the left-overs either.
     """
 
     fallback: FallbackReason | None

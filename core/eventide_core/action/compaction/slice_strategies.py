@@ -38,7 +38,11 @@ class UnBoundedCompactionStrategy(CompactionStrategy):
 
 @dataclass(frozen=True, slots=True)
 class BoundedIOCompactionStrategy(CompactionStrategy):
-    """Slices until their IO has reached the target: the one that reaches it is still taken."""
+    """Slices until their IO has reached the target: the one that reaches it is still taken.
+
+    `target_io_mb` counts whole megabytes, read and written (`compaction_io_mb`), over all slices of the plan.
+    `new_base_bytes` is the size that a slice without a base file is taken to get.
+    """
 
     target_io_mb: int
     new_base_bytes: int
@@ -56,7 +60,7 @@ class BoundedIOCompactionStrategy(CompactionStrategy):
 
 @dataclass(frozen=True, slots=True)
 class LogFileSizeBasedCompactionStrategy(CompactionStrategy):
-    """Slices with at least that many bytes of log files, the most first, until the bound of IO."""
+    """Slices with at least `threshold_bytes` of log files in total, the most first, until the `bound` of IO."""
 
     threshold_bytes: int
     bound: BoundedIOCompactionStrategy
@@ -68,7 +72,7 @@ class LogFileSizeBasedCompactionStrategy(CompactionStrategy):
 
 @dataclass(frozen=True, slots=True)
 class LogFileNumBasedCompactionStrategy(CompactionStrategy):
-    """Slices with at least that many log files, the most first, until the bound of IO."""
+    """Slices with at least `threshold` log files, the most first, until the `bound` of IO."""
 
     threshold: int
     bound: BoundedIOCompactionStrategy
@@ -80,7 +84,10 @@ class LogFileNumBasedCompactionStrategy(CompactionStrategy):
 
 @dataclass(frozen=True, slots=True)
 class DayBasedCompactionStrategy(CompactionStrategy):
-    """The partitions of the latest days, the latest first, until the bound of IO. Of all partitions, not of changed ones."""
+    """The partitions of the latest days, the latest first, until the `bound` of IO. Of all partitions, not of changed ones.
+
+    `target_partitions` is how many partitions, not days, are considered.
+    """
 
     target_partitions: int
     bound: BoundedIOCompactionStrategy
@@ -94,7 +101,10 @@ class DayBasedCompactionStrategy(CompactionStrategy):
 
 @dataclass(frozen=True, slots=True)
 class BoundedPartitionAwareCompactionStrategy(CompactionStrategy):
-    """The partitions of a day and after it, the latest first."""
+    """The partitions of the day `earliest` and after it, the latest first.
+
+    That day is today, in the local time zone, less `hoodie.compaction.daybased.target.partitions` days.
+    """
 
     earliest: date
 
@@ -104,7 +114,7 @@ class BoundedPartitionAwareCompactionStrategy(CompactionStrategy):
 
 @dataclass(frozen=True, slots=True)
 class UnBoundedPartitionAwareCompactionStrategy(CompactionStrategy):
-    """The partitions before a day: what BoundedPartitionAware leaves. The latest first, by name."""
+    """The partitions before the day `earliest`: what BoundedPartitionAware leaves. The latest first, by name."""
 
     earliest: date
 
@@ -114,7 +124,7 @@ class UnBoundedPartitionAwareCompactionStrategy(CompactionStrategy):
 
 @dataclass(frozen=True, slots=True)
 class PartitionRegexBasedCompactionStrategy(CompactionStrategy):
-    """The partitions in whose path the pattern is found, anywhere in it."""
+    """The partitions in whose path `pattern` is found, anywhere in it."""
 
     pattern: re.Pattern[str]
 

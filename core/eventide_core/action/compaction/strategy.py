@@ -42,13 +42,13 @@ class CompactionStrategy(Protocol):
 class EventTimeBasedCompactionStrategy(CompactionStrategy):
     """The log files that a compaction merges.
 
-    With cut `file`, these are the log files up to the last one that contains a record before T. With `exact`, they are
-    those before the first one that contains any other record.
+    With `cut` FILE, these are the log files up to the last one that contains a record before T. With EXACT, they are those
+    before the first one that contains any other record.
 
-    The RFC takes each file whose minimum is at or before its threshold, at any position. That reorders versions of a key,
-    so this function also takes everything below the last such file, a closed prefix: see
-    docs/invariants.md, counterexample 2. With an exact cut, the prefix contains only records before T. Such records of
-    the log files above it are also merged, and their log files remain. An unknown event time counts as minus infinity.
+    The RFC takes each file whose minimum is at or before its threshold, at any position. That reorders versions of a key, so
+    this function also takes everything below the last such file, a closed prefix: see docs/invariants.md, counterexample 2.
+    With an exact cut, the prefix contains only records before T. Such records of the log files above it are also merged, and
+    their log files remain. An unknown event time counts as minus infinity.
 
     `event_times` returns a log file's range; `threshold_ms` is T, exclusive.
     """

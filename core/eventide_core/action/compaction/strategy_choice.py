@@ -31,7 +31,11 @@ PACKAGE = "org.apache.hudi.table.action.compact.strategy."
 
 @dataclass(frozen=True, slots=True)
 class ChosenStrategy:
-    """The chain that a user has named. `is_by_event_time`: slices are compacted up to T, not in full."""
+    """The chain that a user has named.
+
+    `names` are the classes without Hudi's package, as named. `chain` has them in the same order, without the event-time
+    strategy, which chooses no slices. `is_by_event_time`: it is among them, so slices are compacted up to T, not in full.
+    """
 
     names: tuple[str, ...]
     is_by_event_time: bool

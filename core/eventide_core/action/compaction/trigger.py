@@ -41,7 +41,11 @@ class Trigger(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class TriggerRule:
-    """A trigger with its limits: a count of delta commits, and seconds."""
+    """A `trigger` with its limits.
+
+    Both count from the last compaction, as the module says: `max_delta_commits` for the triggers NUM_...,
+    `max_delta_seconds` for TIME_ELAPSED and the two that combine. EVENT_TIME uses neither.
+    """
 
     trigger: Trigger
     max_delta_commits: int
@@ -50,7 +54,7 @@ class TriggerRule:
 
 @dataclass(frozen=True, slots=True)
 class Due:
-    """A trigger's answer. `reason` gives the figures."""
+    """The answer of `trigger`: whether a compaction is due (`is_due`). `reason` gives the figures, either way."""
 
     trigger: Trigger
     is_due: bool

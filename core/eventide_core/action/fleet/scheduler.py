@@ -53,7 +53,11 @@ _RETRY_MAX_MS: Final = 3_600_000
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A table with the lag that its read-optimized view may have, and when it may be compacted (None: always)."""
+    """A table with the lag that its read-optimized view may have, and when it may be compacted.
+
+    `name` tells the tables of a fleet apart. `lag_ms` is the clock minus the watermark, at most. `window` is None if it may
+    be compacted at any time.
+    """
 
     name: str
     lag_ms: int
@@ -62,7 +66,10 @@ class Target:
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """A table at a moment. `lag_ms` is the clock minus the watermark; None before the first compaction."""
+    """A table at the moment `at_ms`, in epoch milliseconds.
+
+    `lag_ms` is the clock minus the watermark; None before the first compaction. `log_files` and `log_bytes` are its backlog.
+    """
 
     at_ms: int
     lag_ms: int | None
@@ -79,8 +86,8 @@ class Measured:
 class Learned:
     """The moving averages of a table, to go on with in another process.
 
-    `lag_growth` is in milliseconds a millisecond, `work_growth` in bytes a millisecond. `residual_ms` is the lag right
-    after a compaction.
+    `lag_growth` is in milliseconds a millisecond, `work_growth` in bytes a millisecond. `residual_ms` is the lag right after
+    a compaction. `cost_per_byte_ms` is what a compaction took, divided by the bytes of its `Measured.work`.
     """
 
     lag_growth: float
@@ -91,7 +98,11 @@ class Learned:
 
 @dataclass(frozen=True, slots=True)
 class TableLoad:
-    """The share of one worker that a table needs to stay within its target. `is_possible`: on any number of workers."""
+    """The `share` of one worker that a table needs to stay within its target: 0.5 is half its time.
+
+    `is_possible`: on any number of workers; if it isn't, the share is infinite. A table with a window needs a greater share,
+    because only that part of a day counts.
+    """
 
     name: str
     share: float
@@ -100,7 +111,11 @@ class TableLoad:
 
 @dataclass(frozen=True, slots=True)
 class Forecast:
-    """What the fleet needs. `unmet` are the tables to leave out so that the others fit, the most expensive first."""
+    """What the fleet needs: `loads` of the tables that were measured, and the `workers` that it has.
+
+    `unmet` are the tables to leave out so that the others fit: those that no number of workers helps, then the most
+    expensive first.
+    """
 
     loads: tuple[TableLoad, ...]
     workers: int

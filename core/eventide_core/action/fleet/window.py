@@ -14,7 +14,10 @@ _FORM: Final = re.compile(r"([01]\d|2[0-3]):([0-5]\d)-([01]\d|2[0-3]):([0-5]\d)"
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """From one minute of the day to another, in a time zone. The end is excluded, and may lie on the next day."""
+    """From one minute of the day to another, in a time zone. The end is excluded, and may lie on the next day.
+
+    `start_minute` and `end_minute` count from midnight as clocks of `zone` show it, 0 to 1439, and differ.
+    """
 
     start_minute: int
     end_minute: int

@@ -1,6 +1,6 @@
 """How fresh a derived table is: no fresher than what it was made of.
 
-A source that was read without a watermark says nothing about what is missing, so there is no watermark then.
+If a source was read without a watermark, it is unknown what is missing, so there is no watermark then.
 """
 
 from collections.abc import Iterable, Sequence

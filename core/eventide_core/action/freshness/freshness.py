@@ -25,10 +25,13 @@ class Freshness:
     `watermark_ms` and `cut_ms` are None before the first event-time compaction. `watermark_ms` is also None as long as a log
     record has an event time that cannot be read.
 
-    `late_records` are before the cut, were committed after its plan, and are not in a base file yet. `is_complete`: all
-    records are in base files, and there are no watermark and no cut. `is_exact`: whether no base file holds an event time at
-    or after an exact cut; None for a cut by whole log files, or where nobody looked, or footers don't tell. `sources`:
-    what a derived table was made of, which holds its watermark back, too (derived.py).
+    `late_records` are before the cut, were committed after its plan, and are not in a base file yet.
+    `unknown_event_time_records` and `unreadable_event_time_records` count the log records, not in a base file yet, whose
+    event time is null or cannot be read. `earliest_log_event_time_ms` is the least event time of those that have one; None
+    if there are none. `is_complete`: all records are in base files, and there are no watermark and no cut. `is_exact`:
+    whether no base file holds an event time at or after an exact cut; None for a cut by whole log files, or where nobody
+    looked, or footers don't tell. `sources`: what a derived table was made of, which holds its watermark back, too
+    (derived.py).
     """
 
     watermark_ms: int | None

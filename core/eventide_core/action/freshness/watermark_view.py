@@ -21,7 +21,10 @@ from eventide_core.table.timeline.instant import Instant
 
 @dataclass(frozen=True, slots=True)
 class PublishedView:
-    """The read-optimized view that a compaction left. Epoch milliseconds, as it published them."""
+    """The read-optimized view that the completed `compaction` left. `cut_ms` and `watermark_ms` are as it published them.
+
+    Both are in epoch milliseconds, and tell of the moment of its commit: late records don't lower this watermark.
+    """
 
     compaction: Instant
     cut_ms: int

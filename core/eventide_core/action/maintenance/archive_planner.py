@@ -21,7 +21,12 @@ from eventide_core.table.timeline.timeline import Timeline
 
 @dataclass(frozen=True, slots=True)
 class ArchiveTerms:
-    """How many writes stay. `max_delta_commits` is the limit of Hudi's compaction trigger."""
+    """How many writes stay.
+
+    `max_commits` is how many completed writes there may be before any is archived, `min_commits` how many then stay.
+    `is_beyond_savepoint`: writes after a savepoint may go as well (`hoodie.archive.beyond.savepoint`). `max_delta_commits`
+    is the limit of Hudi's compaction trigger.
+    """
 
     min_commits: int
     max_commits: int

@@ -5,7 +5,8 @@
 2. A file group that a replacecommit replaced before that write goes whole (by file versions: any replaced group).
 3. Of every other file group the latest slice stays. By commits and by hours: the slices from the earliest write on, and
    the one below them, which was current when the retained time began. By file versions: the latest n.
-4. Whatever is needed stays, with its whole slice: by a savepoint, by a pending plan.
+4. Whatever is needed stays, with its whole slice: by a savepoint, by a pending plan, or by a consumer of windows that still
+   reads it.
 5. What a link leads to stays, through any chain of links, unless the link goes too: a left-over's link is the left-over.
 6. Left-overs of a compaction that another engine has rolled back are removed: nothing needs them.
 """
@@ -22,7 +23,11 @@ from eventide_core.table.timeline.timeline import Timeline
 
 @dataclass(frozen=True, slots=True)
 class CleanTerms:
-    """The policy and what it retains. `retained_since` is the instant time that is `hours` ago."""
+    """The `policy` and what it retains; the other policies' fields are not read.
+
+    `commits` are the last completed writes whose slices stay, `file_versions` the latest slices of a file group.
+    `retained_since` is the instant time from which on writes stay if they are kept by hours.
+    """
 
     policy: CleaningPolicy
     commits: int
@@ -32,9 +37,11 @@ class CleanTerms:
 
 @dataclass(frozen=True, slots=True)
 class CleanFacts:
-    """`needed`: paths that savepoints and pending plans need. `links`: each link's path and where it leads, one hop.
+    """What decides about a file; all paths are relative to the table's root.
 
-    `strays` are paths of left-overs of compactions that were rolled back.
+    `slices` are all of a file group, by base instant. `replaced_at` has the instant of the completed replacecommit that
+    replaced a file group. `needed`: paths that savepoints, pending compactions and consumers of windows need. `links`: each
+    link's path and where it leads, one hop. `strays` are paths of left-overs of compactions that were rolled back.
     """
 
     timeline: Timeline
@@ -47,7 +54,11 @@ class CleanFacts:
 
 @dataclass(frozen=True, slots=True)
 class CleanDecision:
-    """The paths that a clean removes, and those that it keeps only because a link leads to them; sorted."""
+    """The paths that a clean removes, and those that it keeps only because a link leads to them.
+
+    These are `deleted` and `kept_targets`, both sorted, and relative to the table's root. `earliest_to_retain` is the first
+    write whose slices stay; None if the policy does not go by time, or keeps all.
+    """
 
     earliest_to_retain: Instant | None
     deleted: tuple[str, ...]

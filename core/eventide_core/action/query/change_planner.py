@@ -28,7 +28,10 @@ _CHANGE_NO_ROW = ("COMPACT", "LOG_COMPACT", "CLUSTER", "INDEX", "ALTER_SCHEMA")
 
 @dataclass(frozen=True, slots=True)
 class ChangePlanner:
-    """Plans reads of the changes of writes."""
+    """Plans reads of the changes of writes.
+
+    `view` has to have all slices, because a change is read from the slice below as well, until a clean removes that.
+    """
 
     timeline: Timeline
     view: FileSystemView

@@ -26,7 +26,8 @@ _LATER_LOG_FILES_MIN = 3  # one or two log files of late data after timely data 
 class OffendingLogFile:
     """A log file with records at or after `since_ms` that seem to be of the future.
 
-    `held_back` counts the log files above it that hold nothing but records before T, and would be retired without it.
+    `since_ms` and `latest_ms`, the greatest event time in it, are in epoch milliseconds. `held_back` counts the log files
+    above it that hold nothing but records before T, and would be retired without it.
     """
 
     partition: str

@@ -49,7 +49,10 @@ def repair_lost_history(facts: TableFacts, check: str, finding: Finding) -> Repa
 
 
 def _is_of(facts: TableFacts, file: DataFile, lost: HistoryFileName) -> bool:
-    """Whether a write that the lost file may have had wrote the data file. A name as of version 6 doesn't tell the write."""
+    """Whether a write that the lost file may have had wrote the data file.
+
+    A name as of version 6 doesn't contain the write's instant.
+    """
     name = file.parsed
     if name is None or not lost.may_hold(name.instant, name.instant) or facts.timeline.find(name.instant) is not None:
         return False

@@ -275,7 +275,7 @@ class _Damage:
 
     @cached_property
     def _blamed(self) -> frozenset[str]:
-        """The files of which a check says that they cannot be read, or not to their end."""
+        """The files that a check could not read, or not to their end."""
         checks = ("committed-files", "log-blocks", "records-readable", "links")
         return frozenset(f.path for check in self.verification.failed if check.name in checks for f in check.findings)
 

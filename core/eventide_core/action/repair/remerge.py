@@ -1,6 +1,6 @@
 """Plans to make a lost or damaged base file of another engine's compaction again, from the file slice that it merged.
 
-The plan of the compaction says which files these are. The new base file has the path and the rows of the lost one, but
+The plan of the compaction names these files. The new base file has the path and the rows of the lost one, but
 another size, which the commit records. A compaction of eventide runs again instead, and writes the same bytes.
 """
 

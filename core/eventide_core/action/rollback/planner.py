@@ -29,7 +29,11 @@ from eventide_core.table.timeline.timeline import Timeline
 
 @dataclass(frozen=True, slots=True)
 class SharedLogs:
-    """The version 6 log files with blocks of the instant but another name, and those of them that are removed whole."""
+    """The version 6 log files with blocks of the instant but another name.
+
+    Those in `with_blocks` stay, and a command block rolls the blocks back; none from version 8 on. Those in `broken` are
+    removed: on version 6 because no block in them is whole, after an upgrade because all of their blocks are the instant's.
+    """
 
     with_blocks: tuple[DataFile, ...] = ()
     broken: tuple[DataFile, ...] = ()
@@ -72,8 +76,9 @@ def plan_rollback(
 class UndoneWrite:
     """A completed write to undo, and the facts that decide whether it can be undone.
 
-    `planned` are the file groups of pending plans, `merged_paths` the files that a compaction's plan states it merged
-    (None if the plan is no longer known), and `listing` the existing files.
+    `metadata` is its commit's, `commits` are all of the active timeline, by requested time. `planned` are the file groups of
+    pending plans, `merged_paths` the files that a compaction's plan states it merged (None if the plan is no longer known),
+    and `listing` the existing files.
     """
 
     instant: Instant

@@ -37,7 +37,10 @@ FRESHNESS_KEYS = (CUT_KEY, WATERMARK_KEY, LATE_RECORDS_KEY, UNREADABLE_RECORDS_K
 class SyncFacts:
     """What the catalog should state. `location` is the table's directory as the catalog's readers name it.
 
-    The last two times are None if there is no commit yet; `last_completion` also on table version 6, which has none.
+    `columns` come with the types that the catalog has for them. `last_commit` and `last_completion` are the latest requested
+    and the latest completion time of completed writes, not necessarily of one; both are None if there is no commit yet,
+    `last_completion` also on table version 6, which has none. `freshness` goes into the properties of the tables.
+    `is_copy_on_write`: one table is enough, whatever the strategy.
     """
 
     location: str

@@ -95,7 +95,7 @@ def _may_be_left_over(facts: TableFacts, log: LogFile) -> bool:
 
 
 def check_base_files(facts: TableFacts) -> Iterator[Observation]:
-    """Each base file is Parquet to its footer, and has as many records as its commit says."""
+    """Each base file is Parquet to its footer, and has as many records as its commit states."""
     for path, why in sorted(facts.bases.problems.items()):
         yield Finding(path, why, restore_cure(facts, path))
     for path, rows in sorted(facts.bases.row_counts.items()):

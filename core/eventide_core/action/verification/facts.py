@@ -28,9 +28,11 @@ from eventide_core.table.timeline.timeline import Timeline
 
 @dataclass(frozen=True, slots=True)
 class BlockFacts:
-    """One block of a log file, by its header. A torn one has an instant where its header is whole.
+    """One block of a log file, by its header.
 
-    `rollback_target`: the instant whose blocks a command block rolls back.
+    `offset` is where it begins, in bytes. `instant` is the requested time of the action that wrote it; a torn block
+    (`is_torn`) has one where its header is whole. A command block (`is_command`) holds no records: its `rollback_target` is
+    the instant whose blocks it rolls back, None if it is of another kind.
     """
 
     offset: int
@@ -42,7 +44,10 @@ class BlockFacts:
 
 @dataclass(frozen=True, slots=True)
 class LogScan:
-    """The readable blocks of a log file, up to the first unreadable one, and why that is unreadable."""
+    """The readable `blocks` of a log file in their order, up to the first unreadable one.
+
+    `problem` states why that one is unreadable; None if there is none.
+    """
 
     blocks: tuple[BlockFacts, ...]
     problem: str | None = None
@@ -57,13 +62,15 @@ class LogScan:
 class RecordFacts:
     """What reading records found.
 
-    `problems` say by path why something could not be read, `unsupported` which of it eventide does not support.
+    `problems` state by path why something could not be read, `unsupported` which of it eventide does not support.
 
-    `copies` are the left-overs of which another file than the copy's source was found, with that source. `repeated` are keys
-    that several file groups of a partition show. `differences` are how a compaction changed a slice's rows, by its instant
-    and the slice's new base file; None if it didn't. `checksums` are those of the files that a commit has a checksum of, by
-    path; None for a file that is shorter than its commit states. `compares_keys`: record keys were compared with their
-    fields.
+    `audits` are what each slice's records showed, against the watermark at that time, `watermark_ms` in epoch milliseconds;
+    None if there is none. `compared_copies` counts the left-overs that were compared with the log file that they are a copy
+    of: not links, nor copies whose source was cleaned. `copies` are the left-overs of which another file than the copy's
+    source was found, with that source. `repeated` are keys that several file groups of a partition show, with the partition.
+    `differences` are how a compaction changed a slice's rows, by the slice's new base file; None if it didn't. `checksums`
+    are those of the files that a commit has a checksum of, by path; None for a file that is shorter than its commit states.
+    `compares_keys`: record keys were compared with their fields.
     """
 
     audits: tuple[SliceAudit, ...] = ()
@@ -94,7 +101,7 @@ class RemovalFacts:
 
 
 class ArchivedFacts(NamedTuple):
-    """The files that archived writes say they wrote, and which of these are left-overs.
+    """The files that archived writes name as their own, and which of these are left-overs.
 
     `predating_archive` are writes that are older than the archived timeline, so that nothing shows what they wrote. A
     downgrade to version 6 leaves such. `missing_from_archive` are later ones from before the active timeline that the
@@ -109,7 +116,10 @@ class ArchivedFacts(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class BaseFacts:
-    """The rows of each base file, as its footer has them, by path; and why the others can't be read."""
+    """What the footers of base files say, by path.
+
+    `row_counts` are the rows of those that can be read; `problems` say why the others can't.
+    """
 
     row_counts: Mapping[str, int]
     problems: Mapping[str, str]
@@ -117,10 +127,10 @@ class BaseFacts:
 
 @dataclass(frozen=True, slots=True)
 class EventTimeFacts:
-    """The event times of the log files of the latest slices, by path, as the planner gets them.
+    """The event times of the log files of the latest slices, as the planner gets them.
 
-    `uncompacted` are those of their records that are said to be in no base file. `freshness` is absent if there is nothing
-    to check it against, or if `problem` says why it is unknown.
+    `of_logs` has the range of all records of a log file, by path; `uncompacted` of those that should be in no base
+    file. `freshness` is absent if there is nothing to check it against, or if `problem` states why it is unknown.
     """
 
     freshness: Freshness | None
@@ -131,11 +141,11 @@ class EventTimeFacts:
 
 @dataclass(frozen=True, slots=True)
 class IndexFacts:
-    """What Hudi's metadata table says.
+    """The content of Hudi's metadata table.
 
     `partitions` are its own, of which a rebuild makes `rebuilt` again. `files` are those that it lists, with sizes; None
-    if it lacks commits, or if `problem` says why it can't be read. `writes` are the instants of its completed delta commits.
-    `late_compaction` describes it if its compaction is overdue.
+    if it lacks commits, or if it can't be read, as `problem` states. `writes` are the instants of its completed delta
+    commits. `late_compaction` describes it if its compaction is overdue.
     """
 
     partitions: tuple[str, ...]
@@ -152,13 +162,23 @@ class TableFacts:
 
     `settings` are those by which records are keyed, ordered and partitioned. `settings_problem`: why hoodie.properties can't
     be used, so that readers use its backup.
-    `later` is the timeline as it was after the files were listed. `unreadable` says of timeline files why they cannot be
-    decoded. `listing` are the files of all directories but `.hoodie`; `unmarked` those of directories without Hudi's mark
-    of a partition. `view` is absent if `view_problem` says why. `plans` are those of pending and completed compactions,
-    where they are still there, `unplanned` the instants of those whose file is empty.
-    `put_at` says when the completed files of writes on version 6 were put, by their modification times, as instants.
-    `left_overs` says of which log file each is the copy or link. `undone` are the instants that rollbacks and restores name.
-    `marked` are those that had markers or a heartbeat when the files were listed.
+
+    `timeline_path` is the directory of the active timeline, and `timeline_names` are the names of all files in it, whatever
+    they are. `later` is the timeline as it was after the files were listed. `commits` are the metadata of completed writes
+    of the active timeline, by requested time. `unreadable` states of timeline files why they cannot be decoded. `plans` are
+    those of pending and completed compactions, where they are still there, `unplanned` the instants of those whose file is
+    empty. `undone` are the instants that rollbacks and restores name. `put_at` is when the completed files of writes on
+    version 6 were put, by their modification times, as instants. `archived` has what archived writes wrote.
+
+    `listing` are the files of all directories but `.hoodie`; `unmarked` those of directories without Hudi's mark of a
+    partition. `view` is absent if `view_problem` states why. `blocks` has which blocks of log files count. `left_overs`
+    maps each left-over to the log file that it is a copy of, or a link to. `removals` are what removes files or keeps
+    them. `marked` are the instants that had markers or a heartbeat when the files were listed. `log_scans` are the blocks
+    of each log file that was listed, by path, `bases` the rows of base files, `event_times` those of the latest slices'
+    log files. `index` is what Hudi's metadata table has.
+
+    `markers_and_heartbeats` are sentences for people about dead writers and what is left of them. `records` is None unless
+    records were read.
     """
 
     settings: Mapping[str, str]
@@ -243,7 +263,7 @@ class TableFacts:
     def compactions(self) -> Mapping[str, CompactionPlan]:
         """The plans of completed compactions of eventide, as far as they are known and eventide completed them.
 
-        Another engine runs its plan in full, and says nothing of links.
+        Another engine runs its plan in full, and its commit names no links.
         """
         return {
             time: plan
@@ -436,7 +456,7 @@ class TableFacts:
     def is_lost(self, log_path: str, block: BlockFacts) -> bool:
         """Whether a torn block may hold records of a completed write.
 
-        One that doesn't say whose it is, behind all that was promised, is what a writer left who died.
+        One without a readable instant, behind all blocks that were committed, was left by a writer that died.
         """
         if not block.is_torn:
             return False

@@ -104,7 +104,7 @@ def check_committed_files(facts: TableFacts) -> Iterator[Observation]:
 
 
 def _lost_with(facts: TableFacts, path: str) -> str:
-    """Which records were in a lost file, as the commits that wrote it tell."""
+    """Which records were in a lost file, as the commits that wrote it state."""
     stats = facts.committed.get(path, ())
     times = ", ".join(sorted({time for time, _ in stats}))
     if BaseFileName.parse(path.rpartition("/")[2]) is not None:
@@ -147,7 +147,7 @@ def check_orphans(facts: TableFacts) -> Iterator[Observation]:
     lost = lost_completions(facts)
     for file in facts.data_files:
         if file.path in known or (file.parsed is not None and file.parsed.instant in lost):
-            continue  # of a lost write, the check of the timeline says more
+            continue  # the check of the timeline reports a lost write in more detail
         log = LogFileName.parse(file.name)
         if log is not None and log.suffix and _is_written(facts, log.instant):
             continue  # a change log, in which no reader looks for records

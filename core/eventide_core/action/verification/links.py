@@ -10,7 +10,7 @@ from eventide_core.table.timeline.plans import CompactionPlan, LeftOver, LinkMod
 
 
 def check_links(facts: TableFacts) -> Iterator[Observation]:
-    """Each link leads, in one hop, to a file of its own file group inside the table, to the one that its commit says."""
+    """Each link leads, in one hop, to a file of its own file group inside the table, to the one that its commit names."""
     for path, problem in sorted(facts.astray.items()):
         yield Finding(path, problem, "point it to its left-over, or replace it with a copy of that; this loses nothing")
 

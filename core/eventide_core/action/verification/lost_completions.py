@@ -27,10 +27,11 @@ _OF_PLANS = frozenset({Action.COMPACTION, Action.LOG_COMPACTION})
 
 @dataclass(frozen=True, slots=True)
 class LostCompletion:
-    """A write whose completed file is gone. `pending` is what is left of it on the timeline.
+    """A write whose completed file is gone. `pending` is what is left of it on the timeline; None if nothing is.
 
-    `completed_as` is the name of its completed file where it is known exactly enough to restore it: the completion time
-    then puts each of its log files into the file slice where it was.
+    `evidence` is a clause that tells people what shows that it had completed; `is_certain`: that leaves no doubt.
+    `completed_as` is the name of its completed file where it is known exactly enough to restore it: the completion time then
+    puts each of its log files into the file slice where it was.
     """
 
     instant: str

@@ -50,7 +50,7 @@ def check_checksums(facts: TableFacts) -> Iterator[Observation]:
 
 
 def check_record_counts(facts: TableFacts) -> Iterator[Observation]:
-    """A log file has as many records of each write as its commit says."""
+    """A log file has as many records of each write as its commit states."""
     for audit in _records(facts).audits:
         for path, of_writes in sorted(audit.log_records.items()):
             stats = [(time, stat) for time, stat in facts.committed.get(path, ()) if time in of_writes]
@@ -137,8 +137,9 @@ _UNTRUSTED: Final = "omit hoodie.payload.event.time.field: then eventide reads l
 def check_event_times(facts: TableFacts) -> Iterator[Observation]:
     """Checks event times.
 
-    No log file holds a record earlier than its write stat, or its headers, tell the planner, or an unreadable one. No base
-    file holds one outside the range in its footer, which tells whether a view is exact, and which files have a window.
+    No log file holds a record earlier than its write stat, or its headers, state for the planner, or an unreadable one. No
+    base file holds one outside the range in its footer, which decides whether a view is exact, and which files have a
+    window.
 
     An unreadable event time that the planner knows of breaks nothing: there is no watermark until it is merged.
     """

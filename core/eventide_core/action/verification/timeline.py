@@ -28,7 +28,7 @@ def check_timeline(facts: TableFacts) -> Iterator[Observation]:
     1. Each file that looks like an instant is one, or is about to be renamed to one.
     2. An instant is of one action and completes once, after it was requested.
     3. An inflight compaction has its plan.
-    4. What completed says what it did, and a commit of eventide agrees with its checksum.
+    4. Each completed file states what its action did, and a commit of eventide agrees with its checksum.
     5. No completed file is lost, as far as other files show it.
     """
     by_time: dict[tuple[str, bool], list[Instant]] = {}

@@ -15,10 +15,11 @@ from eventide_core.table.files.file_slice import FileSlice
 
 @dataclass(frozen=True, slots=True)
 class BaseFileSizes:
-    """Sizes in bytes.
+    """How large base files are to be. Sizes in bytes.
 
-    `small_files_max` is the number of small files of a partition that one write fills up; 0 for none.
-    `new_group_rows` is the number of records in a new file group; None for as many as fit.
+    `bytes_max` is what a new base file is planned for, `small_bytes` the size below which one is small. `small_files_max` is
+    the number of small files of a partition that one write fills up; 0 for none. `record_bytes` is what a record is taken to
+    need, by earlier commits. `new_group_rows` is the number of records in a new file group; None for as many as fit.
     """
 
     bytes_max: int
@@ -34,7 +35,7 @@ class BaseFileSizes:
 
 @dataclass(frozen=True, slots=True)
 class Filling:
-    """The number of new records that go to a file group: an existing slice, or (None) a new one."""
+    """The number of new records (`rows`) that go to a file group: an existing slice, or (None) a new one."""
 
     file_slice: FileSlice | None
     rows: int

@@ -33,7 +33,10 @@ from eventide_core.table.timeline.file_system_view import FileGroup
 
 @dataclass(frozen=True, slots=True)
 class Overwrite:
-    """What a write replaces: the file groups of some partitions, or (None) of all."""
+    """What a write replaces: the file groups of some `partitions`, or (None) of all.
+
+    `groups` are those that existed when it loaded the table.
+    """
 
     partitions: frozenset[str] | None
     groups: frozenset[FileGroup]
@@ -59,9 +62,11 @@ def overwrite_of(operation: WriteOperation, partitions: Iterable[str], existing:
 
 @dataclass(frozen=True, slots=True)
 class WrittenGroups:
-    """The changes of a write: file groups, and the partitions into which it put keys that it had not found.
+    """The changes of a write, for the comparison with others'.
 
-    `groups` includes those that an overwrite replaces.
+    `groups` are its file groups, including those that an overwrite replaces. `index` is that by which it placed its records.
+    `partitions_with_new_keys` are those into which it put keys that it had not found; empty if it didn't look any up.
+    `overwrite` is None for any other write.
     """
 
     instant: str

@@ -45,7 +45,7 @@ _MOVES_KEYS = {
 
 @dataclass(frozen=True, slots=True)
 class Index:
-    """`buckets` and `hash_fields` are those of the bucket index.
+    """The index of a table, by its `type`. `buckets` and `hash_fields` are those of the bucket index.
 
     `moves_keys`, for a global index: a record whose key is in another partition moves the key to its own partition.
     Otherwise, the record goes to the partition that has the key.

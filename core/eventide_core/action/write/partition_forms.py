@@ -1,6 +1,6 @@
 """Whether a write's partitions have the form of the table's.
 
-Hudi can store the day `2026-01-05` in the directories `2026/01/05`. The settings tell (`KeyFormat.slashes`), unless a
+Hudi can store the day `2026-01-05` in the directories `2026/01/05`. The settings decide (`KeyFormat.slashes`), unless a
 version of Hudi wrote them that does not. Then nothing does but the directories, and a key written to both would be there
 twice.
 """

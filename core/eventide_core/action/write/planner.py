@@ -27,7 +27,11 @@ _SHARES = 1000  # the number of parts into which the records of a place are divi
 
 @dataclass(frozen=True, slots=True)
 class WriteFacts:
-    """The facts for planning a write. `slices` are the latest ones."""
+    """The facts for planning a write. `slices` are the latest ones.
+
+    `index` decides which slice a record's place is, `log_names` what the next log file of a slice is called, and `sizes` how
+    new keys are distributed over base files; the bucket index needs no sizes.
+    """
 
     instant: str
     layout: Layout

@@ -80,7 +80,7 @@ class SliceCompactor:
         return self._with_checksums(task, result)
 
     def _with_checksums(self, task: MergeTask, result: MergeResult) -> MergeResult:
-        """The result of an earlier attempt with the checksums of its files, which only reading them tells."""
+        """The result of an earlier attempt with the checksums of its files, which have to be read for that."""
         carried = None
         if task.carried_path is not None and result.carried_size is not None:
             carried = checksum_of_file(self.storage, task.carried_path, result.carried_size)

@@ -21,7 +21,11 @@ from eventide_core.table.timeline.instant import Action, Instant, State
 
 @dataclass(frozen=True, slots=True)
 class Completion:
-    """The completed instant with its claimed time, which the file name contains from version 8 on."""
+    """The completed `instant` of a compaction, and `time`, the completion time that was claimed for it.
+
+    From version 8 on, the file name of the instant contains that time; on version 6 only the claim and the metadata table
+    do.
+    """
 
     instant: Instant
     time: str

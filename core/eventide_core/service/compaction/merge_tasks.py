@@ -88,7 +88,11 @@ def _refuse_other_names(shape: RecordShape, plan: CompactionPlan) -> None:
 
 @dataclass(frozen=True, slots=True)
 class MergesAhead:
-    """Tasks that have begun, and wait for `_may_write` before they write."""
+    """Merges that have begun, and wait for `_may_write` before they write.
+
+    `tasks` were made of the plan before this process owned its instant; their results count if the plan still makes the
+    same.
+    """
 
     tasks: tuple[MergeTask, ...]
     _may_write: Gate

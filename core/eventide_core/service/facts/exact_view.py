@@ -1,7 +1,8 @@
 """Whether a read-optimized view is exact at T: no base file of it holds an event time at or after T.
 
-The footers of the base files tell, whoever wrote them. A base file holds later records if a cut by whole log files merged
-them, if an exact cut compacted its slice in full, or if a writer put them there. No compaction takes them out again.
+The footers of the base files show it, whichever engine wrote them. A base file holds later records if a cut by whole log
+files merged them, if an exact cut compacted its slice in full, or if a writer put them there. No compaction takes them out
+again.
 """
 
 from collections.abc import Callable, Sequence
@@ -19,10 +20,10 @@ from eventide_core.table.timeline.plans import CutMode
 
 @dataclass(frozen=True, slots=True)
 class Exactness:
-    """How a view relates to T.
+    """How a view relates to T, `threshold_ms`. Times are in epoch milliseconds, paths relative to the table's root.
 
-    The latest event time in its base files with the file that holds it, and a base file whose footer doesn't state its event
-    times, if there is one.
+    `latest_ms` is the latest event time in its base files, `latest_path` the file that holds it; both None if no footer
+    states one. `silent_path` is a base file whose footer doesn't state its event times, if there is one.
     """
 
     threshold_ms: int
@@ -32,7 +33,7 @@ class Exactness:
 
     @property
     def is_exact(self) -> bool | None:
-        """None if the footers don't tell."""
+        """None if the footers don't show it."""
         if self.latest_ms is not None and self.latest_ms >= self.threshold_ms:
             return False
         return True if self.silent_path is None else None
@@ -60,7 +61,7 @@ class ExactViews:
         return self.of(state.view.latest_base_files(), field, threshold_ms)
 
     def told(self, state: TableState, fresh: Freshness) -> Freshness:
-        """The freshness of that state, which says whether the view is exact at the cut if that was an exact one."""
+        """The freshness of that state, which states whether the view is exact at the cut if that was an exact one."""
         is_asked = state.cut is CutMode.EXACT and state.cut_ms == fresh.cut_ms
         if state.cut_ms is None or state.cut_field is None or not is_asked:
             return fresh

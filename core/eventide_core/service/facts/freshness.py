@@ -99,7 +99,7 @@ class FreshnessReader:
         blocks = state.blocks()
         facts = self.facts.read(state, shape, wanted, are_stats_proof=proof)
         # On version 6 the log file of a write that was rolled back stays, beside the block that rolls it back; and that
-        # alone tells it from a committed one, once both are archived.
+        # alone distinguishes it from a committed one, once both are archived.
         rolled_back = {instant for fact in facts.values() for instant in fact.rolled_back}
         return {
             path: fact

@@ -48,7 +48,7 @@ class LogFactsReader:
     def read(
         self, state: TableState, shape: RecordShape, logs: Iterable[LogFile], *, are_stats_proof: bool
     ) -> dict[str, LogFacts]:
-        """The facts of each log file, by path. `are_stats_proof`: what a write stat of Hudi says holds for every record."""
+        """The facts of each log file, by path. `are_stats_proof`: Hudi's write stats hold for every record."""
         return self._read(state, shape, logs, are_stats_proof=are_stats_proof, returns_errors=False)[0]
 
     def read_each(

@@ -12,7 +12,7 @@
    that is open when it buffers the record, and may write it to the next one.
    Nor are they trusted if the stats of one commit all state the same range, or its extra metadata names
    `hoodie.write.track.event.time.propagate.from.upstream`: such a writer gives each stat the range of the commits that it
-   derives from, which says nothing of the file.
+   derives from, which is not evidence about the file.
 4. No stat states the kinds of blocks in a log file. For eventide's log files, they are known. For others, headers are
    read before a plan is made. A left-over has the kinds of its original log file.
    The settings of a write decide whether Hudi's data blocks contain partial updates (HoodieAppendHandle adds IS_PARTIAL

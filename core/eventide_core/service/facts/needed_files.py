@@ -19,7 +19,7 @@ from eventide_core.table.timeline.timeline import Timeline
 
 
 class Listed(Protocol):
-    """What of a table's state these questions need. A table whose file slices can't be told has it, too."""
+    """What of a table's state these questions need. It exists for a table whose file slices can't be determined, too."""
 
     @property
     def config(self) -> TableConfig: ...
@@ -31,7 +31,7 @@ class Listed(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ListedTable:
-    """A table of which no more than that is known."""
+    """A table of which no more than that is known. `listing` are all base and log files, committed or not."""
 
     config: TableConfig
     timeline: Timeline

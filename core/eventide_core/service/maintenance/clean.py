@@ -62,9 +62,10 @@ _HOUR_MS = 60 * 60 * 1000
 
 @dataclass(frozen=True, slots=True)
 class CleanResult:
-    """`instant` is None if there was nothing to remove. Paths are relative to the table's root, sorted.
+    """What a clean removed or, in a dry run, would. Paths are relative to the table's root.
 
-    `kept_targets` are files that the clean keeps because a link leads to them.
+    `instant` is None for a dry run, and if there was nothing to remove. `deleted` are sorted, and include what a clean
+    removed that had been started before. `kept_targets` are files that the clean keeps because a link leads to them.
     """
 
     instant: str | None

@@ -40,7 +40,12 @@ _NO_CHANGES = PartitionChanges((), (), ())
 
 @dataclass(frozen=True, slots=True)
 class SyncedTable:
-    """The changes to one of the catalog's tables; partitions as counts."""
+    """The changes to one of the catalog's tables.
+
+    `name` is without the database. `is_created`: it was missing there. `is_altered`: its entry was updated, if only to say
+    which commit it follows. `partitions_added`, `partitions_moved` (to another directory) and `partitions_dropped` are
+    counts.
+    """
 
     name: str
     is_created: bool
@@ -57,9 +62,10 @@ class SyncedTable:
 
 @dataclass(frozen=True, slots=True)
 class SyncResult:
-    """`properties` are those that change from commit to commit, including the freshness, as they are published now.
+    """What a sync did. `tables` are all that the table is to have in the catalogs, changed or not.
 
-    `database` is the first catalog's, if there are several.
+    `properties` are those that change from commit to commit, including the freshness, as they are published now. `database`
+    is the first catalog's, if there are several.
     """
 
     database: str
@@ -75,7 +81,7 @@ class Sync(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class SyncOfEach:
-    """Publishes a table in several catalogs."""
+    """Publishes a table in several catalogs: `syncs` has one for each, in the order in which the user names them."""
 
     syncs: tuple[Sync, ...]
 

@@ -46,7 +46,11 @@ from eventide_core.table.timeline.instant import State
 
 @dataclass(frozen=True, slots=True)
 class RebuiltMetadataTable:
-    """`partitions` are those of the new metadata table, `dropped` those of the old one that it lacks."""
+    """What the new metadata table has.
+
+    `partitions` are its own, `dropped` those of the old one that it lacks. `files` counts the base and log files of the
+    table that it lists.
+    """
 
     partitions: tuple[str, ...]
     dropped: tuple[str, ...]

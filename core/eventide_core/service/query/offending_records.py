@@ -16,7 +16,10 @@ _KEYS_NAMED = 3  # of a log file
 
 @dataclass(frozen=True, slots=True)
 class OffendingRecords:
-    """A log file and a few of its keys, the one furthest in the future first. `problem` says why none is known."""
+    """A log file, `offending`, and a few of its keys, the one furthest in the future first.
+
+    `keys` have an event time at or after its `since_ms`. `problem` states why none is known.
+    """
 
     offending: OffendingLogFile
     keys: tuple[TimedKey, ...]

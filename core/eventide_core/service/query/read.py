@@ -188,7 +188,7 @@ def _plan(state: TableState, slices: Iterable[SliceRead], as_of: str | None = No
 
 
 def _completed_with_unique_keys(state: TableState) -> frozenset[str] | None:
-    """The table's completed actions; None if no index says where keys are, or one of them may have inserted a key twice."""
+    """The table's completed actions; None without an index, or if one of them may have inserted a key twice."""
     if RECORD_INDEX not in state.config.metadata_partitions:
         return None
     writes = state.timeline.writes

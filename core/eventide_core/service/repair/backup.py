@@ -37,7 +37,11 @@ Fingerprint = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One change, as `repair.json` has it."""
+    """One change, as `repair.json` has it.
+
+    `number` counts from 0, in the order of the changes, and names the copies `before/<number>` and `after/<number>`.
+    `before` and `after` tell the file at the path of `change` as it was, and as it will be.
+    """
 
     number: int
     change: Change

@@ -1,6 +1,6 @@
 """Makes `hoodie.properties` anew where it and its backup are lost.
 
-The table's other files tell some of the settings. The user states the others, and none of them is guessed: a wrong
+The table's other files show some of the settings. The user states the others, and none of them is guessed: a wrong
 ordering field keeps wrong versions of records. Nothing is written before all of them are known. Then, under the table
 lock, the file is written as a repair with a backup: an interrupted one is completed by the next, and an undo removes it.
 """
@@ -84,7 +84,10 @@ _OF_FIELDS: Final = (_KEYS, _PARTITIONS, _ORDERING, _ORDERING_0X)
 
 @dataclass(frozen=True, slots=True)
 class KnownSetting:
-    """A value, and what it is known from."""
+    """The `value` of a setting as hoodie.properties will have it, unescaped.
+
+    `evidence` is what it is known from: a file, a directory, or `stated` by the user.
+    """
 
     value: str
     evidence: str
@@ -92,9 +95,10 @@ class KnownSetting:
 
 @dataclass(frozen=True, slots=True)
 class RecoveredSettings:
-    """The settings of a lost `hoodie.properties`. `missing` are those that the user has to state, with a hint for each.
+    """The settings of a lost `hoodie.properties`, by key.
 
-    `backup` is the instant of the repair that wrote the file; None if nothing was written.
+    `known` is what the file gets. `missing` are those that the user has to state, with a hint for each. `backup` is the
+    instant of the repair that wrote the file; None if nothing was written.
     """
 
     known: Mapping[str, KnownSetting]
@@ -190,7 +194,7 @@ def _required(known: Mapping[str, KnownSetting]) -> Iterator[str]:
 
 
 def _of_merges(known: Mapping[str, KnownSetting], version: str) -> Iterator[str]:
-    """Without these, readers would merge versions of a record differently, and say nothing."""
+    """Without these, readers would merge versions of a record differently, without an error."""
     if version == "9":
         yield _PARTIAL_UPDATE
     if version != "6":
@@ -215,7 +219,7 @@ def _is_archive_log(entry: FileInfo) -> bool:
 
 
 class _Evidence:
-    """What the files of a table tell of its settings."""
+    """What the files of a table show of its settings."""
 
     def __init__(self, files: TableFiles, path: str, timeline: Timeline) -> None:
         self._files, self._path, self._timeline = files, path, timeline
@@ -230,7 +234,7 @@ class _Evidence:
                 break
 
     def known(self) -> Iterator[tuple[str, KnownSetting]]:
-        """Each setting that the files tell for certain."""
+        """Each setting that the files show for certain."""
         layout, history = ("2", "history") if self._path != ".hoodie" else ("1", "archived")
         yield "hoodie.timeline.layout.version", KnownSetting(layout, "the directory of the timeline")
         yield "hoodie.archivelog.folder", self._archive_folder(layout, history)

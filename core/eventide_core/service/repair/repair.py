@@ -67,7 +67,8 @@ _COUNT_OFFSET: Final = 4  # an Avro block's content begins with its version, the
 class RepairResult:
     """What was repaired or, in a dry run, would be. `backups` are the instants of the backups that hold what was changed.
 
-    `completed` is an interrupted repair that this one completed first. `verification` is that after the last repair.
+    `repairs` are in the order in which they were made, `unrepaired` the damage that is left. `completed` is an interrupted
+    repair that this one completed first. `verification` is that after the last repair.
     """
 
     repairs: tuple[Repair, ...]
@@ -79,7 +80,7 @@ class RepairResult:
 
 @dataclass(frozen=True, slots=True)
 class UndoneRepair:
-    """The repair at `instant`, and the files that are as they were before it."""
+    """The repair at `instant`, and the files that are as they were before it: `paths` from the table's root."""
 
     instant: str
     paths: tuple[str, ...]

@@ -28,7 +28,10 @@ from eventide_core.table.timeline.savepoint_metadata import SavepointMetadata, c
 
 @dataclass(frozen=True, slots=True)
 class Tag:
-    """A name for the table as of the commit at `instant`, and the savepoint that keeps it."""
+    """A name for the table as of the commit at `instant`, its requested time.
+
+    `savepoint` keeps the files; its comments have the name.
+    """
 
     name: str
     instant: str

@@ -33,7 +33,11 @@ _LOOKS: Final = 5  # between a listing and the read, another runner may have gon
 
 @dataclass(frozen=True, slots=True)
 class RecordedView:
-    """The base files of a view, and the instant as of which its rows have their columns."""
+    """A view as a file of the consumer has it, so that it can still be read when its instant has been archived.
+
+    `paths` are its base files, from the table's root. `schema_as_of` is the requested time as of which its rows have their
+    columns, that of the last write that the view has.
+    """
 
     schema_as_of: str
     paths: frozenset[str]

@@ -21,7 +21,11 @@ from eventide_core.table.timeline.instant import WRITE_ACTIONS, Action, Instant
 
 @dataclass(frozen=True, slots=True)
 class Heartbeat:
-    """The last heartbeat at an instant. `owner` describes eventide's process for the user; None for another engine's."""
+    """The last heartbeat at an instant. `owner` describes eventide's process for the user; None for another engine's.
+
+    `age_ms` is the time since it was renewed, by the storage's modification time and this clock. `is_fresh`: it has not
+    expired, and its process is not known to have ended.
+    """
 
     age_ms: int
     is_fresh: bool

@@ -23,7 +23,10 @@ _READ_AT_ONCE = 500  # each costs a read under the table lock; earlier versions 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """The outcome of the compaction at `instant`: completed at a time, or (None) rolled back."""
+    """The outcome of the compaction at `instant`: completed at `completion_time`, or (None) rolled back.
+
+    Its file has the time on version 6, too, although the timeline does not.
+    """
 
     instant: str
     completion_time: str | None
@@ -60,7 +63,7 @@ def settled_outcomes(
        timeline has the others.
     2. Rolled back: as soon as no file bears the instant (`borne` are those of the files), and a day has passed.
 
-    `publishes` tells of an archived compaction whether it published a cut. If there are very many outcomes, those of the
+    `publishes` returns whether an archived compaction published a cut. If there are very many outcomes, those of the
     earliest instants are judged, and the next call judges more.
     """
     completed: list[tuple[str, str]] = []

@@ -45,11 +45,12 @@ sixty.
 class TableState:
     """A table at one moment.
 
-    `commits` are the metadata of the completed writes, by requested time. `listing` are all base and log files,
-    committed or not. `replaced_at` states when a replacecommit replaced a file group. `compactions` are the instants
-    that an event-time compaction has ever used. `schema_versions` are set if the schema evolves on read.
-    `delete_marker`: see TableFiles. `undone` are the instants that rollbacks and restores took away: their blocks may still
-    be in log files of version 6, also where no block rolls them back.
+    `archive` reads the archived timeline when it is asked. `commits` are the metadata of the completed writes, by requested
+    time. `listing` are all base and log files, committed or not, `view` the slices that they make. `replaced_at` states when
+    a replacecommit replaced a file group. `compactions` are the instants that an event-time compaction has ever used.
+    `schema_versions` are set if the schema evolves on read. `delete_marker`: see TableFiles. `undone` are the instants that
+    rollbacks and restores took away: their blocks may still be in log files of version 6, also where no block rolls them
+    back.
     """
 
     config: TableConfig
@@ -235,8 +236,8 @@ class TableState:
 
     @property
     def source_notes(self) -> tuple[SourceNote, ...]:
-        """What the active timeline says of the tables that this one was made of, the last note of each."""
-        blocks = self.blocks()  # a write that was rolled back says nothing, even where a later commit repeats it
+        """The last note of each table that this one was made of, by the active timeline."""
+        blocks = self.blocks()  # notes of a write that was rolled back don't count, even if a later commit repeats them
         notes = (note for commit in self.commits.values() for note in notes_in(commit.extra_metadata))
         return latest_notes(note for note in notes if blocks.accepts(note.noted_at))
 
@@ -354,7 +355,7 @@ class TableState:
 
     @property
     def cut(self) -> CutMode | None:
-        """What that compaction took; None if none was published, or its commit does not say."""
+        """What that compaction took; None if none was published, or its commit does not state it."""
         last = self._last_cut()
         return None if last is None else last.cut
 

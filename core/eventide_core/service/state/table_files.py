@@ -79,8 +79,8 @@ class TableFiles:
     """The metadata files of one table. Each file that cannot change is read at most once.
 
     `delete_marker` defines which log records the reader treats as deletes; Hudi's readers also take it from their
-    options. `mergers` are the user-defined mergers that may merge the table. `event_time_texts` says how texts of event
-    times are read where the table does not say it. `first_settings` is the text of hoodie.properties for a table that its
+    options. `mergers` are the user-defined mergers that may merge the table. `event_time_texts` states how texts of event
+    times are read where the table does not state it. `first_settings` is the text of hoodie.properties for a table that its
     first commit creates: until then, nobody else sees a table.
     """
 
@@ -144,7 +144,7 @@ class TableFiles:
         return False
 
     def config_and_timeline(self) -> tuple[TableConfig, Timeline]:
-        """Both, read again. They are requested together if an earlier read told where the timeline is.
+        """Both, read again. They are requested together if an earlier read found where the timeline is.
 
         If the table has been upgraded since, its timeline may be elsewhere: then it is listed there.
         """
@@ -286,7 +286,7 @@ class TableFiles:
     def undone(self, config: TableConfig, timeline: Timeline) -> frozenset[str]:
         """The instants that the completed rollbacks and restores of the active timeline have undone; each is read once.
 
-        One that can't be read says nothing: a query must not fail for it. `verify` names it.
+        One that can't be read is ignored: a query must not fail for it. `verify` names it.
         """
         done = [i for i in timeline.completed if i.action in (Action.ROLLBACK, Action.RESTORE)]
         unread = [instant for instant in done if instant not in self._undone]

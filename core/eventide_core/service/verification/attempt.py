@@ -13,7 +13,7 @@ R = TypeVar("R")
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """The message of a typed error about a damaged or unknown file, or about what eventide does not support."""
+    """The message of a typed error about a damaged or unknown file, as `text`, or about what eventide does not support."""
 
     text: str
     is_unsupported: bool = False
@@ -23,7 +23,8 @@ class Problem:
 class Attempt(Generic[T, R]):
     """A picklable call that returns a Problem if the table is at fault. Failures of storage and engine still raise.
 
-    `skips_unsupported`: what eventide does not support is a Problem, too, so that the rest can still be verified.
+    `function` is called with one item, such as a path or a slice. `skips_unsupported`: what eventide does not support is a
+    Problem, too, so that the rest can still be verified.
     """
 
     function: Callable[[T], R]

@@ -43,7 +43,11 @@ from eventide_core.table.timeline.timeline import Timeline
 
 @dataclass(frozen=True, slots=True)
 class Gathered:
-    """The facts; and, where the table can be loaded, its state and the shape of its records."""
+    """The `facts`; and, where the table can be loaded, its `state` and the shape of its records.
+
+    Without these two, no records are read. The shape has no event-time field if the table has no cut and records aren't
+    read, or if the field isn't known.
+    """
 
     facts: TableFacts
     state: TableState | None

@@ -105,7 +105,7 @@ def _difference(audit: ContentAudit, shape: RecordShape, pair: _Pair) -> RowDiff
 
 
 def _keys(state: TableState) -> KeyFormat | None:
-    """How record keys follow from the key fields; None where the settings don't say it, or the files hold no keys."""
+    """How record keys follow from the key fields; None where the settings don't state it, or the files hold no keys."""
     if state.config.virtual_key_fields:
         return None
     try:

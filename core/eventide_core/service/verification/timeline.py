@@ -22,7 +22,7 @@ _LATER_VERSION, _LATER_TIMELINE = 8, ".hoodie/timeline"
 
 @dataclass(frozen=True, slots=True)
 class TimelineReader:
-    """Reads what the instants of `timeline` say.
+    """Reads the files of the instants of `timeline`.
 
     `unreadable` gets what cannot be read, and why, by path; `unplanned` the instants of compactions whose plan is empty.
     """
@@ -77,7 +77,7 @@ class TimelineReader:
         return saved
 
     def cleans(self) -> Mapping[str, frozenset[str]]:
-        """What each completed clean removed, by its requested time. What completed rollbacks say can be read, too."""
+        """What each completed clean removed, by its requested time. The files of completed rollbacks can be read, too."""
         cleans: dict[str, frozenset[str]] = {}
         for instant in self.timeline.completed:
             with noting(self.unreadable, self._path(instant)):

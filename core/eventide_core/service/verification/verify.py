@@ -29,7 +29,7 @@ class Verifier:
     def verify(self, *, is_deep: bool, progress: Progress) -> Verification:
         """What each check found. `is_deep`: reads every record of the latest slices, and of compacted ones.
 
-        Raises BusyError if files went at each look, so that nobody can tell damage from the work of a cleaner.
+        Raises BusyError if files disappeared during each attempt: that could be damage, or the work of a cleaner.
         """
         return self.examine(is_deep=is_deep, progress=progress)[1]
 

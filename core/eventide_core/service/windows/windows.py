@@ -55,9 +55,11 @@ _ATTEMPTS = 10  # a window takes three steps at most; the others are for those t
 
 @dataclass(frozen=True, slots=True)
 class Delivery:
-    """An open window of a consumer. `before` is the view that it had seen, if the window is a correction.
+    """An open window of a consumer, whose name is `consumer`.
 
-    `before` is None also where the files of that view were cleaned.
+    `window` is as the consumer's state has it, `span` its event times in the column that they are read from. `view` is the
+    one that its rows are read as of. `before` is the view that the consumer had seen, if the window is a correction; it is
+    None also where the files of that view were cleaned.
     """
 
     consumer: str

@@ -176,7 +176,7 @@ class WriteInstants:
         """Withdraws the completed file if others had gone on before it was put, so that it doesn't fit what they did.
 
         The lock was lost before the file was put, or after it: then others have seen the commit, and it stays. The times
-        of the files tell which. Where a storage has them in whole seconds and two are equal, the other's instant does: it
+        of the files show which. Where a storage has them in whole seconds and two are equal, the other's instant does: it
         had begun before `put_at`, the instant at which the file was there, or has seen it. Raises RefusedError if the
         write had been rolled back, WriteConflictError if what had completed excludes it.
         """

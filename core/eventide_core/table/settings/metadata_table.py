@@ -74,9 +74,9 @@ class MetadataTableStatus:
 
 @dataclass(frozen=True, slots=True)
 class MetadataTableFacts:
-    """The metadata table at one moment: its own `timeline`, and that of the table that it describes.
+    """The metadata table at one moment: its own `timeline`, and `data_timeline`, that of the table that it describes.
 
-    `partitions` are in use; `building` are those that Hudi is building.
+    `version` is that of the table. `partitions` are in use; `building` are those that Hudi is building.
     """
 
     version: int

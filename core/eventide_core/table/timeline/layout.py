@@ -16,7 +16,7 @@
 
 Each row is a question of `Layout`; nobody else compares versions for it (`tests/architecture/test_layouts.py`).
 
-What the versions have in common, or what only version 9 has, is not here: settings say that (`table/settings/`).
+What the versions have in common, or what only version 9 has, is not here, but in the settings (`table/settings/`).
 """
 
 from abc import ABC, abstractmethod
