@@ -11,8 +11,9 @@ class CompactionSettings:
     """What the steps of a compaction share of the options.
 
     `wait_ms`: how long to wait for what is pending. `skew_ms`: by how much clocks of writers may differ. `is_exclusive`:
-    no other engine runs the table's plans. `runs_foreign_plans`: eventide runs theirs. `commits_retained` is the number of
-    commits that cleaning keeps, `index_type` the index that the user states; None if there is none.
+    no other engine runs the table's plans. `runs_foreign_plans`: eventide runs theirs. `max_left_overs` is the number of log
+    files that an exact cut leaves in a slice at most, `commits_retained` that of the commits that cleaning keeps.
+    `index_type` is the index that the user states; None if there is none. `codec` compresses base files.
     """
 
     wait_ms: int

@@ -13,7 +13,7 @@ R = TypeVar("R")
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """The message of a typed error about a damaged or unknown file, as `text`, or about what eventide does not support."""
+    """The message of a typed error, as `text`, about a damaged or unknown file or, if `is_unsupported`, a feature."""
 
     text: str
     is_unsupported: bool = False
