@@ -66,7 +66,7 @@ class Freshness:
             ("late records", f"{self.late_records:,}"),
             ("records without event time", f"{self.unknown_event_time_records:,}"),
             ("records with an unreadable event time", f"{self.unreadable_event_time_records:,}"),
-            *((f"made of {note.table} up to", _note_text(note)) for note in self.sources),
+            *((f"made of {note.table} up to", watermark_text(note)) for note in self.sources),
         )
 
     def has_reached(self, threshold: Moment, *, nulls_count: bool = False) -> bool:
@@ -80,10 +80,6 @@ class Freshness:
             return True
         waits = nulls_count and self.unknown_event_time_records > 0
         return self.watermark_ms is not None and self.watermark_ms >= threshold_ms and not waits
-
-
-def _note_text(note: SourceNote) -> str:
-    return "complete (copy-on-write)" if note.is_complete else format_timestamp(note.watermark_ms)
 
 
 NO_CUT = Freshness(None, None, 0, 0, None)
@@ -112,7 +108,7 @@ def freshness(cut_ms: int | None, logs: Iterable[EventTimeRange], late_records: 
     )
 
 
-def watermark_text(fresh: Freshness) -> str:
+def watermark_text(fresh: Freshness | SourceNote) -> str:
     """The watermark as text for the user."""
     return "complete (copy-on-write)" if fresh.is_complete else format_timestamp(fresh.watermark_ms)
 

@@ -4,7 +4,6 @@ The plan of the compaction names these files. The new base file has the path and
 another size, which the commit records. A compaction of eventide runs again instead, and writes the same bytes.
 """
 
-from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from eventide_core.action.repair.repairs import Remerging, Repair
@@ -28,7 +27,8 @@ def repair_by_merge(facts: TableFacts, check: str, finding: Finding) -> Repair |
         return None
     if lost_completions(facts):
         return None
-    damaged = sorted({finding.path, *_damaged(facts, (stat.path for stat in commit.stats))})
+    others = (stat.path for stat in commit.stats if stat.path in facts.missing or stat.path in facts.bases.problems)
+    damaged = sorted({finding.path, *others})
     operations = {path: op for path in damaged if (op := _operation(facts, plan, path)) is not None}
     if finding.path not in operations:
         return None
@@ -42,10 +42,6 @@ def repair_by_merge(facts: TableFacts, check: str, finding: Finding) -> Repair |
     action = f"merges {files} of the compaction at {time} again: the file slices before it are whole"
     loses = "statistics in the commit of that compaction that no reader needs"
     return Repair(check, next(iter(operations)), finding.problem, action, (again,), loses)
-
-
-def _damaged(facts: TableFacts, paths: Iterable[str]) -> Iterator[str]:
-    return (path for path in paths if path in facts.missing or path in facts.bases.problems)
 
 
 def _operation(facts: TableFacts, plan: ForeignPlan, path: str) -> ForeignOperation | None:

@@ -93,7 +93,7 @@ def check_freshness(facts: TableFacts) -> Iterator[Observation]:
     if facts.event_times.problem is not None:
         yield Unchecked(facts.event_times.problem)
     by_end = sorted(
-        (i for i in facts.timeline.writes if _has_cut(facts, i.requested_time)),
+        (i for i in facts.timeline.writes if (said := facts.publications.get(i.requested_time)) and said.has_cut),
         key=lambda i: i.completion_time or i.requested_time,
     )
     highest: int | None = None
@@ -168,11 +168,6 @@ def _group(op: PlannedOperation) -> tuple[str, str]:
 def _commit_path(facts: TableFacts, time: str) -> str:
     instant = facts.timeline.find(time)
     return f"{facts.timeline_path}/{time if instant is None else instant.file_name}"
-
-
-def _has_cut(facts: TableFacts, time: str) -> bool:
-    said = facts.publications.get(time)
-    return said is not None and said.has_cut
 
 
 COMPACTIONS = Check(

@@ -338,23 +338,17 @@ class TableFacts:
         2. Cleaning takes older slices as a whole: a log file that is gone where its base file stayed was lost. Not so
            where a savepoint keeps that base file, which keeps the log files of its time alone.
         """
-        if self.view is None:
-            return {}
-        bases = self.known_bases
         kept = {path for paths in self.removals.saved.values() for path in paths}
         lost: dict[str, tuple[str, WriteStat]] = {}
-        for path, stats in self.committed.items():
-            time, stat = stats[-1]
-            group = (stat.partition, stat.file_id)
-            if path in self.sizes or path in self.removals.pending or self.view.is_replaced(group):
-                continue
-            at = self.slice_of(path, bases.get(group, {}))
+        for path, (time, stat) in self._absent.items():
+            bases = self.known_bases.get((stat.partition, stat.file_id), {})
+            at = self.slice_of(path, bases)
             if at is None:
                 continue
-            if at >= max(bases.get(group, {}), default=""):
+            if at >= max(bases, default=""):
                 lost[path] = (time, stat)
             elif LogFileName.parse(path.rpartition("/")[2]) is not None:
-                base = bases[group].get(at)
+                base = bases.get(at)
                 if base is not None and base in self.sizes and base not in kept:
                     lost[path] = (time, stat)
         return lost
@@ -366,26 +360,29 @@ class TableFacts:
         Only where all cleans are known that can have removed the file: those after the next base file of its file group.
         """
         since = self.removals.cleans_known_since
-        if self.view is None or self.unreadable or since is None:
+        if self.unreadable or since is None:
             return {}
         removed = {path for paths in self.removals.cleans.values() for path in paths}
         lost: dict[str, tuple[str, WriteStat]] = {}
-        for path, stats in self.committed.items():
+        for path, (time, stat) in self._absent.items():
             base = BaseFileName.parse(path.rpartition("/")[2])
-            time, stat = stats[-1]
-            group = (stat.partition, stat.file_id)
-            if (
-                base is None
-                or path in self.sizes
-                or path in self.missing
-                or path in self.removals.pending
-                or path in removed
-            ):
+            if base is None or path in self.missing or path in removed:
                 continue
-            after = [instant for instant in self.known_bases.get(group, {}) if instant > base.instant]
-            if after and since <= min(after) and not self.view.is_replaced(group):
+            bases = self.known_bases.get((stat.partition, stat.file_id), {})
+            after = [instant for instant in bases if instant > base.instant]
+            if after and since <= min(after):
                 lost[path] = (time, stat)
         return lost
+
+    @cached_property
+    def _absent(self) -> Mapping[str, tuple[str, WriteStat]]:
+        """The committed files of file groups in use that neither exist nor are being removed, and their last commits."""
+        return {
+            path: stats[-1]
+            for path, stats in self.committed.items()
+            if path not in self.sizes and path not in self.removals.pending
+            if self.view is not None and not self.view.is_replaced((stats[-1][1].partition, stats[-1][1].file_id))
+        }
 
     @cached_property
     def known_bases(self) -> Mapping[FileGroup, Mapping[str, str]]:

@@ -149,16 +149,13 @@ def check_orphans(facts: TableFacts) -> Iterator[Observation]:
         if file.path in known or (file.parsed is not None and file.parsed.instant in lost):
             continue  # the check of the timeline reports a lost write in more detail
         log = LogFileName.parse(file.name)
-        if log is not None and log.suffix and _is_written(facts, log.instant):
+        is_written = log is not None and (facts.timeline.find(log.instant) or facts.timeline.is_archived(log.instant))
+        if log is not None and log.suffix and is_written:
             continue  # a change log, in which no reader looks for records
         if log is not None and facts.is_named_by_its_slice(file):
             yield from _orphaned_blocks(facts, file, log)
         else:
             yield from _orphan(facts, file, "" if file.parsed is None else file.parsed.instant)
-
-
-def _is_written(facts: TableFacts, instant: str) -> bool:
-    return facts.timeline.find(instant) is not None or facts.timeline.is_archived(instant)
 
 
 def _planned(facts: TableFacts) -> set[str]:

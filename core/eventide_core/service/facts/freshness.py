@@ -14,7 +14,6 @@ from eventide_core.service.facts.log_facts import LogFactsReader
 from eventide_core.service.state.table import TableState
 from eventide_core.table.files.file_slice import LogFile
 from eventide_core.table.files.slice_read import BlockFilter
-from eventide_core.table.records.event_time import EventTimeRange
 from eventide_core.table.records.record_shape import RecordShape
 from eventide_core.table.timeline.plans import CompactionPlan
 
@@ -111,7 +110,7 @@ class FreshnessReader:
         """The number of records before the cut in each late log file, by path. Reads the log files to count them."""
         if cut_ms is None:
             return {}
-        late = [fact for fact in facts.values() if _has_records_before(fact.uncompacted, cut_ms)]
+        late = [f for f in facts.values() if f.uncompacted.min_ms is not None and f.uncompacted.min_ms < cut_ms]
         if not late:
             return {}
         count = partial(_count_waiting, self.facts.content, self._shape(state), cut_ms, state.blocks())
@@ -134,7 +133,3 @@ def _count_waiting(content: LogContent, shape: RecordShape, cut_ms: int, blocks:
 
 def _live_logs(state: TableState) -> list[LogFile]:
     return [log for s in state.view.latest_slices() for log in s.log_files]
-
-
-def _has_records_before(uncompacted: EventTimeRange, cut_ms: int) -> bool:
-    return uncompacted.min_ms is not None and uncompacted.min_ms < cut_ms

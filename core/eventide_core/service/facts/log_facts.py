@@ -98,8 +98,9 @@ class LogFactsReader:
             )
         facts = {path: known[path] for path in wanted if path not in problems}
         for path, since in _in_base(state, facts.values()).items():
-            if path in facts:
-                facts[path] = _uncompacted_since(facts[path], since)
+            if (fact := facts.get(path)) is not None:
+                left = EventTimeRange(None, None) if since is None else fact.event_times.since(since)
+                facts[path] = replace(fact, uncompacted=left)
         return facts, problems
 
     def _forget_gone(self, state: TableState) -> None:
@@ -194,8 +195,3 @@ def _in_base(state: TableState, facts: Collection[LogFacts]) -> dict[str, int | 
             said = None if commit is None else CompactionExtraMetadata.of(time, commit)
             commits += [] if said is None else [said]
     return {path: since for said in commits for path, since in said.uncompacted.items()} | pending
-
-
-def _uncompacted_since(fact: LogFacts, since: int | None) -> LogFacts:
-    """The facts of a log file that is in its base, except for the records since then."""
-    return replace(fact, uncompacted=EventTimeRange(None, None) if since is None else fact.event_times.since(since))

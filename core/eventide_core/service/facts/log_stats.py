@@ -51,7 +51,8 @@ def from_stats(
 
     `are_stats_proof`: Hudi's stats are trusted, see above.
     """
-    origins = _origins(state)
+    # The log file that each left-over's file is a link or copy of.
+    origins = {path: of for said in state.publications.values() for path, of in said.origins.items()}
     wanted = {log.path: log for log in logs}
     # A log file that is no left-over has its own path alone.
     chains = {path: tuple(_same_content(path, origins)) for path in wanted if path in origins} if origins else {}
@@ -165,11 +166,6 @@ def _is_of_upstream(commit: CommitMetadata) -> bool:
 def _rolled_over(stats: Iterable[WriteStat]) -> frozenset[tuple[str, str]]:
     counts = Counter((stat.partition, stat.file_id) for stat in stats if stat.log_version is not None)
     return frozenset([group for group, count in counts.items() if count > 1])
-
-
-def _origins(state: TableState) -> dict[str, str]:
-    """The original log file of each left-over's file, one link or copy away, by path."""
-    return {path: of for said in state.publications.values() for path, of in said.origins.items()}
 
 
 def _same_content(path: str, origins: Mapping[str, str]) -> Iterator[str]:

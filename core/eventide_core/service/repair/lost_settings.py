@@ -19,7 +19,7 @@ from eventide_core.errors import (
     RefusedError,
     UnsupportedTableError,
 )
-from eventide_core.ports import Clock, FileInfo, TableLock
+from eventide_core.ports import Clock, TableLock
 from eventide_core.service.facts.planning import instant_beyond
 from eventide_core.service.repair.backup import RepairBackup, backups_of
 from eventide_core.service.state.outcome import instants_with_outcome
@@ -214,10 +214,6 @@ def _own_properties(files: TableFiles) -> Mapping[str, str]:
     return own if own.get("hoodie.table.checksum") == table_checksum(own) else {}
 
 
-def _is_archive_log(entry: FileInfo) -> bool:
-    return archive_log_number(entry.path.rpartition("/")[2]) is not None
-
-
 class _Evidence:
     """What the files of a table show of its settings."""
 
@@ -259,7 +255,11 @@ class _Evidence:
         storage = self._files.storage
         for entry in storage.list(".hoodie") if layout == "1" else ():
             name = entry.path.rpartition("/")[2]
-            if entry.is_directory and name != usual and any(map(_is_archive_log, storage.list(entry.path))):
+            if (
+                entry.is_directory
+                and name != usual
+                and any(archive_log_number(e.path.rpartition("/")[2]) is not None for e in storage.list(entry.path))
+            ):
                 return KnownSetting(name, f"the archived files in {entry.path}")
         return KnownSetting(usual, "the layout of the timeline")
 

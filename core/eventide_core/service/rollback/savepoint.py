@@ -78,7 +78,9 @@ class Savepoints:
         if instant is None:
             state = TableState.load(self.files)
             if before_ms is None:
-                instant = _last_write(state)
+                if not state.timeline.writes:
+                    raise InstantNotFoundError("nothing has been written yet, so there is nothing to keep")
+                instant = state.timeline.writes[-1].requested_time
             else:
                 view = view_as_of_watermark(state, before_ms)
                 instant = last_write_of(state, view)
@@ -128,12 +130,6 @@ class Savepoints:
             if time > instant and replaced not in state.view.slices:
                 raise RefusedError(f"files of {replaced[0]}/{replaced[1]} as of {instant} were cleaned")
         check_history(state, instant)
-
-
-def _last_write(state: TableState) -> str:
-    if not state.timeline.writes:
-        raise InstantNotFoundError("nothing has been written yet, so there is nothing to keep")
-    return state.timeline.writes[-1].requested_time
 
 
 def find_tag(files: TableFiles, state: TableState, name: str) -> Tag:

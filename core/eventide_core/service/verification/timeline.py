@@ -44,7 +44,7 @@ class TimelineReader:
     def plans(self) -> Mapping[str, CompactionPlan | ForeignPlan]:
         """The plans of compactions, pending or completed, whose requested file exists."""
         names = timeline_names(self.files.storage, self.config)
-        there = {i for i in map(Instant.parse, names) if i and _is_plan(i)}
+        there = {i for i in map(Instant.parse, names) if i and i.file_name.endswith(".compaction.requested")}
         plans: dict[str, CompactionPlan | ForeignPlan] = {}
         for instant in sorted(there):
             time = instant.requested_time
@@ -172,7 +172,3 @@ class TimelineReader:
 def timeline_names(storage: Storage, config: TableConfig) -> tuple[str, ...]:
     """The files of the timeline directory."""
     return tuple(e.path.rpartition("/")[2] for e in storage.list(config.timeline_path) if not e.is_directory)
-
-
-def _is_plan(instant: Instant) -> bool:
-    return instant.file_name.endswith(".compaction.requested")
