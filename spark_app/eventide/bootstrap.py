@@ -94,7 +94,7 @@ class Application:
 
     storage: Storage
     _lock: TableLock
-    _heartbeats: Heartbeats
+    heartbeats: Heartbeats
     engine: Engine
     clock: Clock
     options: Options
@@ -119,7 +119,9 @@ class Application:
     def scheduler(self) -> "CompactionScheduler":
         from eventide_core.service.compaction.draft import CompactionDrafter
         from eventide_core.service.compaction.schedule import CompactionScheduler
+        from eventide_core.service.compaction.settings import CompactionSettings
 
+        settings = CompactionSettings.of(self.options)
         drafter = CompactionDrafter(
             self.files,
             self._splits,
@@ -129,8 +131,9 @@ class Application:
             self.exact_views,
             self.clock,
             self.options,
+            settings,
         )
-        return CompactionScheduler(self.files, drafter, check_merger, self.engine, self._lock, self.clock, self.options)
+        return CompactionScheduler(self.files, drafter, check_merger, self.engine, self._lock, self.clock, settings)
 
     @cached_property
     def runner(self) -> "CompactionRunner":
@@ -147,29 +150,29 @@ class Application:
             self.metadata,
             SliceCompactor(self.storage, self._merger),
             self.engine,
-            Ownership(self._lock, self._heartbeats, self._liveness),
+            Ownership(self._lock, self._liveness),
             self._lock,
             self.clock,
-            self.options,
+            self.scheduler.settings,
         )
 
     @cached_property
     def pending(self) -> "PendingCompactions":
         from eventide_core.service.compaction.pending import PendingCompactions
 
-        return PendingCompactions(self.files, self.runner, self.rollback, self.clock, self.options)
+        return PendingCompactions(self.files, self.runner, self.rollback, self.clock, self.scheduler.settings)
 
     @cached_property
     def rollback(self) -> "Rollback":
         from eventide_core.service.rollback.instant import Rollback
 
-        return Rollback(self.files, self.metadata, self._lock, self._heartbeats, self.clock, self.options)
+        return Rollback(self.files, self.metadata, self._lock, self._liveness, self.clock)
 
     @cached_property
     def cleaner(self) -> "Cleaner":
         from eventide_core.service.maintenance.clean import Cleaner
 
-        return Cleaner(self.files, self.metadata, self.rollback, self._lock, self._heartbeats, self.clock, self.options)
+        return Cleaner(self.files, self.metadata, self.rollback, self._lock, self._liveness, self.clock, self.options)
 
     @cached_property
     def archiver(self) -> "Archiver":
@@ -193,22 +196,17 @@ class Application:
     def restorer(self) -> "Restorer":
         from eventide_core.service.rollback.restore import Restorer
 
-        return Restorer(self.files, self.metadata, self._lock, self._heartbeats, self.clock, self.options)
+        return Restorer(self.files, self.metadata, self._lock, self._liveness, self.clock)
 
     @cached_property
     def append(self) -> "Append":
         from eventide_core.service.write.append import Append
+        from eventide_core.service.write.instants import WriteInstants
 
-        return Append(
-            self.files,
-            self.metadata,
-            self.rollback,
-            self._lock,
-            self._heartbeats,
-            self.clock,
-            self.options,
-            self._new_uuid,
+        instants = WriteInstants(
+            self.files, self.metadata, self.rollback, self._lock, self._liveness, self.clock, self.options
         )
+        return Append(self.files, self.metadata, instants, self.options, self._new_uuid)
 
     @cached_property
     def alter(self) -> "Alter":
@@ -257,7 +255,7 @@ class Application:
     def freshness(self) -> "FreshnessReader":
         from eventide_core.service.facts.freshness import FreshnessReader
 
-        return FreshnessReader(self._log_content, self._log_facts, self.engine, self.options)
+        return FreshnessReader(self._log_facts, self.options)
 
     @cached_property
     def verifier(self) -> "Verifier":
@@ -307,9 +305,8 @@ class Application:
         from eventide_core.service.metadata_table.compaction import MetadataCompactor
         from eventide_core.service.metadata_table.upkeep import MetadataTableUpkeep
 
-        table = self.files.metadata_table
-        compactor = MetadataCompactor(self.storage, table, self.files.codec, self.engine)
-        return MetadataTableUpkeep(self.storage, table, compactor, self.options)
+        compactor = MetadataCompactor(self.storage, self.files.metadata_table, self.files.codec, self.engine)
+        return MetadataTableUpkeep(compactor, self.options)
 
     @cached_property
     def metadata_rebuilder(self) -> "MetadataRebuilder":
@@ -383,7 +380,7 @@ class Application:
     def _liveness(self) -> "Liveness":
         from eventide_core.service.state.liveness import Liveness
 
-        return Liveness(self.storage, self._heartbeats, self.clock, self.options)
+        return Liveness.of(self.storage, self.heartbeats, self.clock, self.options)
 
 
 def assemble(

@@ -126,7 +126,7 @@ class LivingTable:
         def run(application: Application) -> None:
             records = incoming(application, changes, self.layout)
             pending = application.append.begin(WriteOperation.UPSERT, records, NoProgress())
-            application.append.heartbeats.stop(pending.instant)  # heartbeats run in real time, the test doesn't
+            application.heartbeats.stop(pending.instant)  # heartbeats run in real time, the test doesn't
             begun.append(pending)
 
         self._step("begin write", run, crash_at, (BusyError,), removes=bool(pending_instants(self.files)))
