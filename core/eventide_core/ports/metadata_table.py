@@ -55,9 +55,10 @@ class WrittenRows:
 
 @dataclass(frozen=True, slots=True)
 class FileChanges:
-    """An action's changes to the files of a table: those that it adds, and the names that it removes, by partition.
+    """An action's changes to the files of a table.
 
-    `written` is set if `rows` are written.
+    `added` are the files that it adds, left-overs and carried tombstones among them; `removed` the names that it removes, by
+    partition. `rows` is what it does to rows, which decides about indexes. `written` is set if `rows` are written.
     """
 
     rows: RowChange
@@ -73,6 +74,7 @@ class NewMetadataTable:
     `partitions` are those that the metadata table is to have. `files` are the sizes of the table's base and log files, by
     partition and name; a partition may have none. `rows` are the current slices. `last_instant` is the last completed
     instant of the table, "" if there is none; `completion_time` is a time after every time of its timeline.
+    `has_utc_instants`: it takes instants in UTC as the table does; otherwise, in local time.
     """
 
     name: str
@@ -89,7 +91,8 @@ class NewMetadataTable:
 class MetadataFiles:
     """What an action has written to the metadata table, as paths from the table's root.
 
-    `completed`: its delta commit, None if absent. `pending`: its inflight and requested files.
+    `completed`: its delta commit, None if absent. `log_paths`: the log files with its records, in every partition.
+    `pending`: its inflight and requested files, whether they are there or not.
     """
 
     completed: str | None
@@ -151,9 +154,9 @@ class StagedLog:
 
 @dataclass(frozen=True, slots=True)
 class MetadataLog:
-    """A log file to be written to the metadata table: its slice and name, its number of records, and its content.
+    """A log file to be written to the metadata table: its slice and name, and its content.
 
-    `content` may be in the staging directory already.
+    `count` is the number of records in it. `content` may be in the staging directory already.
     """
 
     file_slice: FileSlice

@@ -45,7 +45,11 @@ Pairs: TypeAlias = tuple[Any, Any]
 
 @dataclass(frozen=True, slots=True)
 class PairsOfSlice:
-    """The pairs that a write adds to a slice, and those that it removes from it, by the files that were `added`."""
+    """The pairs that a write adds to a slice, and those that it removes from it.
+
+    `found` is the slice as the write leaves it, and `added` has the paths of those of its files that the write added.
+    `column` is the indexed one. `is_of_second_version` decides how nulls and dates are written.
+    """
 
     found: SliceRead
     added: frozenset[str]
@@ -67,7 +71,10 @@ class PairsOfSlice:
 
 @dataclass(frozen=True, slots=True)
 class PairsOfReplaced:
-    """The pairs of a slice that a write replaces. The answer is as that of PairsOfSlice: none are added, all are removed."""
+    """The pairs of a slice that a write replaces. The answer is as that of PairsOfSlice: none are added, all are removed.
+
+    `found` is the slice as it was before the write; `column` and `is_of_second_version` are as in PairsOfSlice.
+    """
 
     found: SliceRead
     shape: RecordShape
@@ -81,6 +88,8 @@ class PairsOfReplaced:
 
 @dataclass(frozen=True, slots=True)
 class SecondaryIndex:
+    """The rules by which a write changes a secondary index. `definition` is that of the index, with one column."""
+
     definition: IndexDefinition
 
     def is_followed(self, written: WrittenRows) -> bool:

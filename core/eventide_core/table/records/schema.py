@@ -23,7 +23,7 @@ _T = TypeVar("_T")
 
 @dataclass(frozen=True, slots=True)
 class AvroSchema:
-    """The schema of records: its exact text in JSON, and what was derived from it so far.
+    """The schema of records: its exact `text`, JSON, and what was derived from it so far.
 
     Any text makes a schema: it is parsed when somebody asks, and only then refused. Schemas that `of` returns for one text
     are one object while it is among the last ones in use, as those of a table's commits and of the thousand blocks of its
@@ -175,9 +175,10 @@ class AvroSchema:
 
 @dataclass(frozen=True, slots=True)
 class SchemaChanges:
-    """The names of the top-level columns that a write adds to a table's schema, widens, and drops.
+    """The names of the top-level columns that a write changes in a table's schema.
 
-    `renamed` are pairs of the old and the new name, which are in none of the others.
+    `added` and `widened` are in the order of the schema after it, `dropped` in that of the one before. `renamed` are pairs
+    of the old and the new name, which are in none of the others.
     """
 
     added: tuple[str, ...] = ()
@@ -244,7 +245,7 @@ def _without_meta_fields(schema: AvroSchema) -> AvroSchema:
         own = [field for field in schema.parsed["fields"] if field["name"] not in META_FIELDS]
         return AvroSchema.of_json({**schema.parsed, "fields": own})
     except (ValueError, TypeError, KeyError, RecursionError):
-        return schema  # who reads it says what is wrong with it
+        return schema  # its reader raises an error that states what is wrong
 
 
 def _names_in(kind: dict[str, Any] | list[Any] | str) -> Iterator[str]:
