@@ -400,13 +400,7 @@ class TableFacts:
 
     def slice_of(self, path: str, bases: Mapping[str, str]) -> str | None:
         """The base instant of the slice that a file belongs to; None for a log file of a write that has not completed."""
-        name = path.rpartition("/")[2]
-        if (base := BaseFileName.parse(name)) is not None:
-            return base.instant
-        log = LogFileName.parse(name)
-        if log is None:
-            return None
-        return self.layout.slice_instant(log, bases, self.timeline)
+        return self.layout.slice_of(path, bases, self.timeline)
 
     @cached_property
     def damaged_groups(self) -> frozenset[FileGroup]:

@@ -13,7 +13,7 @@ from eventide_core.errors import (
 from eventide_core.ports import ArchivedTimeline
 from eventide_core.service.state.outcome import instants_with_outcome
 from eventide_core.service.state.table_files import TableFiles
-from eventide_core.table.files.file_name import CHANGE_LOG_SUFFIX, BaseFileName, LogFileName
+from eventide_core.table.files.file_name import CHANGE_LOG_SUFFIX
 from eventide_core.table.files.file_slice import LogFile
 from eventide_core.table.files.slice_read import BlockFilter, LogWriters
 from eventide_core.table.records.column_names import ColumnNames
@@ -177,21 +177,12 @@ class TableState:
                 if self.view.is_replaced(group):
                     continue
                 base_instant = live.get(group, "")
-                slice_instant = self._slice_instant(stat.path, base_instant)
+                slice_instant = self.config.layout.slice_of(stat.path, (base_instant,), self.timeline)
                 if slice_instant is not None and slice_instant >= base_instant:
                     raise MissingFileError(
                         f"{stat.path} is missing: the commit {time} wrote it and its file slice is still in use; "
                         "restore the file, or restore the table to an instant before it"
                     )
-
-    def _slice_instant(self, path: str, live: str) -> str | None:
-        name = path.rpartition("/")[2]
-        if (base := BaseFileName.parse(name)) is not None:
-            return base.instant
-        log = LogFileName.parse(name)
-        if log is None:
-            return None
-        return self.config.layout.slice_instant(log, (live,), self.timeline)
 
     @property
     def schema(self) -> str:
