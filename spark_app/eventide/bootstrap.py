@@ -6,6 +6,7 @@ The only module that knows both a service and an adapter.
 import socket
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from functools import cached_property, partial
 from os import getpid
 from typing import TYPE_CHECKING
@@ -84,33 +85,25 @@ class SystemClock:
         return time.localtime(epoch_ms // 1000).tm_gmtoff * 1000
 
 
+@dataclass(eq=False, repr=False)
 class Application:
-    """The use cases over one table. `engine` runs their tasks.
+    """The use cases over one table. `engine` runs their tasks. Raises ConfigError for an invalid option.
 
     A use case is built when it is first used, and its modules are imported then: a verb needs few of them.
     """
 
-    def __init__(
-        self,
-        storage: Storage,
-        lock: TableLock,
-        heartbeats: Heartbeats,
-        engine: Engine,
-        clock: Clock,
-        options: Options,
-        new_uuid: Callable[[], str],
-    ) -> None:
-        """Raises ConfigError for an invalid option."""
-        self.storage = storage
-        self.engine = engine
-        self.clock = clock
-        self.options = options
-        self.metrics = open_sink(options)
-        self.files = _table_files(storage, engine, clock, options)
-        self._lock = lock
-        self.heartbeats = heartbeats
-        self._new_uuid = new_uuid
-        self._tag_schedule = tag_schedule(options)
+    storage: Storage
+    _lock: TableLock
+    heartbeats: Heartbeats
+    engine: Engine
+    clock: Clock
+    options: Options
+    _new_uuid: Callable[[], str]
+
+    def __post_init__(self) -> None:
+        self.metrics = open_sink(self.options)
+        self.files = _table_files(self.storage, self.engine, self.clock, self.options)
+        self._tag_schedule = tag_schedule(self.options)
 
     def state(self) -> TableState:
         """The current settings, timeline and file slices."""

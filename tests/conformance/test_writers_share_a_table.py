@@ -18,6 +18,7 @@ from eventide_core.errors import BusyError
 from eventide_core.ports import NoProgress
 from eventide_core.table.settings.write_shape import WriteOperation
 from support.campaign import tries
+from support.columns import schema_of
 from support.judge import HudiJudge, hudi_rs
 from support.judge.hudi_judge import JudgeError
 from support.judge.options import (
@@ -33,13 +34,7 @@ from support.judge.options import (
 from support.reach import reached
 from support.servers.zookeeper_server import ZookeeperServer
 
-COLUMNS: "list[pa.Field[Any]]" = [
-    pa.field("id", pa.string()),
-    pa.field("part", pa.string()),
-    pa.field("event_ts", pa.int64()),
-    pa.field("word", pa.string()),
-]
-SCHEMA = pa.schema(COLUMNS)
+SCHEMA = schema_of(id=pa.string(), part=pa.string(), event_ts=pa.int64(), word=pa.string())
 START_MS = 1_700_000_000_000
 STOCK = MERGE_ON_READ | NO_METADATA_TABLE | EVENT_TIME_ORDERING | table_name("shared")
 OCC = {

@@ -196,5 +196,5 @@ def check_verified(application: Application, *, is_deep: bool = False) -> None:
 
     It verifies names, sizes, headers and footers; if `is_deep`, also every record.
     """
-    found = application.verifier.verify(is_deep=is_deep, progress=NoProgress())
-    assert found.ok, f"verify finds {[(check.name, check.findings) for check in found.failed]}"
+    verification = application.verifier.verify(is_deep=is_deep, progress=NoProgress())
+    assert verification.ok, f"verify finds {[(check.name, check.findings) for check in verification.failed]}"

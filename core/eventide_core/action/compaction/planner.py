@@ -27,9 +27,9 @@ from eventide_core.table.timeline.plans import (
 
 @dataclass(frozen=True, slots=True)
 class PlanTerms:
-    """A plan's fields besides its operations; CompactionPlan says what they are.
+    """A plan's fields besides its operations; CompactionPlan describes them.
 
-    `cut_ms` is None if the plan publishes no cut. A plan of whole slices publishes none, and its `cut` says nothing.
+    `cut_ms` is None if the plan publishes no cut. A plan of whole slices publishes none, and its `cut` has no meaning.
     `partitions_with_logs` are those that keep log files, sorted.
     """
 

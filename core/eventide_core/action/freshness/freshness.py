@@ -30,7 +30,7 @@ class Freshness:
     event time is null or cannot be read. `earliest_log_event_time_ms` is the least event time of those that have one; None
     if there are none. `is_complete`: all records are in base files, and there are no watermark and no cut. `is_exact`:
     whether no base file holds an event time at or after an exact cut; None for a cut by whole log files, or where nobody
-    looked, or footers don't tell. `sources`: what a derived table was made of, which holds its watermark back, too
+    looked, or footers don't show it. `sources`: what a derived table was made of, which holds its watermark back, too
     (derived.py).
     """
 

@@ -2,12 +2,13 @@
 
 1. The earliest write to retain. By commits: the nth last completed write, but none after the first pending one. By hours:
    the first completed write that is not older. By file versions there is none.
-2. A file group that a replacecommit replaced before that write goes whole (by file versions: any replaced group).
+2. A file group that a replacecommit replaced before that write is removed as a whole (by file versions: any replaced group).
 3. Of every other file group the latest slice stays. By commits and by hours: the slices from the earliest write on, and
    the one below them, which was current when the retained time began. By file versions: the latest n.
 4. Whatever is needed stays, with its whole slice: by a savepoint, by a pending plan, or by a consumer of windows that still
    reads it.
-5. What a link leads to stays, through any chain of links, unless the link goes too: a left-over's link is the left-over.
+5. What a link leads to stays, through any chain of links, unless the link is removed, too: a left-over's link is the
+   left-over.
 6. Left-overs of a compaction that another engine has rolled back are removed: nothing needs them.
 """
 

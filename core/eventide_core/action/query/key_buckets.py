@@ -2,7 +2,7 @@
 
 The bucket index decides only if the table itself states that it has one with a fixed number of buckets, as tables that
 eventide made do. Hudi's writers refuse another number then. A file group that is not of one of these buckets shows that
-somebody wrote otherwise, and nothing is left out.
+they were written otherwise, and nothing is left out.
 """
 
 from collections.abc import Collection, Iterable, Mapping

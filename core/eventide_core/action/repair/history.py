@@ -1,7 +1,7 @@
 """Plans the repair of an archived timeline of version 8 or later that has lost a file.
 
 Until then, neither Hudi nor eventide reads or writes the table: the manifest names the file. Another one takes its place,
-with the writes of that time whose files exist. Their completion times are lost, and the requested ones stand for them. So
+with the writes of that time whose files exist. Their completion times are lost, and are replaced by the requested ones. So
 the repair is planned only if that leaves each log file in its file slice.
 """
 

@@ -5,8 +5,8 @@
    its left-over, the damaged one from the one that is whole; a commit from the files that it wrote.
 3. A compaction of eventide whose commit or base file is damaged is made pending again and run again, as long as all of
    its inputs exist: it makes the same files under the same names, and completes at the time that it has claimed.
-4. The metadata table is made anew, which changes no data, once nothing else is damaged: it names what it finds.
-5. What that cannot mend stays, with the cure that `verify` gives.
+4. The metadata table is rebuilt, which changes no data, once nothing else is damaged: it names what it finds.
+5. Damage that this cannot repair stays, with the cure that `verify` gives.
 """
 
 from collections.abc import Callable, Mapping
@@ -190,7 +190,7 @@ def _repair_slices(facts: TableFacts, check: str, finding: Finding) -> Repair | 
 
 
 def _repair_orphan(facts: TableFacts, check: str, finding: Finding) -> Repair | None:
-    """A file that no write names goes, as long as the commits of its instants are their own. Another one has lost it."""
+    """Removes a file that no write names. Not if the commit of its instant is another's: the right one may have named it."""
     file = next(file for file in facts.data_files if file.path == finding.path)
     if facts.index.files is not None and file.path in facts.index.files:
         return None  # a write that the metadata table knows has lost its commit

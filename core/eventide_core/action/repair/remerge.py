@@ -18,7 +18,7 @@ from eventide_core.table.timeline.plans import ForeignOperation, ForeignPlan
 def repair_by_merge(facts: TableFacts, check: str, finding: Finding) -> Repair | None:
     """None if the file is none of those, or the slice that it was merged from isn't whole.
 
-    Mends all of the compaction's base files that are known to be damaged at once, because each changes its commit.
+    Repairs all of the compaction's base files that are known to be damaged at once, because each changes its commit.
     """
     name = BaseFileName.parse(finding.path.rpartition("/")[2])
     time = "" if name is None else name.instant

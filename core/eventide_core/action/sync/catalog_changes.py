@@ -44,7 +44,7 @@ class TableChange:
 
 @dataclass(frozen=True, slots=True)
 class PartitionChanges:
-    """How a catalog's partitions, which are told apart by their values, differ from the table's.
+    """How a catalog's partitions, which are distinguished by their values, differ from the table's.
 
     `added` are missing in the catalog; `moved` have their values there and another directory. Both are as the catalog should
     have them, in the order of their paths. `dropped` are as the catalog has them, and have no live slice in the table any

@@ -116,9 +116,9 @@ class ArchivedFacts(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class BaseFacts:
-    """What the footers of base files say, by path.
+    """The content of the footers of base files, by path.
 
-    `row_counts` are the rows of those that can be read; `problems` say why the others can't.
+    `row_counts` are the rows of those that can be read; `problems` state why the others can't.
     """
 
     row_counts: Mapping[str, int]

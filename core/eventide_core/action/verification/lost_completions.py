@@ -1,7 +1,7 @@
 """Writes that completed, and whose completed file is gone from the timeline.
 
 Such a write looks like one whose writer died, and the next rollback removes its rows. Only what completed writes left
-elsewhere tells the two apart:
+elsewhere distinguishes the two:
 
 1. Certain: a completed write or compaction, or a savepoint, builds on a file of it. A plan and a savepoint name a log file
    only if its write has completed, from version 8 on. On version 6, log files hold blocks of several writes, so only base
@@ -29,7 +29,7 @@ _OF_PLANS = frozenset({Action.COMPACTION, Action.LOG_COMPACTION})
 class LostCompletion:
     """A write whose completed file is gone. `pending` is what is left of it on the timeline; None if nothing is.
 
-    `evidence` is a clause that tells people what shows that it had completed; `is_certain`: that leaves no doubt.
+    `evidence` is a clause for people about what shows that it had completed; `is_certain`: that leaves no doubt.
     `completed_as` is the name of its completed file where it is known exactly enough to restore it: the completion time then
     puts each of its log files into the file slice where it was.
     """

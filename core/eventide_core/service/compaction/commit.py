@@ -108,7 +108,7 @@ def _uncompacted(op: PlannedOperation, result: MergeResult) -> dict[str, int | N
 
 
 def _published_threshold(plan: CompactionPlan, fresh: Freshness) -> PublishedThreshold | None:
-    """The cut with its field and watermark; None if the plan promises no cut."""
+    """The cut with its field and watermark; None if the plan publishes no cut."""
     if plan.cut_ms is None or plan.event_time_field is None:
         return None
     return PublishedThreshold(plan.cut_ms, fresh.watermark_ms, fresh.late_records, plan.event_time_field, plan.cut)

@@ -228,7 +228,7 @@ class CompactionDrafter:
     ) -> DraftPlan:
         """The draft of a strategy without event times: it publishes no cut, and the published one stays true.
 
-        A slice that was written to after the moment waits: nothing decides which part may be merged without the rest.
+        A slice that was written to after the quiet moment waits: nothing decides which part may be merged without the rest.
         """
         slices = [s for s in state.view.latest_slices() if s.log_files]
         below = [s for s in slices if not any(is_in_new_slice(state, moment.instant, log) for log in s.log_files)]
@@ -263,7 +263,7 @@ class CompactionDrafter:
 
 @dataclass(frozen=True, slots=True)
 class _Moment:
-    """The moment of the plan: a quiet moment or, if there is none yet, a guess."""
+    """The time that the plan is made for: a quiet moment or, if there is none yet, a guess."""
 
     now: str
     back: BackdatingFacts
@@ -287,7 +287,7 @@ class _Picked:
     left_out: Sequence[Selection]
 
     def left_out_below(self, facts: Sequence[SliceFacts], instant: str) -> list[EventTimeRange]:
-        """The ranges of log files from before the moment that the plan leaves unchanged, also if they begin before T."""
+        """The ranges of log files from before `instant` that the plan leaves unchanged, also if they begin before T."""
         not_now = [fact.uncompacted for s in (*self.left_out, *self.wait) for fact in s.facts.below]
         return [*not_now, *(fact.uncompacted for of_slice in facts for fact in _covered(of_slice, instant))]
 
@@ -330,7 +330,7 @@ def _is_reached(asked_ms: int, published_ms: int, facts: Sequence[SliceFacts]) -
 
 
 def _covered(facts: SliceFacts, moment: str) -> list[LogFacts]:
-    """The log files from before the moment between later ones, which exist on version 6 if writes have overlapped."""
+    """The log files from before the quiet moment between later ones, which exist on version 6 if writes have overlapped."""
     return [fact for fact in facts.log_facts[len(facts.below) :] if max(fact.instants, default="") <= moment]
 
 

@@ -162,7 +162,7 @@ class PendingCompactions:
 
 @dataclass(frozen=True, slots=True)
 class _Seen:
-    """One look at the table without the lock: the timeline, and the instants that have a heartbeat."""
+    """The table as seen without the lock: the timeline, and the instants that have a heartbeat."""
 
     timeline: Timeline
     heartbeats: tuple[str, ...]

@@ -155,7 +155,7 @@ class ForeignCompactionRunner:
             if not timeline.put(_inflight(plan.instant), None, attempt.encode()):
                 self._remove(made_files(executed), executed, lease)
                 raise BusyError(_is_taken(plan.instant))
-            if remove_orphaned_inflight(self.files, plan.instant):  # this process slept since the last check
+            if remove_orphaned_inflight(self.files, plan.instant):  # this process was paused since the last check
                 self._remove(made_files(executed), executed, lease)
                 raise InstantNotFoundError(
                     f"another engine took back its compaction plan at {plan.instant} while eventide ran it, and nothing "

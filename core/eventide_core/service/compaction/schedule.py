@@ -68,7 +68,7 @@ class CompactionScheduler:
         """Makes the plan, and puts it on the timeline unless the draft has nothing to do; then `put` is what it put.
 
         `is_for_later`: the plan is not executed immediately, so it must be one that Hudi can also run. Waits, as long
-        as configured, if open writes leave no moment to plan at. Raises BusyError after that time, if another pending
+        as configured, if open writes leave no quiet moment. Raises BusyError after that time, if another pending
         action excludes a plan, or if another scheduler was faster.
         """
         if request.link_choice is LinkChoice.HARDLINK and Capability.HARDLINK not in self.files.storage.capabilities:

@@ -1,4 +1,4 @@
-"""The planner's facts of each slice: those of its log files, and which of them are above the moment."""
+"""The planner's facts of each slice: those of its log files, and which of them are above the quiet moment."""
 
 from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -22,7 +22,7 @@ class SliceFactsReader:
     options: Options
 
     def read(self, state: TableState, shape: RecordShape, slices: Sequence[FileSlice], moment: str) -> list[SliceFacts]:
-        """The facts of each slice that has log files, for a compaction at `moment`."""
+        """The facts of each slice that has log files, for a compaction at `moment`, its quiet moment."""
         assert shape.event_time_field is not None
         facts = self.log_facts.read(
             state,
@@ -99,7 +99,7 @@ def _later(state: TableState, moment: str, logs: Iterable[LogFacts]) -> frozense
 
 
 def _above(state: TableState, moment: str, logs: Sequence[LogFacts], later: Container[str]) -> int:
-    """How many of a slice's last log files were written after the moment.
+    """How many of a slice's last log files were written after the quiet moment.
 
     On version 6 their blocks decide, not their names.
     """

@@ -32,8 +32,8 @@ _PORTION_BYTES_MAX: Final = 8 * 1024 * 1024  # in memory: at most WHOLE_FILE_BYT
 class LogFactsReader:
     """The facts of one table's log files. A log file never changes under its name, so each is read at most once.
 
-    What the timeline states (service/facts/log_stats.py) is not read from the log file. What of it is in a base
-    already is asked of the timeline each time: a commit may have merged it since. `request_engine` runs the tasks
+    What the timeline states (service/facts/log_stats.py) is not read from the log file. Which part of it is in a base
+    file is read from the timeline each time: a commit may have merged it since. `request_engine` runs the tasks
     that read little of each log file, `engine` those that decode many records.
     """
 
@@ -170,8 +170,8 @@ def _portions(items: Sequence[T], logs_of_each: Iterable[Sequence[LogFile]]) -> 
 def _in_base(state: TableState, facts: Collection[LogFacts]) -> dict[str, int | None]:
     """The log files that are in their base in part or in whole, by path; see CompactionExtraMetadata.uncompacted.
 
-    The compaction that gave a log file its name tells. The archive is asked for one that has left the active timeline
-    only where a left-over of it has something before the cut: no other was merged early. What a pending compaction has
+    The compaction that gave a log file its name states it. One that has left the active timeline is looked up in the
+    archive only if a left-over of it has something before the cut: no other was merged early. What a pending compaction has
     made, which on version 6 is in the slice already, waits with the log file that it is of.
     """
     active = state.publications

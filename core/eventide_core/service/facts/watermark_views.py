@@ -71,7 +71,7 @@ def base_files_of(state: TableState, view: PublishedView) -> tuple[FileSlice, ..
 def last_write_of(state: TableState, view: PublishedView) -> str:
     """The last requested of the writes that had completed when the compaction had: a savepoint of it keeps the view.
 
-    The compaction itself, unless its base files are back-dated, or a write went on beside it.
+    The compaction itself, unless its base files are back-dated, or a write was open beside it.
     """
     is_shown = _had_completed(state, view.compaction)
     return max((i.requested_time for i in state.timeline.writes if is_shown(i.requested_time)), default="")

@@ -7,7 +7,7 @@ Order of writes, all inside the table lock, and what a crash after each leaves:
    of which the active one counts; the next archival finds that they are archived, and removes them.
 3. Small files of the archived timeline are merged (its adapters state the order of writes). A crash loses no instant.
 4. The same for the timeline of Hudi's metadata table.
-5. The outcomes of compactions that nobody asks for any more are removed, in any order: see `settled_outcomes`.
+5. The outcomes of compactions that are no longer needed are removed, in any order: see `settled_outcomes`.
 """
 
 from collections.abc import Mapping, Sequence
@@ -96,7 +96,7 @@ class Archiver:
         archive.merge(self._merge_limits(), lease)
 
     def _remove_outcomes(self, state: TableState, lease: Lease) -> None:
-        """`state` is of before the archival: it has the metadata of what has just been archived."""
+        """`state` is from before the archival: it has the metadata of what has just been archived."""
 
         def publishes(instant: str) -> bool:
             write = None if instant in state.commits else state.archive.find(instant)

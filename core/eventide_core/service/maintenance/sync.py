@@ -42,7 +42,7 @@ _NO_CHANGES = PartitionChanges((), (), ())
 class SyncedTable:
     """The changes to one of the catalog's tables.
 
-    `name` is without the database. `is_created`: it was missing there. `is_altered`: its entry was updated, if only to say
+    `name` is without the database. `is_created`: it was missing there. `is_altered`: its entry was updated, if only to state
     which commit it follows. `partitions_added`, `partitions_moved` (to another directory) and `partitions_dropped` are
     counts.
     """

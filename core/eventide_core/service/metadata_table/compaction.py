@@ -139,7 +139,7 @@ class MetadataCompaction:
     def _put(self, state: State, data: bytes, lease: Lease) -> bool:
         """Puts a file of the timeline, and withdraws it if the lock was lost meanwhile; False if it existed.
 
-        A process that slept may put a plan whose log files are gone, or what others have completed and archived since.
+        A process that was paused may put a plan whose log files are gone, or what others have completed and archived since.
         Then no file of the states around it is there.
         """
         if not self.timeline.put(self._instant(state), lease, data):

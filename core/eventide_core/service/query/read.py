@@ -59,7 +59,7 @@ class QueryService:
         return replace(_plan(state, slices), completed=None if has_logs else _completed_with_unique_keys(state))
 
     def as_of_watermark(self, threshold_ms: int) -> QueryPlan:
-        """The rows of base files alone, as the compaction left them that answers T (action/freshness/watermark_view.py).
+        """The rows of base files alone, as left by the compaction that answers T (action/freshness/watermark_view.py).
 
         With the columns that the table had then. Raises WatermarkNotFoundError, CleanedHistoryError.
         """
@@ -209,7 +209,7 @@ def _schema_since(state: TableState) -> str | None:
 def _writes_since(state: TableState, begin: str) -> tuple[Instant, ...]:
     """The completed writes that may have been committed after `begin`, the newest first.
 
-    The archive is asked where the active timeline does not reach back that far.
+    Reads the archived timeline if the active one does not reach back that far.
     """
     earliest = earliest_request(begin) if state.config.layout.records_completion_times else begin
     start = state.timeline.start

@@ -1,4 +1,4 @@
-"""Makes `hoodie.properties` anew where it and its backup are lost.
+"""Rebuilds `hoodie.properties` if it and its backup are lost.
 
 The table's other files show some of the settings. The user states the others, and none of them is guessed: a wrong
 ordering field keeps wrong versions of records. Nothing is written before all of them are known. Then, under the table

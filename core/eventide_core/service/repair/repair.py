@@ -1,9 +1,9 @@
 """Repairs a table: verifies it, plans the repairs of what was found, and applies them, each with a backup.
 
-What one repair mends may show what another has to: a timeline that can be read again shows the file slices. So the table
-is verified again after each pass, until nothing is left that can be repaired. A pass happens under the table lock, except
-for a compaction that is run again: to everyone else, it is a pending compaction of eventide. The metadata table comes last:
-a rebuild takes the lock itself. A repair that died before its end is completed by the next one.
+One repair may make visible what another one has to repair: a timeline that can be read again shows the file slices. So the
+table is verified again after each pass, until nothing is left that can be repaired. A pass happens under the table lock,
+except for a compaction that is run again: to everyone else, it is a pending compaction of eventide. The metadata table comes
+last: a rebuild takes the lock itself. A repair that died before its end is completed by the next one.
 """
 
 from collections.abc import Iterator, Sequence
@@ -169,7 +169,7 @@ class Repairer:
                 raise
 
     def _rebuild(self, backup: RepairBackup) -> None:
-        """Makes the metadata table anew, if the repair has to and has not yet."""
+        """Rebuilds the metadata table, if the repair has to and has not yet."""
         indexes = backup.indexes_to_rebuild
         if indexes is not None:
             self.rebuilder.rebuild(indexes)

@@ -1,10 +1,10 @@
-"""Rolls back a pending compaction that eventide planned: its links, copies, and base files, and nothing of a writer.
+"""The rollback of links: rolls back a pending compaction that eventide planned, and removes nothing of a writer.
 
 Order, under the table lock: the outcome is claimed, so that no executor can complete the plan any longer. Then it
-removes the left-overs in order, base files, markers, the metadata table's entries of another engine that ran the plan,
-the heartbeat of the process that ran it, the inflight file, and finally the plan itself. A crash at any step leaves a
-plan that is still pending, and that a second rollback removes. If a writer took the same instant, the metadata table's
-entry and the heartbeat are the writer's, and stay.
+removes the left-overs (links and copies) in order, base files, markers, the metadata table's entries of another engine that
+ran the plan, the heartbeat of the process that ran it, the inflight file, and finally the plan itself. A crash at any step
+leaves a plan that is still pending, and that a second rollback removes. If a writer took the same instant, the metadata
+table's entry and the heartbeat are the writer's, and stay.
 """
 
 from dataclasses import dataclass, replace

@@ -2,10 +2,10 @@
 
 1. A heartbeat that has not been renewed for as long as Hudi's options say has expired: its process counts as dead.
 2. A heartbeat of eventide names its process. One of this machine that has ended is dead at once.
-3. Without a heartbeat nothing shows: stock writers that clean eagerly keep none, nor does Flink. Neither alive nor
-   dead.
-4. Nor do the cleans and rollbacks of other engines. One of these that has stood for long counts as abandoned: an hour
-   by default, `eventide.pending.service.stale_ms`. Ended twice, it would stand on the timeline twice.
+3. Without a heartbeat, a process counts as neither alive nor dead: stock writers that clean eagerly keep none, nor does
+   Flink.
+4. Cleans and rollbacks of other engines keep none either. One that has been pending for long counts as abandoned: an hour
+   by default, `eventide.pending.service.stale_ms`. If two processes completed it, it would be on the timeline twice.
 """
 
 import json

@@ -5,7 +5,7 @@
 3. The heartbeat is removed, whether the work succeeded or failed, so that the next process continues immediately. The
    heartbeat of a killed process stays, and shows that the process is dead.
 
-A process that sleeps past its heartbeat's expiry loses the instant to the next process, and both work when it wakes up.
+A process that is paused past its heartbeat's expiry loses the instant to the next process, and both work when it continues.
 That costs work, but no data: ownership only avoids double work. The claim of the outcome, or the completed file,
 ensures that an action ends only once.
 """

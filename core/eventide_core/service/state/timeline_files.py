@@ -1,6 +1,6 @@
 """The files of a table's active timeline, each by its instant.
 
-A process that sleeps between its look at the lock and a put cannot know that others have the lock now. They may have
+A process that is paused between its check of the lock and a put cannot know that others have the lock now. They may have
 undone, archived and cleaned beyond the file, and a timeline that starts at it again would not count what was archived. So
 `put_fenced` checks the lock on the other side of the put, too.
 """

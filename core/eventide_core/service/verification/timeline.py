@@ -121,7 +121,7 @@ class TimelineReader:
                 continue
             if file.parsed is not None:
                 times.add(file.parsed.instant)
-            # On version 6 the name of a log file says its slice, and still does after an upgrade: the blocks say who
+            # On version 6 the name of a log file contains its slice, and still does after an upgrade: the blocks say who
             # wrote it.
             times.update(logs[file.path].instants if file.path in logs else ())
         files: set[str] = set()

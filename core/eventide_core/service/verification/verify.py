@@ -1,8 +1,10 @@
 """Verifies a table: gathers the facts, and runs each named check over them. Writes nothing.
 
-A damaged table is an answer. What raises is a table that cannot be opened at all, and a storage or an engine that fails.
-A table that changed meanwhile is looked at again where something was found: what a reader of two moments sees may fit
-neither. A clean that is pending removes files while the timeline stands still, so files that went are a change, too.
+Damage is a result and no error. A table that cannot be opened at all raises one, and so does a storage or an engine that
+fails.
+A table that changed meanwhile is read again if something was found: files that were read at two times may fit
+neither state. A clean that is pending removes files while the timeline stands still, so files that disappeared are a change,
+too.
 """
 
 from dataclasses import dataclass

@@ -71,7 +71,7 @@ class Delivery:
 
 @dataclass(frozen=True, slots=True)
 class WindowService:
-    """`runner` names who takes windows, among the runners of a consumer. What that name holds, it gets back at once."""
+    """`runner` distinguishes the runners of a consumer. A window that it holds is delivered to it again at once."""
 
     files: TableFiles
     content: Callable[[], WindowContent]
@@ -122,7 +122,7 @@ class WindowService:
                 return None
             newer = replace(newer, keep_until_ms=self.clock.now_ms() + terms.keep_ms)
             if not files.put(newer):
-                continue  # another runner has gone on
+                continue  # another runner was faster
             files.remove_views(newer.views, _dropped(progress, newer), self.clock.now_ms())
             if newer.open is not None:
                 return self._delivery(consumer, newer)

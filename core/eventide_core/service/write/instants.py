@@ -79,8 +79,8 @@ class WriteInstants:
     def _put_request(self, config: TableConfig, requested: Instant, lease: Lease) -> None:
         """Puts the requested and the inflight file. If the lock was lost, removes what this process has put.
 
-        A process that slept past its lock puts an instant that others have rolled back, or never saw: the timeline would
-        start at it again, and what was archived since would not count. So the lock is checked after each put, too.
+        A process that was paused past its lock puts an instant that others have rolled back, or never saw: the timeline
+        would start at it again, and what was archived since would not count. So the lock is checked after each put, too.
         """
         put: list[str] = []
         timeline = self.files.on_timeline(config)
@@ -173,7 +173,7 @@ class WriteInstants:
             return recorded or pending.instant, update.dropped_indexes
 
     def _check_fenced(self, pending: PendingWrite, completed: str, put_at: str) -> None:
-        """Withdraws the completed file if others had gone on before it was put, so that it doesn't fit what they did.
+        """Withdraws the completed file if it contradicts actions that others completed before it was put.
 
         The lock was lost before the file was put, or after it: then others have seen the commit, and it stays. The times
         of the files show which. Where a storage has them in whole seconds and two are equal, the other's instant does: it
