@@ -354,10 +354,10 @@ class TableState:
         return None if last is None else last.cut_ms
 
     @property
-    def cut(self) -> CutMode | None:
+    def cut_mode(self) -> CutMode | None:
         """What that compaction took; None if none was published, or its commit does not state it."""
         last = self._last_cut()
-        return None if last is None else last.cut
+        return None if last is None else last.cut_mode
 
     @property
     def cut_instant(self) -> str | None:
