@@ -128,10 +128,10 @@ class EventideWindowsOperator(BaseOperator):
                 done.append(_told(window))
             if not done:
                 raise AirflowSkipException(f"no window of the consumer {self.consumer} is due")
-            found = {"windows": done, "done_until_ms": windows.progress().next_ms}
+            extra = {"windows": done, "done_until_ms": windows.progress().next_ms}
         for outlet in self.outlets:
-            context["outlet_events"][outlet].extra = found
-        return found
+            context["outlet_events"][outlet].extra = extra
+        return extra
 
 
 class FreshnessSensor(BaseSensorOperator):

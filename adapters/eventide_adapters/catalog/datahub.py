@@ -57,10 +57,10 @@ class DataHubCatalog:
             if answer.status_code == 404:
                 return None
             answer.raise_for_status()
-            found = answer.json()
-            if not isinstance(found, dict):
-                raise ValueError(f"the answer is a {type(found).__name__}, not an object")
-            return _dataset_of(found.get("aspects") or {})
+            entity = answer.json()
+            if not isinstance(entity, dict):
+                raise ValueError(f"the answer is a {type(entity).__name__}, not an object")
+            return _dataset_of(entity.get("aspects") or {})
 
     def change(self, database: str, name: str, change: DatasetChange) -> None:
         """The properties come last, because they name the commit that the dataset reflects."""

@@ -73,7 +73,7 @@ class GlueCatalog:
             )
 
     def has_database(self, name: str) -> bool:
-        return self._found(lambda: self._client.get_database(Name=name)) is not None
+        return self._if_there(lambda: self._client.get_database(Name=name)) is not None
 
     def create_database(self, name: str) -> None:
         with self._asking(f"create the database {name}", _THERE):
@@ -173,10 +173,10 @@ class GlueCatalog:
                 raise CatalogError(f"AWS Glue at {self._where} did not {what}: {values}: {said}")
 
     def _raw(self, database: str, name: str) -> Any:
-        answer = self._found(lambda: self._client.get_table(DatabaseName=database, Name=name))
+        answer = self._if_there(lambda: self._client.get_table(DatabaseName=database, Name=name))
         return None if answer is None else answer["Table"]
 
-    def _found(self, ask: Callable[[], Any]) -> Any:
+    def _if_there(self, ask: Callable[[], Any]) -> Any:
         with self._asking("answer", _GONE):
             return ask()
         return None

@@ -34,7 +34,7 @@ class HiveMetastore:
         self._client = metastore_client(addresses)
 
     def has_database(self, name: str) -> bool:
-        return self._found(lambda: self._client.get_database(name)) is not None
+        return self._if_there(lambda: self._client.get_database(name)) is not None
 
     def create_database(self, name: str) -> None:
         with self._asking(f"create the database {name}"), suppress(self._thrift.AlreadyExistsException):
@@ -44,7 +44,7 @@ class HiveMetastore:
 
     def table_names(self, database: str) -> tuple[str, ...]:
         """The names of a database's tables and views."""
-        return tuple(self._found(lambda: self._client.get_all_tables(database)) or ())
+        return tuple(self._if_there(lambda: self._client.get_all_tables(database)) or ())
 
     def table(self, database: str, name: str) -> CatalogTable | None:
         raw = self._raw(database, name)
@@ -117,10 +117,10 @@ class HiveMetastore:
 
     def _raw(self, database: str, name: str) -> Any:
         request = self._thrift.GetTableRequest(dbName=database, tblName=name)
-        answer = self._found(lambda: self._client.get_table_req(request))
+        answer = self._if_there(lambda: self._client.get_table_req(request))
         return None if answer is None else answer.table
 
-    def _found(self, ask: Callable[[], T]) -> T | None:
+    def _if_there(self, ask: Callable[[], T]) -> T | None:
         with self._asking("answer"):
             try:
                 return ask()

@@ -114,13 +114,13 @@ class ZookeeperBasedLease:
         try:
             # Another server of the ensemble may lag behind the server that ended the session.
             self._client.sync(self._node)
-            found = self._client.exists(self._node)
+            stat = self._client.exists(self._node)
         except (kazoo.exceptions.KazooException, kazoo.handlers.threading.KazooTimeoutError) as failure:
             raise LockError(
                 f"the table lock {self._of.place} cannot be confirmed: {failure or type(failure).__name__}; nothing was "
                 "written after that; try again when ZooKeeper responds"
             ) from failure
-        if found is None:
+        if stat is None:
             raise LockLostError(
                 f"the table lock {self._of.place} was lost: its session ended; nothing was written after that"
             )

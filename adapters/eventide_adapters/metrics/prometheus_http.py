@@ -37,14 +37,14 @@ class PrometheusHttp:
     def _endpoint(self) -> LatestSamples:
         """Listens from the first call on. Raises StorageError if another process uses the port."""
         with _opening:
-            found = _endpoints.get((self.address, self.port))
-            if found is None:
-                found = LatestSamples()
+            samples = _endpoints.get((self.address, self.port))
+            if samples is None:
+                samples = LatestSamples()
                 try:
-                    start_http_server(self.port, self.address, registry=found.registry())
+                    start_http_server(self.port, self.address, registry=samples.registry())
                 except OSError as error:
                     raise StorageError(
                         f"cannot open an endpoint for metrics at {self.address}:{self.port}: {error.strerror or error}"
                     ) from error
-                _endpoints[self.address, self.port] = found
-            return found
+                _endpoints[self.address, self.port] = samples
+            return samples

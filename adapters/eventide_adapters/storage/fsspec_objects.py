@@ -50,10 +50,10 @@ class FsspecObjects:
     def head(self, key: str) -> StoredObject | None:
         with self._answering("look at", key):
             try:
-                found = self._store.info(self._path(key))
+                info = self._store.info(self._path(key))
             except FileNotFoundError:
                 return None
-            return self._object(found) if found["type"] == "file" else None
+            return self._object(info) if info["type"] == "file" else None
 
     def read(self, key: str, offset: int = 0, length: int | None = None) -> bytes | None:
         end = None if length is None else offset + length
@@ -64,8 +64,8 @@ class FsspecObjects:
                 return None
             except Exception:
                 # Nothing follows the end of an object. Some stores report an error for that.
-                found = self.head(key)
-                if found is None or offset < found.size:
+                stored = self.head(key)
+                if stored is None or offset < stored.size:
                     raise
                 return b""
 
@@ -74,10 +74,10 @@ class FsspecObjects:
         with self._answering("list", prefix):
             self._store.invalidate_cache(directory)
             try:
-                found: list[Mapping[str, Any]] = self._store.ls(directory, detail=True)
+                entries: list[Mapping[str, Any]] = self._store.ls(directory, detail=True)
             except FileNotFoundError:
                 return (), ()
-            below = [entry for entry in found if self._key(entry).startswith(prefix) and self._key(entry) != prefix]
+            below = [entry for entry in entries if self._key(entry).startswith(prefix) and self._key(entry) != prefix]
             objects = tuple(self._object(entry) for entry in below if entry["type"] == "file")
             return objects[:limit], tuple(f"{self._key(entry)}/" for entry in below if entry["type"] == "directory")
 

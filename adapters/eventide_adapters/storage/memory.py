@@ -126,8 +126,8 @@ class MemoryStorage:
         prefix = f"{directory}/" if directory else ""
         files = self._files
         with files.lock:
-            found = files.directories.get(directory)
-            names = () if found is None else sorted(found.names)
+            listed = files.directories.get(directory)
+            names = () if listed is None else sorted(listed.names)
             return tuple(self._info(files, prefix + name) for name in names)
 
     def stat(self, path: str) -> FileInfo | None:
@@ -186,8 +186,8 @@ class MemoryStorage:
 
     def replace_version(self, path: str, data: bytes, version: str) -> bool:
         with self._files.lock:
-            found = self.read_version(path)
-            if found is None or found[1] != version:
+            current = self.read_version(path)
+            if current is None or current[1] != version:
                 return False
             self.put(path, data)
             return True

@@ -74,16 +74,16 @@ class ObjectStorage:
         """
         prefix = self._below(directory)
         objects, prefixes = self._objects.list_below(prefix)
-        files = [self._info(found) for found in objects if _is_name(found.key.removeprefix(prefix))]
+        files = [self._info(stored) for stored in objects if _is_name(stored.key.removeprefix(prefix))]
         directories = [FileInfo(self._path(p), 0, True, 0) for p in prefixes if _is_name(p.removeprefix(prefix)[:-1])]
         return tuple(sorted(files + directories, key=lambda info: info.path))
 
     def stat(self, path: str) -> FileInfo | None:
         checked_directory(path)
         if path:
-            found = self._objects.head(self._prefix + path)
-            if found is not None:
-                return self._info(found)
+            stored = self._objects.head(self._prefix + path)
+            if stored is not None:
+                return self._info(stored)
         objects, prefixes = self._objects.list_below(self._below(path), limit=1)
         return FileInfo(path, 0, True, 0) if objects or prefixes else None
 
@@ -134,10 +134,10 @@ class ObjectStorage:
         return self._create(self._key(path), bytes(data))
 
     def copy_if_absent(self, source: str, target: str) -> bool:
-        found, key = self._require(source), self._key(target)
-        if found.size <= _SMALL_COPY_BYTES:
+        stored, key = self._require(source), self._key(target)
+        if stored.size <= _SMALL_COPY_BYTES:
             return self._create(key, self.read(source))
-        return self._may_create(key) and self._objects.copy(found, key, is_conditional=not self._is_unsafe)
+        return self._may_create(key) and self._objects.copy(stored, key, is_conditional=not self._is_unsafe)
 
     def link_if_absent(self, source: str, target: str, *, is_symbolic: bool) -> bool:
         checked_path(source)
@@ -150,7 +150,7 @@ class ObjectStorage:
         if self._objects.head(key) is None:
             # This may be a directory, of which only the key that marks it can be removed.
             objects, prefixes = self._objects.list_below(f"{key}/", limit=2)
-            if prefixes or any(found.key != f"{key}/" for found in objects):
+            if prefixes or any(stored.key != f"{key}/" for stored in objects):
                 raise StorageError(f"{path!r} in {self.root} is a directory that is not empty")
             if not objects:
                 return False
@@ -190,8 +190,8 @@ class ObjectStorage:
             start = f"{self._prefix}{TEMPORARY}/probe-{uuid.uuid4().hex}"
             probe = f"{start}\\"
             self._objects.replace(probe, b"1")
-            found, _ = self._objects.list_below(start)
-            self._keeps_backslashes = any(one.key == probe for one in found)
+            listed, _ = self._objects.list_below(start)
+            self._keeps_backslashes = any(stored.key == probe for stored in listed)
             self._objects.delete(probe)
         if not self._keeps_backslashes:
             raise RefusedError(
@@ -222,8 +222,8 @@ class ObjectStorage:
         objects = self._objects
         if not objects.create(key, b"1") or objects.create(key, b"2"):
             return False
-        found = objects.head(key)
-        return found is not None and not objects.copy(found, key)
+        stored = objects.head(key)
+        return stored is not None and not objects.copy(stored, key)
 
     def _key(self, path: str) -> str:
         return self._prefix + checked_path(path)
@@ -234,14 +234,14 @@ class ObjectStorage:
     def _path(self, key: str) -> str:
         return key.removeprefix(self._prefix).rstrip("/")
 
-    def _info(self, found: StoredObject) -> FileInfo:
-        return FileInfo(self._path(found.key), found.size, False, found.modified_ms)
+    def _info(self, stored: StoredObject) -> FileInfo:
+        return FileInfo(self._path(stored.key), stored.size, False, stored.modified_ms)
 
     def _require(self, path: str) -> StoredObject:
-        found = self._objects.head(self._key(path))
-        if found is None:
+        stored = self._objects.head(self._key(path))
+        if stored is None:
             raise self._missing(path)
-        return found
+        return stored
 
     def _missing(self, path: str) -> MissingFileError:
         return MissingFileError(f"there is no file {path!r} in {self.root}")

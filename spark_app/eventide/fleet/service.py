@@ -138,20 +138,24 @@ class FleetService:
 
     def _taken(self, ended: "_Ended") -> FleetRound:
         """Hands a round's result to the scheduler, and remembers it."""
-        found, name = ended.round, ended.round.table.name
+        fleet_round, name = ended.round, ended.round.table.name
         if ended.before is not None:
             self.scheduler.measured(name, ended.before)
         if ended.after is not None:
-            self.scheduler.succeeded(name, found.took_ms, ended.after)
+            self.scheduler.succeeded(name, fleet_round.took_ms, ended.after)
         else:
-            found = replace(found, retry_at_ms=self.scheduler.failed(name, found.took_ms, found.at_ms + found.took_ms))
+            ended_ms = fleet_round.at_ms + fleet_round.took_ms
+            retry_at_ms = self.scheduler.failed(name, fleet_round.took_ms, ended_ms)
+            fleet_round = replace(fleet_round, retry_at_ms=retry_at_ms)
         old = self._remembered[name]
-        error, at_ms = (old.last_error, old.last_error_ms) if found.error is None else (found.error, found.at_ms)
+        error, at_ms = (
+            (old.last_error, old.last_error_ms) if fleet_round.error is None else (fleet_round.error, fleet_round.at_ms)
+        )
         self._remembered[name] = Remembered(self.scheduler.learned(name), error, at_ms)
         if self.settings.state is not None:
             with suppress(ConfigError):  # it only saves measuring again
                 write_memory(self.settings.state, self._remembered)
-        return found
+        return fleet_round
 
     def _reported(self, table: FleetTable, is_leaving: Callable[[], bool], report: Callable[[], None]) -> "_Ended":
         ended = self._round(table, is_leaving)
@@ -180,10 +184,10 @@ class FleetService:
         now_ms, logs = self.clock.now_ms(), _logs(opened)
         lag_ms = None if done.freshness is None else lag_of(done.freshness, now_ms)
         error = "; ".join(map(str, done.troubles)) or None
-        found = FleetRound(table, begun_ms, now_ms - begun_ms, done, lag_ms, error, done.exit_code)
+        fleet_round = FleetRound(table, begun_ms, now_ms - begun_ms, done, lag_ms, error, done.exit_code)
         if done.freshness is None or any(one.step in _DECISIVE for one in done.troubles):
-            return _Ended(found, before)
-        return _Ended(found, before, Measured(now_ms, lag_ms, logs.log_files, logs.bytes))
+            return _Ended(fleet_round, before)
+        return _Ended(fleet_round, before, Measured(now_ms, lag_ms, logs.log_files, logs.bytes))
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,11 +210,11 @@ def _ended(running: Mapping[int, Handed[_Ended]], reports: SimpleQueue[int], pat
     return [number for number, work in running.items() if work.done()]  # also one that had no memory for its report
 
 
-def lag_of(found: Freshness, now_ms: int) -> int | None:
+def lag_of(fresh: Freshness, now_ms: int) -> int | None:
     """The clock minus the watermark; None without a watermark, and 0 for a copy-on-write table."""
-    if found.is_complete:
+    if fresh.is_complete:
         return 0
-    return None if found.watermark_ms is None else max(0, now_ms - found.watermark_ms)
+    return None if fresh.watermark_ms is None else max(0, now_ms - fresh.watermark_ms)
 
 
 def _logs(table: Table) -> Backlog:

@@ -156,10 +156,10 @@ def _addresses(scheme: str, authority: str, settings: Options) -> tuple[str, ...
         return (f"{'https' if scheme == 'swebhdfs' else 'http'}://{authority}",)
     http, key = ("https", HTTPS_ADDRESS) if settings.get(POLICY).upper() == "HTTPS_ONLY" else ("http", HTTP_ADDRESS)
     name = authority.partition(":")[0]
-    found = _of_service(name, key, _PORTS[http], settings.values) or (settings.get(key) or "").split(",")
-    for address in found:
+    given = _of_service(name, key, _PORTS[http], settings.values) or (settings.get(key) or "").split(",")
+    for address in given:
         refuse_user_info(address, key)
-    addresses = tuple(f"{http}://{address.strip()}" for address in found if address.strip())
+    addresses = tuple(f"{http}://{address.strip()}" for address in given if address.strip())
     return addresses or (f"{http}://{name}:{_PORTS[http]}",)
 
 
@@ -168,7 +168,7 @@ def _of_service(name: str, key: str, port: int, values: Mapping[str, str]) -> li
     ids = values.get(f"{_NAME_NODES}.{name}", "").replace(",", " ").split()
     if not ids:
         return [text for k, text in sorted(values.items()) if k.startswith(f"{key}.{name}.")]
-    found: list[str] = []
+    addresses: list[str] = []
     for one in ids:
         host = values.get(f"{_RPC_ADDRESS}.{name}.{one}", "").partition(":")[0]
         address = values.get(f"{key}.{name}.{one}") or (f"{host}:{port}" if host else "")
@@ -177,8 +177,8 @@ def _of_service(name: str, key: str, port: int, values: Mapping[str, str]) -> li
                 f"{_NAME_NODES}.{name} names {one!r}, which has no address: set {key}.{name}.{one}, or point "
                 "HADOOP_CONF_DIR to the directory of a complete hdfs-site.xml"
             )
-        found.append(address)
-    return found
+        addresses.append(address)
+    return addresses
 
 
 def _native(scheme: str, authority: str, settings: Options) -> NativeConfig:

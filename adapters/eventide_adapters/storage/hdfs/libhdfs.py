@@ -33,7 +33,7 @@ _CURES: Final = (
 
 
 class LibHdfs:
-    """bytes.HdfsBytes. `names` looks up paths. Raises ConfigError if libhdfs cannot be loaded."""
+    """publishing.HdfsBytes. `names` looks up paths. Raises ConfigError if libhdfs cannot be loaded."""
 
     def __init__(self, config: NativeConfig, names: WebHdfs) -> None:
         self._files = _connected(config)

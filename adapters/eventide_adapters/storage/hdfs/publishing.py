@@ -12,9 +12,8 @@ import uuid
 from contextlib import suppress
 from dataclasses import dataclass
 from http.client import HTTPException
-from typing import BinaryIO, Final
+from typing import BinaryIO, Final, Protocol
 
-from eventide_adapters.storage.hdfs.bytes import HdfsBytes
 from eventide_adapters.storage.hdfs.webhdfs import RemoteError, WebHdfs
 from eventide_adapters.storage.paths import TEMPORARY
 from eventide_core.errors import RefusedError
@@ -24,6 +23,22 @@ from eventide_core.ports import Capability
 _ABANDONED_AFTER_MS: Final = 24 * 60 * 60 * 1000
 _RENAME_TRIES: Final = 4
 _TAKEN: Final = "FileAlreadyExistsException"
+
+
+class HdfsBytes(Protocol):
+    """The contents of files at absolute paths, by WebHDFS or by libhdfs.
+
+    Raises RemoteError; OSError or HTTPException if nothing answers. Refuses a path that is a link, or is below one,
+    with a RemoteError that names the link's target.
+    """
+
+    def read(self, path: str, offset: int = 0, length: int | None = None) -> bytes:
+        """The file's content, or a range of it, which is shorter if the file ends before."""
+        ...
+
+    def write(self, path: str, content: BinaryIO, size: int) -> None:
+        """Creates a file under a name that no other writer uses. A reader may see an incomplete file."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)

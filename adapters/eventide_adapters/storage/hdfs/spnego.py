@@ -104,7 +104,7 @@ def _credential(library: Any, login: Login) -> Iterator[c_void_p | None]:
     if login.principal is None and login.keytab is None:
         yield None
         return
-    minor, found = c_uint32(), c_void_p()
+    minor, credential = c_uint32(), c_void_p()
     store: dict[str, str] = {}
     if login.keytab is not None:
         # Tickets that a keytab obtains stay in this process.
@@ -116,11 +116,11 @@ def _credential(library: Any, login: Login) -> Iterator[c_void_p | None]:
             principal = stack.enter_context(_name(library, login.principal, _USER_NAME))
         status = library.gss_acquire_cred_from(
             *(byref(minor), principal, c_uint32(0xFFFFFFFF), byref(_OidSet(1, ctypes.pointer(_oid(_KERBEROS))))),
-            *(_INITIATE, byref(_Pairs(len(store), pairs)), byref(found), None, None),
+            *(_INITIATE, byref(_Pairs(len(store), pairs)), byref(credential), None, None),
         )
-        stack.callback(library.gss_release_cred, byref(c_uint32()), byref(found))
+        stack.callback(library.gss_release_cred, byref(c_uint32()), byref(credential))
         _check(library, status, minor)
-        yield found
+        yield credential
 
 
 def _check(library: Any, status: int, minor: c_uint32) -> None:

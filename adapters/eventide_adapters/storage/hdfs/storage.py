@@ -14,9 +14,9 @@ from contextlib import contextmanager
 from http.client import HTTPException
 from typing import Any, BinaryIO, TypeVar
 
-from eventide_adapters.storage.hdfs.bytes import hdfs_bytes
 from eventide_adapters.storage.hdfs.config import HTTP_ADDRESS, HdfsConfig
-from eventide_adapters.storage.hdfs.publishing import HdfsPublisher
+from eventide_adapters.storage.hdfs.libhdfs import LibHdfs
+from eventide_adapters.storage.hdfs.publishing import HdfsBytes, HdfsPublisher
 from eventide_adapters.storage.hdfs.webhdfs import RemoteError, WebHdfs
 from eventide_adapters.storage.paths import TEMPORARY, check_whole, checked_directory, checked_path
 from eventide_adapters.storage.refusals import storage_error
@@ -52,7 +52,7 @@ class HdfsStorage:
         self._root_path = f"/{path}" if path else ""
         self._config = config
         self._web = WebHdfs(config, token)
-        self._bytes = hdfs_bytes(config, self._web)
+        self._bytes: HdfsBytes = self._web if config.native is None else LibHdfs(config.native, self._web)
         self._publisher = HdfsPublisher(self._web, self._bytes, self._root_path)
         self._capabilities = capabilities
 
@@ -76,10 +76,10 @@ class HdfsStorage:
     def list(self, directory: str) -> tuple[FileInfo, ...]:
         """Omits files that are being written."""
         with self._answering("list", directory):
-            found = self._followed(self._directory(directory), lambda at: self._web.call("GET", "LISTSTATUS", at))
-        if found is None:
+            listing = self._followed(self._directory(directory), lambda at: self._web.call("GET", "LISTSTATUS", at))
+        if listing is None:
             return ()
-        entries = {entry["pathSuffix"]: entry for entry in found["FileStatuses"]["FileStatus"]}
+        entries = {entry["pathSuffix"]: entry for entry in listing["FileStatuses"]["FileStatus"]}
         if "" in entries:  # a listing of a file returns the file
             return ()
         below = f"{directory}/" if directory else ""
@@ -202,10 +202,10 @@ class HdfsStorage:
         """The path of the file's content after all links, and its size."""
         at = self._at(path)
         with self._answering("look at", path):
-            found = self._status(at)
-        if found is None or found[1]["type"] != "FILE":
+            resolved = self._status(at)
+        if resolved is None or resolved[1]["type"] != "FILE":
             raise self._missing(path)
-        return found[0], found[1]["length"]
+        return resolved[0], resolved[1]["length"]
 
     def _info(self, path: str, status: Mapping[str, Any], beside: Mapping[str, Mapping[str, Any]]) -> FileInfo:
         """One name. `beside` is the listing that contains it, and usually also the target of a link."""
@@ -221,8 +221,8 @@ class HdfsStorage:
                 size = sibling["length"]
             elif is_inside:
                 with self._answering("look at", path):
-                    found = self._status(target)
-                size = 0 if found is None else found[1]["length"]
+                    resolved = self._status(target)
+                size = 0 if resolved is None else resolved[1]["length"]
         return FileInfo(path, size, is_directory, status["modificationTime"], link_target)
 
     def _at(self, path: str) -> str:

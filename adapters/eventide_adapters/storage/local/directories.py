@@ -66,12 +66,12 @@ class LocalDirectories:
 
     def target(self, path: str, link: str) -> str:
         """The target of the link of that name, judged by its text. Raises UnsafePathError if it is not in the table."""
-        found = self.named(path, link)
-        if found is None:
+        inside = self.named(path, link)
+        if inside is None:
             raise UnsafePathError(
                 f"{path!r} points to {link!r}, which is outside {self.root!r}: remove the link, or open the table there"
             )
-        return found
+        return inside
 
     def named(self, path: str, link: str) -> str | None:
         """The path that the text of a link names; None if it is not below the root."""

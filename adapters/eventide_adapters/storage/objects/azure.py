@@ -41,18 +41,18 @@ class AzureObjects(CloudObjects):
 
     def head(self, key: str) -> StoredObject | None:
         with self._answering("look at", key):
-            found = self._found(key, lambda blob: blob.get_blob_properties())
+            properties = self._answer(key, lambda blob: blob.get_blob_properties())
             # Accounts with a hierarchical namespace have blobs for directories.
-            is_file = found is not None and found.metadata.get("hdi_isfolder") != "true"
-            return _object(found) if is_file else None
+            is_file = properties is not None and properties.metadata.get("hdi_isfolder") != "true"
+            return _object(properties) if is_file else None
 
     def list_below(self, prefix: str, *, limit: int | None = None) -> tuple[tuple[StoredObject, ...], tuple[str, ...]]:
         objects: list[StoredObject] = []
         prefixes: list[str] = []
 
         async def walk(container: Any) -> None:
-            found = container.walk_blobs(name_starts_with=prefix, delimiter="/", results_per_page=limit)
-            async for page in found.by_page():
+            blobs = container.walk_blobs(name_starts_with=prefix, delimiter="/", results_per_page=limit)
+            async for page in blobs.by_page():
                 count_request()
                 async for entry in page:
                     if isinstance(entry, BlobPrefix):
@@ -72,7 +72,7 @@ class AzureObjects(CloudObjects):
 
     def delete(self, key: str) -> None:
         with self._answering("delete", key):
-            self._found(key, lambda blob: blob.delete_blob(delete_snapshots="include"))
+            self._answer(key, lambda blob: blob.delete_blob(delete_snapshots="include"))
 
     def replace(self, key: str, data: bytes) -> None:
         with self._answering("write", key):
@@ -99,9 +99,9 @@ class AzureObjects(CloudObjects):
     def upload(self, key: str) -> "AzureUpload":
         return AzureUpload(self, key)
 
-    def _is_taken(self, failure: Exception, found: StoredObject | None) -> bool:
+    def _is_taken(self, failure: Exception, stored: StoredObject | None) -> bool:
         code = _code(failure)
-        return code in _TAKEN or (code == _BLOCKS_GONE and found is not None)
+        return code in _TAKEN or (code == _BLOCKS_GONE and stored is not None)
 
     def _read(self, key: str, offset: int = 0, length: int | None = None) -> tuple[bytes, str] | None:
         async def download(blob: Any) -> tuple[bytes, str]:
@@ -110,14 +110,14 @@ class AzureObjects(CloudObjects):
 
         with self._answering("read", key):
             try:
-                found: tuple[bytes, str] | None = self._found(key, download)
+                content: tuple[bytes, str] | None = self._answer(key, download)
             except HttpResponseError as failure:
                 if failure.status_code == _PAST_THE_END:
                     return b"", ""
                 raise
-            return found
+            return content
 
-    def _found(self, key: str, request: Callable[[Any], Awaitable[Any]]) -> Any:
+    def _answer(self, key: str, request: Callable[[Any], Awaitable[Any]]) -> Any:
         """The response to a request; None if the blob is absent."""
         try:
             return self._ask(key, request)
@@ -177,6 +177,6 @@ def _code(failure: Exception) -> str | None:
     return getattr(failure, "error_code", None)
 
 
-def _object(found: Any) -> StoredObject:
-    mark = (found.metadata or {}).get(MARK)
-    return StoredObject(found.name, found.size, int(found.last_modified.timestamp() * 1000), found.etag, mark)
+def _object(blob: Any) -> StoredObject:
+    mark = (blob.metadata or {}).get(MARK)
+    return StoredObject(blob.name, blob.size, int(blob.last_modified.timestamp() * 1000), blob.etag, mark)

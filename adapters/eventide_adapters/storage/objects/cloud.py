@@ -59,12 +59,12 @@ class CloudObjects(ABC):
     def upload(self, key: str) -> Upload: ...
 
     @abstractmethod
-    def _is_taken(self, failure: Exception, found: StoredObject | None) -> bool:
-        """Whether this is the response to a create of a name that exists. `found` is what has the name now."""
+    def _is_taken(self, failure: Exception, stored: StoredObject | None) -> bool:
+        """Whether this is the response to a create of a name that exists. `stored` is what has the name now."""
 
     def read(self, key: str, offset: int = 0, length: int | None = None) -> bytes | None:
-        found = self._read(key, offset, length)
-        return None if found is None else found[0]
+        content = self._read(key, offset, length)
+        return None if content is None else content[0]
 
     def read_version(self, key: str) -> tuple[bytes, str] | None:
         """The object and its version; None if it is absent."""
@@ -91,10 +91,10 @@ class CloudObjects(ABC):
             try:
                 send({MARK: mark})
             except Exception as failure:  # each package has different errors
-                found = self.head(key)
-                if found is not None and found.mark == mark:
+                stored = self.head(key)
+                if stored is not None and stored.mark == mark:
                     return True
-                if self._is_taken(failure, found):
+                if self._is_taken(failure, stored):
                     return False
                 raise
         return True

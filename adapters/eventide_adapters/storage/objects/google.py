@@ -26,7 +26,7 @@ _OBJECT: Final = "b/{}/o/{}"
 _PAST_THE_END: Final = (416, "416")
 _ENDED: Final = (410, "410")
 _NONE_YET: Final = "0"
-# Of a request that isn't answered in time.
+# Of a request that isn't response in time.
 _ATTEMPTS: Final = 3
 
 
@@ -54,12 +54,12 @@ class GoogleObjects(CloudObjects):
             while True:
                 asked = {"prefix": prefix or None, "delimiter": "/", "maxResults": limit, "pageToken": page}
                 try:
-                    found = self._call("GET", "b/{}/o", self.bucket, json_out=True, **asked)
+                    answer = self._call("GET", "b/{}/o", self.bucket, json_out=True, **asked)
                 except FileNotFoundError:
                     raise self._no_bucket() from None
-                objects += [_object(entry) for entry in found.get("items", ())]
-                prefixes += found.get("prefixes", ())
-                page = found.get("nextPageToken")
+                objects += [_object(entry) for entry in answer.get("items", ())]
+                prefixes += answer.get("prefixes", ())
+                page = answer.get("nextPageToken")
                 if limit or not page:
                     return tuple(objects), tuple(dict.fromkeys(prefixes))
 
@@ -93,24 +93,24 @@ class GoogleObjects(CloudObjects):
     def upload(self, key: str) -> "GoogleUpload":
         return GoogleUpload(self, key)
 
-    def _is_taken(self, failure: Exception, found: StoredObject | None) -> bool:
+    def _is_taken(self, failure: Exception, stored: StoredObject | None) -> bool:
         # An upload that lost the race has ended, so its repeat finds no upload.
         has_ended = isinstance(failure, FileNotFoundError) or getattr(failure, "code", None) in _ENDED
-        return isinstance(failure, FileExistsError) or (has_ended and found is not None)
+        return isinstance(failure, FileExistsError) or (has_ended and stored is not None)
 
     def _read(self, key: str, offset: int = 0, length: int | None = None) -> tuple[bytes, str] | None:
         end = "" if length is None else offset + length - 1
         headers = {"Range": f"bytes={offset}-{end}"} if offset or length is not None else {}
         with self._answering("read", key):
             try:
-                found, data = self._call("GET", _OBJECT, self.bucket, key, headers=headers, alt="media")
+                response, data = self._call("GET", _OBJECT, self.bucket, key, headers=headers, alt="media")
             except FileNotFoundError:
                 return None
             except Exception as failure:
                 if getattr(failure, "code", None) in _PAST_THE_END:
                     return b"", ""
                 raise
-            return bytes(data), str(found.get("X-Goog-Generation", ""))
+            return bytes(data), str(response.get("X-Goog-Generation", ""))
 
     def _put(self, key: str, data: bytes, mark: dict[str, str], generation: str | None) -> None:
         """One request with metadata and content, on the condition of the current generation unless it is None."""
@@ -191,7 +191,7 @@ class GoogleUpload:
     def _begun(self) -> str:
         """The address of the upload."""
         if self._address is None:
-            found, _ = self._objects._call(
+            headers, _ = self._objects._call(
                 "POST",
                 f"{opened(GCSFileSystem, self._objects.settings, os.getpid())._location}/upload/storage/v1/b/{{}}/o",
                 self._objects.bucket,
@@ -199,16 +199,16 @@ class GoogleUpload:
                 json={"name": self._key, "metadata": {MARK: self._mark}},
                 ifGenerationMatch=None if self._objects.allows_unsafe_writes else _NONE_YET,
             )
-            self._address = str(found["Location"])
+            self._address = str(headers["Location"])
         return self._address
 
 
-def _object(found: dict[str, Any]) -> StoredObject:
-    modified = datetime.fromisoformat(cast(str, found["updated"]))
+def _object(entry: dict[str, Any]) -> StoredObject:
+    modified = datetime.fromisoformat(cast(str, entry["updated"]))
     return StoredObject(
-        found["name"],
-        int(found["size"]),
+        entry["name"],
+        int(entry["size"]),
         int(modified.timestamp() * 1000),
-        str(found["generation"]),
-        found.get("metadata", {}).get(MARK),
+        str(entry["generation"]),
+        entry.get("metadata", {}).get(MARK),
     )

@@ -71,22 +71,22 @@ class S3Objects:
     def head(self, key: str) -> StoredObject | None:
         with self._answering("look at", key):
             try:
-                found = self._call("head_object", Key=key)
+                answer = self._call("head_object", Key=key)
             except FileNotFoundError:
                 return None
-            return _object(key, found["ContentLength"], found, found.get("Metadata", {}).get(_MARK))
+            return _object(key, answer["ContentLength"], answer, answer.get("Metadata", {}).get(_MARK))
 
     def read(self, key: str, offset: int = 0, length: int | None = None) -> bytes | None:
         """The object, or a range of it, which is shorter if the object ends before; None if it is absent."""
         end = "" if length is None else offset + length - 1
         with self._answering("read", key):
             try:
-                found = self._get(key, Range=f"bytes={offset}-{end}")
+                content = self._get(key, Range=f"bytes={offset}-{end}")
             except OSError as failure:
                 if _code(failure) in _PAST_THE_END:
                     return b""
                 raise
-            return None if found is None else found[0]
+            return None if content is None else content[0]
 
     def read_version(self, key: str) -> tuple[bytes, str] | None:
         """The object and its ETag; None if it is absent."""
@@ -100,12 +100,12 @@ class S3Objects:
         page: dict[str, Any] = {"MaxKeys": limit} if limit else {}
         with self._answering("list", prefix):
             while True:
-                found = self._call("list_objects_v2", Prefix=prefix, Delimiter="/", **page)
-                objects += [_object(entry["Key"], entry["Size"], entry) for entry in found.get("Contents", ())]
-                prefixes += [entry["Prefix"] for entry in found.get("CommonPrefixes", ())]
-                if limit or not found.get("IsTruncated"):
+                answer = self._call("list_objects_v2", Prefix=prefix, Delimiter="/", **page)
+                objects += [_object(entry["Key"], entry["Size"], entry) for entry in answer.get("Contents", ())]
+                prefixes += [entry["Prefix"] for entry in answer.get("CommonPrefixes", ())]
+                if limit or not answer.get("IsTruncated"):
                     return tuple(objects), tuple(prefixes)
-                page = {"ContinuationToken": found["NextContinuationToken"]}
+                page = {"ContinuationToken": answer["NextContinuationToken"]}
 
     def delete(self, key: str) -> None:
         with self._answering("delete", key):
@@ -175,8 +175,8 @@ class S3Objects:
                     send({_MARK: mark})
                 except (OSError, BotoCoreError) as failure:
                     code = _code(failure)
-                    found = self.head(key)
-                    if found is not None and found.mark == mark:
+                    stored = self.head(key)
+                    if stored is not None and stored.mark == mark:
                         return True
                     if code in _TAKEN or isinstance(failure, FileExistsError):
                         return False
@@ -192,11 +192,11 @@ class S3Objects:
         """The current content, and its ETag."""
         for attempt in range(1, _ATTEMPTS + 1):
             try:
-                found = self._call("get_object", Key=key, **part)
+                answer = self._call("get_object", Key=key, **part)
             except FileNotFoundError:
                 return None
             try:
-                return self._read_body(found["Body"]), found["ETag"]
+                return self._read_body(answer["Body"]), answer["ETag"]
             except S3_RETRYABLE_ERRORS:
                 # The connection was interrupted within the content.
                 if attempt == _ATTEMPTS:
@@ -264,8 +264,8 @@ class S3Upload:
         return MultipartUpload(self._objects._call, self._key, {_MARK: self._mark})
 
 
-def _object(key: str, size: int, found: dict[str, Any], mark: str | None = None) -> StoredObject:
-    return StoredObject(key, size, int(found["LastModified"].timestamp() * 1000), found["ETag"], mark)
+def _object(key: str, size: int, entry: dict[str, Any], mark: str | None = None) -> StoredObject:
+    return StoredObject(key, size, int(entry["LastModified"].timestamp() * 1000), entry["ETag"], mark)
 
 
 def _code(failure: BaseException) -> str | None:

@@ -59,11 +59,8 @@ def choose_link(selections: Sequence[Selection], facts: LinkChoiceFacts) -> Link
     """
     if facts.choice is LinkChoice.SYMLINK:
         _require_symlinks(facts)
-        return LinkDecision(LinkMode.SYMLINK, facts.moment, "asked for")
-    if facts.choice is LinkChoice.HARDLINK:
-        return LinkDecision(LinkMode.HARDLINK, facts.moment, "asked for")
-    if facts.choice is LinkChoice.COPY:
-        return LinkDecision(LinkMode.COPY, facts.moment, "asked for")
+    if facts.choice in (LinkChoice.SYMLINK, LinkChoice.HARDLINK, LinkChoice.COPY):
+        return LinkDecision(LinkMode(facts.choice), facts.moment, "asked for")
     if not any(selection.in_old_slice for selection in selections):
         return LinkDecision(LinkMode.COPY, facts.moment, "nothing is left over, so no link is needed")
     instant, why_not = _backdated_instant(selections, facts)

@@ -188,9 +188,6 @@ class _Table:
         room = self.target.lag_ms - self.residual_ms
         return room if room > 0 else float(self.target.lag_ms)
 
-    def misses_at_ms(self) -> float:
-        return self.since_ms + (self.target.lag_ms - (self.lag_ms or 0.0)) / self.lag_growth
-
     def cost_ms(self, now_ms: float, otherwise: float) -> float:
         work = self.work + self.work_growth * max(0.0, now_ms - self.since_ms)
         expected = work * (otherwise if self.cost_per_byte_ms is None else self.cost_per_byte_ms)
@@ -204,7 +201,8 @@ class _Table:
 
     def deadline_ms(self, now_ms: int, cost_ms: float) -> float:
         """When the compaction has to be done: before the target is missed, or before a window closes for too long."""
-        misses, window = self.misses_at_ms(), self.target.window
+        misses = self.since_ms + (self.target.lag_ms - (self.lag_ms or 0.0)) / self.lag_growth
+        window = self.target.window
         if window is None:
             return misses
         closes = window.closes_at(now_ms)

@@ -48,10 +48,10 @@ class SliceFactsReader:
             s.facts for s in selections if any(fact.check is not HeaderCheck.NONE for fact in s.facts.log_facts)
         ]
         samples = list(_samples(doubtful))
-        partial = self.log_facts.check((found.file_slice.log_files for found in samples), blocks, shape)
+        partial = self.log_facts.check((facts.file_slice.log_files for facts in samples), blocks, shape)
         if partial and len(samples) < len(doubtful):
-            partial = self.log_facts.check((found.file_slice.log_files for found in doubtful), blocks, shape)
-        return [_with_partial_updates(found, partial) for found in selections] if partial else list(selections)
+            partial = self.log_facts.check((facts.file_slice.log_files for facts in doubtful), blocks, shape)
+        return [_with_partial_updates(s, partial) for s in selections] if partial else list(selections)
 
     def reader_rules(self, state: TableState, shape: RecordShape, slices: Sequence[FileSlice]) -> ReaderRules:
         """The rules by which each engine that can read the table merges these slices."""
@@ -74,12 +74,12 @@ class SliceFactsReader:
 def _samples(doubtful: Iterable[SliceFacts]) -> Iterator[SliceFacts]:
     """The slices whose headers are read: each log file that stands for itself alone, and one of each write of the others."""
     known = set[str]()
-    for found in doubtful:
-        of_file = any(fact.check is HeaderCheck.OF_FILE for fact in found.log_facts)
-        writes = {fact.log_file.name.instant for fact in found.log_facts if fact.check is HeaderCheck.OF_WRITE}
+    for facts in doubtful:
+        of_file = any(fact.check is HeaderCheck.OF_FILE for fact in facts.log_facts)
+        writes = {fact.log_file.name.instant for fact in facts.log_facts if fact.check is HeaderCheck.OF_WRITE}
         if of_file or not writes <= known:
             known |= writes
-            yield found
+            yield facts
 
 
 def _with_partial_updates(selection: Selection, paths: Container[str]) -> Selection:

@@ -99,12 +99,12 @@ class MetadataRebuilder:
                 f"{root}: hoodie.populate.meta.fields=false, and the indexes {', '.join(by_key)} need the record keys in "
                 "the files; rebuild the metadata table without them"
             )
-        for found in state.timeline.pending:
-            if found.action not in BESIDE_REBUILD:
+        for pending in state.timeline.pending:
+            if pending.action not in BESIDE_REBUILD:
                 raise BusyError(
-                    f"{root}: a {found.action} is pending at {found.requested_time}, and its writer may make a metadata "
+                    f"{root}: a {pending.action} is pending at {pending.requested_time}, and its writer may make a metadata "
                     "table itself; try again when it has completed, or run "
-                    f"{Cure.rollback(found.requested_time)} if its writer is dead"
+                    f"{Cure.rollback(pending.requested_time)} if its writer is dead"
                 )
 
     def _new(self, state: TableState, partitions: tuple[str, ...]) -> NewMetadataTable:
@@ -171,5 +171,5 @@ def _counts(state: TableState, file: DataFile) -> bool:
         case LogFileName() if not state.config.layout.names_logs_by_write:
             return True
         case parsed:
-            found = state.timeline.find(parsed.instant)
-            return found is None or found.state is State.COMPLETED
+            write = state.timeline.find(parsed.instant)
+            return write is None or write.state is State.COMPLETED

@@ -200,8 +200,8 @@ class RepairBackup:
 
     @property
     def _rebuilt_indexes(self) -> tuple[str, ...] | None:
-        found = self._document().get("rebuilt_indexes") if self._has(_PLAN) else None
-        return None if found is None else tuple(found)
+        indexes = self._document().get("rebuilt_indexes") if self._has(_PLAN) else None
+        return None if indexes is None else tuple(indexes)
 
     def _steps(self) -> tuple[Step, ...]:
         return tuple(self._step(number, item) for number, item in enumerate(self._document()["changes"]))
@@ -234,11 +234,11 @@ class RepairBackup:
 
     def _fingerprint(self, path: str) -> Fingerprint:
         directory, _, name = path.rpartition("/")
-        found = next((e for e in self.storage.list(directory) if e.path.rpartition("/")[2] == name), None)
-        if found is None:
+        entry = next((e for e in self.storage.list(directory) if e.path.rpartition("/")[2] == name), None)
+        if entry is None:
             return _ABSENT
-        if found.link_target is not None:
-            return {"link": found.link_target}
+        if entry.link_target is not None:
+            return {"link": entry.link_target}
         with self.storage.open_input(path) as stream:
             return _fingerprint_of(iter(lambda: stream.read(_PIECE_BYTES), b""))
 

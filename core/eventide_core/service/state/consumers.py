@@ -86,10 +86,10 @@ class ConsumerFiles:
 
     def record(self, instant: str, runner: str, view: RecordedView) -> ConsumerView:
         """Records a view, before a state names it."""
-        found = ConsumerView(instant, f"{instant}_{runner}{_VIEW_SUFFIX}")
+        recorded = ConsumerView(instant, f"{instant}_{runner}{_VIEW_SUFFIX}")
         text = json.dumps({"schema_as_of": view.schema_as_of, "base_files": sorted(view.paths)}, indent=1)
-        self.storage.put_if_absent(f"{self.directory}/{found.name}", text.encode())
-        return found
+        self.storage.put_if_absent(f"{self.directory}/{recorded.name}", text.encode())
+        return recorded
 
     def view(self, view: ConsumerView) -> RecordedView:
         """Raises MissingFileError, CorruptTimelineError."""
@@ -137,7 +137,7 @@ class ConsumerFiles:
 
     def _numbers(self) -> list[int]:
         names = (entry.path.rpartition("/")[2] for entry in self.storage.list(self.directory))
-        return [int(found[1]) for name in names if (found := _STATE.fullmatch(name))]
+        return [int(match[1]) for name in names if (match := _STATE.fullmatch(name))]
 
     def _path(self, number: int) -> str:
         return f"{self.directory}/{number:020d}.json"
@@ -167,8 +167,8 @@ def _encoded(progress: Progress) -> bytes:
 
 
 def _decoded(number: int, said: Mapping[str, Any]) -> Progress:
-    def view(found: Mapping[str, Any] | None) -> ConsumerView | None:
-        return None if found is None else ConsumerView(str(found["instant"]), str(found["name"]))
+    def view(stated: Mapping[str, Any] | None) -> ConsumerView | None:
+        return None if stated is None else ConsumerView(str(stated["instant"]), str(stated["name"]))
 
     opened = said["open"]
     return Progress(
@@ -188,5 +188,5 @@ def _decoded(number: int, said: Mapping[str, Any]) -> Progress:
     )
 
 
-def _time(found: Any) -> int | None:
-    return None if found is None else int(found)
+def _time(value: Any) -> int | None:
+    return None if value is None else int(value)
