@@ -11,6 +11,7 @@ from eventide_core.table.files.file_name import LogFileName, path_in
 from eventide_core.table.files.file_slice import FileSlice
 from eventide_core.table.files.slice_read import QueryPlan, SliceRead
 from eventide_core.table.records.record_shape import RecordShape
+from eventide_core.table.records.schema import AvroSchema
 from eventide_core.table.settings.metadata_table import MetadataTableFacts, RowChange
 from eventide_core.table.timeline.commit_metadata import WriteStat
 from eventide_core.table.timeline.file_system_view import FileSystemView
@@ -130,7 +131,7 @@ class MetadataTableState(Protocol):
         """All slices of one of its partitions."""
         ...
 
-    def schema(self, found: FileSlice) -> str | None:
+    def schema(self, file_slice: FileSlice) -> AvroSchema | None:
         """The Avro schema of the latest values in a slice; None if it never had one."""
         ...
 
@@ -138,7 +139,7 @@ class MetadataTableState(Protocol):
         """Whether eventide knows how versions of a record are merged in that partition."""
         ...
 
-    def can_read(self, found: FileSlice) -> bool:
+    def can_read(self, file_slice: FileSlice) -> bool:
         """Whether eventide can read all blocks of a slice. Hudi has to compact one with a log compaction, for instance."""
         ...
 
@@ -269,7 +270,7 @@ class MetadataTable(Protocol):
         """The metadata table as it is now; without partitions and instants if the table has none."""
         ...
 
-    def base_file_writer(self, schema: str) -> Callable[[PlannedOperation], WriteStat | None]:
+    def base_file_writer(self, schema: AvroSchema) -> Callable[[PlannedOperation], WriteStat | None]:
         """What writes the base file of an operation of a compaction; picklable.
 
         It returns the write stat; None if no record is left, and then there is no file. A second run writes the same bytes.

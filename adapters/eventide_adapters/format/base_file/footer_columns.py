@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 
 from eventide_adapters.format.base_file import thrift_compact as thrift
 from eventide_core.errors import CorruptBaseFileError
-from eventide_core.table.records.schema import field_names
+from eventide_core.table.records.schema import AvroSchema
 
 _ROW_GROUPS: Final = 4  # of FileMetaData
 _COLUMNS: Final = 1  # of RowGroup
@@ -84,7 +84,7 @@ def require_columns(metadata: pq.FileMetaData, absent: Collection[str], place: s
     stated = (metadata.metadata or {}).get(_AVRO_SCHEMA)
     if stated is None or not absent:
         return
-    had = field_names(stated.decode())
+    had = AvroSchema.of(stated.decode()).field_names
     for name in absent:
         if name in had:
             raise CorruptBaseFileError(

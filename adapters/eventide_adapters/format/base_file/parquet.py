@@ -54,6 +54,7 @@ from eventide_core.access.threads import Handed, Threads
 from eventide_core.errors import CorruptBaseFileError, RecordDecodeError
 from eventide_core.ports import OutputFile, Storage
 from eventide_core.table.records.column_names import FileColumns
+from eventide_core.table.records.schema import AvroSchema
 
 _BATCH_ROWS: Final = 1 << 17
 _BATCH_BYTES: Final = 16 * 1024 * 1024  # of a merge that writes: two of them are a row group
@@ -235,7 +236,7 @@ class BaseFileWriter:
     If `close` is not called, the output is unfinished at the end of the `with` block.
     """
 
-    def __init__(self, output: OutputFile, schema: str, *, codec: str, bloom: BloomFilterBuilder | None) -> None:
+    def __init__(self, output: OutputFile, schema: AvroSchema, *, codec: str, bloom: BloomFilterBuilder | None) -> None:
         """`schema` is the table's Avro schema. `bloom` is None if the files have no record keys to look up.
 
         Raises ConfigError for an unknown codec.

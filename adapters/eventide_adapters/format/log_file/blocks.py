@@ -264,7 +264,7 @@ def refuse_unknown(placed: PlacedBlock) -> None:
     kind = placed.block.block_type
     if kind not in _READ_TYPES:
         raise UnsupportedTableError(f"{placed.place}: {kind.name} blocks are not supported")
-    refuse_operations(placed.block.header.get(HeaderKey.SCHEMA, ""), placed.place)
+    refuse_operations(placed.block.schema, placed.place)
 
 
 def rollback_target(placed: PlacedBlock) -> str:

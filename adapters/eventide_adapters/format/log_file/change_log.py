@@ -10,7 +10,6 @@
 """
 
 import io
-import json
 import struct
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -27,6 +26,7 @@ from eventide_adapters.format.avro.writer_schema import writer_schema
 from eventide_core.errors import UnsupportedTableError
 from eventide_core.table.files.log_block import BlockType, HeaderKey, encode_block
 from eventide_core.table.records.change_log import SupplementalLogging
+from eventide_core.table.records.schema import AvroSchema
 
 _CONTENT_VERSION: Final = 3
 _CHUNK_ROWS: Final = 8192
@@ -48,7 +48,7 @@ class _Image:
 
 def encode_change_log(
     instant: str,
-    schema: str,
+    schema: AvroSchema,
     logging: SupplementalLogging,
     updates: tuple[pa.Table, pa.Table],
     inserts: pa.Table,
@@ -77,7 +77,7 @@ def encode_change_log(
         body = _by_columns(_COLUMNS[logging], texts, images, fields, _text_field(written))
     else:
         body = _by_record(_COLUMNS[logging], texts, images, written)
-    header = {HeaderKey.INSTANT_TIME: instant, HeaderKey.SCHEMA: written}
+    header = {HeaderKey.INSTANT_TIME: instant, HeaderKey.SCHEMA: written.text}
     return encode_block(BlockType.CDC_DATA, header, struct.pack(">ii", _CONTENT_VERSION, sum(counts)) + body)
 
 
@@ -90,23 +90,24 @@ def _plain(tables: Sequence[pa.Table], columns: pa.Schema) -> pa.Table:
     return pa.concat_tables([table.select(columns.names).cast(columns) for table in tables]).combine_chunks()
 
 
-def _schema(schema: str, logging: SupplementalLogging) -> str:
+def _schema(schema: AvroSchema, logging: SupplementalLogging) -> AvroSchema:
     if logging is SupplementalLogging.OP_KEY_ONLY:
         text = ["string", "null"]
         fields: list[dict[str, Any]] = [{"name": name, "type": text} for name in _COLUMNS[logging]]
-        return json.dumps({"type": "record", "name": "Record", "fields": fields}, separators=(",", ":"))
-    row: dict[str, Any] = json.loads(schema)
+        return AvroSchema.of_json({"type": "record", "name": "Record", "fields": fields})
+    row = dict[str, Any](schema.parsed)
     namespace = row.pop("namespace", None)  # the same for both
     types: dict[str, Any] = {"before": ["null", row], "after": ["null", row["name"]]}  # the name of the type of before
     fields = [
         {"name": name, "type": types.get(name, ["null", "string"]), "doc": "", "default": None}
         for name in _COLUMNS[logging]
     ]
-    whole = {"type": "record", "name": "CDC", **({"namespace": namespace} if namespace else {}), "fields": fields}
-    return json.dumps(whole, separators=(",", ":"))
+    return AvroSchema.of_json(
+        {"type": "record", "name": "CDC", **({"namespace": namespace} if namespace else {}), "fields": fields}
+    )
 
 
-def _text_field(written: str) -> AvroField:
+def _text_field(written: AvroSchema) -> AvroField:
     return record_fields(written)[0]
 
 
@@ -146,7 +147,9 @@ def _image_pieces(rows: pa.Table, is_there: npt.NDArray[np.bool_], fields: Seque
             yield spread, data
 
 
-def _by_record(names: Sequence[str], texts: Mapping[str, Any], images: Mapping[str, _Image], written: str) -> bytes:
+def _by_record(
+    names: Sequence[str], texts: Mapping[str, Any], images: Mapping[str, _Image], written: AvroSchema
+) -> bytes:
     columns: list[Iterator[Any]] = []
     for name in names:
         if name in _TEXTS:

@@ -21,6 +21,7 @@ from eventide_core.table.files.file_slice import LogFile
 from eventide_core.table.files.slice_read import BlockFilter
 from eventide_core.table.records.event_time import EventTimeRange
 from eventide_core.table.records.record_shape import RecordShape
+from eventide_core.table.records.schema import AvroSchema
 
 _GREATEST: Final = (1 << 63) - 1
 
@@ -55,7 +56,7 @@ class BlockEventTimes:
 
         Blocks with deletes, and those that can't be read, are left to the call.
         """
-        by_schema: dict[str, list[tuple[PlacedBlock, bytes, int]]] = {}
+        by_schema: dict[AvroSchema, list[tuple[PlacedBlock, bytes, int]]] = {}
         for placed in blocks:
             schema = schema_to_share(placed)
             if schema is not None and placed.content is not None:

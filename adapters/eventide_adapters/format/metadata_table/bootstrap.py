@@ -52,7 +52,7 @@ from eventide_core.ports import Engine, NewMetadataTable, Storage
 from eventide_core.table.files.file_name import BaseFileName, LogFileName, path_in
 from eventide_core.table.files.slice_read import SliceRead
 from eventide_core.table.files.table_path import METADATA_DIRECTORY
-from eventide_core.table.records.schema import META_FIELDS
+from eventide_core.table.records.schema import META_FIELDS, AvroSchema
 from eventide_core.table.settings.metadata_table import (
     BLOOM_FILTERS,
     COLUMN_STATS,
@@ -131,10 +131,10 @@ class MetadataTableBootstrap:
         return found
 
     @cached_property
-    def _schema(self) -> str:
+    def _schema(self) -> AvroSchema:
         """The schema of the values in files, which has Hudi's meta fields."""
         meta = [{"name": name, "type": ["null", "string"], "doc": "", "default": None} for name in META_FIELDS]
-        return json.dumps({**self._record_schema, "fields": [*meta, *self._record_schema["fields"]]})
+        return AvroSchema.of(json.dumps({**self._record_schema, "fields": [*meta, *self._record_schema["fields"]]}))
 
     def _answers(self, questions: list[Question]) -> Iterator[Any]:
         answering = Answering(self.storage)

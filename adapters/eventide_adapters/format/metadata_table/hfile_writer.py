@@ -17,6 +17,7 @@ from eventide_adapters.format.metadata_table.hfile import (
     TRAILER_LENGTH,
     TRAILER_MAGIC,
 )
+from eventide_core.table.records.schema import AvroSchema
 from eventide_core.table.timeline.layout import Layout
 
 _BLOCK_BYTES: Final = 64 * 1024  # HBase's default
@@ -42,7 +43,7 @@ class HFileStyle(Enum):
 
 
 def encode_hfile(
-    entries: Sequence[tuple[bytes, bytes]], schema: str, style: HFileStyle, *, block_bytes: int = _BLOCK_BYTES
+    entries: Sequence[tuple[bytes, bytes]], schema: AvroSchema, style: HFileStyle, *, block_bytes: int = _BLOCK_BYTES
 ) -> bytes:
     """The bytes of an HFile. `entries` are keys and values in the order of the keys, at least one.
 
@@ -57,7 +58,7 @@ def encode_hfile(
 def write_hfile(
     write: Callable[[bytes], object],
     entries: Iterable[tuple[bytes, bytes]],
-    schema: str,
+    schema: AvroSchema,
     style: HFileStyle,
     *,
     block_bytes: int = _BLOCK_BYTES,
@@ -153,7 +154,7 @@ def _block(magic: bytes, data: bytes, previous: int = -1) -> bytes:
     return magic + sizes + struct.pack(">bii", _NO_CHECKSUMS, _CHECKSUM_CHUNK, with_header) + compressed + checksums
 
 
-def _info(totals: _Totals, schema: str, style: HFileStyle, *, has_key_range: bool) -> bytes:
+def _info(totals: _Totals, schema: AvroSchema, style: HFileStyle, *, has_key_range: bool) -> bytes:
     more = _CELL_LENGTH_MORE * totals.count if style is HFileStyle.HBASE else 0
     pairs = {
         b"KEY_VALUE_VERSION": struct.pack(">i", 1),
@@ -163,7 +164,7 @@ def _info(totals: _Totals, schema: str, style: HFileStyle, *, has_key_range: boo
         b"hfile.CREATE_TIME_TS": struct.pack(">q", 0),
         b"hfile.LASTKEY": _index_key(totals.last_key, style),
         **({b"maxRecordKey": totals.last_key, b"minRecordKey": totals.first_key} if has_key_range else {}),
-        b"schema": schema.encode(),
+        b"schema": schema.text.encode(),
     }
     message = b"".join(_delimited(1, _delimited(1, key) + _delimited(2, value)) for key, value in pairs.items())
     return INFO_PREFIX + _varint(len(message)) + message

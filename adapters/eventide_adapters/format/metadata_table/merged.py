@@ -20,6 +20,7 @@ from operator import itemgetter
 from typing import Any, Final, NamedTuple
 
 from eventide_adapters.format.metadata_table.records import Value, decode_value, encode_value, merged_files
+from eventide_core.table.records.schema import AvroSchema
 from eventide_core.table.settings.metadata_table import (
     BLOOM_FILTERS,
     COLUMN_STATS,
@@ -47,7 +48,7 @@ class Source(NamedTuple):
     """
 
     entries: Iterable[tuple[bytes, bytes]]
-    schema: str
+    schema: AvroSchema
     place: str
     is_merged: bool = False
 
@@ -61,7 +62,7 @@ class Version(NamedTuple):
 
 
 def merged_entries(
-    partition: str, sources: Sequence[Source], deleted: Mapping[bytes, int], schema: str
+    partition: str, sources: Sequence[Source], deleted: Mapping[bytes, int], schema: AvroSchema
 ) -> Iterator[tuple[bytes, bytes]]:
     """Keys and values in the order of the keys, one for each key that is left. The values have `schema`.
 

@@ -36,6 +36,7 @@ from eventide_core.table.files.log_block import ROLLBACK_COMMAND, BlockType, Hea
 from eventide_core.table.files.read_ahead import ReadRange
 from eventide_core.table.files.slice_read import BlockFilter
 from eventide_core.table.files.table_path import METADATA_DIRECTORY
+from eventide_core.table.records.schema import AvroSchema
 from eventide_core.table.settings.metadata_table import REBUILD_CURE, MetadataTableFacts
 from eventide_core.table.settings.properties import (
     PROPERTIES_PATH,
@@ -172,26 +173,25 @@ class MetadataTableReader:
         if found.base_file is not None:
             path = found.base_file.path
             base = self._base(path, found.base_file.size)
-            schema = _text(base.info().get("schema", b""), path)
+            schema = AvroSchema.of(_text(base.info().get("schema", b""), path))
             sources.append(Source(base.entries(wanted), schema, path, is_merged=True))
         for placed in self._log_blocks(found):
             if placed.block.block_type is BlockType.DELETE:
                 deleted.update((key.encode(), len(sources)) for key in _deleted_keys(placed, self.storage))
                 continue
             block = self._block(placed, found.log_files[placed.log_number].size)
-            schema = placed.block.header.get(HeaderKey.SCHEMA, "")
-            sources.append(Source(block.entries(wanted), schema, placed.place))
+            sources.append(Source(block.entries(wanted), placed.block.schema, placed.place))
         return sources, deleted
 
-    def schema(self, found: FileSlice) -> str | None:
+    def schema(self, found: FileSlice) -> AvroSchema | None:
         """The Avro schema of the latest values in a slice; None if it never had one."""
         for placed in reversed(self._log_blocks(found)):
             if HeaderKey.SCHEMA in placed.block.header:
-                return placed.block.header[HeaderKey.SCHEMA]
+                return placed.block.schema
         if found.base_file is None:
             return None
         schema = self._base(found.base_file.path, found.base_file.size).info().get("schema")
-        return None if schema is None else _text(schema, found.base_file.path)
+        return None if schema is None else AvroSchema.of(_text(schema, found.base_file.path))
 
     def can_merge(self, partition: str) -> bool:
         """Whether eventide knows how versions of a record are merged in that partition."""
@@ -205,7 +205,7 @@ class MetadataTableReader:
             return False
         return True
 
-    def data_schema(self) -> str | None:
+    def data_schema(self) -> AvroSchema | None:
         """The Avro schema of the table, by the latest write of its active timeline that states one."""
         for write in reversed(self.data_timeline.writes):
             path = f"{self.data_timeline_path}/{write.file_name}"

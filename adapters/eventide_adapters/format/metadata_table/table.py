@@ -39,6 +39,7 @@ from eventide_core.ports import (
 )
 from eventide_core.table.files.file_name import LogFileName
 from eventide_core.table.files.table_path import METADATA_DIRECTORY
+from eventide_core.table.records.schema import AvroSchema
 from eventide_core.table.settings.metadata_table import (
     FILES,
     REBUILD_CURE,
@@ -152,7 +153,7 @@ class HudiMetadataTable:
     def load(self) -> "MetadataTableReader":
         return _reader(self.storage)
 
-    def base_file_writer(self, schema: str) -> "BaseFileWriter":
+    def base_file_writer(self, schema: AvroSchema) -> "BaseFileWriter":
         from eventide_adapters.format.metadata_table.base_file_writer import BaseFileWriter
 
         return BaseFileWriter(_reader(self.storage), schema)

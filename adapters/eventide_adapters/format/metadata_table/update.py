@@ -56,6 +56,7 @@ from eventide_core.table.files.file_group_write import staging_directory
 from eventide_core.table.files.file_name import BaseFileName, LogFileName
 from eventide_core.table.files.file_slice import FileSlice
 from eventide_core.table.files.table_path import METADATA_DIRECTORY
+from eventide_core.table.records.schema import AvroSchema
 from eventide_core.table.settings import metadata_table as names
 from eventide_core.table.settings.metadata_table import (
     BLOOM_FILTERS,
@@ -242,7 +243,7 @@ def _form(reader: MetadataTableReader, file_slice: FileSlice, instant: str) -> L
     return LogForm(partition, instant, _schema(reader, file_slice), style)
 
 
-def _schema(reader: MetadataTableReader, file_slice: FileSlice) -> str:
+def _schema(reader: MetadataTableReader, file_slice: FileSlice) -> AvroSchema:
     """The latest schema in the file group. A file group that never had a record uses that of `files`."""
     for candidate in (file_slice, *reader.slices(FILES)):
         schema = reader.schema(candidate)
@@ -258,7 +259,7 @@ def _extra_metadata(reader: MetadataTableReader) -> dict[str, str]:
         path = f"{reader.timeline_path}/{write.file_name}"
         schema = HudiMetadataCodec().decode_commit(reader.storage.read(path), path).schema
         if schema is not None:
-            return {"schema": schema}
+            return {"schema": schema.text}
     return {}
 
 

@@ -21,11 +21,9 @@ others.
 
 import io
 import itertools
-import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import lru_cache
 from typing import Any, Final
 
 import fastavro
@@ -51,8 +49,9 @@ from eventide_core.errors import (
     UnsupportedLogFormatError,
 )
 from eventide_core.ports import ArchivedAction, FileInfo, Lease, Storage
-from eventide_core.table.files.log_block import BlockType, HeaderKey, read_blocks
+from eventide_core.table.files.log_block import BlockType, read_blocks
 from eventide_core.table.files.read_ahead import ReadRange
+from eventide_core.table.records.schema import AvroSchema
 from eventide_core.table.timeline.archived_timeline import (
     MergeLimits,
     archive_log_name,
@@ -99,7 +98,7 @@ class _Entry:
 
     instant: Instant
     path: str
-    schema: str
+    schema: AvroSchema
     start: int
     end: int
 
@@ -313,7 +312,7 @@ class _Record:
     time: str
     action: str
     is_completed: bool
-    schema: str
+    schema: AvroSchema
     start: int
     end: int
 
@@ -330,7 +329,7 @@ def _records(read: ReadRange, path: str, size: int) -> Iterator[_Record]:
         for block in read_blocks(read, size, path, is_strict=True):
             if block.block_type is not BlockType.AVRO_DATA:
                 continue
-            schema = sys.intern(block.header.get(HeaderKey.SCHEMA, ""))  # each block repeats it
+            schema = block.schema
             content = read(block.content_offset, block.content_length)
             starts, ends = avro_record_bounds(content, path)
             for start, end in zip(starts.tolist(), ends.tolist(), strict=True):
@@ -348,17 +347,11 @@ def _records(read: ReadRange, path: str, size: int) -> Iterator[_Record]:
         raise corrupt(path, f"is not a whole log of archived instants ({error})") from error
 
 
-def _decode(data: bytes, schema: str, reader: Schema | None, path: str) -> Any:
+def _decode(data: bytes, schema: AvroSchema, reader: Schema | None, path: str) -> Any:
     try:
-        return fastavro.schemaless_reader(io.BytesIO(data), _parsed(schema), reader)
+        return fastavro.schemaless_reader(io.BytesIO(data), checked_schema(schema), reader)
     except Exception as error:  # torn bytes can make the decoder raise any exception
         raise corrupt(path, f"has a record that doesn't fit its schema ({type(error).__name__}: {error})") from error
-
-
-@lru_cache(maxsize=16)
-def _parsed(schema: str) -> Schema:
-    """There are about as many schemas as versions of Hudi."""
-    return checked_schema(schema)
 
 
 def _in_pieces(storage: Storage, path: str) -> ReadRange:

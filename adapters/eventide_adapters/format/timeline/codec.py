@@ -10,7 +10,6 @@ handles their write stats.
 import json
 from collections.abc import Callable
 from dataclasses import replace
-from functools import lru_cache
 from importlib import resources
 from typing import Any
 
@@ -24,8 +23,8 @@ from eventide_adapters.format.timeline.container import (
     MAGIC,
     SCHEMA_REMEMBERED_MAX,
     ContainerSchema,
-    Record,
     check_size,
+    checked_schema,
     read_datum,
     read_record,
     unwrapped,
@@ -46,6 +45,7 @@ from eventide_adapters.format.timeline.savepoint import (
     encode_savepoint,
 )
 from eventide_adapters.format.timeline.write_stats import STATS_FIELD, avro_stat, json_stat, stats_of
+from eventide_core.table.records.schema import AvroSchema
 from eventide_core.table.timeline.clean_metadata import CleanMetadata, CleanPlan
 from eventide_core.table.timeline.commit_metadata import CommitMetadata, WriteStat
 from eventide_core.table.timeline.layout import layout_of
@@ -154,22 +154,21 @@ def read_json(data: bytes, path: str) -> Document:
 def avro_commit(data: bytes, path: str, columns_bytes_min: int = _COLUMNS_BYTES_MIN) -> CommitMetadata:
     """The metadata in a container. The stats of a record of at least so many bytes are read column by column."""
     record = unwrapped(data, path)
-    if len(record.content) >= columns_bytes_min and len(record.schema_text) <= SCHEMA_REMEMBERED_MAX:
+    if len(record.content) >= columns_bytes_min and len(record.schema.text) <= SCHEMA_REMEMBERED_MAX:
         # Not needed for a small table: it imports pyarrow.
         from eventide_adapters.format.timeline.stat_columns import read_stat_columns
 
-        found = read_stat_columns(record.content, record.schema_text)
-        rest = None if found is None else _without_stats(record.schema_text)
+        found = read_stat_columns(record.content, record.schema)
+        rest = None if found is None else record.schema.derived(_without_stats)
         if found is not None and rest is not None:
-            after = read_record(Record(record.content[found.end :], rest, record.schema_text), path)
+            after = read_record(record.content[found.end :], rest, path)
             return replace(commit_of(after), write_stats=found.write_stats)
-    return commit_of(read_record(record, path))
+    return commit_of(read_record(record.content, checked_schema(record.schema), path))
 
 
-@lru_cache(maxsize=32)
-def _without_stats(schema: bytes) -> Schema | None:
+def _without_stats(schema: AvroSchema) -> Schema | None:
     """The schema of what follows the stats; None if it needs a type that the stats define."""
-    definition = json.loads(schema)
+    definition = schema.parsed
     try:
         return fastavro.parse_schema(definition | {"fields": definition["fields"][1:]})
     except (SchemaParseException, UnknownType):

@@ -29,6 +29,7 @@ from eventide_adapters.format.timeline.stored_names import file_group, merged_pa
 from eventide_core.errors import RefusedError, UnsupportedTableError
 from eventide_core.table.files.file_name import BaseFileName, LogFileName, path_in
 from eventide_core.table.records.event_time import EventTimeRange
+from eventide_core.table.records.schema import AvroSchema
 from eventide_core.table.timeline.plans import (
     CompactionPlan,
     CutMode,
@@ -70,7 +71,7 @@ def encode_plan(plan: CompactionPlan) -> bytes:
             "eventide.link.mode": str(plan.link_mode),
             "eventide.link.reason": plan.link_reason,
             **({} if plan.event_time_field is None else {_FIELD_KEY: plan.event_time_field}),
-            "eventide.schema": plan.schema,
+            "eventide.schema": plan.schema.text,
             "eventide.operations": json.dumps([_encode_details(operation) for operation in plan.operations]),
         },
         "version": _PLAN_VERSION,
@@ -122,7 +123,7 @@ def decode_plan(data: bytes, path: str, instant: str) -> CompactionPlan | Foreig
             _decode_operation(operation, detail, link_mode, instant)
             for operation, detail in zip(operations, details, strict=True)
         ),
-        schema=extra.required_text("eventide.schema"),
+        schema=AvroSchema.of(extra.required_text("eventide.schema")),
         partitions_with_logs=tuple(document.texts("missingSchedulePartitions")),
     )
 

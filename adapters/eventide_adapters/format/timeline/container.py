@@ -10,10 +10,8 @@ types, values that take no bytes) is refused; Hudi has no such schema.
 
 import hashlib
 import io
-import json
 import zlib
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any, BinaryIO
 
 import fastavro
@@ -23,6 +21,7 @@ from eventide_adapters.format.avro.reading_limits import inflated_bytes_max
 from eventide_adapters.format.timeline.document import Document, corrupt
 from eventide_core.errors import CorruptTimelineError, ResourceLimitError, UnsupportedTableError
 from eventide_core.ports import WHOLE_FILE_BYTES_MAX
+from eventide_core.table.records.schema import AvroSchema
 
 MAGIC = b"Obj\x01"
 TIMELINE_FILE_BYTES_MAX = WHOLE_FILE_BYTES_MAX
@@ -51,13 +50,13 @@ class Record:
     """
 
     content: bytes
-    schema: Schema
-    schema_text: bytes
+    schema: AvroSchema
 
 
 def read_container(data: bytes, path: str) -> Document:
     """The one record of a container. Raises CorruptTimelineError; ResourceLimitError above the cap."""
-    return read_record(unwrapped(data, path), path)
+    record = unwrapped(data, path)
+    return read_record(record.content, checked_schema(record.schema), path)
 
 
 def unwrapped(data: bytes, path: str) -> Record:
@@ -67,7 +66,8 @@ def unwrapped(data: bytes, path: str) -> Record:
     try:
         header = _read(stream, _METADATA_SCHEMA)
         text, codec = header["avro.schema"], header.get("avro.codec", b"null")
-        schema = checked_schema(text)
+        schema = (AvroSchema.of if len(text) <= SCHEMA_REMEMBERED_MAX else AvroSchema)(text.decode())
+        checked_schema(schema)
         sync = stream.read(_SYNC_LENGTH)
         count, size = _read(stream, "long"), _read(stream, "long")
         if count != 1 or size < 0:
@@ -75,19 +75,19 @@ def unwrapped(data: bytes, path: str) -> Record:
         block = stream.read(size)
         if len(block) != size or len(sync) != _SYNC_LENGTH or stream.read() != sync:
             raise ValueError("its block does not end where it states")
-        return Record(_inflate(block, codec, path), schema, text)
+        return Record(_inflate(block, codec, path), schema)
     except (UnsupportedTableError, ResourceLimitError):
         raise
     except Exception as error:  # torn bytes can make the decoder raise any exception
         raise _torn(path, error) from error
 
 
-def read_record(record: Record, path: str) -> Document:
+def read_record(content: bytes, schema: Schema, path: str) -> Document:
     """The values of a container's record. Raises CorruptTimelineError."""
-    content = io.BytesIO(record.content)
+    stream = io.BytesIO(content)
     try:
-        values = _read(content, record.schema)
-        if content.read(1):
+        values = _read(stream, schema)
+        if stream.read(1):
             raise ValueError("bytes after its record")
     except Exception as error:  # torn bytes can make the decoder raise any exception
         raise _torn(path, error) from error
@@ -170,18 +170,19 @@ def _inflate(block: bytes, codec: bytes, path: str) -> bytes:
             raise UnsupportedTableError(f"timeline file {path}: Avro codec {name!r}; eventide reads null and deflate")
 
 
-def checked_schema(text: str | bytes) -> Schema:
+def checked_schema(schema: AvroSchema) -> Schema:
     """The schema to read records with. Raises ValueError, or what fastavro raises, for one that Hudi never writes."""
-    return _checked(text) if len(text) > SCHEMA_REMEMBERED_MAX else _remembered(text)
+    return schema.derived(_checked_schema)
 
 
-def _checked(text: str | bytes) -> Schema:
-    schema = json.loads(text)
-    _width_min(schema, {}, 0)
-    return fastavro.parse_schema(schema)
+def _checked_schema(schema: AvroSchema) -> Schema:
+    return checked(schema.parsed)
 
 
-_remembered = lru_cache(maxsize=32)(_checked)
+def checked(value: Any) -> Schema:
+    """`checked_schema` of a JSON value."""
+    _width_min(value, {}, 0)
+    return fastavro.parse_schema(value)
 
 
 def _width_min(schema: Any, named: dict[str, int | None], depth: int) -> int:

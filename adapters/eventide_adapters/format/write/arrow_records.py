@@ -45,6 +45,7 @@ from eventide_core.ports import Engine, KeyIndex
 from eventide_core.table.files.bucket import bucket_name
 from eventide_core.table.files.file_group_write import FileGroupWrite, Placement
 from eventide_core.table.files.slice_read import SliceRead
+from eventide_core.table.records.schema import AvroSchema
 from eventide_core.table.settings.write_shape import SchemaRules, WriteShape
 from eventide_core.table.timeline.commit_metadata import WriteStat
 
@@ -64,7 +65,7 @@ class ArrowRecords:
     _places: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])
     _place_of_row: Numbers = field(default_factory=lambda: np.zeros(0, np.int64))
 
-    def schema_after(self, table_schema: str | None, table_name: str, rules: SchemaRules) -> str:
+    def schema_after(self, table_schema: AvroSchema | None, table_name: str, rules: SchemaRules) -> AvroSchema:
         if self.upserts is not None:
             return evolved_schema(table_schema, self.upserts.schema, table_name, rules)
         assert table_schema is not None, "deletes of a table that has no schema"

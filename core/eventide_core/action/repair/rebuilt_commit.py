@@ -24,11 +24,11 @@ def rebuilt_commit(facts: TableFacts, time: str) -> CommitMetadata | None:
     bases = [(s.partition, s.file_id) for of in stats.values() for s in of if s.log_version is None]
     if not schemas or not stats or len(set(bases)) < len(bases):
         return None
-    earlier = [schema for other, schema in sorted(schemas) if other < time]
-    schema = earlier[-1] if earlier else min(schemas)[1]
+    earlier = [schema for other, schema in sorted(schemas, key=lambda stated: stated[0]) if other < time]
+    schema = earlier[-1] if earlier else min(schemas, key=lambda stated: stated[0])[1]
     assert schema is not None
     write_stats = {partition: tuple(of_partition) for partition, of_partition in stats.items()}
-    return CommitMetadata(write_stats, {"schema": schema}, _OPERATION)
+    return CommitMetadata(write_stats, {"schema": schema.text}, _OPERATION)
 
 
 def _stat(facts: TableFacts, file: DataFile, time: str) -> WriteStat | None:

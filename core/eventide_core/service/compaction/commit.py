@@ -57,7 +57,7 @@ def commit_metadata(
             if left.new_name is not None and left.delete_count
         },
     )
-    extra = {"schema": plan.schema, **published.texts, **carried}
+    extra = {"schema": plan.schema.text, **published.texts, **carried}
     if event_times is not None:
         extra[EVENT_TIMES_KEY] = event_times
     return _compaction(stats, extra, settings)
@@ -73,7 +73,7 @@ def whole_slices_metadata(
     stats: dict[str, list[WriteStat]] = {}
     for op, result in zip(plan.operations, results, strict=True):
         stats.setdefault(op.partition, []).append(_base_stat(op, result))
-    return _compaction(stats, {"schema": plan.schema, **carried}, settings)
+    return _compaction(stats, {"schema": plan.schema.text, **carried}, settings)
 
 
 def added_files(plan: CompactionPlan, results: Sequence[MergeResult]) -> tuple[AddedFile, ...]:

@@ -129,7 +129,7 @@ class MetadataCompaction:
             return self._withdraw(lease)
         metadata = CommitMetadata(
             {partition: tuple(of_partition) for partition, of_partition in stats.items()},
-            {"schema": self.plan.schema},
+            {"schema": self.plan.schema.text},
             "COMPACT",
             is_compacted=True,
         )
