@@ -314,15 +314,14 @@ class Application:
         from eventide_core.service.metadata_table.compaction import MetadataCompactor
         from eventide_core.service.metadata_table.upkeep import MetadataTableUpkeep
 
-        table = self.files.metadata_table
-        compactor = MetadataCompactor(self.storage, table, self.files.codec, self.engine)
-        return MetadataTableUpkeep(self.storage, table, compactor, self.options)
+        compactor = MetadataCompactor(self.storage, self.files.metadata_table, self.files.codec, self.engine)
+        return MetadataTableUpkeep(compactor, self.options)
 
     @cached_property
     def metadata_rebuilder(self) -> "MetadataRebuilder":
         from eventide_core.service.metadata_table.rebuild import MetadataRebuilder
 
-        return MetadataRebuilder(self.files, self.files.metadata_table, self._lock, self.clock)
+        return MetadataRebuilder(self.files, self._lock, self.clock)
 
     @cached_property
     def reader(self) -> "ArrowSliceReader":

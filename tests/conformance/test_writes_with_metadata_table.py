@@ -118,8 +118,9 @@ def test_hudi_finds_what_eventide_wrote_by_every_index(
         gone.append(row(6, -400, "too late to go"))
     # Each write compacts the metadata table, so that Hudi reads nothing of them but bases.
     table = Table.open(str(path), {"hoodie.metadata.compact.max.delta.commits": "1"})
-    completed = {i.requested_time for i in table.state().timeline.completed}
-    assert metadata.record_index(completed) is not None, "the writes find keys by Hudi's index"
+    state = table.state()
+    index = assemble(str(path), {}).metadata.record_index(state.config, state.timeline)
+    assert index is not None, "the writes find keys by Hudi's index"
     table.upsert(table_of([*written.values(), late]))
     table.delete(table_of(gone).select(["id", "part", "event_ts"]))
     known = {n: found for n, found in (known | written).items() if n not in (5, 12)}

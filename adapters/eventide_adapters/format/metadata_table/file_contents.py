@@ -151,9 +151,12 @@ class FileContents:
     def ask(self, questions: Iterable[Question]) -> None:
         """Gets the answers to all questions that are not known yet, in one Spark job instead of one each."""
         new = [question for question in dict.fromkeys(questions) if question not in self.known]
+        self.known.update(zip(new, self.answers(new), strict=True))
+
+    def answers(self, questions: Sequence[Question]) -> Iterable[Any]:
+        """The answers to questions, in their order. They are not kept."""
         answering = Answering(self.storage)
-        answers = map(answering, new) if self.engine is None else self.engine.map(answering, new)
-        self.known.update(zip(new, answers, strict=True))
+        return map(answering, questions) if self.engine is None else self.engine.map(answering, questions)
 
     def derive(
         self, name: Hashable, function: Callable[[T], R], items: Callable[[], Sequence[T]], *, by_tasks: bool

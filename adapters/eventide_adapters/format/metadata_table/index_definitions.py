@@ -51,8 +51,8 @@ def index_definition(storage: Storage, partition: str) -> IndexDefinition:
     )
 
 
-def define_index(storage: Storage, partition: str, definition: IndexDefinition) -> None:
-    """Writes the definition of an index, as Hudi does, beside those of the other indexes."""
+def with_definition(storage: Storage, partition: str, definition: IndexDefinition) -> bytes:
+    """The definition of an index, as Hudi writes it, beside those of the other indexes."""
     document = _document(storage)
     found: dict[str, object] = {
         "indexName": partition,
@@ -64,7 +64,7 @@ def define_index(storage: Storage, partition: str, definition: IndexDefinition) 
     if definition.is_of_second_version:
         found["version"] = "V2"
     document[_ALL] = {**document.get(_ALL, {}), partition: found}
-    storage.put(INDEX_DEFINITIONS, json.dumps(document, indent=2).encode())
+    return json.dumps(document, indent=2).encode()
 
 
 def drop_indexes(storage: Storage, partitions: Collection[str]) -> None:

@@ -9,9 +9,9 @@ the same slices as any merge-on-read table of that version. It differs as follow
 3. The versions of a record's key are merged, not replaced. The callers define how.
 """
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 
@@ -21,6 +21,7 @@ from eventide_adapters.format.metadata_table.hfile import HFile
 from eventide_adapters.format.metadata_table.merged import Source, can_merge
 from eventide_adapters.format.metadata_table.records import Value, decode_value
 from eventide_adapters.format.timeline.codec import HudiMetadataCodec
+from eventide_core.cure import Cure
 from eventide_core.errors import (
     CorruptBaseFileError,
     CorruptLogBlockError,
@@ -48,6 +49,9 @@ from eventide_core.table.settings.table_config import METADATA_BUILDING_KEY, MET
 from eventide_core.table.timeline.file_system_view import DataFile, FileSystemView
 from eventide_core.table.timeline.layout import Layout, layout_of
 from eventide_core.table.timeline.timeline import Timeline
+
+if TYPE_CHECKING:
+    from eventide_adapters.format.metadata_table.key_index import HudiKeyIndex
 
 _SMALL_FILE_BYTES_MAX: Final = 1 << 20  # up to this size, one read costs less than several reads of ranges
 
@@ -122,26 +126,21 @@ class MetadataTableReader:
             return LsmArchivedTimeline(self.storage, self.archive_path)
         return LogArchivedTimeline(self.storage, self.archive_path)
 
-    def slices(self, partition: str, completed_before: str | None = None) -> tuple[FileSlice, ...]:
-        """The latest slice of each file group in a partition of the metadata table, ordered by file group number.
+    def slices(self, partition: str) -> tuple[FileSlice, ...]:
+        """The latest slice of each file group in a partition of the metadata table, ordered by file group number."""
+        return self.view(partition).latest_slices()
+
+    def view(self, partition: str, completed_before: str | None = None) -> FileSystemView:
+        """All slices of a partition of the metadata table.
 
         With `completed_before`, leaves out the log files that completed at that moment or later (version 8 and later).
         """
-        return self.view(partition, completed_before).latest_slices()
-
-    def view(self, partition: str, completed_before: str | None = None) -> FileSystemView:
-        """All slices of a partition of the metadata table; `completed_before` as in `slices`."""
         directory = f"{METADATA_DIRECTORY}/{partition}"
         listed = [DataFile(partition, e.path, e.size) for e in self.storage.list(directory) if not e.is_directory]
         if completed_before is not None:
             listed = [file for file in listed if not self._is_completed_since(completed_before, file)]
         kept = self._without_archived(listed)
-        return FileSystemView.build(
-            self._with_archived_writes_of(kept),
-            kept,
-            layout=self.layout,
-            replaced_at={},
-        )
+        return FileSystemView.build(self._with_archived_writes_of(kept), kept, layout=self.layout, replaced_at={})
 
     def records(self, found: FileSlice, keys: Collection[str] | None = None) -> Mapping[str, list[Value]]:
         """The versions of each record, oldest first; with `keys`, only of these keys.
@@ -205,14 +204,41 @@ class MetadataTableReader:
             return False
         return True
 
+    def record_index(self) -> "HudiKeyIndex | None":
+        from eventide_adapters.format.metadata_table.key_index import HudiKeyIndex
+
+        return HudiKeyIndex.of(self)
+
+    def logs_of(self, instant: str) -> tuple[str, ...]:
+        """The log files with records of that instant. Raises UnsupportedTableError if one also has those of others."""
+        return tuple(path for partition in self.partitions for path in self._logs_of(instant, partition))
+
+    def _logs_of(self, instant: str, partition: str) -> Iterator[str]:
+        for entry in self.storage.list(f"{METADATA_DIRECTORY}/{partition}"):
+            name = LogFileName.parse(entry.path.rpartition("/")[2])
+            if name is None or (self.layout.names_logs_by_write and name.instant != instant):
+                continue
+            instants = self.block_instants(entry.path, entry.size)
+            if instants == {instant}:
+                yield entry.path
+            elif instant in instants:
+                raise UnsupportedTableError(
+                    f"{entry.path} has records of {instant} together with those of others; let eventide drop the "
+                    f"metadata table (eventide.metadata.table=drop), then rebuild it ({Cure.rebuild_metadata_table()})"
+                )
+
     def data_schema(self) -> str | None:
         """The Avro schema of the table, by the latest write of its active timeline that states one."""
-        for write in reversed(self.data_timeline.writes):
-            path = f"{self.data_timeline_path}/{write.file_name}"
-            schema = HudiMetadataCodec().decode_commit(self.storage.read(path), path).schema
-            if schema:
-                return schema
-        return None
+        return self._schema_of_writes(self.data_timeline, self.data_timeline_path)
+
+    def own_schema(self) -> str | None:
+        """The Avro schema of the metadata table's records, in the form of `data_schema`."""
+        return self._schema_of_writes(self.timeline, self.timeline_path)
+
+    def _schema_of_writes(self, timeline: Timeline, directory: str) -> str | None:
+        paths = (f"{directory}/{write.file_name}" for write in reversed(timeline.writes))
+        schemas = (HudiMetadataCodec().decode_commit(self.storage.read(path), path).schema for path in paths)
+        return next(filter(None, schemas), None)
 
     def block_instants(self, path: str, size: int) -> frozenset[str | None]:
         """The instants of the blocks of a log file, including torn ones; None for a header that states no instant."""

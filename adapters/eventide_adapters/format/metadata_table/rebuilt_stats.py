@@ -9,14 +9,14 @@
 4. A partition has the ranges over all files of its current slices.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Final
+from typing import Final
 
 from eventide_adapters.format.avro.schema import ArrowType, table_fields
 from eventide_adapters.format.metadata_table.column_ranges import ColumnRange, widened
-from eventide_adapters.format.metadata_table.file_contents import Question, RangesInTable, RangesOfLogs
+from eventide_adapters.format.metadata_table.file_contents import FileContents, Question, RangesInTable, RangesOfLogs
 from eventide_adapters.format.metadata_table.index_definitions import IndexDefinition, index_definition
 from eventide_adapters.format.metadata_table.records import (
     Value,
@@ -27,7 +27,7 @@ from eventide_adapters.format.metadata_table.records import (
 )
 from eventide_adapters.format.metadata_table.stats import empty_statistics, range_record
 from eventide_adapters.format.metadata_table.value_forms import ValueForm
-from eventide_core.ports import NewMetadataTable, Storage
+from eventide_core.ports import NewMetadataTable
 from eventide_core.table.files.file_name import BaseFileName, path_in
 from eventide_core.table.records.schema import META_FIELDS
 from eventide_core.table.settings.metadata_table import COLUMN_STATS
@@ -40,11 +40,8 @@ _VERSION_WITH_VALUE_TYPES: Final = 9
 
 @dataclass(frozen=True)
 class RebuiltStatistics:
-    """`answers` are to a list of questions, in its order."""
-
-    storage: Storage
+    contents: FileContents
     new: NewMetadataTable
-    answers: Callable[[list[Question]], Iterable[Any]]
 
     def column_stats(self) -> Iterator[tuple[str, Value]]:
         """Keys and values."""
@@ -68,7 +65,7 @@ class RebuiltStatistics:
     @cached_property
     def definition(self) -> IndexDefinition:
         """The table's definition of the index, or the one that Hudi would write. Version 6 has none."""
-        known = index_definition(self.storage, COLUMN_STATS)
+        known = index_definition(self.contents.storage, COLUMN_STATS)
         if known.fields:
             return known
         return IndexDefinition(COLUMN_STATS, self._default, self.new.version >= _VERSION_WITH_VALUE_TYPES)
@@ -100,7 +97,7 @@ class RebuiltStatistics:
     def _ranges(self) -> Mapping[tuple[str, str], Mapping[str, ColumnRange]]:
         """The ranges of each file by its partition and path."""
         tables, slices = [*self._tables()], [*self._slices()]
-        answers = iter(self.answers([question for _, question in (*tables, *slices)]))
+        answers = iter(self.contents.answers([question for _, question in (*tables, *slices)]))
         found: dict[tuple[str, str], Mapping[str, ColumnRange]] = {place: next(answers) for place, _ in tables}
         for (partition, _), of_logs in zip(slices, answers, strict=True):
             found.update({(partition, path): ranges for path, ranges in of_logs.items()})

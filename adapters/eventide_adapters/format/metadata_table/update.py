@@ -49,7 +49,6 @@ from eventide_adapters.format.metadata_table.records import (
 from eventide_adapters.format.metadata_table.secondary_index import SecondaryIndex
 from eventide_adapters.format.metadata_table.stats import ColumnStatistics, removals
 from eventide_adapters.format.metadata_table.written_stats import WrittenStatistics
-from eventide_adapters.format.timeline.codec import HudiMetadataCodec
 from eventide_core.errors import MetadataTableBusyError, UnsupportedTableError
 from eventide_core.ports import AddedFile, FileChanges, MetadataLog, MetadataUpdate
 from eventide_core.table.files.file_group_write import staging_directory
@@ -109,11 +108,13 @@ def prepared_update(
     for partition, found in records.items():
         logs += _logs(reader, instant, partition, found)
     logs += _key_logs(reader, instant, changes, contents)
-    return MetadataUpdate(reader, instant, tuple(logs), _extra_metadata(reader), tuple(dropped))
+    own_schema = reader.own_schema()
+    extra_metadata = {} if own_schema is None else {"schema": own_schema}
+    return MetadataUpdate(reader, instant, tuple(logs), extra_metadata, tuple(dropped))
 
 
 def drop_indexes_over_rows(reader: MetadataTableReader) -> None:
-    """Drops the indexes that cannot follow a rollback of rows. Raises MetadataTableBusyError as `HudiMetadataUpdate.of`."""
+    """Drops the indexes that cannot follow a rollback of rows. Raises MetadataTableBusyError as `prepared_update` does."""
     changes = FileChanges(RowChange.ROLLED_BACK)
     dropped = [name for name in reader.partitions if name in _OVER_ROWS or _by_value(reader, name, changes) is None]
     _check_no_plan(reader, dropped)
@@ -251,15 +252,6 @@ def _schema(reader: MetadataTableReader, file_slice: FileSlice) -> str:
     raise UnsupportedTableError(
         f"{reader.storage.root}: no file of the metadata table contains its schema; {REBUILD_CURE}"
     )
-
-
-def _extra_metadata(reader: MetadataTableReader) -> dict[str, str]:
-    for write in reversed(reader.timeline.writes):
-        path = f"{reader.timeline_path}/{write.file_name}"
-        schema = HudiMetadataCodec().decode_commit(reader.storage.read(path), path).schema
-        if schema is not None:
-            return {"schema": schema}
-    return {}
 
 
 def _log_name(reader: MetadataTableReader, file_slice: FileSlice, instant: str) -> LogFileName:

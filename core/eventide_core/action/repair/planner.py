@@ -36,8 +36,8 @@ from eventide_core.action.verification.result import CheckResult, Finding, Verif
 from eventide_core.action.verification.settings import changed_settings
 from eventide_core.action.verification.timeline import inputs_of
 from eventide_core.errors import counted
-from eventide_core.table.files.file_name import BaseFileName, LogFileName
-from eventide_core.table.files.table_path import METADATA_DIRECTORY
+from eventide_core.table.files.file_name import BaseFileName, LogFileName, path_in
+from eventide_core.table.files.table_path import METADATA_DIRECTORY, PARTITION_MARK, partition_mark
 from eventide_core.table.settings.metadata_table import BESIDE_REBUILD, FILES, PARTITION_STATS
 from eventide_core.table.settings.properties import BACKUP_PATH
 from eventide_core.table.timeline.file_system_view import DataFile
@@ -50,7 +50,6 @@ _LOST_METADATA: Final = (
 _ORDERING: Final = "hoodie.table.ordering.fields"
 _ORDERING_0X: Final = "hoodie.table.precombine.field"
 _WITH_ORDERING_FIELDS: Final = 9
-_MARK: Final = ".hoodie_partition_metadata"
 
 _Repairer = Callable[[TableFacts, str, Finding], Repair | None]
 
@@ -183,11 +182,9 @@ def _repair_slices(facts: TableFacts, check: str, finding: Finding) -> Repair | 
     times = [time for stats in facts.committed.values() for time, stat in stats if stat.partition == partition]
     if not times:
         return None
-    depth = len(partition.split("/")) if partition else 0
-    text = f"#partition metadata\ncommitTime={min(times)}\npartitionDepth={depth}\n"
-    mark = f"{partition}/{_MARK}" if partition else _MARK
-    action = f"writes {mark} again"
-    return Repair(check, mark, f"{partition} {finding.problem}", action, (Replacement(mark, text.encode()),))
+    mark = path_in(partition, PARTITION_MARK)
+    again = Replacement(mark, partition_mark(partition, min(times)))
+    return Repair(check, mark, f"{partition} {finding.problem}", f"writes {mark} again", (again,))
 
 
 def _repair_orphan(facts: TableFacts, check: str, finding: Finding) -> Repair | None:

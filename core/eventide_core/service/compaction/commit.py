@@ -8,7 +8,7 @@ from eventide_core.ports import AddedFile, MergeResult
 from eventide_core.table.files.file_name import LogFileName
 from eventide_core.table.records.event_time import EventTimeRange
 from eventide_core.table.timeline.checksums import with_checksums
-from eventide_core.table.timeline.commit_metadata import EVENT_TIMES_KEY, CommitMetadata, WriteStat
+from eventide_core.table.timeline.commit_metadata import EVENT_TIMES_KEY, CommitMetadata, WriteStat, by_partition
 from eventide_core.table.timeline.compaction_extra_metadata import CompactionExtraMetadata, PublishedThreshold
 from eventide_core.table.timeline.plans import CompactionPlan, LeftOver, PlannedOperation
 
@@ -34,10 +34,10 @@ def commit_metadata(
     commit to commit: Hudi uses the internal schema of the last commit, if any.
     """
     by_base = {result.new_base_path: result for result in results}
-    stats: dict[str, list[WriteStat]] = {}
+    stats: list[WriteStat] = []
     for op in plan.operations:
         result = by_base[op.path_of(op.new_base_name)]
-        stats.setdefault(op.partition, []).extend((_base_stat(op, result), *_link_stats(op, result, checksums)))
+        stats += (_base_stat(op, result), *_link_stats(op, result, checksums))
     published = CompactionExtraMetadata.write(
         plan.instant,
         link_mode=plan.link_mode,
@@ -71,9 +71,7 @@ def whole_slices_metadata(
     So it publishes no cut, and the published cut stays.
     """
     by_base = {result.new_base_path: result for result in results}
-    stats: dict[str, list[WriteStat]] = {}
-    for op in plan.operations:
-        stats.setdefault(op.partition, []).append(_base_stat(op, by_base[op.path_of(op.new_base_name)]))
+    stats = [_base_stat(op, by_base[op.path_of(op.new_base_name)]) for op in plan.operations]
     return _compaction(stats, {"schema": plan.schema, **carried}, settings)
 
 
@@ -144,12 +142,8 @@ def _base_stat(op: PlannedOperation, result: MergeResult) -> WriteStat:
     )
 
 
-def _compaction(
-    stats: Mapping[str, Sequence[WriteStat]], extra: Mapping[str, str], settings: Mapping[str, str]
-) -> CommitMetadata:
-    by_partition = {partition: tuple(found) for partition, found in stats.items()}
-    extra = with_checksums(extra, (stat for found in stats.values() for stat in found), settings)
-    return CommitMetadata(by_partition, extra, "COMPACT", is_compacted=True)
+def _compaction(stats: Sequence[WriteStat], extra: Mapping[str, str], settings: Mapping[str, str]) -> CommitMetadata:
+    return CommitMetadata(by_partition(stats), with_checksums(extra, stats, settings), "COMPACT", is_compacted=True)
 
 
 def _link_stats(op: PlannedOperation, result: MergeResult, checksums: Mapping[str, str]) -> tuple[WriteStat, ...]:

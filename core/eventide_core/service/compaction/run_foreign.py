@@ -54,7 +54,7 @@ from eventide_core.service.compaction.foreign_plan import Attempt, as_executed, 
 from eventide_core.service.compaction.merge_tasks import merge_tasks, run_tasks
 from eventide_core.service.compaction.planned_slices import is_as_planned
 from eventide_core.service.compaction.schedule import wait_until
-from eventide_core.service.metadata_table.upkeep import MetadataTableUpkeep, PendingUpdate
+from eventide_core.service.metadata_table.upkeep import MetadataTableUpkeep, PendingUpdate, drop_metadata_table
 from eventide_core.service.rollback.compaction_files import made_files, marker_path, remove_orphaned_inflight
 from eventide_core.service.state.table import TableState
 from eventide_core.service.state.table_files import TableFiles
@@ -220,7 +220,7 @@ class ForeignCompactionRunner:
     def _lose(self, executed: CompactionPlan, update: PendingUpdate, lease: Lease) -> None:
         """Another engine without the lock has committed between the last check and this commit: its commit counts."""
         if update.update is not None:
-            update.table.drop()  # it names the files of both
+            drop_metadata_table(self.files.storage)  # it names the files of both
         self._remove(made_files(executed), executed, lease)
 
     def _remove(self, paths: Sequence[str], executed: CompactionPlan, lease: Lease) -> None:

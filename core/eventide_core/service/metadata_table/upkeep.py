@@ -48,12 +48,15 @@ from eventide_core.ports import (
     FileChanges,
     KeyIndex,
     Lease,
+    MetadataCodec,
     MetadataTable,
     MetadataUpdate,
     Storage,
 )
+from eventide_core.service.metadata_table.bootstrap import actions_made_with
 from eventide_core.service.metadata_table.compaction import MetadataCompaction, MetadataCompactor
-from eventide_core.service.metadata_table.update import write_update
+from eventide_core.service.metadata_table.update import delta_commit, write_update
+from eventide_core.service.state.timeline_files import TimelineFiles, delete_each
 from eventide_core.table.files.file_name import BaseFileName, LogFileName, is_data_file
 from eventide_core.table.files.table_path import METADATA_DIRECTORY
 from eventide_core.table.settings.metadata_table import (
@@ -79,7 +82,7 @@ _BY_FILE = frozenset((FILES, BLOOM_FILTERS))
 class PendingUpdate:
     """The effect of one action on the metadata table. `update` is None if the metadata table is dropped or absent."""
 
-    table: "StoredMetadataTable"
+    compactor: MetadataCompactor
     changes: FileChanges
     update: MetadataUpdate | None
     is_dropped: bool
@@ -99,18 +102,17 @@ class PendingUpdate:
         """Before the commit. `completion_time`: the same for each run of one action (`write_update`)."""
         if self.is_dropped:
             lease.check()
-            self.table.drop()
+            drop_metadata_table(self.compactor.storage)
         elif self.update is not None:
             lease.check()
-            write_update(
-                self.table.storage, self.table.content, self.table.compactor.codec, self.update, completion_time
-            )
+            own = self.compactor
+            write_update(own.storage, own.table, own.codec, self.update, completion_time)
 
     def check_after_commit(self, lease: Lease) -> None:
         """After the commit."""
-        if self.update is not None and not self.table.reflects(self.changes):
+        if self.update is not None and not self.compactor.table.reflects(self.changes):
             lease.check()
-            self.table.drop()
+            drop_metadata_table(self.compactor.storage)
 
     def compact(self, lease: Lease, completion_time: str, options: Options) -> None:
         """Compacts the metadata table if due. `completion_time` is that of the commit.
@@ -121,38 +123,22 @@ class PendingUpdate:
         if self.update is None:
             return
         with suppress(*_DAMAGE, LockError):
-            due = self.table.compactor.due(options.get(COMPACT_AFTER), completion_time)
-            if due is not None and self.table.run(due, lease):
-                self.table.compactor.remove_old_slices(lease)
+            due = self.compactor.due(options.get(COMPACT_AFTER), completion_time)
+            if due is not None and _survives(due, lease):
+                self.compactor.remove_old_slices(lease)
 
 
-@dataclass(frozen=True, slots=True)
-class StoredMetadataTable:
-    """The metadata table with its files."""
-
-    storage: Storage
-    content: MetadataTable
-    compactor: MetadataCompactor
-
-    def reflects(self, changes: FileChanges) -> bool:
-        return self.content.reflects(changes)
-
-    def drop(self) -> None:
-        drop_metadata_table(self.storage)
-
-    def run(self, compaction: MetadataCompaction | None, lease: Lease) -> bool:
-        """Whether the metadata table still exists after the compaction."""
-        if compaction is None or compaction.run(lease):
-            return True
-        lease.check()
-        self.drop()
-        return False
+def _survives(compaction: MetadataCompaction | None, lease: Lease) -> bool:
+    """Runs a compaction. Whether the metadata table still exists after it."""
+    if compaction is None or compaction.run(lease):
+        return True
+    lease.check()
+    drop_metadata_table(compaction.compactor.storage)
+    return False
 
 
 @dataclass(frozen=True, slots=True)
 class MetadataTableUpkeep:
-    storage: Storage
-    table: MetadataTable
     compactor: MetadataCompactor
     options: Options
 
@@ -179,11 +165,11 @@ class MetadataTableUpkeep:
 
     def _check_followed(self, rows: RowChange) -> None:
         """Raises UnsupportedTableError for an index that cannot follow, BusyError for what has to be waited for."""
-        state, root = self.table.load(), self.storage.root
+        state, root = self.compactor.table.load(), self.compactor.storage.root
         facts = state.facts
         check_indexes(facts, rows, root)
         if rows in (RowChange.WRITTEN, RowChange.WIDENED) and RECORD_INDEX in facts.partitions:
-            check_record_index(state.slices(RECORD_INDEX))
+            check_record_index(state.view(RECORD_INDEX).latest_slices())
         if facts.layout.writers_follow_plans and self.compactor.begun_in(state) is None:
             check_pending(facts.timeline.pending_plans, root)
 
@@ -197,7 +183,10 @@ class MetadataTableUpkeep:
 
     def record_index(self, config: TableConfig, timeline: Timeline) -> KeyIndex | None:
         """The record index, if it is kept up to date and has followed each completed action of that timeline."""
-        return complete_record_index(self.table, config, timeline) if self._choice() is Choice.UPDATE else None
+        if self._choice() is not Choice.UPDATE:
+            return None
+        own = self.compactor
+        return complete_record_index(own.storage, own.table, own.codec, config, timeline)
 
     def known_ahead(self, config: TableConfig, instant: str, changes: FileChanges) -> FileAnswers:
         """What `prepare` has to know of the content of files, before the lock is acquired.
@@ -206,7 +195,7 @@ class MetadataTableUpkeep:
         """
         with suppress(EventideError):
             if self.reads_files(config):
-                return self.table.read_ahead(instant, changes)
+                return self.compactor.table.read_ahead(instant, changes)
         return {}
 
     def prepare(
@@ -224,16 +213,16 @@ class MetadataTableUpkeep:
         self.check(config, changes.rows)
         is_used = bool(config.metadata_partitions)
         is_updated = is_used and self._choice() is Choice.UPDATE
-        if is_updated and not self._stored.run(self.compactor.begun(), lease):
+        if is_updated and not _survives(self.compactor.begun(), lease):
             is_used = is_updated = False
-        update = self.table.prepare(instant, changes, known) if is_updated else None
-        return PendingUpdate(self._stored, changes, update, is_used and not is_updated)
+        update = self.compactor.table.prepare(instant, changes, known) if is_updated else None
+        return PendingUpdate(self.compactor, changes, update, is_used and not is_updated)
 
     def differences(self, config: TableConfig, present: Iterable[DataFile]) -> FileChanges:
         """The changes after which it names exactly the existing data files; none if it is not kept up to date."""
         if not config.metadata_partitions or self._choice() is not Choice.UPDATE:
             return FileChanges(RowChange.NONE)
-        listed = self.table.listing(()) or {}
+        listed = self.compactor.table.listing(()) or {}
         there = {(f.partition, f.name): f.size for f in present if is_data_file(f.name)}
         added = tuple(
             AddedFile(partition, name, size)
@@ -256,9 +245,9 @@ class MetadataTableUpkeep:
         if config.metadata_partitions:
             lease.check()
             if self._choice() is Choice.UPDATE:
-                self.table.drop_indexes_over_rows()
+                self.compactor.table.drop_indexes_over_rows()
             else:
-                drop_metadata_table(self.storage)
+                drop_metadata_table(self.compactor.storage)
 
     def revert(self, config: TableConfig, lease: Lease, instant: str) -> None:
         """Removes what an action that never committed, by whichever engine, had already made of it.
@@ -268,19 +257,17 @@ class MetadataTableUpkeep:
         if config.metadata_partitions:
             lease.check()
             if self._choice() is Choice.DROP:
-                drop_metadata_table(self.storage)
-            elif self._stored.run(self.compactor.begun(), lease):  # its plan may name log files of that instant
-                revert_update(self.storage, self.table, instant)
-
-    @property
-    def _stored(self) -> StoredMetadataTable:
-        return StoredMetadataTable(self.storage, self.table, self.compactor)
+                drop_metadata_table(self.compactor.storage)
+            elif _survives(self.compactor.begun(), lease):  # its plan may name log files of that instant
+                revert_update(self.compactor.storage, self.compactor.table, instant)
 
     def _choice(self) -> Choice:
         return self.options.get(OPTION)
 
 
-def complete_record_index(table: MetadataTable, config: TableConfig, timeline: Timeline) -> KeyIndex | None:
+def complete_record_index(
+    storage: Storage, table: MetadataTable, codec: MetadataCodec, config: TableConfig, timeline: Timeline
+) -> KeyIndex | None:
     """The record index, if it has followed each completed action of that timeline.
 
     An index is made from all files, so it needs no commit of the actions before the metadata table. On version 6, one
@@ -288,11 +275,14 @@ def complete_record_index(table: MetadataTable, config: TableConfig, timeline: T
     """
     if RECORD_INDEX not in config.metadata_partitions:
         return None
-    followed = [i for i in timeline.completed if i.action is not Action.SAVEPOINT]
-    moving = (
-        () if config.layout.records_completion_times else (i for i in followed if i.action is Action.REPLACE_COMMIT)
-    )
-    return table.record_index({i.requested_time for i in followed}, frozenset(i.requested_time for i in moving))
+    state = table.load()
+    own = {i.requested_time for i in state.facts.timeline.completed}
+    missing = [i for i in timeline.completed if i.action is not Action.SAVEPOINT and i.requested_time not in own]
+    if not config.layout.records_completion_times and any(i.action is Action.REPLACE_COMMIT for i in missing):
+        return None
+    if missing and not actions_made_with(storage, codec, state).issuperset(i.requested_time for i in missing):
+        return None
+    return state.record_index()
 
 
 def revert_update(storage: Storage, table: MetadataTable, instant: str) -> None:
@@ -301,13 +291,15 @@ def revert_update(storage: Storage, table: MetadataTable, instant: str) -> None:
     Raises UnsupportedTableError, before anything is removed, if a log file holds that instant's records among
     others'.
     """
-    written = table.files_of(instant)
-    if written is None:
+    state = table.load()
+    latest = state.facts.timeline.find(instant)
+    if latest is None:
         return
-    if written.completed is not None:
-        storage.delete(written.completed)
-    for path in (*written.log_paths, *written.pending):
-        storage.delete(path)
+    timeline = TimelineFiles(storage, state.timeline_path)
+    requested, inflight, _ = delta_commit(instant, None)
+    pending = (timeline.path(inflight), timeline.path(requested))
+    completed = (timeline.path(latest),) if latest.is_completed else ()
+    delete_each(storage, (*completed, *state.logs_of(instant), *pending), None)
 
 
 def rebuilt_indexes(storage: Storage, config: TableConfig) -> tuple[str, ...]:

@@ -23,8 +23,9 @@ from eventide_core.ports import Clock, FileInfo, TableLock
 from eventide_core.service.facts.planning import instant_beyond
 from eventide_core.service.repair.backup import RepairBackup, backups_of
 from eventide_core.service.state.outcome import instants_with_outcome
-from eventide_core.service.state.table_files import PARTITION_MARK, TableFiles
+from eventide_core.service.state.table_files import TableFiles
 from eventide_core.table.files.file_name import LogFileName
+from eventide_core.table.files.table_path import PARTITION_MARK
 from eventide_core.table.records.schema import field_names
 from eventide_core.table.settings.properties import (
     PROPERTIES_PATH,

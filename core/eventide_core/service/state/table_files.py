@@ -30,6 +30,7 @@ from eventide_core.ports import ArchivedTimeline, Clock, FileInfo, MetadataCodec
 from eventide_core.service.state.data_directories import directories_of_data
 from eventide_core.service.state.timeline_files import TimelineFiles
 from eventide_core.table.files.file_name import path_in
+from eventide_core.table.files.table_path import PARTITION_MARK
 from eventide_core.table.records.custom_merger import CustomMergers
 from eventide_core.table.records.event_time_texts import ISO_WITH_ZONE, EventTimeTexts
 from eventide_core.table.records.internal_schema import (
@@ -58,7 +59,6 @@ T = TypeVar("T")
 
 _PATH: Final = attrgetter("path")
 
-PARTITION_MARK = ".hoodie_partition_metadata"
 _COMMITS_AT_ONCE: Final = 16
 _PUTTING_MS: Final = 1_000  # stock Hudi fills a file in less time, even on a busy machine
 _PUTTING_POLL_MS: Final = 20

@@ -7,11 +7,11 @@ from eventide_core.action.verification.facts import BlockFacts, LogScan
 from eventide_core.errors import EventideError
 from eventide_core.ports import Engine, Storage
 from eventide_core.service.state.data_directories import directories_of_data
-from eventide_core.service.state.table_files import PARTITION_MARK
 from eventide_core.service.verification.attempt import Attempt, Problem, require_damage
 from eventide_core.table.files.file_name import LogFileName, is_data_file
 from eventide_core.table.files.log_block import BlockType, HeaderKey, read_blocks
 from eventide_core.table.files.slice_read import BlockFilter
+from eventide_core.table.files.table_path import PARTITION_MARK
 from eventide_core.table.records.changelog import refuse_operations
 from eventide_core.table.timeline.file_system_view import DataFile
 

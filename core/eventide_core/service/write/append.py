@@ -39,7 +39,7 @@ from eventide_core.service.metadata_table.upkeep import MetadataTableUpkeep
 from eventide_core.service.rollback.instant import Rollback
 from eventide_core.service.state.markers_and_heartbeats import remove_markers_and_heartbeat
 from eventide_core.service.state.table import TableState
-from eventide_core.service.state.table_files import PARTITION_MARK, TableFiles
+from eventide_core.service.state.table_files import TableFiles
 from eventide_core.service.write.instants import WriteInstants
 from eventide_core.service.write.made_files import made_files
 from eventide_core.service.write.settings import (
@@ -54,6 +54,7 @@ from eventide_core.table.files.bucket import BUCKET_INDEX_DIRECTORY
 from eventide_core.table.files.file_group_write import FileGroupWrite, Placement
 from eventide_core.table.files.file_name import path_in
 from eventide_core.table.files.slice_read import SliceRead
+from eventide_core.table.files.table_path import PARTITION_MARK, partition_mark
 from eventide_core.table.records.schema import SchemaChanges, schema_changes
 from eventide_core.table.settings.metadata_table import RowChange
 from eventide_core.table.settings.table_config import TableConfig
@@ -379,9 +380,8 @@ class Append:
     def _mark_partitions(self, state: TableState, groups: Sequence[FileGroupWrite], instant: str) -> None:
         known = {partition for partition, _ in state.view.slices}
         for partition in sorted({group.partition for group in groups} - known):
-            depth = len(partition.split("/")) if partition else 0
-            text = f"#partition metadata\ncommitTime={instant}\npartitionDepth={depth}\n"
-            self.files.storage.put_if_absent(path_in(partition, PARTITION_MARK), text.encode())
+            mark = path_in(partition, PARTITION_MARK)
+            self.files.storage.put_if_absent(mark, partition_mark(partition, instant))
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,6 @@
 """The metadata of a completed write: a write stat for each file, and extra metadata."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from itertools import chain
 from typing import NamedTuple
@@ -112,3 +112,11 @@ class CommitMetadata:
         """The table's Avro schema after this write, without Hudi's meta fields; None if the commit has none."""
         found = self.extra_metadata.get("schema")
         return without_meta_fields(found) if found else None
+
+
+def by_partition(stats: Iterable[WriteStat]) -> dict[str, tuple[WriteStat, ...]]:
+    """Write stats by their partitions, in their order."""
+    partitions: dict[str, list[WriteStat]] = {}
+    for stat in stats:
+        partitions.setdefault(stat.partition, []).append(stat)
+    return {partition: tuple(of_partition) for partition, of_partition in partitions.items()}

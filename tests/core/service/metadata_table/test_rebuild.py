@@ -77,7 +77,7 @@ def test_it_names_every_file_and_finds_every_key(name: str, tmp_path: Path) -> N
     assert tuple(sorted(made["partitions"])) == partitions(path) == made_of(path)
     assert listed(path) == on_disk(path)
     assert rows(path) == before
-    index = HudiMetadataTable(LocalStorage(path)).record_index(())
+    index = HudiMetadataTable(LocalStorage(path)).load().record_index()
     assert index is not None
     places: dict[str, tuple[str, str]] = {}
     for row in before:
