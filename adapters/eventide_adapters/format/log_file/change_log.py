@@ -74,7 +74,7 @@ def encode_change_log(
     fields = record_fields(schema)
     written = _schema(schema, logging)
     if can_encode(fields):
-        body = _by_columns(_COLUMNS[logging], texts, images, fields, _text_field(written))
+        body = _by_columns(_COLUMNS[logging], texts, images, fields, record_fields(written)[0])
     else:
         body = _by_record(_COLUMNS[logging], texts, images, written)
     header = {HeaderKey.INSTANT_TIME: instant, HeaderKey.SCHEMA: written}
@@ -104,10 +104,6 @@ def _schema(schema: str, logging: SupplementalLogging) -> str:
     ]
     whole = {"type": "record", "name": "CDC", **({"namespace": namespace} if namespace else {}), "fields": fields}
     return json.dumps(whole, separators=(",", ":"))
-
-
-def _text_field(written: str) -> AvroField:
-    return record_fields(written)[0]
 
 
 def _by_columns(

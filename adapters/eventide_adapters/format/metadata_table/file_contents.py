@@ -18,7 +18,7 @@ from eventide_adapters.format.base_file.parquet import read_footer
 from eventide_adapters.format.log_file.records import DataBlock, iter_log_records
 from eventide_adapters.format.merge.slice_reader import ArrowSliceReader
 from eventide_adapters.format.metadata_table.column_ranges import base_columns, column_ranges, log_ranges, table_ranges
-from eventide_core.ports import Engine, FileAnswers, Storage
+from eventide_core.ports import Engine, Storage
 from eventide_core.table.files.slice_read import BlockFilter, SliceRead
 from eventide_core.table.records.record_shape import RecordShape
 
@@ -143,10 +143,6 @@ class FileContents:
     storage: Storage
     engine: Engine | None = None
     known: dict[Any, Any] = field(default_factory=dict[Any, Any])
-
-    @classmethod
-    def beginning_with(cls, storage: Storage, engine: Engine | None, known: FileAnswers) -> "FileContents":
-        return cls(storage, engine, dict(known))
 
     def ask(self, questions: Iterable[Question]) -> None:
         """Gets the answers to all questions that are not known yet, in one Spark job instead of one each."""

@@ -117,7 +117,7 @@ class HFile:
             offset = trailer.first_data_offset
             while offset <= trailer.last_data_offset:
                 yield offset
-                offset = self._header_end(offset)
+                offset = self._header(offset)[3]
             return
         index = list(self._index())
         for number, (first, offset) in enumerate(index):
@@ -159,9 +159,6 @@ class HFile:
                 "Hudi build the metadata table again"
             )
         return magic, data_length, size, end
-
-    def _header_end(self, offset: int) -> int:
-        return self._header(offset)[3]
 
     def _block(self, offset: int, magic: bytes | None) -> _Block:
         found, data_length, size, end = self._header(offset)

@@ -15,6 +15,7 @@ the base file's.
 import heapq
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from itertools import groupby
 from operator import itemgetter
 from typing import Any, Final, NamedTuple
@@ -31,6 +32,7 @@ from eventide_core.table.settings.metadata_table import (
     kind_of,
 )
 
+_FILTER: Final = "BloomFilterMetadata"
 _DECIMAL: Final = 10  # Hudi's value type of decimals: the bytes are a number
 _SIGNED_BYTES: Final = "DecimalWrapper"
 _COUNTS: Final = ("valueCount", "nullCount", "totalSize", "totalUncompressedSize")
@@ -129,25 +131,21 @@ def _statistics(versions: Sequence[Value]) -> Value | None:
     return None if merged is None else versions[-1] | {"ColumnStatsMetadata": merged}
 
 
-def _bloom_filter(versions: Sequence[Value]) -> Value | None:
-    return None if versions[-1]["BloomFilterMetadata"]["isDeleted"] else versions[-1]
-
-
-def _secondary_key(versions: Sequence[Value]) -> Value | None:
-    return None if versions[-1]["SecondaryIndexMetadata"]["isDeleted"] else versions[-1]
+def _unless_deleted(field: str, versions: Sequence[Value]) -> Value | None:
+    return None if versions[-1][field]["isDeleted"] else versions[-1]
 
 
 def _expression(versions: Sequence[Value]) -> Value | None:
-    return _statistics(versions) if versions[-1].get("BloomFilterMetadata") is None else _bloom_filter(versions)
+    return _statistics(versions) if versions[-1].get(_FILTER) is None else _unless_deleted(_FILTER, versions)
 
 
 _MERGES: Final[Mapping[str, Callable[[Sequence[Value]], Value | None] | None]] = {
     FILES: _files,
     COLUMN_STATS: _statistics,
     PARTITION_STATS: _statistics,
-    BLOOM_FILTERS: _bloom_filter,
+    BLOOM_FILTERS: partial(_unless_deleted, _FILTER),
     RECORD_INDEX: None,
-    SECONDARY_INDEX_PREFIX: _secondary_key,
+    SECONDARY_INDEX_PREFIX: partial(_unless_deleted, "SecondaryIndexMetadata"),
     EXPRESSION_INDEX_PREFIX: _expression,
 }
 """None: the latest version counts, unchanged."""

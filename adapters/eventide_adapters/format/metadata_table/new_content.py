@@ -4,7 +4,6 @@ import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from importlib import resources
 from typing import Any
 
 import pyarrow as pa
@@ -28,6 +27,7 @@ from eventide_adapters.format.metadata_table.records import (
     files_value,
     record_index_value,
 )
+from eventide_adapters.format.timeline.container import schema_definition
 from eventide_core.ports import NewMetadataContent, NewMetadataTable
 from eventide_core.table.files.file_name import BaseFileName, LogFileName, path_in
 from eventide_core.table.files.slice_read import SliceRead
@@ -66,11 +66,7 @@ class NewContent:
 
     @cached_property
     def _record_schema(self) -> dict[str, Any]:
-        name = f"metadata_record_{8 if layout_of(self.new.version).needs_hudi_1 else 6}.avsc"
-        schema: dict[str, Any] = json.loads(
-            (resources.files("eventide_adapters.format") / "schemas" / name).read_bytes()
-        )
-        return schema
+        return schema_definition(f"metadata_record_{8 if layout_of(self.new.version).needs_hudi_1 else 6}")
 
     @cached_property
     def _file_schema(self) -> str:

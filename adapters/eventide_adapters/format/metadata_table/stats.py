@@ -87,12 +87,10 @@ class ColumnStatistics:
         bases = [file for file in self.added if BaseFileName.parse(file.name) is not None]
         self.contents.ask(ColumnsOfBase(base.path) for base in bases)
         names = {name for base in bases for name in self.contents[ColumnsOfBase(base.path)]}
-        self._known = known_statistics(self.reader, self._sources(), sorted(names))
+        sources = [SourceFile(file.partition, source) for file in self.added for source in file.sources]
+        self._known = known_statistics(self.reader, sources, sorted(names))
         columns = frozenset(column_models(self._known))
         return {base: RangesOfBase(base.path, columns) for base in bases}
-
-    def _sources(self) -> list[SourceFile]:
-        return [SourceFile(file.partition, source) for file in self.added for source in file.sources]
 
 
 def removals(reader: MetadataTableReader, removed: Mapping[str, Sequence[str]]) -> Iterator[tuple[str, Value]]:

@@ -81,7 +81,7 @@ class HudiMetadataTable:
         from eventide_adapters.format.metadata_table.file_contents import FileContents
         from eventide_adapters.format.metadata_table.update import prepared_update
 
-        contents = FileContents.beginning_with(self.storage, self.engine, known)
+        contents = FileContents(self.storage, self.engine, dict(known))
         return prepared_update(_reader(self.storage), instant, changes, contents)
 
     def drop_indexes(self, partitions: Sequence[str]) -> None:

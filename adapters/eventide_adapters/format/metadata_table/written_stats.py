@@ -97,7 +97,8 @@ class WrittenStatistics:
     def _found_models(self) -> Mapping[str, Value]:
         definition = index_definition(self.reader.storage, COLUMN_STATS)
         wanted, has_value_types = definition.fields, definition.is_of_second_version
-        names = [*wanted] or list(_all_columns(self.written))
+        # All columns, and the dotted names of the fields in structs.
+        names = wanted or [*column_names(pa.schema([field.arrow for field in table_fields(self.written.shape.schema)]))]
         examples = [SourceFile(partition, name) for partition, name in self.written.known_files[:_EXAMPLES_MAX]]
         models = dict(column_models(known_statistics(self.reader, examples, names)))
         if not models and not wanted:
@@ -107,8 +108,3 @@ class WrittenStatistics:
                 f"({Cure.rebuild_metadata_table(COLUMN_STATS)})"
             )
         return {name: empty_statistics(name, has_value_types=has_value_types) for name in wanted} | models
-
-
-def _all_columns(written: WrittenRows) -> Iterator[str]:
-    """The names of all columns, and the dotted names of the fields in structs."""
-    yield from column_names(pa.schema([field.arrow for field in table_fields(written.shape.schema)]))

@@ -177,10 +177,8 @@ class LsmArchivedTimeline:
             self.refresh()
             level += 1
         remove_old(self.storage, self.directory, level, self._manifest(), self._files_of, lease)
-        self._writes = {name: known for name, known in self._writes.items() if self._is_current(name)}
-
-    def _is_current(self, name: str) -> bool:
-        return any(file.name == name for file in self._manifest())
+        current = {file.name for file in self._manifest()}
+        self._writes = {name: writes for name, writes in self._writes.items() if name in current}
 
     def _files_of(self, version: int) -> Iterator[HistoryFileName]:
         return self._file_names(f"{self.directory}/{manifest_name(version)}")

@@ -4,8 +4,6 @@ The plan contains absolute paths, the metadata bare names. As in `rollback`, a d
 and accepts it only if it is the name of a base or log file.
 """
 
-import json
-from importlib import resources
 from typing import Any
 
 from eventide_adapters.format.timeline.container import ContainerSchema, read_container, write_container
@@ -16,9 +14,8 @@ from eventide_core.table.files.file_name import path_in
 from eventide_core.table.timeline.clean_metadata import CleaningPolicy, CleanMetadata, CleanPlan
 from eventide_core.table.timeline.instant import Action, Instant, State
 
-_SCHEMAS = resources.files("eventide_adapters.format") / "schemas"
-_PLAN = ContainerSchema.of(json.loads((_SCHEMAS / "cleaner_plan.avsc").read_bytes()))
-_METADATA = ContainerSchema.of(json.loads((_SCHEMAS / "clean_metadata.avsc").read_bytes()))
+_PLAN = ContainerSchema.named("cleaner_plan")
+_METADATA = ContainerSchema.named("clean_metadata")
 _SAVEPOINTS_KEY = "savepointed_timestamps"
 _VERSION = 2  # the version of Hudi's plans and metadata: a plan has its paths in `filePathsToBeDeletedPerPartition`
 

@@ -15,7 +15,6 @@ import json
 import re
 from collections.abc import Callable, Mapping
 from enum import StrEnum
-from importlib import resources
 from typing import Any, TypeVar
 
 from eventide_adapters.format.timeline.container import (
@@ -42,9 +41,7 @@ from eventide_core.table.timeline.plans import (
 )
 
 FORMAT = "1"
-_SCHEMA = ContainerSchema.of(
-    json.loads((resources.files("eventide_adapters.format") / "schemas" / "compaction_plan.avsc").read_bytes())
-)
+_SCHEMA = ContainerSchema.named("compaction_plan")
 PLAN_BYTES_MAX = TIMELINE_FILE_BYTES_MAX // 4  # in version 6, the commit of a plan is up to twice as large
 _PLAN_VERSION = 2  # Hudi's plan version: paths are bare file names
 _MEGABYTE = 1024 * 1024

@@ -7,9 +7,7 @@ Hudi accepts either form when it executes a plan. A decoder uses only the file n
 the name of a base or log file; the partition is in a separate field.
 """
 
-import json
 from collections.abc import Mapping
-from importlib import resources
 from typing import Any
 
 from eventide_adapters.format.timeline.container import ContainerSchema, read_container, write_container
@@ -25,9 +23,8 @@ from eventide_core.table.timeline.rollback_metadata import (
     RolledBackPartition,
 )
 
-_SCHEMAS = resources.files("eventide_adapters.format") / "schemas"
-_PLAN = ContainerSchema.of(json.loads((_SCHEMAS / "rollback_plan.avsc").read_bytes()))
-_METADATA = ContainerSchema.of(json.loads((_SCHEMAS / "rollback_metadata.avsc").read_bytes()))
+_PLAN = ContainerSchema.named("rollback_plan")
+_METADATA = ContainerSchema.named("rollback_metadata")
 _VERSION = 1
 
 

@@ -109,30 +109,10 @@ def _shared(texts: Iterable[str | None]) -> list[str | None]:
 
 def _read(stat: Document, partition: str) -> WriteStat:
     runtime = stat.document("runtimeStats")
-    return WriteStat(
-        file_id=stat.required_text("fileId"),
-        path=stat.required_text("path"),
-        partition=partition,
-        prev_commit=stat.text("prevCommit"),
-        num_writes=stat.count("numWrites"),
-        num_deletes=stat.count("numDeletes"),
-        num_update_writes=stat.count("numUpdateWrites"),
-        num_inserts=stat.count("numInserts"),
-        total_write_bytes=stat.count("totalWriteBytes"),
-        file_size_bytes=stat.count("fileSizeInBytes"),
-        total_log_records=stat.count("totalLogRecords"),
-        total_log_files_compacted=stat.count("totalLogFilesCompacted"),
-        total_log_size_compacted=stat.count("totalLogSizeCompacted"),
-        total_updated_records_compacted=stat.count("totalUpdatedRecordsCompacted"),
-        total_log_blocks=stat.count("totalLogBlocks"),
-        min_event_time_ms=stat.integer("minEventTime"),
-        max_event_time_ms=stat.integer("maxEventTime"),
-        log_version=stat.integer("logVersion"),
-        base_file=stat.text("baseFile"),
-        prev_base_file=stat.text("prevBaseFile"),
-        total_scan_time_ms=runtime.count("totalScanTime"),
-        total_upsert_time_ms=runtime.count("totalUpsertTime"),
-    )
+    values: list[Any] = [stat.required_text("fileId"), stat.required_text("path"), partition, stat.text("prevCommit")]
+    values += [*map(stat.count, COUNTS), *map(stat.integer, NUMBERS)]
+    values += [stat.text("baseFile"), stat.text("prevBaseFile"), *map(runtime.count, TIMES)]
+    return WriteStat(*values)
 
 
 def _base_stat(stat: WriteStat) -> dict[str, Any]:
