@@ -124,7 +124,7 @@ class MetadataTableState(Protocol):
         """
         ...
 
-    def schema(self, found: FileSlice) -> str | None:
+    def schema(self, file_slice: FileSlice) -> str | None:
         """The Avro schema of the latest values in a slice; None if it never had one."""
         ...
 
@@ -132,7 +132,7 @@ class MetadataTableState(Protocol):
         """Whether eventide knows how versions of a record are merged in that partition."""
         ...
 
-    def can_read(self, found: FileSlice) -> bool:
+    def can_read(self, file_slice: FileSlice) -> bool:
         """Whether eventide can read all blocks of a slice. Hudi has to compact one with a log compaction, for instance."""
         ...
 

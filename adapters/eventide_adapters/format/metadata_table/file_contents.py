@@ -90,17 +90,17 @@ class FilterOfBase:
 class KeysOfSlice:
     """The distinct keys in the files that were `added` to a slice, and those of them for which the slice shows rows."""
 
-    found: SliceRead
+    read: SliceRead
     added: frozenset[str]
     shape: RecordShape
 
     def answer(self, storage: Storage) -> tuple[Any, Any]:
-        changed = changed_keys(storage, self.found, self.added, self.shape)
-        return changed, changed if not self.found.log_paths else self._living(storage, changed)
+        changed = changed_keys(storage, self.read, self.added, self.shape)
+        return changed, changed if not self.read.log_paths else self._living(storage, changed)
 
     def _living(self, storage: Storage, keys: Any) -> Any:
         shown: list[Any] = [pa.array([], pa.string())]
-        for batch in ArrowSliceReader(storage).read(self.found, self.shape, [RECORD_KEY]):
+        for batch in ArrowSliceReader(storage).read(self.read, self.shape, [RECORD_KEY]):
             column: Any = batch.column(RECORD_KEY)
             shown.append(column.filter(pc.is_in(column, value_set=keys)))
         return pc.unique(pa.concat_arrays(shown))
@@ -110,11 +110,11 @@ class KeysOfSlice:
 class KeysOfRows:
     """The distinct keys for which a slice shows rows."""
 
-    found: SliceRead
+    read: SliceRead
     shape: RecordShape
 
     def answer(self, storage: Storage) -> Any:
-        batches = ArrowSliceReader(storage).read(self.found, self.shape, [RECORD_KEY])
+        batches = ArrowSliceReader(storage).read(self.read, self.shape, [RECORD_KEY])
         return pc.unique(
             pa.concat_arrays([pa.array([], pa.string()), *(batch.column(RECORD_KEY) for batch in batches)])
         )
@@ -164,8 +164,8 @@ class FileContents:
         if name not in self.known:
             engine = self.engine if by_tasks else None
             self.known[name] = [*map(function, items())] if engine is None else engine.map(function, items())
-        found: Sequence[R] = self.known[name]
-        return found
+        derived: Sequence[R] = self.known[name]
+        return derived
 
     def __getitem__(self, question: Question) -> Any:
         if question not in self.known:
@@ -173,14 +173,14 @@ class FileContents:
         return self.known[question]
 
 
-def changed_keys(storage: Storage, found: SliceRead, added: Collection[str], shape: RecordShape) -> Any:
+def changed_keys(storage: Storage, read: SliceRead, added: Collection[str], shape: RecordShape) -> Any:
     """The distinct keys in the files that the write added to the slice."""
     parts: list[Any] = [pa.array([], pa.string())]
-    if found.base_path in added:
-        assert found.base_path is not None
+    if read.base_path in added:
+        assert read.base_path is not None
         key = table_fields(shape.schema, [RECORD_KEY])
-        parts += [batch.column(0) for batch in read_keyed_base(storage, found.base_path, key, shape)]
-    logs = [(path, size) for path, size in found.log_paths if path in added]
-    for block in iter_log_records(storage, logs, shape, found.blocks, [RECORD_KEY], is_strict=True):
+        parts += [batch.column(0) for batch in read_keyed_base(storage, read.base_path, key, shape)]
+    logs = [(path, size) for path, size in read.log_paths if path in added]
+    for block in iter_log_records(storage, logs, shape, read.blocks, [RECORD_KEY], is_strict=True):
         parts.append(block.records.column(RECORD_KEY) if isinstance(block, DataBlock) else block.keys)
     return pc.unique(pa.concat_arrays(parts))

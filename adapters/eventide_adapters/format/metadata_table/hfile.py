@@ -89,14 +89,14 @@ class HFile:
         cursor = Cursor(block.data, self._torn)
         if cursor.take(len(INFO_PREFIX)) != INFO_PREFIX:
             raise self._torn("its file info is not a protobuf")
-        found: dict[str, bytes] = {}
+        entries: dict[str, bytes] = {}
         for number, pair in _messages(Cursor(cursor.take(cursor.varint()), self._torn)):
             if number == 1 and isinstance(pair, bytes):
                 parts = dict(_messages(Cursor(pair, self._torn)))
                 key, value = parts.get(1, b""), parts.get(2, b"")
                 if isinstance(key, bytes) and isinstance(value, bytes):
-                    found[key.decode(errors="replace")] = value
-        return found
+                    entries[key.decode(errors="replace")] = value
+        return entries
 
     def entries(self, wanted: Collection[bytes] | None = None) -> Iterator[tuple[bytes, bytes]]:
         """Keys and values in the file's order. With `wanted`, yields only these keys and reads only their blocks."""
@@ -161,15 +161,15 @@ class HFile:
         return magic, data_length, size, end
 
     def _block(self, offset: int, magic: bytes | None) -> _Block:
-        found, data_length, size, end = self._header(offset)
-        if magic is not None and found != magic:
-            raise self._torn(f"its block at byte {offset} is {found!r} instead of {magic!r}")
+        actual, data_length, size, end = self._header(offset)
+        if magic is not None and actual != magic:
+            raise self._torn(f"its block at byte {offset} is {actual!r} instead of {magic!r}")
         data = self._range(offset + BLOCK_HEADER_LENGTH, data_length)
         if self._trailer.compression == GZIP:
             data = self._inflated(data, size, offset)
         if len(data) != size:
             raise self._torn(f"its block at byte {offset} has {len(data)} bytes, but states {size}")
-        return _Block(found, data, end)
+        return _Block(actual, data, end)
 
     def _inflated(self, data: bytes, size: int, offset: int) -> bytes:
         inflater = zlib.decompressobj(16 + zlib.MAX_WBITS)

@@ -168,14 +168,14 @@ def _outer(form: Value, one: Value, other: Value, end: str) -> Any:
     if len(ends) < 2:
         return ends[0] if ends else None
     is_least, name = end == "minValue", form[end][0]
-    if _wrapper(form[end]) == "StringWrapper" and any(found[0] != name for found in ends):
+    if _wrapper(form[end]) == "StringWrapper" and any(wrapped[0] != name for wrapped in ends):
         return name, {"value": "" if is_least else _GREATEST_TEXT}
     is_number = (form.get("valueType") or {}).get("typeOrdinal") == _DECIMAL
-    keys = [_order(found, is_number=is_number) for found in ends]
-    found = ends[0] if (keys[0] <= keys[1]) == is_least else ends[1]
-    if found[0] == name:
-        return found
-    value = found[1]["value"]
+    keys = [_order(wrapped, is_number=is_number) for wrapped in ends]
+    wrapped = ends[0] if (keys[0] <= keys[1]) == is_least else ends[1]
+    if wrapped[0] == name:
+        return wrapped
+    value = wrapped[1]["value"]
     return name, {"value": float(value) if _wrapper(form[end]) in _FLOATS else value}
 
 

@@ -114,11 +114,11 @@ class NewContent:
     def _record_index(self, count: int) -> Iterator[list[Entry]]:
         """A key of each row that the table shows. The keys of a slice share a value, which is encoded once."""
         shape = self.new.rows.shape
-        answers = self.contents.answers([KeysOfRows(found, shape) for found in self.new.rows.slices])
+        answers = self.contents.answers([KeysOfRows(read, shape) for read in self.new.rows.slices])
         slices: list[tuple[Any, Any, bytes]] = []
-        for found, keys in zip(self.new.rows.slices, answers, strict=True):
-            instant_ms = epoch_ms(_instant_of(found), is_utc=self.new.has_utc_instants)
-            value = record_index_value(found.partition, found.file_id, instant_ms)
+        for read, keys in zip(self.new.rows.slices, answers, strict=True):
+            instant_ms = epoch_ms(_instant_of(read), is_utc=self.new.has_utc_instants)
+            value = record_index_value(read.partition, read.file_id, instant_ms)
             slices.append((keys, file_group_numbers(keys, count), encode_value(value, self._file_schema)))
         for number in range(count):
             yield sorted(
@@ -144,9 +144,9 @@ class NewContent:
         )
 
 
-def _instant_of(found: SliceRead) -> str:
+def _instant_of(read: SliceRead) -> str:
     """The instant in the name of the slice's first file."""
-    path = found.base_path or found.log_paths[0][0]
+    path = read.base_path or read.log_paths[0][0]
     name = path.rpartition("/")[2]
     parsed = BaseFileName.parse(name) or LogFileName.parse(name)
     assert parsed is not None  # the files of a slice have been recognized by their names

@@ -142,14 +142,14 @@ class MetadataTableReader:
         kept = self._without_archived(listed)
         return FileSystemView.build(self._with_archived_writes_of(kept), kept, layout=self.layout, replaced_at={})
 
-    def records(self, found: FileSlice, keys: Collection[str] | None = None) -> Mapping[str, list[Value]]:
+    def records(self, file_slice: FileSlice, keys: Collection[str] | None = None) -> Mapping[str, list[Value]]:
         """The versions of each record, oldest first; with `keys`, only of these keys.
 
         Raises MissingFileError, CorruptBaseFileError, CorruptLogBlockError, RecordDecodeError; UnsupportedTableError for
         blocks that eventide does not support in the metadata table, such as data blocks other than HFile blocks.
         """
         wanted = None if keys is None else frozenset(key.encode() for key in keys)
-        sources, deleted = self.sources(found, wanted)
+        sources, deleted = self.sources(file_slice, wanted)
         versions: dict[str, list[Value]] = {}
         for number, source in enumerate(sources):
             for key, value in source.entries:
@@ -159,7 +159,7 @@ class MetadataTableReader:
         return versions
 
     def sources(
-        self, found: FileSlice, wanted: Collection[bytes] | None = None
+        self, file_slice: FileSlice, wanted: Collection[bytes] | None = None
     ) -> tuple[list[Source], Mapping[bytes, int]]:
         """The sources of the slice's records, oldest first, and the deleted keys; see `merged.merged_entries`.
 
@@ -168,38 +168,38 @@ class MetadataTableReader:
         """
         sources: list[Source] = []
         deleted: dict[bytes, int] = {}
-        if found.base_file is not None:
-            path = found.base_file.path
-            base = self._base(path, found.base_file.size)
+        if file_slice.base_file is not None:
+            path = file_slice.base_file.path
+            base = self._base(path, file_slice.base_file.size)
             schema = _text(base.info().get("schema", b""), path)
             sources.append(Source(base.entries(wanted), schema, path, is_merged=True))
-        for placed in self._log_blocks(found):
+        for placed in self._log_blocks(file_slice):
             if placed.block.block_type is BlockType.DELETE:
                 deleted.update((key.encode(), len(sources)) for key in _deleted_keys(placed, self.storage))
                 continue
-            block = self._block(placed, found.log_files[placed.log_number].size)
+            block = self._block(placed, file_slice.log_files[placed.log_number].size)
             schema = placed.block.header.get(HeaderKey.SCHEMA, "")
             sources.append(Source(block.entries(wanted), schema, placed.place))
         return sources, deleted
 
-    def schema(self, found: FileSlice) -> str | None:
+    def schema(self, file_slice: FileSlice) -> str | None:
         """The Avro schema of the latest values in a slice; None if it never had one."""
-        for placed in reversed(self._log_blocks(found)):
+        for placed in reversed(self._log_blocks(file_slice)):
             if HeaderKey.SCHEMA in placed.block.header:
                 return placed.block.header[HeaderKey.SCHEMA]
-        if found.base_file is None:
+        if file_slice.base_file is None:
             return None
-        schema = self._base(found.base_file.path, found.base_file.size).info().get("schema")
-        return None if schema is None else _text(schema, found.base_file.path)
+        schema = self._base(file_slice.base_file.path, file_slice.base_file.size).info().get("schema")
+        return None if schema is None else _text(schema, file_slice.base_file.path)
 
     def can_merge(self, partition: str) -> bool:
         """Whether eventide knows how versions of a record are merged in that partition."""
         return can_merge(partition)
 
-    def can_read(self, found: FileSlice) -> bool:
+    def can_read(self, file_slice: FileSlice) -> bool:
         """Whether eventide can read all blocks of a slice."""
         try:
-            self.sources(found)
+            self.sources(file_slice)
         except UnsupportedTableError:
             return False
         return True
@@ -281,11 +281,11 @@ class MetadataTableReader:
         if not (archived and self.layout.names_logs_by_write):
             return self.timeline
         archive = self.archive
-        return self.timeline.with_archived(found for time in archived if (found := archive.find(time)) is not None)
+        return self.timeline.with_archived(write for time in archived if (write := archive.find(time)) is not None)
 
-    def _log_blocks(self, found: FileSlice) -> list[PlacedBlock]:
+    def _log_blocks(self, file_slice: FileSlice) -> list[PlacedBlock]:
         counting: list[PlacedBlock] = []
-        for number, log in enumerate(found.log_files):
+        for number, log in enumerate(file_slice.log_files):
             for block in read_headers_of(self._ranges(log.path, log.size), log.path, log.size, is_strict=True):
                 placed = PlacedBlock(log.path, number, block)
                 header = block.header

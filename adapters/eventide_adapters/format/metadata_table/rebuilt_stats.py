@@ -47,19 +47,19 @@ class RebuiltStatistics:
         """Keys and values."""
         for (partition, path), ranges in self._ranges.items():
             name = path.rpartition("/")[2]
-            for column, found in ranges.items():
-                yield column_stats_key(column, partition, name), column_stats_value(self._record(name, column, found))
+            for column, span in ranges.items():
+                yield column_stats_key(column, partition, name), column_stats_value(self._record(name, column, span))
 
     def partition_stats(self) -> Iterator[tuple[str, Value]]:
         """Keys and values."""
         spans: dict[tuple[str, str], ColumnRange] = {}
         for read in self.new.rows.slices:
             for path in (read.base_path, *(path for path, _ in read.log_paths)):
-                for column, found in self._ranges.get((read.partition, path or ""), {}).items():
+                for column, span in self._ranges.get((read.partition, path or ""), {}).items():
                     known = spans.get((read.partition, column))
-                    spans[read.partition, column] = found if known is None else widened(known, found)
-        for (partition, column), found in spans.items():
-            record = self._record(partition, column, found) | {"isTightBound": True}
+                    spans[read.partition, column] = span if known is None else widened(known, span)
+        for (partition, column), span in spans.items():
+            record = self._record(partition, column, span) | {"isTightBound": True}
             yield partition_stats_key(column, partition), partition_stats_value(record)
 
     @cached_property
@@ -98,10 +98,10 @@ class RebuiltStatistics:
         """The ranges of each file by its partition and path."""
         tables, slices = [*self._tables()], [*self._slices()]
         answers = iter(self.contents.answers([question for _, question in (*tables, *slices)]))
-        found: dict[tuple[str, str], Mapping[str, ColumnRange]] = {place: next(answers) for place, _ in tables}
+        by_file: dict[tuple[str, str], Mapping[str, ColumnRange]] = {place: next(answers) for place, _ in tables}
         for (partition, _), of_logs in zip(slices, answers, strict=True):
-            found.update({(partition, path): ranges for path, ranges in of_logs.items()})
-        return {place: ranges for place, ranges in found.items() if any(one.value_count for one in ranges.values())}
+            by_file.update({(partition, path): ranges for path, ranges in of_logs.items()})
+        return {place: ranges for place, ranges in by_file.items() if any(one.value_count for one in ranges.values())}
 
     def _tables(self) -> Iterator[tuple[tuple[str, str], Question]]:
         """A question about each base file, with the partition and the path of the file."""
@@ -117,10 +117,10 @@ class RebuiltStatistics:
             if read.log_paths:
                 yield read.partition, RangesOfLogs(read.log_paths, columns, shape, read.blocks)
 
-    def _record(self, name: str, column: str, found: ColumnRange) -> Value:
+    def _record(self, name: str, column: str, span: ColumnRange) -> Value:
         model = empty_statistics(column, has_value_types=self.definition.is_of_second_version)
-        if found.least is not None:
+        if span.least is not None:
             form = self._form(self._types[column])
             assert form is not None  # of _types
             model |= form.statistics()
-        return range_record(name, column, found, model)
+        return range_record(name, column, span, model)

@@ -47,36 +47,36 @@ Pairs: TypeAlias = tuple[Any, Any]
 class PairsOfSlice:
     """The pairs that a write adds to a slice, and those that it removes from it, by the files that were `added`."""
 
-    found: SliceRead
+    read: SliceRead
     added: frozenset[str]
     shape: RecordShape
     column: str
     is_of_second_version: bool
 
     def answer(self, storage: Storage) -> tuple[Pairs, Pairs]:
-        keys = changed_keys(storage, self.found, self.added, self.shape)
-        after, before = self._pairs(storage, self.found, keys), _no_pairs()
-        if self.found.base_path not in self.added:  # a new base file has the old one's rows unchanged
-            old = replace(self.found, log_paths=tuple(log for log in self.found.log_paths if log[0] not in self.added))
+        keys = changed_keys(storage, self.read, self.added, self.shape)
+        after, before = self._pairs(storage, self.read, keys), _no_pairs()
+        if self.read.base_path not in self.added:  # a new base file has the old one's rows unchanged
+            old = replace(self.read, log_paths=tuple(log for log in self.read.log_paths if log[0] not in self.added))
             before = self._pairs(storage, old, keys)
         return _without(after, before), _without(before, after)
 
-    def _pairs(self, storage: Storage, found: SliceRead, keys: Any) -> Pairs:
-        return _pairs(storage, found, self.shape, self.column, keys, is_of_second_version=self.is_of_second_version)
+    def _pairs(self, storage: Storage, read: SliceRead, keys: Any) -> Pairs:
+        return _pairs(storage, read, self.shape, self.column, keys, is_of_second_version=self.is_of_second_version)
 
 
 @dataclass(frozen=True, slots=True)
 class PairsOfReplaced:
     """The pairs of a slice that a write replaces. The answer is as that of PairsOfSlice: none are added, all are removed."""
 
-    found: SliceRead
+    read: SliceRead
     shape: RecordShape
     column: str
     is_of_second_version: bool
 
     def answer(self, storage: Storage) -> tuple[Pairs, Pairs]:
         is_second = self.is_of_second_version
-        return _no_pairs(), _pairs(storage, self.found, self.shape, self.column, None, is_of_second_version=is_second)
+        return _no_pairs(), _pairs(storage, self.read, self.shape, self.column, None, is_of_second_version=is_second)
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,8 +96,8 @@ class SecondaryIndex:
         added, of_second = frozenset(file.path for file in changes.added), self.definition.is_of_second_version
         column = self.definition.fields[0]
         return [
-            *(PairsOfSlice(found, added, written.shape, column, of_second) for found in written.slices),
-            *(PairsOfReplaced(found, written.shape, column, of_second) for found in written.replaced),
+            *(PairsOfSlice(read, added, written.shape, column, of_second) for read in written.slices),
+            *(PairsOfReplaced(read, written.shape, column, of_second) for read in written.replaced),
         ]
 
     def divided(self, answer: tuple[Pairs, Pairs], file_groups: int) -> Sequence[tuple[Any, Any]]:
@@ -130,14 +130,14 @@ def index_texts(values: Any, *, is_of_second_version: bool) -> Any:
 
 
 def _pairs(
-    storage: Storage, found: SliceRead, shape: RecordShape, column: str, keys: Any | None, *, is_of_second_version: bool
+    storage: Storage, read: SliceRead, shape: RecordShape, column: str, keys: Any | None, *, is_of_second_version: bool
 ) -> Pairs:
     """The pairs of the rows that a slice shows, or of those of some keys."""
-    if found.base_path is None and not found.log_paths:
+    if read.base_path is None and not read.log_paths:
         return _no_pairs()
     parts: list[Pairs] = []
     columns = list(dict.fromkeys((RECORD_KEY, column)))
-    for batch in ArrowSliceReader(storage).read(found, shape, columns):
+    for batch in ArrowSliceReader(storage).read(read, shape, columns):
         record_keys: Any = batch.column(RECORD_KEY)
         chosen = batch if keys is None else batch.filter(pc.is_in(record_keys, value_set=keys))
         if not is_of_second_version:

@@ -101,12 +101,12 @@ def prepared_update(
     if BLOOM_FILTERS in reader.partitions:
         records[BLOOM_FILTERS] = _bloom_filters(instant, changes, contents)
     by_value = {partition: _by_value(reader, partition, changes) for partition in reader.partitions}
-    dropped = [partition for partition, found in by_value.items() if found is None]
+    dropped = [partition for partition, of_partition in by_value.items() if of_partition is None]
     _check_no_plan(reader, dropped)
-    records |= {partition: found for partition, found in by_value.items() if found}
+    records |= {partition: of_partition for partition, of_partition in by_value.items() if of_partition}
     logs: list[MetadataLog] = []
-    for partition, found in records.items():
-        logs += _logs(reader, instant, partition, found)
+    for partition, of_partition in records.items():
+        logs += _logs(reader, instant, partition, of_partition)
     logs += _key_logs(reader, instant, changes, contents)
     own_schema = reader.own_schema()
     extra_metadata = {} if own_schema is None else {"schema": own_schema}
@@ -181,10 +181,10 @@ def _logs(reader: MetadataTableReader, instant: str, partition: str, records: Re
     logs: list[MetadataLog] = []
     for number in sorted(of_group):
         form = _form(reader, slices[number], instant)
-        found = of_group[number]
-        entries = sorted((key.encode(), encode_value(value, form.schema)) for key, value in found if value is not None)
-        data = form.encode(entries, [key for key, value in found if value is None])
-        logs.append(MetadataLog(slices[number], _log_name(reader, slices[number], instant), len(found), data))
+        group = of_group[number]
+        entries = sorted((key.encode(), encode_value(value, form.schema)) for key, value in group if value is not None)
+        data = form.encode(entries, [key for key, value in group if value is None])
+        logs.append(MetadataLog(slices[number], _log_name(reader, slices[number], instant), len(group), data))
     return logs
 
 
@@ -194,16 +194,16 @@ def _key_indexes(
     """The indexes over keys that follow a write, by partition, with their questions about its files."""
     if changes.written is None:
         return {}
-    found: dict[str, tuple[KeyIndexRules, Sequence[Question]]] = {}
+    indexes: dict[str, tuple[KeyIndexRules, Sequence[Question]]] = {}
     for partition in reader.partitions:
         if partition == RECORD_INDEX:
             rules = RecordIndexRules.of(instant, changes, is_utc=reader.has_utc_instants)
-            found[partition] = rules, [*key_questions(changes), *replaced_questions(changes)]
+            indexes[partition] = rules, [*key_questions(changes), *replaced_questions(changes)]
         elif kind_of(partition) == SECONDARY_INDEX_PREFIX:
             index = SecondaryIndex(index_definition(reader.storage, partition))
             if index.is_followed(changes.written):
-                found[partition] = index, index.questions(changes)
-    return found
+                indexes[partition] = index, index.questions(changes)
+    return indexes
 
 
 def _staging(instant: str, changes: FileChanges) -> str | None:
@@ -218,11 +218,11 @@ def _key_logs(
     logs: list[MetadataLog] = []
     for partition, (rules, questions) in _key_indexes(reader, instant, changes).items():
         slices = _slices(reader, partition)
-        forms = [_form(reader, found, instant) for found in slices]
+        forms = [_form(reader, file_slice, instant) for file_slice in slices]
         encoded = encoded_logs(contents, rules, questions, forms, _staging(instant, changes))
         logs += [
-            MetadataLog(found, _log_name(reader, found, instant), log.count, log.content)
-            for found, log in zip(slices, encoded, strict=True)
+            MetadataLog(file_slice, _log_name(reader, file_slice, instant), log.count, log.content)
+            for file_slice, log in zip(slices, encoded, strict=True)
             if log.count
         ]
     return logs
@@ -283,14 +283,14 @@ def _files_records(changes: FileChanges) -> Records:
 
 
 def _bloom_filters(instant: str, changes: FileChanges, contents: FileContents) -> Records:
-    found: Records = []
+    records: Records = []
     for file in _bases(changes):
         known: tuple[str, str] | None = contents[FilterOfBase(file.path)]
         if known is not None:
             value = bloom_filter_value(known[0], instant, known[1].encode())
-            found.append((bloom_filter_key(file.partition, file.name), value))
+            records.append((bloom_filter_key(file.partition, file.name), value))
     for partition, removed in changes.removed.items():
         for name in removed:
             if BaseFileName.parse(name) is not None:
-                found.append((bloom_filter_key(partition, name), removed_bloom_filter_value(instant)))
-    return found
+                records.append((bloom_filter_key(partition, name), removed_bloom_filter_value(instant)))
+    return records

@@ -73,20 +73,20 @@ class WrittenStatistics:
         for file, question in zip(self.changes.added, questions, strict=True):
             answer: Any = self.contents[question]
             ranges: Mapping[str, ColumnRange] = answer[file.path] if isinstance(question, RangesOfLogs) else answer
-            for column, found in ranges.items():
+            for column, span in ranges.items():
                 key = column_stats_key(column, file.partition, file.name)
-                yield key, column_stats_value(self._record(file.name, column, found))
+                yield key, column_stats_value(self._record(file.name, column, span))
                 known = self._ranges.get((file.partition, column))
-                self._ranges[file.partition, column] = found if known is None else widened(known, found)
+                self._ranges[file.partition, column] = span if known is None else widened(known, span)
 
     def partition_stats(self) -> Iterator[tuple[str, Value]]:
-        for (partition, column), found in self._ranges.items():
-            record = self._record(partition, column, found)
-            record |= any_value(found) if found.has_nan else {"isTightBound": False}
+        for (partition, column), span in self._ranges.items():
+            record = self._record(partition, column, span)
+            record |= any_value(span) if span.has_nan else {"isTightBound": False}
             yield partition_stats_key(column, partition), partition_stats_value(record)
 
-    def _record(self, name: str, column: str, found: ColumnRange) -> Value:
-        return range_record(name, column, found, self._models[column])
+    def _record(self, name: str, column: str, span: ColumnRange) -> Value:
+        return range_record(name, column, span, self._models[column])
 
     def _question(self, file: AddedFile) -> Question:
         columns = frozenset(self._models)
