@@ -107,9 +107,9 @@ def _fitted(value: Any, schema: Any) -> Any:
         case {"type": "record", "fields": fields}:
             given = value if isinstance(value, dict) else {}
             return {
-                field["name"]: _absent(field) if found is None else _fitted(found, field["type"])
+                field["name"]: _absent(field) if part is None else _fitted(part, field["type"])
                 for field in fields
-                for found in (given.get(field["name"]),)
+                for part in (given.get(field["name"]),)
             }
         case {"type": "array", "items": items}:
             return [_fitted(item, items) for item in value]

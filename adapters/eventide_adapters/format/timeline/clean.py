@@ -95,13 +95,13 @@ def decode_clean(data: bytes, path: str) -> CleanMetadata:
     document = read_container(data, path)
     partitions = document.document("partitionMetadata")
     by_partition = {partition: partitions.document(partition) for partition in partitions.values}
-    policies = {_policy(found) for found in by_partition.values()}
+    policies = {_policy(of_partition) for of_partition in by_partition.values()}
     return CleanMetadata(
         document.required_text("startCleanTime"),
         next(iter(policies), CleaningPolicy.COMMITS),
         document.text("earliestCommitToRetain") or "",
         document.text("lastCompletedCommitTimestamp") or "",
-        {partition: found.texts("deletePathPatterns") for partition, found in by_partition.items()},
+        {partition: of_partition.texts("deletePathPatterns") for partition, of_partition in by_partition.items()},
         _savepoints(document),
     )
 
@@ -136,5 +136,5 @@ def _policy(document: Document) -> CleaningPolicy:
 def _instant(document: Document) -> Instant:
     """Hudi writes the action and state at that time; readers use only the time."""
     action = document.required_text("action")
-    known = Action(action) if action in [str(found) for found in Action] else Action.COMMIT
+    known = Action(action) if action in [str(known_action) for known_action in Action] else Action.COMMIT
     return Instant(document.required_text("timestamp"), known, State.COMPLETED)

@@ -106,11 +106,11 @@ def avro_commit(data: bytes, path: str, columns_bytes_min: int = _COLUMNS_BYTES_
         # Not needed for a small table: it imports pyarrow.
         from eventide_adapters.format.timeline.stat_columns import read_stat_columns
 
-        found = read_stat_columns(record.content, record.schema_text)
-        rest = None if found is None else _without_stats(record.schema_text)
-        if found is not None and rest is not None:
-            after = read_record(Record(record.content[found.end :], rest, record.schema_text), path)
-            return replace(commit_of(after), write_stats=found.write_stats)
+        columns = read_stat_columns(record.content, record.schema_text)
+        rest = None if columns is None else _without_stats(record.schema_text)
+        if columns is not None and rest is not None:
+            after = read_record(Record(record.content[columns.end :], rest, record.schema_text), path)
+            return replace(commit_of(after), write_stats=columns.write_stats)
     return commit_of(read_record(record, path))
 
 

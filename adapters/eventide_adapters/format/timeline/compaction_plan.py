@@ -213,8 +213,8 @@ def _encode_log(log: PlannedLog) -> dict[str, Any]:
     if times is None:
         return named
     unreadable = {"unreadable_records": times.unreadable_records} if times.unreadable_records else {}
-    found = {"min_ms": times.min_ms, "max_ms": times.max_ms, "unknown_records": times.unknown_records}
-    return named | found | unreadable
+    stated = {"min_ms": times.min_ms, "max_ms": times.max_ms, "unknown_records": times.unknown_records}
+    return named | stated | unreadable
 
 
 def _details(extra: Document) -> tuple[Document, ...]:

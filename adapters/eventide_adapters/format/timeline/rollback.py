@@ -69,10 +69,10 @@ def rollback_record(metadata: RollbackMetadata, root: str) -> dict[str, Any]:
     return {
         "startRollbackTime": metadata.instant,
         "timeTakenInMillis": 0,
-        "totalFilesDeleted": sum(len(found.deleted) for found in metadata.partitions.values()),
+        "totalFilesDeleted": sum(len(part.deleted) for part in metadata.partitions.values()),
         "commitsRollback": [target.instant for target in metadata.targets],
         "partitionMetadata": {
-            partition: _partition_record(partition, found, root) for partition, found in metadata.partitions.items()
+            partition: _partition_record(partition, part, root) for partition, part in metadata.partitions.items()
         },
         "version": _VERSION,
         "instantsRollback": [target_record(target) for target in metadata.targets],
@@ -137,14 +137,14 @@ def _is_no_file(path: str) -> bool:
     return ("/" in path or not path) and not is_data_file(name_in(path)) and not name_in(path).startswith(".")
 
 
-def _partition_record(partition: str, found: RolledBackPartition, root: str) -> dict[str, Any]:
+def _partition_record(partition: str, part: RolledBackPartition, root: str) -> dict[str, Any]:
     directory = f"{partition}/" if partition else ""
     return {
         "partitionPath": partition,
-        "successDeleteFiles": [absolute_path(root, directory + name) for name in found.deleted],
+        "successDeleteFiles": [absolute_path(root, directory + name) for name in part.deleted],
         "failedDeleteFiles": [],
-        "rollbackLogFiles": {absolute_path(root, directory + name): size for name, size in found.rollback_logs.items()},
-        "logFilesFromFailedCommit": dict(found.failed_logs),
+        "rollbackLogFiles": {absolute_path(root, directory + name): size for name, size in part.rollback_logs.items()},
+        "logFilesFromFailedCommit": dict(part.failed_logs),
     }
 
 

@@ -77,11 +77,11 @@ def encode_restore(metadata: RestoreMetadata, root: str) -> bytes:
     record = {
         "startRestoreTime": metadata.instant,
         "timeTakenInMillis": 0,
-        "instantsToRollback": [target.instant for found in metadata.rollbacks for target in found.targets],
+        "instantsToRollback": [target.instant for done in metadata.rollbacks for target in done.targets],
         "hoodieRestoreMetadata": {
-            target.instant: [rollback_record(found, root)] for found in metadata.rollbacks for target in found.targets
+            target.instant: [rollback_record(done, root)] for done in metadata.rollbacks for target in done.targets
         },
         "version": _VERSION,
-        "restoreInstantInfo": [target_record(target) for found in metadata.rollbacks for target in found.targets],
+        "restoreInstantInfo": [target_record(target) for done in metadata.rollbacks for target in done.targets],
     }
     return write_container(_RESTORE, record)
