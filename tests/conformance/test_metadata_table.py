@@ -164,7 +164,7 @@ def read_optimized(judge: HudiJudge, path: Path, schema: pa.Schema) -> Rows:
 
 def check_filters(judge: HudiJudge, path: Path, case: Case, schema: pa.Schema) -> None:
     """Filters by the columns of the schema, where the metadata table has statistics to prune by."""
-    partitions = opened(path).load().partitions
+    partitions = opened(path).load().facts.partitions
     if "column_stats" in partitions:
         # With a bucket index Hudi prunes by a key itself, and skips one that exists.
         by_hash = ["id"] if case.options["hoodie.index.type"] == "BUCKET" else []
@@ -200,7 +200,7 @@ def test_hudi_continues_with_an_updated_metadata_table(case: Case, tmp_path: Pat
     everything = judge.read(twin, options=BY_LISTING)
     before = rows(everything, schema)
     metadata = opened(path)
-    partitions, listed = metadata.load().partitions, metadata.read_files()
+    partitions, listed = metadata.load().facts.partitions, metadata.read_files()
     assert listed == on_disk(path)
 
     directory = ".hoodie/timeline" if (path / ".hoodie/timeline").exists() else ".hoodie"
@@ -210,7 +210,7 @@ def test_hudi_continues_with_an_updated_metadata_table(case: Case, tmp_path: Pat
     assert snapshot(judge, path, schema) == before
     table = Table.open(str(path), case.opening_options)
     table.execute(instant)
-    assert metadata.load().partitions == partitions
+    assert metadata.load().facts.partitions == partitions
     assert metadata.read_files() == on_disk(path) != listed
     assert snapshot(judge, path, schema) == before
     assert rows(hudi_rs.read(path), schema) == before
@@ -277,13 +277,13 @@ def test_hudi_continues_after_an_update_that_died(case: Case, pattern: str, tmp_
 
     Table.open(str(path), case.opening_options).execute(instant)
     metadata = opened(path)
-    if metadata.load().partitions:
+    if metadata.load().facts.partitions:
         assert metadata.read_files() == on_disk(path)
     assert snapshot(judge, path, case.schema) == expected
     read_optimized(judge, path, case.schema)
     for found in (path, twin):
         judge.write(found, changed(everything, case.schema, 9, 50_000_000, "newer"), options=case.options)
-    assert metadata.load().partitions
+    assert metadata.load().facts.partitions
     assert metadata.read_files() == on_disk(path)
     assert snapshot(judge, path, case.schema) == of_twin(judge, twin, case.schema)
 
@@ -304,7 +304,7 @@ def test_hudi_runs_a_plan_of_which_nothing_but_the_commit_is_missing(
         ("commit", "COMPLETED")
     ]
     assert snapshot(judge, path, case.schema) == read_optimized(judge, path, case.schema) == before
-    assert opened(path).load().partitions
+    assert opened(path).load().facts.partitions
     table = Table.open(str(path), case.opening_options)
     assert (
         rows(table.snapshot().to_arrow(), case.schema) == rows(table.read_optimized().to_arrow(), case.schema) == before

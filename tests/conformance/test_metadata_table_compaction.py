@@ -98,11 +98,11 @@ def test_hudi_continues_after_the_timeline_of_the_metadata_table_is_archived(
     subject = Subject(path, {**golden.expected(name).options, **BY_METADATA}, judge)
     for number in range(6):
         subject.upsert(subject.changed("archived", number))
-    known = MetadataTableReader.load(LocalStorage(path)).timeline.instants
+    known = MetadataTableReader.load(LocalStorage(path)).facts.timeline.instants
     early = {"hoodie.keep.min.commits": "2", "hoodie.keep.max.commits": "3", "hoodie.cleaner.commits.retained": "1"}
     options = {**subject.own, **early, "hoodie.compact.inline.max.delta.commits": "1"}
     assert Table.open(str(path), options).archive()
-    assert len(MetadataTableReader.load(LocalStorage(path)).timeline.instants) < len(known) / 2
+    assert len(MetadataTableReader.load(LocalStorage(path)).facts.timeline.instants) < len(known) / 2
     shown = subject.rows()
     check_files(subject.path)
     judge.write(path, subject.changed("Hudi's", 7), options={**subject.options, **AT_ONCE, **early})

@@ -28,7 +28,7 @@ class HudiKeyIndex:
     @classmethod
     def of(cls, reader: MetadataTableReader) -> "HudiKeyIndex | None":
         """None if the metadata table has no record index, or one that isn't over the whole table."""
-        if RECORD_INDEX not in reader.partitions or RECORD_INDEX in reader.building:
+        if RECORD_INDEX not in reader.facts.partitions or RECORD_INDEX in reader.facts.building:
             return None
         slices = reader.slices(RECORD_INDEX)
         matches = [_GLOBAL_FILE_ID.fullmatch(file_slice.file_id) for file_slice in slices]

@@ -47,7 +47,7 @@ from eventide_core.table.settings.properties import (
 )
 from eventide_core.table.settings.table_config import METADATA_BUILDING_KEY, METADATA_PARTITIONS_KEY
 from eventide_core.table.timeline.file_system_view import DataFile, FileSystemView
-from eventide_core.table.timeline.layout import Layout, layout_of
+from eventide_core.table.timeline.layout import layout_of
 from eventide_core.table.timeline.timeline import Timeline
 
 if TYPE_CHECKING:
@@ -58,24 +58,18 @@ _SMALL_FILE_BYTES_MAX: Final = 1 << 20  # up to this size, one read costs less t
 
 @dataclass(frozen=True, slots=True)
 class MetadataTableReader:
-    """The metadata table at one moment. `partitions` are in use; `building` are those that Hudi is building.
+    """The metadata table at one moment. The paths are relative to the table's root.
 
-    `timeline` is that of the metadata table. `timeline_path` and `archive_path` are relative to the table's root. If no
-    partition is in use, the timeline may not exist.
-    `data_timeline` is the timeline of the table that the metadata table describes.
+    If no partition is in use, the timeline may not exist.
     """
 
     storage: Storage
-    version: int
-    partitions: tuple[str, ...]
-    building: tuple[str, ...]
-    timeline: Timeline
+    facts: MetadataTableFacts
     timeline_path: str
-    data_timeline: Timeline
+    archive_path: str
+    data_timeline_path: str
     blocks: BlockFilter
-    has_utc_instants: bool = False
-    data_timeline_path: str = ""
-    archive_path: str = ""
+    has_utc_instants: bool
     _small_files: dict[tuple[str, int], bytes] = field(default_factory=dict[tuple[str, int], bytes], repr=False)
 
     @classmethod
@@ -92,28 +86,18 @@ class MetadataTableReader:
         data_timeline = _timeline(storage, data_timeline_path)
         pending = {i.requested_time for i in data_timeline.pending}
         completed = {i.requested_time for i in timeline.completed}
+        partitions, building = (
+            tuple(sorted(names(properties, key))) for key in (METADATA_PARTITIONS_KEY, METADATA_BUILDING_KEY)
+        )
         return cls(
             storage,
-            version,
-            tuple(sorted(names(properties, METADATA_PARTITIONS_KEY))),
-            tuple(sorted(names(properties, METADATA_BUILDING_KEY))),
-            timeline,
+            MetadataTableFacts(version, partitions, building, timeline, data_timeline),
             timeline_path,
-            data_timeline,
+            layout.archive_path(timeline_path, own),
+            data_timeline_path,
             BlockFilter(frozenset(completed - pending), timeline.start),
             properties.get("hoodie.table.timeline.timezone", "LOCAL").upper() == "UTC",
-            data_timeline_path=data_timeline_path,
-            archive_path=layout.archive_path(timeline_path, own),
         )
-
-    @property
-    def layout(self) -> Layout:
-        """How the table and its metadata table lie on disk."""
-        return layout_of(self.version)
-
-    @property
-    def facts(self) -> MetadataTableFacts:
-        return MetadataTableFacts(self.version, self.partitions, self.building, self.timeline, self.data_timeline)
 
     @property
     def archive(self) -> ArchivedTimeline:
@@ -122,7 +106,7 @@ class MetadataTableReader:
         from eventide_adapters.format.timeline.archived_log import LogArchivedTimeline
         from eventide_adapters.format.timeline.archived_lsm import LsmArchivedTimeline
 
-        if self.layout.needs_hudi_1:
+        if self.facts.layout.needs_hudi_1:
             return LsmArchivedTimeline(self.storage, self.archive_path)
         return LogArchivedTimeline(self.storage, self.archive_path)
 
@@ -140,7 +124,7 @@ class MetadataTableReader:
         if completed_before is not None:
             listed = [file for file in listed if not self._is_completed_since(completed_before, file)]
         kept = self._without_archived(listed)
-        return FileSystemView.build(self._with_archived_writes_of(kept), kept, layout=self.layout, replaced_at={})
+        return FileSystemView.build(self._with_archived_writes_of(kept), kept, layout=self.facts.layout, replaced_at={})
 
     def records(self, file_slice: FileSlice, keys: Collection[str] | None = None) -> Mapping[str, list[Value]]:
         """The versions of each record, oldest first; with `keys`, only of these keys.
@@ -211,12 +195,12 @@ class MetadataTableReader:
 
     def logs_of(self, instant: str) -> tuple[str, ...]:
         """The log files with records of that instant. Raises UnsupportedTableError if one also has those of others."""
-        return tuple(path for partition in self.partitions for path in self._logs_of(instant, partition))
+        return tuple(path for partition in self.facts.partitions for path in self._logs_of(instant, partition))
 
     def _logs_of(self, instant: str, partition: str) -> Iterator[str]:
         for entry in self.storage.list(f"{METADATA_DIRECTORY}/{partition}"):
             name = LogFileName.parse(entry.path.rpartition("/")[2])
-            if name is None or (self.layout.names_logs_by_write and name.instant != instant):
+            if name is None or (self.facts.layout.names_logs_by_write and name.instant != instant):
                 continue
             instants = self.block_instants(entry.path, entry.size)
             if instants == {instant}:
@@ -229,11 +213,11 @@ class MetadataTableReader:
 
     def data_schema(self) -> str | None:
         """The Avro schema of the table, by the latest write of its active timeline that states one."""
-        return self._schema_of_writes(self.data_timeline, self.data_timeline_path)
+        return self._schema_of_writes(self.facts.data_timeline, self.data_timeline_path)
 
     def own_schema(self) -> str | None:
         """The Avro schema of the metadata table's records, in the form of `data_schema`."""
-        return self._schema_of_writes(self.timeline, self.timeline_path)
+        return self._schema_of_writes(self.facts.timeline, self.timeline_path)
 
     def _schema_of_writes(self, timeline: Timeline, directory: str) -> str | None:
         paths = (f"{directory}/{write.file_name}" for write in reversed(timeline.writes))
@@ -247,7 +231,7 @@ class MetadataTableReader:
     def _is_completed_since(self, moment: str, file: DataFile) -> bool:
         if not isinstance(file.parsed, LogFileName):
             return False
-        completion = self.timeline.completion_time(file.parsed.instant)
+        completion = self.facts.timeline.completion_time(file.parsed.instant)
         return completion is not None and completion >= moment
 
     def _without_archived(self, files: list[DataFile]) -> list[DataFile]:
@@ -255,19 +239,19 @@ class MetadataTableReader:
 
         Most file groups have one, so that nobody has to read the archived timeline.
         """
-        if not self.layout.names_logs_by_write:
+        if not self.facts.layout.names_logs_by_write:
             return files
         latest: dict[str, str] = {}
         for file in files:
             base = BaseFileName.parse(file.name)
-            if base is not None and self.timeline.is_completed(base.instant):
+            if base is not None and self.facts.timeline.is_completed(base.instant):
                 latest[base.file_id] = max(latest.get(base.file_id, ""), base.instant)
 
         def is_below(file: DataFile) -> bool:
             log = LogFileName.parse(file.name)
-            if log is None or self.timeline.find(log.instant) is not None:
+            if log is None or self.facts.timeline.find(log.instant) is not None:
                 return False
-            return self.timeline.is_completed(log.instant) and log.instant < latest.get(log.file_id, "")
+            return self.facts.timeline.is_completed(log.instant) and log.instant < latest.get(log.file_id, "")
 
         return [file for file in files if not is_below(file)]
 
@@ -277,11 +261,13 @@ class MetadataTableReader:
         A file group in which no key lies keeps the empty log file that it began with, and is never compacted.
         """
         logs = (file.parsed.instant for file in files if isinstance(file.parsed, LogFileName))
-        archived = sorted({instant for instant in logs if self.timeline.is_archived(instant)})
-        if not (archived and self.layout.names_logs_by_write):
-            return self.timeline
+        archived = sorted({instant for instant in logs if self.facts.timeline.is_archived(instant)})
+        if not (archived and self.facts.layout.names_logs_by_write):
+            return self.facts.timeline
         archive = self.archive
-        return self.timeline.with_archived(write for time in archived if (write := archive.find(time)) is not None)
+        return self.facts.timeline.with_archived(
+            write for time in archived if (write := archive.find(time)) is not None
+        )
 
     def _log_blocks(self, file_slice: FileSlice) -> list[PlacedBlock]:
         counting: list[PlacedBlock] = []

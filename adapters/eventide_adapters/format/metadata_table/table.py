@@ -60,8 +60,8 @@ class HudiMetadataTable:
 
     def listing(self, instants: Collection[str]) -> Mapping[str, Mapping[str, int]] | None:
         reader = _reader(self.storage)
-        followed = {i.requested_time for i in reader.timeline.completed}
-        if FILES not in reader.partitions or FILES in reader.building or not followed.issuperset(instants):
+        followed = {i.requested_time for i in reader.facts.timeline.completed}
+        if FILES not in reader.facts.partitions or FILES in reader.facts.building or not followed.issuperset(instants):
             return None
         return _read_files(reader)
 

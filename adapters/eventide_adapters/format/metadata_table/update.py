@@ -82,12 +82,12 @@ def prepared_update(
     Raises UnsupportedTableError for column statistics of an unknown form, and MetadataTableBusyError if an index has to
     be dropped while a plan is pending that may include a part of it.
     """
-    known = reader.timeline.find(instant)
+    known = reader.facts.timeline.find(instant)
     if known is not None and known.is_completed:
         return MetadataUpdate(reader, instant, None, {})
     read_ahead(reader, instant, changes, contents)
     records: dict[str, Records] = {FILES: _files_records(changes)}
-    if COLUMN_STATS in reader.partitions:
+    if COLUMN_STATS in reader.facts.partitions:
         if changes.written is None:
             moved = ColumnStatistics(reader, changes.added, contents)
             records[COLUMN_STATS] = [*moved.records(), *removals(reader, changes.removed)]
@@ -96,11 +96,11 @@ def prepared_update(
             statistics = WrittenStatistics(reader, changes, changes.written, contents)
             records[COLUMN_STATS] = list(statistics.column_stats())
             of_partitions = statistics.partition_stats()
-        if PARTITION_STATS in reader.partitions:
+        if PARTITION_STATS in reader.facts.partitions:
             records[PARTITION_STATS] = list(of_partitions)
-    if BLOOM_FILTERS in reader.partitions:
+    if BLOOM_FILTERS in reader.facts.partitions:
         records[BLOOM_FILTERS] = _bloom_filters(instant, changes, contents)
-    by_value = {partition: _by_value(reader, partition, changes) for partition in reader.partitions}
+    by_value = {partition: _by_value(reader, partition, changes) for partition in reader.facts.partitions}
     dropped = [partition for partition, of_partition in by_value.items() if of_partition is None]
     _check_no_plan(reader, dropped)
     records |= {partition: of_partition for partition, of_partition in by_value.items() if of_partition}
@@ -116,16 +116,18 @@ def prepared_update(
 def drop_indexes_over_rows(reader: MetadataTableReader) -> None:
     """Drops the indexes that cannot follow a rollback of rows. Raises MetadataTableBusyError as `prepared_update` does."""
     changes = FileChanges(RowChange.ROLLED_BACK)
-    dropped = [name for name in reader.partitions if name in _OVER_ROWS or _by_value(reader, name, changes) is None]
+    dropped = [
+        name for name in reader.facts.partitions if name in _OVER_ROWS or _by_value(reader, name, changes) is None
+    ]
     _check_no_plan(reader, dropped)
     drop_indexes(reader.storage, dropped)
 
 
 def _check_no_plan(reader: MetadataTableReader, dropped: Sequence[str]) -> None:
-    if dropped and reader.timeline.pending_plans:
+    if dropped and reader.facts.timeline.pending_plans:
         raise MetadataTableBusyError(
             f"{reader.storage.root}: {', '.join(dropped)} cannot be dropped while the metadata table has a pending "
-            f"{reader.timeline.pending_plans[0].action}; the next write of Hudi completes it"
+            f"{reader.facts.timeline.pending_plans[0].action}; the next write of Hudi completes it"
         )
 
 
@@ -135,11 +137,11 @@ def read_ahead(reader: MetadataTableReader, instant: str, changes: FileChanges, 
     Raises UnsupportedTableError for column statistics of an unknown form.
     """
     questions: list[Question] = []
-    if COLUMN_STATS in reader.partitions and changes.written is not None:
+    if COLUMN_STATS in reader.facts.partitions and changes.written is not None:
         questions += WrittenStatistics(reader, changes, changes.written, contents).questions()
-    elif COLUMN_STATS in reader.partitions:
+    elif COLUMN_STATS in reader.facts.partitions:
         questions += ColumnStatistics(reader, changes.added, contents).questions()
-    if BLOOM_FILTERS in reader.partitions:
+    if BLOOM_FILTERS in reader.facts.partitions:
         questions += [FilterOfBase(file.path) for file in _bases(changes)]
     indexes = _key_indexes(reader, instant, changes)
     if _staging(instant, changes) is None:  # otherwise, `_key_logs` asks about keys
@@ -195,7 +197,7 @@ def _key_indexes(
     if changes.written is None:
         return {}
     indexes: dict[str, tuple[KeyIndexRules, Sequence[Question]]] = {}
-    for partition in reader.partitions:
+    for partition in reader.facts.partitions:
         if partition == RECORD_INDEX:
             rules = RecordIndexRules.of(instant, changes, is_utc=reader.has_utc_instants)
             indexes[partition] = rules, [*key_questions(changes), *replaced_questions(changes)]
@@ -238,7 +240,7 @@ def _slices(reader: MetadataTableReader, partition: str) -> tuple[FileSlice, ...
 
 
 def _form(reader: MetadataTableReader, file_slice: FileSlice, instant: str) -> LogForm:
-    style = HFileStyle.of(reader.layout)
+    style = HFileStyle.of(reader.facts.layout)
     partition = file_slice.partition.rpartition("/")[2]
     return LogForm(partition, instant, _schema(reader, file_slice), style)
 
@@ -256,7 +258,7 @@ def _schema(reader: MetadataTableReader, file_slice: FileSlice) -> str:
 
 def _log_name(reader: MetadataTableReader, file_slice: FileSlice, instant: str) -> LogFileName:
     token = f"0-7-{int(instant[-9:])}"  # the time of day; Hudi reads its parts as 32-bit integers
-    if reader.layout.names_logs_by_write:
+    if reader.facts.layout.names_logs_by_write:
         return LogFileName(file_slice.file_id, instant, 1, token)
     last = max(file_slice.log_files, key=lambda log: log.name.version, default=None)
     if last is None:

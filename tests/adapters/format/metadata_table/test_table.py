@@ -45,7 +45,7 @@ def commit(path: Path) -> None:
 
 
 def test_it_lists_the_files_that_are_there(table: Path) -> None:
-    assert opened(table).load().partitions == ("files",)
+    assert opened(table).load().facts.partitions == ("files",)
     assert opened(table).read_files() == on_disk(table)
 
 

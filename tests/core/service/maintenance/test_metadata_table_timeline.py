@@ -57,7 +57,7 @@ def grow(path: Path, *numbers: int) -> None:
 
 
 def own_timeline(path: Path) -> set[str]:
-    return {i.requested_time for i in MetadataTableReader.load(LocalStorage(path)).timeline.instants}
+    return {i.requested_time for i in MetadataTableReader.load(LocalStorage(path)).facts.timeline.instants}
 
 
 def archived(path: Path) -> set[str]:

@@ -120,7 +120,7 @@ def test_a_compaction_keeps_the_content_of_the_metadata_table(table: Path) -> No
     assert log_counts(table) == [0]
     reader = MetadataTableReader.load(LocalStorage(table))
     assert reader.facts.status.delta_commits == 0
-    assert not reader.timeline.pending
+    assert not reader.facts.timeline.pending
     write(table, *range(UPDATES, UPDATES + 3))
     assert log_counts(table) == [3]
     assert due(table, UPDATES + 2) is None

@@ -45,7 +45,7 @@ def listed(path: Path) -> Mapping[str, Mapping[str, int]]:
 
 
 def partitions(path: Path) -> tuple[str, ...]:
-    return MetadataTableReader.load(LocalStorage(path)).partitions
+    return MetadataTableReader.load(LocalStorage(path)).facts.partitions
 
 
 def made_of(path: Path) -> tuple[str, ...]:

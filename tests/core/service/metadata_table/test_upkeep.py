@@ -93,7 +93,7 @@ def test_an_update_that_was_passed_over_drops_the_metadata_table(tmp_path: Path)
     plan = table.schedule(dividing_plan(table, "event_ts", "copy"))
     application = assemble(str(path), {}, storage=PassedOver(path, plan.instant), engine=LocalEngine(1))
     application.runner.execute(plan.instant, NoProgress())
-    assert opened(path).load().partitions == ()
+    assert opened(path).load().facts.partitions == ()
     assert not (path / ".hoodie" / "metadata").exists()
     assert Counter(map(repr, table.snapshot().to_arrow(PLAIN.names).to_pylist())) == before
 
@@ -191,7 +191,7 @@ def test_nobody_reads_a_metadata_table_whose_removal_crashed(name: str, tmp_path
     dying = FaultyStorage(LocalStorage(table), FaultPlan(writes={1: Fault.CRASH_BEFORE}))
     with pytest.raises(SimulatedCrash):
         drop_metadata_table(dying)
-    assert opened(table).load().partitions == ()
+    assert opened(table).load().facts.partitions == ()
     assert (table / ".hoodie" / "metadata").exists()
     drop_metadata_table(LocalStorage(table))
     assert not (table / ".hoodie" / "metadata").exists()
@@ -216,7 +216,7 @@ def test_a_log_that_holds_others_records_too_is_not_removed(tmp_path: Path) -> N
 def test_it_is_dropped_whole(name: str, tmp_path: Path) -> None:
     table = golden.unpack(name, tmp_path)
     drop_metadata_table(LocalStorage(table))
-    assert opened(table).load().partitions == ()
+    assert opened(table).load().facts.partitions == ()
     assert not (table / ".hoodie" / "metadata").exists()
     assert "hoodie.table.metadata.partitions" not in (table / ".hoodie" / "hoodie.properties").read_text()
 

@@ -114,7 +114,7 @@ def test_the_record_index_has_the_location_of_each_key(path: Path) -> None:
         for key in asked:
             assert found.get(key) == shown.get(key), key
     assert len(asked) == 6
-    assert HudiMetadataTable(LocalStorage(path)).load().partitions == tuple(sorted(["files", *FILE_GROUPS]))
+    assert HudiMetadataTable(LocalStorage(path)).load().facts.partitions == tuple(sorted(["files", *FILE_GROUPS]))
 
 
 def test_every_new_file_has_the_ranges_of_its_rows_and_partitions_hold_them_all(path: Path) -> None:
@@ -241,7 +241,7 @@ def test_an_index_whose_values_spark_computes_is_dropped_by_a_write(path: Path) 
     table = Table.open(str(path), OPTIONS)
     result = table.delete(pa.table({"id": ["k00000"], "part": ["a"]}))
     assert result.dropped_indexes == ("expr_index_by_day",)
-    assert "expr_index_by_day" not in HudiMetadataTable(LocalStorage(path)).load().partitions
+    assert "expr_index_by_day" not in HudiMetadataTable(LocalStorage(path)).load().facts.partitions
     assert list(json.loads((path / ".hoodie/.index_defs/index.json").read_text())["indexDefinitions"]) == [
         "column_stats"
     ]
@@ -256,7 +256,7 @@ def test_an_index_of_bloom_filters_stays_since_hudi_reads_what_it_does_not_know(
     has_index(path, "expr_index_by_word", "bloom_filters", "val")
     result = Table.open(str(path), OPTIONS).delete(pa.table({"id": ["k00000"], "part": ["a"]}))
     assert result.dropped_indexes == ()
-    assert "expr_index_by_word" in HudiMetadataTable(LocalStorage(path)).load().partitions
+    assert "expr_index_by_word" in HudiMetadataTable(LocalStorage(path)).load().facts.partitions
 
 
 def test_an_index_over_floating_numbers_is_dropped_by_a_write(path: Path) -> None:
