@@ -104,13 +104,17 @@ def binary(data: Data, at: int) -> bytes:
 
 def encoded(value: int) -> bytes:
     """An integer."""
-    rest = value << 1 if value >= 0 else (-value << 1) - 1
-    varint = bytearray()
-    while rest > 0x7F:
-        varint.append(rest & 0x7F | 0x80)
-        rest >>= 7
-    varint.append(rest)
-    return bytes(varint)
+    return varint(value << 1 if value >= 0 else (-value << 1) - 1)
+
+
+def varint(number: int) -> bytes:
+    """A number of 0 or more, seven bits in a byte."""
+    data = bytearray()
+    while number > 0x7F:
+        data.append(number & 0x7F | 0x80)
+        number >>= 7
+    data.append(number)
+    return bytes(data)
 
 
 def with_integers(data: Data, start: int, end: int, new: Mapping[Span, int]) -> bytes:

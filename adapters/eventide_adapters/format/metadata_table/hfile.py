@@ -57,13 +57,6 @@ class Trailer:
     compression: int
 
 
-@dataclass(frozen=True, slots=True)
-class _Block:
-    magic: bytes
-    data: bytes
-    end: int
-
-
 class HFile:
     """One HFile. Reads only the blocks that are requested.
 
@@ -85,8 +78,7 @@ class HFile:
 
     def info(self) -> Mapping[str, bytes]:
         """The file info. Hudi stores the values' Avro schema under `schema`."""
-        block = self._block(self._trailer.info_offset, INFO_MAGIC)
-        cursor = Cursor(block.data, self._torn)
+        cursor = Cursor(self._block(self._trailer.info_offset, INFO_MAGIC)[1], self._torn)
         if cursor.take(len(INFO_PREFIX)) != INFO_PREFIX:
             raise self._torn("its file info is not a protobuf")
         entries: dict[str, bytes] = {}
@@ -102,9 +94,9 @@ class HFile:
         """Keys and values in the file's order. With `wanted`, yields only these keys and reads only their blocks."""
         keys = None if wanted is None else sorted(set(wanted))
         for offset in self._data_offsets(keys):
-            block = self._block(offset, None)
-            if block.magic == DATA_MAGIC:
-                for key, value in _entries(Cursor(block.data, self._torn)):
+            magic, data = self._block(offset, None)
+            if magic == DATA_MAGIC:
+                for key, value in _entries(Cursor(data, self._torn)):
                     if wanted is None or key in wanted:
                         yield key, value
 
@@ -131,7 +123,7 @@ class HFile:
                 yield offset
 
     def _index(self) -> Iterator[tuple[bytes, int]]:
-        cursor = Cursor(self._block(self._trailer.index_offset, INDEX_MAGIC).data, self._torn)
+        cursor = Cursor(self._block(self._trailer.index_offset, INDEX_MAGIC)[1], self._torn)
         before = -1
         for _ in range(self._trailer.block_count):
             offset = cursor.number(8)
@@ -160,8 +152,9 @@ class HFile:
             )
         return magic, data_length, size, end
 
-    def _block(self, offset: int, magic: bytes | None) -> _Block:
-        actual, data_length, size, end = self._header(offset)
+    def _block(self, offset: int, magic: bytes | None) -> tuple[bytes, bytes]:
+        """The magic, which is checked if one is given, and the data."""
+        actual, data_length, size, _ = self._header(offset)
         if magic is not None and actual != magic:
             raise self._torn(f"its block at byte {offset} is {actual!r} instead of {magic!r}")
         data = self._range(offset + BLOCK_HEADER_LENGTH, data_length)
@@ -169,7 +162,7 @@ class HFile:
             data = self._inflated(data, size, offset)
         if len(data) != size:
             raise self._torn(f"its block at byte {offset} has {len(data)} bytes, but states {size}")
-        return _Block(actual, data, end)
+        return actual, data
 
     def _inflated(self, data: bytes, size: int, offset: int) -> bytes:
         inflater = zlib.decompressobj(16 + zlib.MAX_WBITS)

@@ -45,15 +45,20 @@ Pairs: TypeAlias = tuple[Any, Any]
 
 @dataclass(frozen=True, slots=True)
 class PairsOfSlice:
-    """The pairs that a write adds to a slice, and those that it removes from it, by the files that were `added`."""
+    """The pairs that a write adds to a slice, and those that it removes from it, by the files that were `added`.
+
+    None: of a slice that the write replaces, all pairs are removed.
+    """
 
     read: SliceRead
-    added: frozenset[str]
+    added: frozenset[str] | None
     shape: RecordShape
     column: str
     is_of_second_version: bool
 
     def answer(self, storage: Storage) -> tuple[Pairs, Pairs]:
+        if self.added is None:
+            return _no_pairs(), self._pairs(storage, self.read, None)
         keys = changed_keys(storage, self.read, self.added, self.shape)
         after, before = self._pairs(storage, self.read, keys), _no_pairs()
         if self.read.base_path not in self.added:  # a new base file has the old one's rows unchanged
@@ -66,20 +71,6 @@ class PairsOfSlice:
 
 
 @dataclass(frozen=True, slots=True)
-class PairsOfReplaced:
-    """The pairs of a slice that a write replaces. The answer is as that of PairsOfSlice: none are added, all are removed."""
-
-    read: SliceRead
-    shape: RecordShape
-    column: str
-    is_of_second_version: bool
-
-    def answer(self, storage: Storage) -> tuple[Pairs, Pairs]:
-        is_second = self.is_of_second_version
-        return _no_pairs(), _pairs(storage, self.read, self.shape, self.column, None, is_of_second_version=is_second)
-
-
-@dataclass(frozen=True, slots=True)
 class SecondaryIndex:
     definition: IndexDefinition
 
@@ -88,17 +79,15 @@ class SecondaryIndex:
         fields = {field.arrow.name: field.arrow.type for field in table_fields(written.shape.schema)}
         return len(self.definition.fields) == 1 and fields.get(self.definition.fields[0]) in _TYPES
 
-    def questions(self, changes: FileChanges) -> list[PairsOfSlice | PairsOfReplaced]:
+    def questions(self, changes: FileChanges) -> list[PairsOfSlice]:
         """The questions about the slices of a write that the index follows."""
         written = changes.written
         if written is None:
             return []
         added, of_second = frozenset(file.path for file in changes.added), self.definition.is_of_second_version
         column = self.definition.fields[0]
-        return [
-            *(PairsOfSlice(read, added, written.shape, column, of_second) for read in written.slices),
-            *(PairsOfReplaced(read, written.shape, column, of_second) for read in written.replaced),
-        ]
+        slices = [*((read, added) for read in written.slices), *((read, None) for read in written.replaced)]
+        return [PairsOfSlice(read, files, written.shape, column, of_second) for read, files in slices]
 
     def divided(self, answer: tuple[Pairs, Pairs], file_groups: int) -> Sequence[tuple[Any, Any]]:
         """A pair has two roles: the write adds it to a slice; the write removes it from one."""
