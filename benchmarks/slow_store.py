@@ -24,8 +24,8 @@ from eventide import Table
 from eventide.bootstrap import assemble
 from eventide_adapters.storage.local import LocalStorage
 from eventide_adapters.storage.object_storage import VersionedObjectStorage
-from eventide_adapters.storage.s3_config import S3Config
-from eventide_adapters.storage.s3_objects import S3Objects
+from eventide_adapters.storage.objects.s3 import S3Objects
+from eventide_adapters.storage.objects.s3_config import S3Config
 from eventide_core.config import Options
 from eventide_core.ports import Storage
 

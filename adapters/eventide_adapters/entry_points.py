@@ -9,7 +9,7 @@ A package cannot replace a built-in adapter.
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from importlib import import_module
-from typing import Any
+from typing import Any, cast
 
 from eventide_core.errors import ConfigError
 
@@ -67,5 +67,4 @@ class Adapters:
 def loaded(factory: str) -> Callable[..., Any]:
     """What MODULE:FACTORY names. Raises what its import raises, AttributeError or ValueError."""
     module_name, _, name = factory.partition(":")
-    found: Callable[..., Any] = getattr(import_module(module_name), name)
-    return found
+    return cast(Callable[..., Any], getattr(import_module(module_name), name))

@@ -25,10 +25,9 @@ _TEXT: Final = re.compile(r'`(?:[Tt]able\.\w+\([^`]*\)|[a-z_]+=(?:True|"[A-Za-z]
 class Cure:
     """A method of `eventide.Table` to call; without a method, an argument to add to the call that failed.
 
-    :ivar method: the method's name; None for an argument
-    :ivar subject: the method's only positional argument: an instant, or the location of a table that cannot be opened; in a
-        document the word that stands for it; None if the method takes none
-    :ivar arguments: keyword arguments, each with its value
+    `method` is the method's name; None for an argument. `subject` is its only positional argument: an instant, or the
+    location of a table that cannot be opened; in a document the word that stands for it; None if the method takes none.
+    `arguments` are keyword arguments, each with its value.
     """
 
     method: str | None
@@ -73,7 +72,7 @@ class Cure:
 
     @classmethod
     def recover_settings(cls, root: str) -> "Cure":
-        """Shows the hoodie.properties that it would make anew."""
+        """Shows the hoodie.properties that it would rebuild."""
         return cls("recover_settings", root)
 
     @classmethod
@@ -83,7 +82,7 @@ class Cure:
 
     @classmethod
     def rebuild_metadata_table(cls, *indexes: str) -> "Cure":
-        """Makes Hudi's metadata table anew, with the indexes that it had; or with these."""
+        """Rebuilds Hudi's metadata table, with the indexes that it had; or with these."""
         return cls("rebuild_metadata_table", None, (("indexes", indexes),) if indexes else ())
 
     @classmethod

@@ -21,7 +21,7 @@ from eventide_core.errors import EventideError, NothingToDoError
 from eventide_core.table.records.event_time import Moment
 
 _PASSING: Final = (4, 5)
-"""Exit codes of what another try may mend: a busy table, and a storage or an engine that failed."""
+"""Exit codes of failures that another try may overcome: a busy table, and a storage or an engine that failed."""
 
 
 class EventideCompactOperator(BaseOperator):
@@ -68,7 +68,7 @@ class EventideWindowsOperator(BaseOperator):
 
     Each outlet of the task gets one event, whose `extra` has the windows that this attempt has done, and `done_until_ms`:
     every window before it has been done by this or an earlier attempt. If no window is due, the task is skipped, so that
-    no event says otherwise.
+    no event shows otherwise.
 
     A retry gets the window of the attempt that failed at once, with the same rows. Another run waits for its lease. The
     arguments are those of `Table.windows`.
@@ -128,10 +128,10 @@ class EventideWindowsOperator(BaseOperator):
                 done.append(_told(window))
             if not done:
                 raise AirflowSkipException(f"no window of the consumer {self.consumer} is due")
-            found = {"windows": done, "done_until_ms": windows.progress().next_ms}
+            extra = {"windows": done, "done_until_ms": windows.progress().next_ms}
         for outlet in self.outlets:
-            context["outlet_events"][outlet].extra = found
-        return found
+            context["outlet_events"][outlet].extra = extra
+        return extra
 
 
 class FreshnessSensor(BaseSensorOperator):

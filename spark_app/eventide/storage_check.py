@@ -10,6 +10,7 @@ from typing import Final
 from eventide_adapters.storage.guarantees import GUARANTEES, LARGE_BYTES, Guarantee
 from eventide_adapters.storage.open import open_storage
 from eventide_adapters.storage.packaged import untried
+from eventide_adapters.storage.paths import TEMPORARY
 from eventide_adapters.storage.request_count import requests_sent
 from eventide_core.access.files import discard, remove_tree
 from eventide_core.config import Options
@@ -20,7 +21,6 @@ SCRATCH: Final = ".eventide_storage_check"
 CLOCK_OFFSET_MAX_MS: Final = 60_000
 """Clocks that differ by more are reported."""
 
-_TEMPORARY: Final = ".hoodie/.eventide_temp"
 _CLOCKS_FROM_MS: Final = 10**12  # 2001: an earlier time is a counter
 _REPEATS: Final = 5
 _SMALL: Final = b"x" * 4096
@@ -28,7 +28,11 @@ _SMALL: Final = b"x" * 4096
 
 @dataclass(frozen=True, slots=True)
 class GuaranteeCheck:
-    """One guarantee. `broken` says what the store does instead; None if it holds, or if the store doesn't support it."""
+    """One guarantee of the storage contract.
+
+    `text` is what it promises, in a sentence. `is_supported` is false if the store lacks the capability that it is about;
+    then it isn't checked. `broken` is what the store does instead; None if it holds, or if it isn't supported.
+    """
 
     name: str
     text: str
@@ -44,7 +48,11 @@ class GuaranteeCheck:
 
 @dataclass(frozen=True, slots=True)
 class OperationCost:
-    """The median of several calls. `requests` is None where they are not counted."""
+    """The median of several calls of one operation.
+
+    `operation` is a phrase such as `create 4 KiB`. `milliseconds` are of one call, as seen from here. `requests` is how many
+    it sends; None where they are not counted.
+    """
 
     operation: str
     milliseconds: float
@@ -53,9 +61,11 @@ class OperationCost:
 
 @dataclass(frozen=True, slots=True)
 class StorageCheck:
-    """`modified_step_ms` is the granularity of modification times, `clock_offset_ms` the store's clock minus this one's.
+    """What a store guarantees and costs, below `uri`.
 
-    The latter is None if the store's times are no clock's.
+    `capabilities` are the names of those of the port, in lower case. `checks` has every guarantee in the order of the
+    contract. `costs` is empty for a store that can't create a file exclusively. `modified_step_ms` is the granularity of
+    modification times, `clock_offset_ms` the store's clock minus this one's; None if the store's times are no clock's.
     """
 
     uri: str
@@ -78,22 +88,22 @@ def check_storage(uri: str, options: Mapping[str, str], progress: Progress | Non
     progress = progress or NoProgress()
     with _scratch(uri, Options(dict(options))) as storage:
         progress.start("checks", len(GUARANTEES) + 1)
-        found: list[GuaranteeCheck] = []
+        checks: list[GuaranteeCheck] = []
         for number, guarantee in enumerate(GUARANTEES):
             is_supported = guarantee.needs(storage)
             broken = _broken(guarantee, storage, f"check-{number}") if is_supported else None
-            found.append(GuaranteeCheck(guarantee.name, guarantee.text, is_supported, broken))
+            checks.append(GuaranteeCheck(guarantee.name, guarantee.text, is_supported, broken))
             progress.advance()
         names = tuple(str(member.name).lower() for member in Capability if member in storage.capabilities)
         can_create = Capability.PUT_IF_ABSENT in storage.capabilities
         costs = _costs(storage) if can_create else ()
         step, offset = _clock(storage)
         progress.advance()
-    return StorageCheck(uri, names, tuple(found), step, offset, costs)
+    return StorageCheck(uri, names, tuple(checks), step, offset, costs)
 
 
 def _broken(guarantee: Guarantee, storage: Storage, directory: str) -> str | None:
-    """What the store does instead. An error is that, too: the store was there before this check."""
+    """What the store does instead. An error counts as well: the store could be reached before this check."""
     try:
         return guarantee.broken_by(storage, directory)
     except StorageError as failure:
@@ -122,7 +132,7 @@ def _scratch(uri: str, options: Options) -> Iterator[Storage]:
 
 def _remove(parent: Storage, storage: Storage) -> None:
     with suppress(StorageError):  # listings omit the directory of files that are being written
-        storage.delete(_TEMPORARY)
+        storage.delete(TEMPORARY)
     for entry in storage.list(""):
         if entry.is_directory:
             remove_tree(storage, entry.path)

@@ -39,10 +39,10 @@ OF_EXTRAS = {
     "eventide_adapters.metrics.prometheus_http": "prometheus_client",
     "eventide_adapters.metrics.prometheus_push": "prometheus_client",
     "eventide_adapters.metrics.prometheus_samples": "prometheus_client",
-    "eventide_adapters.storage.azure_objects": "adlfs",
-    "eventide_adapters.storage.google_objects": "gcsfs",
-    "eventide_adapters.storage.s3_objects": "s3fs",
-    "eventide_adapters.storage.s3_upload": "botocore",  # which s3fs brings
+    "eventide_adapters.storage.objects.azure": "adlfs",
+    "eventide_adapters.storage.objects.google": "gcsfs",
+    "eventide_adapters.storage.objects.s3": "s3fs",
+    "eventide_adapters.storage.objects.s3_upload": "botocore",  # which s3fs brings
 }
 T_MS = 1_700_002_200_000
 IMPORT_ALL = """

@@ -15,6 +15,7 @@ import pytest
 from eventide import Table
 from eventide_core.config import METASTORE_URIS, SYNC_DATABASE, SYNC_SPARK_VERSION
 from eventide_core.table.catalog.catalog_table import CatalogPartition, CatalogTable
+from support.columns import schema_of
 from support.judge import HudiJudge
 from support.judge.options import (
     BUCKET_INDEX,
@@ -28,20 +29,20 @@ from support.judge.options import (
 from support.servers.hive_metastore import HiveMetastoreServer
 
 NAMES = ("kinds_ro", "kinds_rt", "kinds")
-COLUMNS: "list[pa.Field[Any]]" = [
-    pa.field("id", pa.string()),
-    pa.field("part", pa.string()),
-    pa.field("event_ts", pa.int64()),
-    pa.field("word", pa.string()),
-    pa.field("Price", pa.decimal128(10, 2)),
-    pa.field("at", pa.timestamp("us", "UTC")),
-    pa.field("local", pa.timestamp("us")),
-    pa.field("day", pa.date32()),
-    pa.field("tags", pa.list_(pa.string())),
-    pa.field("counts", pa.map_(pa.string(), pa.int32())),
-    pa.field("place", pa.struct([pa.field("Lat", pa.float64()), pa.field("names", pa.list_(pa.string()))])),
-    pa.field("raw", pa.binary()),
-]
+SCHEMA = schema_of(
+    id=pa.string(),
+    part=pa.string(),
+    event_ts=pa.int64(),
+    word=pa.string(),
+    Price=pa.decimal128(10, 2),
+    at=pa.timestamp("us", "UTC"),
+    local=pa.timestamp("us"),
+    day=pa.date32(),
+    tags=pa.list_(pa.string()),
+    counts=pa.map_(pa.string(), pa.int32()),
+    place=pa.struct([pa.field("Lat", pa.float64()), pa.field("names", pa.list_(pa.string()))]),
+    raw=pa.binary(),
+)
 OPTIONS = {
     **MERGE_ON_READ,
     **BUCKET_INDEX,
@@ -59,7 +60,7 @@ def rows(*values: tuple[str, str, int, str]) -> pa.Table:
         *(Decimal("1.50"), moment, moment.replace(tzinfo=None), date(2026, 1, 2)),
         *(["a", "b"], [("n", 1)], {"Lat": 1.5, "names": ["x"]}, b"\x00\xff"),
     )
-    schema = pa.schema(COLUMNS)
+    schema = SCHEMA
     return pa.Table.from_pylist([dict(zip(schema.names, (*one, *rest), strict=True)) for one in values], schema=schema)
 
 

@@ -25,6 +25,7 @@ from eventide_adapters.storage.local import LocalStorage
 from eventide_core.errors import BusyError, UnsupportedTableError
 from eventide_core.table.files.log_block import BlockType, HeaderKey, read_blocks
 from eventide_core.table.timeline.plans import FallbackReason
+from support.columns import schema_of
 from support.command_line import content_of
 from support.judge import HudiJudge
 from support.judge.options import (
@@ -40,13 +41,7 @@ from support.judge.options import (
 )
 
 T_MS = 1_700_000_000_000
-COLUMNS: "list[pa.Field[Any]]" = [
-    pa.field("id", pa.string()),
-    pa.field("part", pa.string()),
-    pa.field("event_ts", pa.int64()),
-    pa.field("val", pa.string()),
-]
-SCHEMA = pa.schema(COLUMNS)
+SCHEMA = schema_of(id=pa.string(), part=pa.string(), event_ts=pa.int64(), val=pa.string())
 COMPACTED = {"hoodie.compact.inline": "true", "hoodie.compact.inline.max.delta.commits": "1"}
 JUDGES = {"0.15.0": "judge_015", "1.1.1": "judge_111", "1.2.0": "judge_120"}
 

@@ -8,6 +8,7 @@ import pytest
 
 from eventide import Table
 from eventide_core.config import BUCKETS, CLOCK_SKEW_MS
+from support.columns import schema_of
 from support.judge import HudiJudge, hudi_rs
 from support.judge.options import (
     AVRO_LOG_BLOCKS,
@@ -23,18 +24,14 @@ from support.judge.options import (
 pytestmark = pytest.mark.proof
 
 START_MS = 1_700_000_000_000
-COLUMNS: "list[pa.Field[Any]]" = [
-    pa.field("id", pa.string()),
-    pa.field("part", pa.string()),
-    pa.field("event_ts", pa.int64()),
-]
+SCHEMA = schema_of(id=pa.string(), part=pa.string(), event_ts=pa.int64())
 OPTIONS: dict[str, str] = {BUCKETS: "2", CLOCK_SKEW_MS: "1"}
 PLAIN = MERGE_ON_READ | BUCKET_INDEX | NO_METADATA_TABLE | AVRO_LOG_BLOCKS | table_name("derived")
 
 
 def rows(**times: int) -> pa.Table:
     columns: list[Any] = [list(times), ["a"] * len(times), [START_MS + t for t in times.values()]]
-    return pa.table(columns, schema=pa.schema(COLUMNS))
+    return pa.table(columns, schema=SCHEMA)
 
 
 def seen(found: pa.Table) -> set[tuple[str, int]]:
@@ -47,7 +44,7 @@ def test_stock_reads_and_writes_a_derived_table(version: int, tmp_path: Path, re
     raw, derived = (
         Table.create(
             str(tmp_path / name),
-            schema=pa.schema(COLUMNS),
+            schema=SCHEMA,
             record_key="id",
             partition="part",
             event_time="event_ts",

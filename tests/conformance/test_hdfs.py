@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from eventide_adapters.storage.hdfs_publishing import TEMPORARY
+from eventide_adapters.storage.hdfs.webhdfs import RemoteError
 from eventide_adapters.storage.open import open_storage
-from eventide_adapters.storage.webhdfs import RemoteError
+from eventide_adapters.storage.paths import TEMPORARY
 from eventide_core.config import Options
 from eventide_core.errors import StorageError, UnsafePathError
 from eventide_core.ports import Capability, Storage
@@ -128,7 +128,7 @@ def test_a_directory_one_may_not_write_to_can_do_nothing(hdfs: HdfsServer) -> No
 
 @pytest.fixture
 def proxy(hdfs_with_symlinks: HdfsServer, monkeypatch: pytest.MonkeyPatch) -> Iterator[FaultyProxy]:
-    monkeypatch.setattr("eventide_adapters.storage.webhdfs._PAUSE_SECONDS", 0.01)
+    monkeypatch.setattr("eventide_adapters.storage.hdfs.webhdfs._PAUSE_SECONDS", 0.01)
     with faulty_proxy(hdfs_with_symlinks.web_address) as found:
         yield found
 

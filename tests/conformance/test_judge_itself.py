@@ -3,11 +3,11 @@
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pytest
 
+from support.columns import schema_of
 from support.judge import HudiJudge, JudgeError, hudi_rs
 from support.judge.hudi_judge import Question
 from support.judge.options import (
@@ -23,17 +23,16 @@ from support.judge.options import (
     table_version,
 )
 
-COLUMNS: "list[pa.Field[Any]]" = [
-    pa.field("id", pa.string()),
-    pa.field("part", pa.string()),
-    pa.field("event_ts", pa.int64()),
-    pa.field("at", pa.timestamp("us", "UTC")),
-    pa.field("day", pa.date32()),
-    pa.field("fare", pa.decimal128(10, 2)),
-    pa.field("raw", pa.binary()),
-    pa.field("tags", pa.list_(pa.string())),
-]
-SCHEMA = pa.schema(COLUMNS)
+SCHEMA = schema_of(
+    id=pa.string(),
+    part=pa.string(),
+    event_ts=pa.int64(),
+    at=pa.timestamp("us", "UTC"),
+    day=pa.date32(),
+    fare=pa.decimal128(10, 2),
+    raw=pa.binary(),
+    tags=pa.list_(pa.string()),
+)
 FIRST = [("k1", 100, "base"), ("k2", 100, "base")]
 SECOND = [("k1", 200, "newer"), ("k2", 50, "late"), ("k3", 150, "inserted")]
 MERGED = {"k1": "newer", "k2": "base", "k3": "inserted"}

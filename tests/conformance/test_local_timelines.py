@@ -3,20 +3,17 @@
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import pyarrow as pa
 import pytest
 
 from eventide import Table
+from support.columns import schema_of
 from support.judge import HudiJudge
 from support.judge.options import BUCKET_INDEX, MERGE_ON_READ, NO_METADATA_TABLE, table_name, table_version
 
-FIELDS: "list[pa.Field[Any]]" = [
-    pa.field("id", pa.string()),
-    pa.field("part", pa.string()),
-    pa.field("event_ts", pa.int64()),
-]
+SCHEMA = schema_of(id=pa.string(), part=pa.string(), event_ts=pa.int64())
 LOCAL: Final = {"hoodie.table.timeline.timezone": "LOCAL"}
 START_MS: Final = 1_795_000_000_000
 
@@ -33,7 +30,7 @@ def own_zone(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) ->
 
 def rows(*changes: tuple[str, int]) -> pa.Table:
     found = [{"id": key, "part": "a", "event_ts": START_MS + ms} for key, ms in changes]
-    return pa.Table.from_pylist(found, schema=pa.schema(FIELDS))
+    return pa.Table.from_pylist(found, schema=SCHEMA)
 
 
 def shown(found: pa.Table) -> list[tuple[str, int]]:

@@ -9,17 +9,12 @@ import pyarrow as pa
 import pytest
 
 from eventide import Table
+from support.columns import schema_of
 from support.judge import HudiJudge
 from support.judge.hudi_judge import Question
 from support.judge.options import MERGE_ON_READ, NO_METADATA_TABLE, SIMPLE_INDEX, table_name, table_version
 
-FIELDS: "list[pa.Field[Any]]" = [
-    pa.field("id", pa.string()),
-    pa.field("part", pa.string()),
-    pa.field("event_ts", pa.int64()),
-    pa.field("d", pa.float64()),
-    pa.field("f", pa.float32()),
-]
+SCHEMA = schema_of(id=pa.string(), part=pa.string(), event_ts=pa.int64(), d=pa.float64(), f=pa.float32())
 VALUES = {"one": 1.0, "nan": math.nan, "zero": 0.0, "minus": -0.0, "none": None}
 WHERES = {
     "d > 5": ["nan"],
@@ -53,8 +48,8 @@ def test_no_row_is_skipped_by_the_footer_of_a_new_base_file(judge_111: HudiJudge
     options = MERGE_ON_READ | SIMPLE_INDEX | NO_METADATA_TABLE | table_version(9) | table_name("floats")
     rows = [{"id": key, "part": "a", "event_ts": 1000, "d": value, "f": value} for key, value in VALUES.items()]
     later: list[dict[str, Any]] = [{**row, "event_ts": 2000} for row in rows]
-    judge_111.write(path, rows, pa.schema(FIELDS), options=options)
-    judge_111.write(path, later, pa.schema(FIELDS), options=options)
+    judge_111.write(path, rows, SCHEMA, options=options)
+    judge_111.write(path, later, SCHEMA, options=options)
     Table.open(str(path)).compact(before="2026-01-01T00:00Z")
     answers = judge_111.ask([Question(path, where=where) for where in WHERES], ["id"])
     found = [sorted(map(str, answer.column("id").to_pylist())) for answer in answers]
@@ -68,7 +63,7 @@ def test_no_row_is_skipped_by_the_statistics_of_a_compaction_a_write_or_a_rebuil
     """No range lets Spark find `d = NaN`: it keeps the ranges in memory, and their bounds leave out NaN."""
     path = tmp_path / "floats"
     options = MERGE_ON_READ | SIMPLE_INDEX | STATISTICS | table_version(9) | table_name("floats")
-    schema = pa.schema(FIELDS)
+    schema = SCHEMA
     judge_111.write(path, rows_of(1000), schema, options=options)
     judge_111.write(path, rows_of(2000), schema, options=options)
     table = Table.open(str(path))

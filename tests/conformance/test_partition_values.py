@@ -7,6 +7,7 @@ import pyarrow as pa
 import pytest
 
 from eventide import Table, UnsupportedTableError
+from support.columns import schema_of
 from support.judge import HudiJudge
 from support.judge.deeds import Statements
 from support.judge.hudi_judge import Question
@@ -40,14 +41,9 @@ VALUES = [
 ENCODED_ALONE = ["a%2Fb", "a:b", "s3:x", "a/", "a//b"]
 """In directories that are not encoded, Hudi can't write these, or decodes what nobody encoded."""
 COLUMNS = ["id", "part", "event_ts", "_hoodie_partition_path"]
-FIELDS: "list[pa.Field[Any]]" = [
-    pa.field("id", pa.string()),
-    pa.field("part", pa.string()),
-    pa.field("event_ts", pa.int64()),
-]
-SCHEMA = pa.schema(FIELDS)
+SCHEMA = schema_of(id=pa.string(), part=pa.string(), event_ts=pa.int64())
 LEVELS: "list[pa.Field[Any]]" = [pa.field("level", pa.string()), pa.field("x", pa.int32())]
-NESTED = pa.schema([FIELDS[0], pa.field("n", pa.struct(LEVELS)), FIELDS[2]])
+NESTED = schema_of(id=pa.string(), n=pa.struct(LEVELS), event_ts=pa.int64())
 BASE = MERGE_ON_READ | SIMPLE_INDEX | NO_METADATA_TABLE | table_name("values")
 
 

@@ -10,6 +10,7 @@ import pytest
 from eventide import Table
 from eventide_core.errors import SchemaChangeError, format_timestamp
 from support.append_tables import START_MS
+from support.columns import schema_of
 from support.judge import HudiJudge, hudi_rs
 from support.judge.options import BUCKET_INDEX, EVENT_TIME_ORDERING, MERGE_ON_READ, NO_METADATA_TABLE, table_name
 
@@ -19,13 +20,7 @@ EVOLVES = {
     "hoodie.datasource.write.schema.allow.auto.evolution.column.drop": "true",
 }
 OPTIONS = MERGE_ON_READ | NO_METADATA_TABLE | EVENT_TIME_ORDERING | BUCKET_INDEX | table_name("evolved")
-COLUMNS: "list[pa.Field[Any]]" = [
-    pa.field("id", pa.string()),
-    pa.field("part", pa.string()),
-    pa.field("event_ts", pa.int64()),
-    pa.field("word", pa.string()),
-]
-SCHEMA = pa.schema(COLUMNS)
+SCHEMA = schema_of(id=pa.string(), part=pa.string(), event_ts=pa.int64(), word=pa.string())
 
 
 def rows(ms: int, **words: str) -> list[dict[str, Any]]:
@@ -58,7 +53,7 @@ def test_hudi_goes_on_with_the_schema_that_eventide_evolved(
 
     table = Table.open(str(path), options)
     wide = [{**row, "tip": 0.5, "fare": 1.5} for row in rows(2000, k2="wide")]
-    schema = pa.schema([*COLUMNS, pa.field("tip", pa.float64()), pa.field("fare", pa.float64())])
+    schema = pa.schema([*SCHEMA, pa.field("tip", pa.float64()), pa.field("fare", pa.float64())])
     table.upsert(pa.Table.from_pylist(wide, schema=schema), schema_mode="merge")
     judge.write(
         path, [{**row, "tip": 0.25, "fare": 2.5} for row in rows(3000, k3="c")], schema, options=options | EVOLVES
@@ -71,7 +66,7 @@ def test_hudi_goes_on_with_the_schema_that_eventide_evolved(
     assert words(hudi_rs.read(path), *columns) == expected
 
     table.alter(add={"note": "string"}, move={"fare": "first"}, drop=["tip"])
-    schema = pa.schema([schema.field("fare"), *COLUMNS, pa.field("note", pa.string())])
+    schema = pa.schema([schema.field("fare"), *SCHEMA, pa.field("note", pa.string())])
     noted = [{**row, "fare": 3.5, "note": "n"} for row in rows(4000, k4="d")]
     judge.write(path, noted, schema, options=options | EVOLVES)
     expected = {"k1": ("a", None, None), "k2": ("wide", 1.5, None), "k3": ("c", 2.5, None), "k4": ("d", 3.5, "n")}
@@ -106,7 +101,7 @@ def test_a_column_that_hudi_renamed_is_read_by_its_number(
     assert words(hudi_rs.read(path), "title") == dict.fromkeys(expected, (None,))
     assert words(table.as_of(before).to_arrow(), "word") == expected
 
-    new = pa.schema([*COLUMNS[:3], pa.field("title", pa.string())])
+    new = pa.schema([*list(SCHEMA)[:3], pa.field("title", pa.string())])
     titled = [{"id": "k3", "part": "a", "event_ts": 3000, "title": "c"}]
     table.upsert(pa.Table.from_pylist(titled, schema=new))
     assert words(table.snapshot().to_arrow(filter="title = 'late'"), "title") == {"k1": ("late",)}
@@ -126,7 +121,7 @@ def test_a_column_that_hudi_renamed_is_read_by_its_number(
 
 NESTED = pa.schema(
     [
-        *COLUMNS,
+        *SCHEMA,
         pa.field("cost", pa.decimal128(10, 2)),
         pa.field("place", pa.struct([("lat", pa.float64()), ("name", pa.string())])),
         pa.field("tags", pa.list_(pa.string())),

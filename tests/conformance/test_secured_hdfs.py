@@ -14,10 +14,10 @@ from typing import Any
 import pytest
 
 from eventide.testing.storage_contract import BehindContract, StorageCase, StorageContract, SymbolicLinkContract
-from eventide_adapters.storage.hdfs import HdfsStorage
-from eventide_adapters.storage.hdfs_config import HdfsConfig
+from eventide_adapters.storage.hdfs.config import HdfsConfig
+from eventide_adapters.storage.hdfs.storage import HdfsStorage
+from eventide_adapters.storage.hdfs.webhdfs import WebHdfs
 from eventide_adapters.storage.open import open_storage
-from eventide_adapters.storage.webhdfs import WebHdfs
 from eventide_core.config import Options
 from eventide_core.errors import StorageAccessError
 from eventide_core.table.timeline.plans import LinkMode
@@ -147,7 +147,7 @@ def test_nobody_reads_what_the_observer_does_not_know_yet(secured_hdfs: SecuredH
 BY_LIBHDFS = """
 import sys
 from eventide_adapters.storage.open import open_storage
-from eventide_adapters.storage.webhdfs import WebHdfs
+from eventide_adapters.storage.hdfs.webhdfs import WebHdfs
 from eventide_core.config import Options
 
 def refuse(*_):
@@ -238,7 +238,7 @@ def test_the_active_name_node_changes_before_each_change_of_a_compaction(
         return answer
 
     monkeypatch.setattr(WebHdfs, "_exchange", failing_over)
-    monkeypatch.setattr("eventide_adapters.storage.webhdfs._PAUSE_SECONDS", 0.01)
+    monkeypatch.setattr("eventide_adapters.storage.hdfs.webhdfs._PAUSE_SECONDS", 0.01)
     found.append(next(life))
     monkeypatch.setattr(WebHdfs, "_exchange", exchange)
     assert next(changes) > 20

@@ -1,7 +1,6 @@
 """Real Hudi meets a plan that eventide scheduled: it drops what it does not know and makes a correct compaction."""
 
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -15,6 +14,7 @@ from eventide_core.table.timeline.instant import next_instant_time
 from eventide_core.table.timeline.layout import LAYOUT_6, LAYOUT_8
 from eventide_core.table.timeline.plans import CompactionPlan, CutMode, LeftOver, LinkMode, PlannedLog, PlannedOperation
 from eventide_core.table.timeline.timeline import Timeline
+from support.columns import schema_of
 from support.judge import HudiJudge
 from support.judge.hudi_judge import Query
 from support.judge.options import (
@@ -28,12 +28,7 @@ from support.judge.options import (
     table_version,
 )
 
-COLUMNS: "list[pa.Field[Any]]" = [
-    pa.field("id", pa.string()),
-    pa.field("part", pa.string()),
-    pa.field("event_ts", pa.int64()),
-]
-SCHEMA = pa.schema(COLUMNS)
+SCHEMA = schema_of(id=pa.string(), part=pa.string(), event_ts=pa.int64())
 PLAIN = MERGE_ON_READ | BUCKET_INDEX | NO_METADATA_TABLE | AVRO_LOG_BLOCKS | table_name("planned")
 V6 = PLAIN | DEFAULT_PAYLOAD
 V9 = PLAIN | EVENT_TIME_ORDERING | table_version(9)

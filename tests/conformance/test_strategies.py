@@ -12,6 +12,7 @@ import pyarrow as pa
 import pytest
 
 from eventide import Table
+from support.columns import schema_of
 from support.judge import HudiJudge, JudgeError
 from support.judge.hudi_judge import Mode
 from support.judge.options import (
@@ -32,13 +33,7 @@ COMMITS = "hoodie.compact.inline.max.delta.commits"
 TRIGGER = "hoodie.compact.inline.trigger.strategy"
 SECONDS = "hoodie.compact.inline.max.delta.seconds"
 PARTS = ("2020/11/05", "2020/11/18", "2020/11/20", "2099/01/01")
-COLUMNS: "list[pa.Field[pa.DataType]]" = [
-    pa.field("id", pa.string()),
-    pa.field("part", pa.string()),
-    pa.field("event_ts", pa.int64()),
-    pa.field("val", pa.string()),
-]
-SCHEMA = pa.schema(COLUMNS)
+SCHEMA = schema_of(id=pa.string(), part=pa.string(), event_ts=pa.int64(), val=pa.string())
 
 # Strategy, options, and whether it sets the order of all slices it takes.
 CASES: list[tuple[str, dict[str, str], bool]] = [

@@ -9,7 +9,6 @@ from collections import Counter
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -17,6 +16,7 @@ import pytest
 from eventide import Table
 from eventide_core.errors import format_timestamp
 from support.campaign import tries
+from support.columns import schema_of
 from support.command_line import content_of, run
 from support.judge import HudiJudge, hudi_rs
 from support.judge.options import (
@@ -30,13 +30,7 @@ from support.judge.options import (
 )
 from support.reach import reached
 
-COLUMNS: "list[pa.Field[Any]]" = [
-    pa.field("id", pa.string()),
-    pa.field("part", pa.string()),
-    pa.field("event_ts", pa.int64()),
-    pa.field("word", pa.string()),
-]
-SCHEMA = pa.schema(COLUMNS)
+SCHEMA = schema_of(id=pa.string(), part=pa.string(), event_ts=pa.int64(), word=pa.string())
 OPTIONS = MERGE_ON_READ | BUCKET_INDEX | AVRO_LOG_BLOCKS | DEFAULT_PAYLOAD | NO_METADATA_TABLE | table_name("upgraded")
 SERVICES = {
     "hoodie.keep.min.commits": "2",

@@ -2,7 +2,6 @@
 
 import itertools
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -16,6 +15,7 @@ from eventide_core.config import BLOOM_ENTRIES, BUCKETS, LOG_BLOCK_EVENT_TIME_BU
 from eventide_core.ports import NoProgress
 from eventide_core.table.records.record_order import MergeRule
 from eventide_core.table.settings.write_shape import WriteOperation
+from support.columns import schema_of
 from support.judge import HudiJudge, hudi_rs
 from support.judge.options import (
     AVRO_LOG_BLOCKS,
@@ -30,13 +30,7 @@ from support.judge.options import (
     table_version,
 )
 
-COLUMNS: "list[pa.Field[Any]]" = [
-    pa.field("id", pa.string()),
-    pa.field("part", pa.string()),
-    pa.field("event_ts", pa.int64()),
-    pa.field("word", pa.string()),
-]
-SCHEMA = pa.schema(COLUMNS)
+SCHEMA = schema_of(id=pa.string(), part=pa.string(), event_ts=pa.int64(), word=pa.string())
 START_MS = 1_700_000_000_000
 PLAIN = MERGE_ON_READ | BUCKET_INDEX | NO_METADATA_TABLE | AVRO_LOG_BLOCKS | table_name("written")
 COMMIT_ORDER, EVENT_ORDER = MergeRule.COMMIT_TIME_ORDERING, MergeRule.EVENT_TIME_ORDERING
@@ -118,7 +112,7 @@ def _write(path: Path, version: int, merge_rule: MergeRule, *, leaves_one_inflig
     commit(late, pa.table({"id": ["k5"], "part": ["b"]}))
     if leaves_one_inflight:
         pending = begin(_rows(("k6", "a", 900, "inflight")))
-        application.append.heartbeats.stop(pending.instant)
+        application.heartbeats.stop(pending.instant)
     commit(_rows(("k0", "a", 400, "last")))
 
 

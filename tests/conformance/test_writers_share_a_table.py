@@ -18,6 +18,7 @@ from eventide_core.errors import BusyError
 from eventide_core.ports import NoProgress
 from eventide_core.table.settings.write_shape import WriteOperation
 from support.campaign import tries
+from support.columns import schema_of
 from support.judge import HudiJudge, hudi_rs
 from support.judge.hudi_judge import JudgeError
 from support.judge.options import (
@@ -33,13 +34,7 @@ from support.judge.options import (
 from support.reach import reached
 from support.servers.zookeeper_server import ZookeeperServer
 
-COLUMNS: "list[pa.Field[Any]]" = [
-    pa.field("id", pa.string()),
-    pa.field("part", pa.string()),
-    pa.field("event_ts", pa.int64()),
-    pa.field("word", pa.string()),
-]
-SCHEMA = pa.schema(COLUMNS)
+SCHEMA = schema_of(id=pa.string(), part=pa.string(), event_ts=pa.int64(), word=pa.string())
 START_MS = 1_700_000_000_000
 STOCK = MERGE_ON_READ | NO_METADATA_TABLE | EVENT_TIME_ORDERING | table_name("shared")
 OCC = {
@@ -132,7 +127,7 @@ def test_hudi_rolls_a_dead_write_of_eventide_back(version: int, tmp_path: Path, 
     dying = assemble(str(path), {BLOOM_ENTRIES: "1000"})
     records = arrow_records(dying, rows(("k0", 50, "dead"), ("k1", 50, "dead")), None)
     pending = dying.append.begin(WriteOperation.UPSERT, records, NoProgress())
-    dying.append.heartbeats.stop(pending.instant)
+    dying.heartbeats.stop(pending.instant)
 
     options = STOCK | BUCKET_INDEX | (table_version(9) if version == 9 else {})
     judge.write(path, rows(("k2", 60, "theirs"), ("k9", 1, "theirs")), options=options)

@@ -14,7 +14,8 @@ from typing import Any
 import pytest
 
 from eventide.testing.histories import Layout
-from eventide_adapters.storage.local import TEMPORARY, LocalStorage
+from eventide_adapters.storage.local import LocalStorage
+from eventide_adapters.storage.paths import TEMPORARY
 from eventide_core.errors import EventideError, StorageError
 from support.on_disk import begin, expire_heartbeats_of
 from support.pasts import LAYOUTS

@@ -5,7 +5,6 @@ neither.
 """
 
 from dataclasses import dataclass
-from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -19,13 +18,9 @@ from eventide_core.config import BLOOM_ENTRIES, BLOOM_FALSE_POSITIVES, INDEX_TYP
 from eventide_core.errors import LockError, WriteConflictError
 from eventide_core.ports import NoProgress
 from eventide_core.table.settings.write_shape import WriteOperation
+from support.columns import schema_of
 
-COLUMNS: "list[pa.Field[Any]]" = [
-    pa.field("id", pa.string()),
-    pa.field("part", pa.string()),
-    pa.field("ms", pa.int64()),
-]
-SCHEMA = pa.schema(COLUMNS)
+SCHEMA = schema_of(id=pa.string(), part=pa.string(), ms=pa.int64())
 START_MS = 1_790_000_000_000
 OPTIONS: dict[str, str] = {
     **SHORT_WAITS,

@@ -14,17 +14,11 @@ import pytest
 from eventide import Table
 from eventide_core.config import BLOOM_ENTRIES, BUCKETS, INDEX_TYPE
 from support.campaign import tries
+from support.columns import schema_of
 
 pytestmark = pytest.mark.campaign
 
-_FIELDS: "list[pa.Field[Any]]" = [
-    pa.field("id", pa.string()),
-    pa.field("part", pa.string()),
-    pa.field("ms", pa.int64()),
-    pa.field("n", pa.int32()),
-    pa.field("word", pa.string()),
-]
-_SCHEMA = pa.schema(_FIELDS)
+_SCHEMA = schema_of(id=pa.string(), part=pa.string(), ms=pa.int64(), n=pa.int32(), word=pa.string())
 _START_MS = 1_700_000_000_000
 _PER_TABLE = 10
 _CONDITIONS = (

@@ -22,20 +22,20 @@ from eventide.rows.reader import Rows
 from eventide_adapters.format.base_file import parquet, row_pages
 from eventide_core.config import BLOOM_ENTRIES, BUCKETS, CLOCK_SKEW_MS, INDEX_TYPE
 from eventide_core.errors import NothingToDoError, RefusedError
+from support.columns import schema_of
 
 EPOCH_MS = 1_700_000_000_000
 NAN = float("nan")
 NULL: Any = pa.scalar(None, pa.bool_())
-COLUMNS: "list[pa.Field[Any]]" = [
-    pa.field("id", pa.string()),
-    pa.field("number", pa.int64()),
-    pa.field("part", pa.string()),
-    pa.field("ms", pa.int64()),
-    pa.field("at", pa.timestamp("us", "UTC")),
-    pa.field("x", pa.float64()),
-    pa.field("word", pa.string()),
-]
-SCHEMA = pa.schema(COLUMNS)
+SCHEMA = schema_of(
+    id=pa.string(),
+    number=pa.int64(),
+    part=pa.string(),
+    ms=pa.int64(),
+    at=pa.timestamp("us", "UTC"),
+    x=pa.float64(),
+    word=pa.string(),
+)
 KEYS = [f"k{number}" for number in range(9)]
 TIMES = [EPOCH_MS + step * 1000 for step in range(12)]
 

@@ -18,6 +18,7 @@ from eventide import NothingToDoError, Table
 from eventide_core.config import BUCKETS, EVENT_TIME_FIELD
 from eventide_core.errors import InvalidThresholdError, RefusedError
 from eventide_core.service.write.settings import write_shape
+from support.columns import schema_of
 from support.event_time_values import LAST_MS, UNREADABLE, VALUES, Value
 from support.reach import reached
 
@@ -112,11 +113,10 @@ def _is_before(means: int | str | None, before_ms: int) -> bool:
 )
 def test_no_promise_is_more_than_the_view_holds(kind: str, version: int, seed: int, tmp_path: Path) -> None:
     of_column, values = VALUES[kind]
-    columns: list[pa.Field[Any]] = [pa.field("id", pa.string()), pa.field("at", of_column), pa.field("seq", pa.int64())]
     uri, random = str(tmp_path / "t"), Random(f"{kind} {version} {seed}")
     Table.create(
         uri,
-        schema=pa.schema(columns),
+        schema=schema_of(id=pa.string(), at=of_column, seq=pa.int64()),
         record_key="id",
         ordering="seq",
         version=version,

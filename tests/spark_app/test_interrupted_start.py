@@ -35,7 +35,8 @@ def _run(module: str, *words: str, ignores_interrupts: bool = False) -> "subproc
 
 
 @pytest.mark.parametrize(
-    "module", ["eventide.cli", "click", "json", "eventide.cli.errors", "eventide.cli.plan", "eventide.bootstrap"]
+    "module",
+    ["eventide.cli", "click", "json", "eventide.cli.errors", "eventide.cli.compaction.plan", "eventide.bootstrap"],
 )
 def test_an_interrupted_import_ends_with_one_line(module: str) -> None:
     ended = _run(module, "plan", "/no/table", "--before", "2026-03-03T00:00Z")

@@ -12,16 +12,16 @@ import pytest
 from eventide import Table
 from eventide_core.config import BUCKETS, CLOCK_SKEW_MS, INDEX_TYPE
 from eventide_core.errors import InvalidRecordError
+from support.columns import schema_of
 from support.command_line import content_of
 
 NOON_MS = 1_700_000_000_000
-COLUMNS: "list[pa.Field[Any]]" = [
-    pa.field("id", pa.string()),
-    pa.field("at", pa.int64()),
-    pa.field("a", pa.struct([pa.field("b", pa.int64()), pa.field("name", pa.string())])),
-    pa.field("seq", pa.int64()),
-]
-SCHEMA = pa.schema(COLUMNS)
+SCHEMA = schema_of(
+    id=pa.string(),
+    at=pa.int64(),
+    a=pa.struct([pa.field("b", pa.int64()), pa.field("name", pa.string())]),
+    seq=pa.int64(),
+)
 LONG, TEXT = ["null", "long"], ["null", "string"]
 AVRO = {
     "type": "record",

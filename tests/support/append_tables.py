@@ -7,14 +7,9 @@ import pyarrow as pa
 
 from eventide import Table
 from eventide_core.config import BLOOM_ENTRIES, BUCKETS, INDEX_TYPE
+from support.columns import schema_of
 
-COLUMNS: "list[pa.Field[Any]]" = [
-    pa.field("id", pa.string()),
-    pa.field("part", pa.string()),
-    pa.field("ms", pa.int64()),
-    pa.field("word", pa.string()),
-]
-SCHEMA = pa.schema(COLUMNS)
+SCHEMA = schema_of(id=pa.string(), part=pa.string(), ms=pa.int64(), word=pa.string())
 START_MS = 1_700_000_000_000
 
 

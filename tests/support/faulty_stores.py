@@ -94,7 +94,7 @@ def shorten_pauses(patch: pytest.MonkeyPatch) -> None:
     async def briefly(seconds: float, *more: Any) -> None:
         await sleep(min(seconds, 0.01), *more)
 
-    patch.setattr("eventide_adapters.storage.webhdfs._PAUSE_SECONDS", 0.01)
+    patch.setattr("eventide_adapters.storage.hdfs.webhdfs._PAUSE_SECONDS", 0.01)
     patch.setattr("botocore.retries.standard.ExponentialBackoff.delay_amount", lambda *_: 0.01)
     patch.setattr("gcsfs.retry.asyncio", SimpleNamespace(sleep=briefly))
     patch.setattr("azure.storage.blob._shared.policies_async.ExponentialRetry.get_backoff_time", lambda *_: 0.01)

@@ -23,7 +23,12 @@ _ONE_THREAD: Final = {"OPENBLAS_NUM_THREADS": "1"}
 """NumPy's library starts its threads again after a fork, and interrupts the process if it can't."""
 WATCHDOG_S: Final = 300
 """A process that has not ended by then writes the stacks of its threads, and `SAYS_IT_HANGS`."""
-_MODULES: Final = ("eventide.cli.compact", "eventide.cli.ingest", "eventide.table.table", "pyarrow.parquet")
+_MODULES: Final = (
+    "eventide.cli.compaction.compact",
+    "eventide.cli.rows.ingest",
+    "eventide.table.table",
+    "pyarrow.parquet",
+)
 """What the verbs import only when they run."""
 _UNEXPECTED: Final = 70
 SAYS_IT_HANGS: Final = "Timeout ("

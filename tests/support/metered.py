@@ -10,9 +10,9 @@ from typing import Any, BinaryIO
 import pytest
 from azure.core.pipeline.transport import AioHttpTransport
 
-from eventide_adapters.storage.google_objects import GoogleObjects
-from eventide_adapters.storage.s3_objects import S3Objects
-from eventide_adapters.storage.webhdfs import WebHdfs
+from eventide_adapters.storage.hdfs.webhdfs import WebHdfs
+from eventide_adapters.storage.objects.google import GoogleObjects
+from eventide_adapters.storage.objects.s3 import S3Objects
 from eventide_core.access.files import discard
 from eventide_core.ports import Capability, FileInfo, KeyedFiles, OutputFile, Storage
 

@@ -15,6 +15,7 @@ from eventide import Table
 from eventide.testing.checks import avro_records
 from eventide_core.table.timeline.checksums import CHECKSUMS_KEY
 from eventide_core.table.timeline.instant import Instant
+from support.columns import schema_of
 from support.judge import HudiJudge, hudi_rs
 from support.judge.options import (
     AVRO_LOG_BLOCKS,
@@ -29,13 +30,7 @@ from support.judge.options import (
 )
 from support.reach import reached
 
-COLUMNS: "list[pa.Field[Any]]" = [
-    pa.field("id", pa.string()),
-    pa.field("part", pa.string()),
-    pa.field("event_ts", pa.int64()),
-    pa.field("word", pa.string()),
-]
-SCHEMA = pa.schema(COLUMNS)
+SCHEMA = schema_of(id=pa.string(), part=pa.string(), event_ts=pa.int64(), word=pa.string())
 LOCK = {
     "hoodie.write.concurrency.mode": "optimistic_concurrency_control",
     "hoodie.cleaner.policy.failed.writes": "LAZY",

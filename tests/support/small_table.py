@@ -2,23 +2,17 @@
 
 import time
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 
 from eventide import Table
 from eventide_core.config import BLOOM_ENTRIES, BUCKETS, CLOCK_SKEW_MS, HEARTBEAT_INTERVAL_MS
+from support.columns import schema_of
 
 HOUR_MS = 3_600_000
 LATER_MS = int(time.time() * 1000) + 12 * HOUR_MS
 """After all records."""
-COLUMNS: "list[pa.Field[Any]]" = [
-    pa.field("id", pa.string()),
-    pa.field("part", pa.string()),
-    pa.field("ms", pa.int64()),
-    pa.field("word", pa.string()),
-]
-SCHEMA = pa.schema(COLUMNS)
+SCHEMA = schema_of(id=pa.string(), part=pa.string(), ms=pa.int64(), word=pa.string())
 # Two commits on the timeline, one retained. A writer without a heartbeat is dead after some milliseconds.
 SOON = {
     BLOOM_ENTRIES: "100",

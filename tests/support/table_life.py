@@ -18,15 +18,11 @@ from eventide.rows.reader import Rows
 from eventide.testing.histories import ManualClock
 from eventide_core.config import BUCKETS
 from support.backends import Backend, files_of
+from support.columns import schema_of
 
 HOUR_MS = 3_600_000
 MIDNIGHT_MS = 1_700_006_400_000
-COLUMNS: "list[pa.Field[Any]]" = [
-    pa.field("id", pa.string()),
-    pa.field("part", pa.string()),
-    pa.field("ms", pa.int64()),
-    pa.field("word", pa.string()),
-]
+SCHEMA = schema_of(id=pa.string(), part=pa.string(), ms=pa.int64(), word=pa.string())
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +116,7 @@ class TableLife:
         uri, options = self.there.uri, {**self.there.options, BUCKETS: "1"}
         Table.create(
             uri,
-            schema=pa.schema(COLUMNS),
+            schema=SCHEMA,
             record_key="id",
             partition="part",
             event_time="ms",

@@ -57,20 +57,20 @@ class DataHubCatalog:
             if answer.status_code == 404:
                 return None
             answer.raise_for_status()
-            found = answer.json()
-            if not isinstance(found, dict):
-                raise ValueError(f"the answer is a {type(found).__name__}, not an object")
-            return _dataset_of(found.get("aspects") or {})
+            entity = answer.json()
+            if not isinstance(entity, dict):
+                raise ValueError(f"the answer is a {type(entity).__name__}, not an object")
+            return _dataset_of(entity.get("aspects") or {})
 
     def change(self, database: str, name: str, change: DatasetChange) -> None:
-        """The properties come last, because they say which commit the dataset reflects."""
+        """The properties come last, because they name the commit that the dataset reflects."""
         from datahub.emitter.mcp import MetadataChangeProposalWrapper
         from datahub.metadata.schema_classes import StatusClass
         from datahub.specific.dataset import DatasetPatchBuilder
 
         urn = self._urn(database, name)
         aspects: list[Any] = [] if change.schema is None else [self._schema(name, change.schema)]
-        # A schema alone would not show a dataset again that somebody marked as deleted.
+        # A schema alone would not show a dataset again that was marked as deleted.
         if change.is_revived or change.schema is not None:
             aspects.append(StatusClass(removed=False))
         # A patch, because an upsert would drop the properties of others.

@@ -6,12 +6,26 @@ from contextlib import contextmanager
 from importlib.util import find_spec
 from typing import Any, Final
 
-from eventide_adapters.catalog.glue_options import GLUE_ENDPOINT, GLUE_REGION
 from eventide_adapters.extras import install_command
 from eventide_core.config import Options
+from eventide_core.config.option import TEXT, Option
 from eventide_core.errors import CatalogError, ConfigError
 from eventide_core.table.catalog.catalog_table import EXTERNAL_TABLE, CatalogColumn, CatalogPartition, CatalogTable
 
+GLUE_REGION = Option(
+    "hoodie.aws.glue.region",
+    TEXT,
+    None,
+    "The AWS region of the catalog.",
+    otherwise="the environment's or the profile's, else us-east-1",
+)
+GLUE_ENDPOINT = Option(
+    "hoodie.aws.glue.endpoint",
+    TEXT,
+    None,
+    "The URL of the Glue service.",
+    otherwise="Amazon's in the region",
+)
 _REGION_DEFAULT: Final = "us-east-1"
 _WRITTEN_AT_ONCE, _DROPPED_AT_ONCE = 100, 25  # Glue's bounds of one request
 _THERE, _GONE = "AlreadyExistsException", "EntityNotFoundException"
@@ -59,7 +73,7 @@ class GlueCatalog:
             )
 
     def has_database(self, name: str) -> bool:
-        return self._found(lambda: self._client.get_database(Name=name)) is not None
+        return self._if_there(lambda: self._client.get_database(Name=name)) is not None
 
     def create_database(self, name: str) -> None:
         with self._asking(f"create the database {name}", _THERE):
@@ -159,10 +173,10 @@ class GlueCatalog:
                 raise CatalogError(f"AWS Glue at {self._where} did not {what}: {values}: {said}")
 
     def _raw(self, database: str, name: str) -> Any:
-        answer = self._found(lambda: self._client.get_table(DatabaseName=database, Name=name))
+        answer = self._if_there(lambda: self._client.get_table(DatabaseName=database, Name=name))
         return None if answer is None else answer["Table"]
 
-    def _found(self, ask: Callable[[], Any]) -> Any:
+    def _if_there(self, ask: Callable[[], Any]) -> Any:
         with self._asking("answer", _GONE):
             return ask()
         return None

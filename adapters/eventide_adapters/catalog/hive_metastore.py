@@ -7,7 +7,7 @@ from contextlib import contextmanager, suppress
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from eventide_adapters.catalog.metastore_address import Address
 from eventide_adapters.extras import install_command
@@ -34,7 +34,7 @@ class HiveMetastore:
         self._client = metastore_client(addresses)
 
     def has_database(self, name: str) -> bool:
-        return self._found(lambda: self._client.get_database(name)) is not None
+        return self._if_there(lambda: self._client.get_database(name)) is not None
 
     def create_database(self, name: str) -> None:
         with self._asking(f"create the database {name}"), suppress(self._thrift.AlreadyExistsException):
@@ -44,7 +44,7 @@ class HiveMetastore:
 
     def table_names(self, database: str) -> tuple[str, ...]:
         """The names of a database's tables and views."""
-        return tuple(self._found(lambda: self._client.get_all_tables(database)) or ())
+        return tuple(self._if_there(lambda: self._client.get_all_tables(database)) or ())
 
     def table(self, database: str, name: str) -> CatalogTable | None:
         raw = self._raw(database, name)
@@ -84,8 +84,8 @@ class HiveMetastore:
 
     def partitions(self, table: CatalogTable) -> tuple[CatalogPartition, ...]:
         with self._asking(f"list the partitions of {table}"):
-            found = self._client.get_partitions(table.database, table.name, ALL_PARTITIONS)
-        return tuple(CatalogPartition(tuple(one.values), one.sd.location) for one in found)
+            partitions = self._client.get_partitions(table.database, table.name, ALL_PARTITIONS)
+        return tuple(CatalogPartition(tuple(one.values), one.sd.location) for one in partitions)
 
     def add_partitions(self, table: CatalogTable, partitions: Sequence[CatalogPartition]) -> None:
         for some in _batches(partitions):
@@ -117,10 +117,10 @@ class HiveMetastore:
 
     def _raw(self, database: str, name: str) -> Any:
         request = self._thrift.GetTableRequest(dbName=database, tblName=name)
-        answer = self._found(lambda: self._client.get_table_req(request))
+        answer = self._if_there(lambda: self._client.get_table_req(request))
         return None if answer is None else answer.table
 
-    def _found(self, ask: Callable[[], T]) -> T | None:
+    def _if_there(self, ask: Callable[[], T]) -> T | None:
         with self._asking("answer"):
             try:
                 return ask()
@@ -220,8 +220,7 @@ def thrift_error() -> type[Exception]:
     """The base class of the library's errors."""
     from thriftpy2.thrift import TException
 
-    found: type[Exception] = TException
-    return found
+    return cast(type[Exception], TException)
 
 
 @cache

@@ -11,6 +11,11 @@ URIS_DEFAULT = f"thrift://localhost:{PORT_DEFAULT}"  # Hudi's
 
 @dataclass(frozen=True, slots=True)
 class Address:
+    """One address of a Metastore. `port` is Hive's 9083 if the URI states none.
+
+    `host` is a name or an IP address, without brackets.
+    """
+
     host: str
     port: int
 

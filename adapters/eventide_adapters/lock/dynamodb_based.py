@@ -25,7 +25,6 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from importlib.util import find_spec
-from types import TracebackType
 from typing import Any, Final, Self
 
 from eventide_adapters.extras import install_command
@@ -57,7 +56,7 @@ _IS_THIS_VERSION: Final = f"attribute_exists(#{_KEY}) AND #{_VERSION} = :{_VERSI
 
 
 @dataclass(frozen=True, slots=True)
-class _Found:
+class _LockItem:
     """The lock's item as read. `version` is the condition for replacing this state of the item."""
 
     owner: str
@@ -100,19 +99,19 @@ class DynamoDBBasedLock:
         allowed_ms = self._wait_ms
         # Adds up this process's pauses, so that a change of the clock does not end a lease.
         waited_ms = unchanged_ms = 0
-        seen: _Found | None = None
+        seen: _LockItem | None = None
         while True:
-            found = self._look()
-            if found is not None and (seen is None or found.version != seen.version):
+            item = self._look()
+            if item is not None and (seen is None or item.version != seen.version):
                 if seen is None:
-                    allowed_ms += found.lease_ms + _POLL_MS
-                seen, unchanged_ms = found, 0
-            if found is None or found.is_released or unchanged_ms > found.lease_ms:
-                version = self._take(owner, found)
+                    allowed_ms += item.lease_ms + _POLL_MS
+                seen, unchanged_ms = item, 0
+            if item is None or item.is_released or unchanged_ms > item.lease_ms:
+                version = self._take(owner, item)
                 if version is not None:
                     return DynamoDBBasedLease(self, owner, version)
             if waited_ms >= allowed_ms:
-                by = f": {found.owner!r} holds it" if found else ": other writers were faster each time"
+                by = f": {item.owner!r} holds it" if item else ": other writers were faster each time"
                 raise LockError(
                     f"the table lock {self.place} was not free within {waited_ms} ms{by}; try again. The lock of a "
                     "process that died is taken over when its lease has ended"
@@ -143,9 +142,9 @@ class DynamoDBBasedLock:
 
     def check(self, version: str) -> None:
         """Raises LockLostError if the lock doesn't have this version."""
-        found = self._look()
-        if found is None or found.version != version:
-            now = "is gone" if found is None else f"is now held by {found.owner!r}"
+        item = self._look()
+        if item is None or item.version != version:
+            now = "is gone" if item is None else f"is now held by {item.owner!r}"
             raise LockLostError(f"the table lock {self.place} was lost: it {now}; nothing was written after that")
 
     def release(self, owner: str, version: str) -> None:
@@ -157,7 +156,7 @@ class DynamoDBBasedLock:
             values={f":{_VERSION}": version, f":{_OWNER}": owner},
         )
 
-    def _take(self, owner: str, over: _Found | None) -> str | None:
+    def _take(self, owner: str, over: _LockItem | None) -> str | None:
         """The version of the lock that this owner now holds; None if another contender was faster."""
         version = str(uuid.uuid4())
         item = {_KEY: self.key, _OWNER: owner, _LEASE_MS: str(self.lease_ms), _VERSION: version}
@@ -172,10 +171,10 @@ class DynamoDBBasedLock:
         return version if is_taken or self._holds(version) else None
 
     def _holds(self, version: str) -> bool:
-        found = self._look()
-        return found is not None and found.version == version
+        item = self._look()
+        return item is not None and item.version == version
 
-    def _look(self) -> _Found | None:
+    def _look(self) -> _LockItem | None:
         answer = self._service.ask("get_item", TableName=self._table, Key=self._item_key, ConsistentRead=True)
         return _parse(answer["Item"], self.place) if "Item" in answer else None
 
@@ -242,9 +241,7 @@ class DynamoDBBasedLease:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None, /
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._renewal.stop()
         # A lock that cannot be released ends with its lease. The work under it is complete.
         with suppress(LockError):
@@ -307,9 +304,9 @@ class _Service:
         return f"{where} did not answer {request}: {said}; check region, credentials and address, then try again"
 
 
-def _parse(item: Mapping[str, Mapping[str, str]], place: str) -> _Found:
+def _parse(item: Mapping[str, Mapping[str, str]], place: str) -> _LockItem:
     try:
-        return _Found(
+        return _LockItem(
             owner=item[_OWNER]["S"],
             version=item[_VERSION]["S"],
             lease_ms=int(item[_LEASE_MS]["S"]),

@@ -30,7 +30,6 @@ import re
 import uuid
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from types import TracebackType
 from typing import Self
 
 from eventide_adapters.lock.processes import is_dead, this_process
@@ -48,7 +47,7 @@ _MS_PER_MINUTE = 60_000
 
 
 @dataclass(frozen=True, slots=True)
-class _Found:
+class _LockFile:
     """An observed lock file: no two acquired locks are equal."""
 
     content: bytes
@@ -86,17 +85,17 @@ class FileSystemBasedLock:
                     return FileSystemBasedLease(self, content)
             except StorageError as lost:
                 failure = lost
-            found = self._look()
+            file = self._look()
             # Only the reply was lost, or the storage's client repeated the request and found its own file.
-            if found is not None and found.content == content:
+            if file is not None and file.content == content:
                 return FileSystemBasedLease(self, content)
             if failure is not None:
                 raise failure
-            if found is not None and (self._is_expired(found) or is_dead(found.content)) and self._remove(found):
+            if file is not None and (self._is_expired(file) or is_dead(file.content)) and self._remove(file):
                 continue
             remaining_ms = deadline_ms - self._clock.now_ms()
             if remaining_ms <= 0:
-                raise LockError(self._why_not_taken(found))
+                raise LockError(self._why_not_taken(file))
             self._clock.sleep(min(_POLL_MS, remaining_ms))
 
     def _check_writable(self) -> None:
@@ -106,11 +105,11 @@ class FileSystemBasedLock:
         self._storage.delete(probe)
 
     def check(self, content: bytes) -> None:
-        found = self._look_as_holder()
-        if found is None or found.content != content:
-            now = "is gone" if found is None else f"is now held by {_owner_in(found.content)}"
+        file = self._look_as_holder()
+        if file is None or file.content != content:
+            now = "is gone" if file is None else f"is now held by {_owner_in(file.content)}"
             raise LockLostError(f"the table lock {self._place} was lost: it {now}; nothing was written after that")
-        if self._is_expired(found):
+        if self._is_expired(file):
             raise LockError(
                 f"the table lock {self._place} expired while it was held: set {LOCK_EXPIRE_MINUTES} to more "
                 "minutes than the work takes"
@@ -118,42 +117,42 @@ class FileSystemBasedLock:
 
     def release(self, content: bytes) -> None:
         """Releases the lock, unless another owner has it now."""
-        found = self._look_as_holder()
-        if found is not None and found.content == content:
+        file = self._look_as_holder()
+        if file is not None and file.content == content:
             if self._expire_ms:
-                self._remove(found)
+                self._remove(file)
             else:
                 discard(self._storage, self._path)
 
-    def _look(self) -> _Found | None:
+    def _look(self) -> _LockFile | None:
         info = self._storage.stat(self._path)
         if info is None:
             return None
         try:
-            return _Found(self._storage.read(self._path), info.modified_ms)
+            return _LockFile(self._storage.read(self._path), info.modified_ms)
         except MissingFileError:
             return None
 
-    def _look_as_holder(self) -> _Found | None:
+    def _look_as_holder(self) -> _LockFile | None:
         """The lock, without its age if locks don't expire: one request less for each check."""
         if self._expire_ms:
             return self._look()
         try:
-            return _Found(self._storage.read(self._path), 0)
+            return _LockFile(self._storage.read(self._path), 0)
         except MissingFileError:
             return None
 
-    def _is_expired(self, found: _Found) -> bool:
-        return 0 < self._expire_ms < self._clock.now_ms() - found.modified_ms
+    def _is_expired(self, file: _LockFile) -> bool:
+        return 0 < self._expire_ms < self._clock.now_ms() - file.modified_ms
 
-    def _remove(self, found: _Found) -> bool:
+    def _remove(self, file: _LockFile) -> bool:
         """Deletes exactly this lock. Returns False if another process is deleting it."""
-        claim = f"{self._path}.{found.digest}"
+        claim = f"{self._path}.{file.digest}"
         # Empty, so that a lock can be released even on a full disk.
         if not self._storage.put_if_absent(claim, b""):
             return False
         try:
-            if self._look() == found:
+            if self._look() == file:
                 self._storage.delete(self._path)
         finally:
             self._storage.delete(claim)
@@ -174,13 +173,13 @@ class FileSystemBasedLock:
     def _place(self) -> str:
         return f"{self._storage.root}/{self._path}"
 
-    def _why_not_taken(self, found: _Found | None) -> str:
+    def _why_not_taken(self, file: _LockFile | None) -> str:
         waited = f"the table lock {self._place} was not free within {self._wait_ms} ms"
-        if found is None:
+        if file is None:
             return f"{waited}: other writers were faster each time; try again"
-        since = format_timestamp(found.modified_ms // 1000 * 1000)
+        since = format_timestamp(file.modified_ms // 1000 * 1000)
         return (
-            f"{waited}: {_owner_in(found.content)} has held it since {since}; try again, or if that process "
+            f"{waited}: {_owner_in(file.content)} has held it since {since}; try again, or if that process "
             f"is dead, delete the file (and any beside it that begins with its name); {LOCK_EXPIRE_MINUTES}, "
             "in minutes, does so automatically"
         )
@@ -199,9 +198,7 @@ class FileSystemBasedLease:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None, /
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._lock.release(self._content)
 
 
@@ -221,8 +218,8 @@ def _lock_path(root: str, configured: str | None) -> str:
 
 
 def _scheme(uri: str) -> str | None:
-    found = re.match(r"([A-Za-z][A-Za-z0-9+.-]*):", uri)
-    return found[1] if found else None
+    match = re.match(r"([A-Za-z][A-Za-z0-9+.-]*):", uri)
+    return match[1] if match else None
 
 
 def _without_scheme(uri: str) -> str:

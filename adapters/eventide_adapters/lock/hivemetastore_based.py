@@ -15,7 +15,6 @@ import socket
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from types import TracebackType
 from typing import Any, Final, Self
 
 from eventide_adapters.catalog.hive_metastore import metastore_client, metastore_thrift, thrift_error
@@ -159,9 +158,7 @@ class HiveMetastoreBasedLease:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None, /
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._heartbeats.stop()
         self._lock.unlock(self._client, self.number)
         with suppress(OSError, thrift_error()):

@@ -21,7 +21,6 @@ import threading
 import uuid
 from contextlib import suppress
 from dataclasses import dataclass
-from types import TracebackType
 from typing import Any, Final, Self
 
 from eventide_adapters.lock.processes import is_dead, this_process
@@ -38,7 +37,7 @@ _POLL_MS: Final = 1000  # as in Hudi
 
 
 @dataclass(frozen=True, slots=True)
-class _Found:
+class _LockFile:
     """An observed lock. `version` identifies it in a replacement."""
 
     content: bytes
@@ -79,35 +78,35 @@ class StorageBasedLock:
         # The number distinguishes two locks of one owner.
         owner = f"{self._owner} {uuid.uuid4().hex}"
         while True:
-            found = self.look()
-            if found is None or found.is_over(self._clock.now_ms()):
-                taken = self.write(owner, found, is_released=False)
+            file = self.look()
+            if file is None or file.is_over(self._clock.now_ms()):
+                taken = self.write(owner, file, is_released=False)
                 if taken is not None:
                     self._require_conditions(taken)
                     return StorageBasedLease(self, taken)
             remaining_ms = deadline_ms - self._clock.now_ms()
             if remaining_ms <= 0:
-                raise LockError(self._why_not_taken(found))
+                raise LockError(self._why_not_taken(file))
             self._clock.sleep(min(_POLL_MS, remaining_ms))
 
     def check(self, owner: str) -> None:
         """Raises LockError if this owner does not hold the lock now."""
-        found = self.look()
-        if found is None or found.owner != owner:
-            now = "is gone" if found is None else f"is now held by {found.owner!r}"
+        file = self.look()
+        if file is None or file.owner != owner:
+            now = "is gone" if file is None else f"is now held by {file.owner!r}"
             raise LockLostError(f"the table lock {self.place} was lost: it {now}; nothing was written after that")
-        if self._clock.now_ms() > found.valid_until_ms:
+        if self._clock.now_ms() > file.valid_until_ms:
             raise LockError(
-                f"the table lock {self.place} was not renewed in time, and expired at {found.until}: the process "
+                f"the table lock {self.place} was not renewed in time, and expired at {file.until}: the process "
                 "was suspended, or could not reach the storage; nothing was written after that"
             )
 
-    def look(self) -> _Found | None:
-        found = self._files.read_version(PATH)
-        return None if found is None else _parse(*found, self.place)
+    def look(self) -> _LockFile | None:
+        current = self._files.read_version(PATH)
+        return None if current is None else _parse(*current, self.place)
 
-    def write(self, owner: str, over: _Found | None, *, is_released: bool) -> _Found | None:
-        """Replaces `found` by the owner's lock and returns that lock; None if another contender was faster."""
+    def write(self, owner: str, over: _LockFile | None, *, is_released: bool) -> _LockFile | None:
+        """Replaces `over` by the owner's lock and returns that lock; None if another contender was faster."""
         until_ms = over.valid_until_ms if over and is_released else self._clock.now_ms() + self._validity_ms
         content = _document(owner, until_ms, is_released=is_released)
         failure = None
@@ -119,9 +118,9 @@ class StorageBasedLock:
         except StorageError as lost:
             failure = lost
         # Reads the lock again, because the response may have been lost, or belong to a repeated request.
-        found = self.look()
-        if found is not None and found.content == content:
-            return found
+        file = self.look()
+        if file is not None and file.content == content:
+            return file
         if failure is not None:
             raise failure
         return None
@@ -140,7 +139,7 @@ class StorageBasedLock:
             )
         return self._storage
 
-    def _require_conditions(self, taken: _Found) -> None:
+    def _require_conditions(self, taken: _LockFile) -> None:
         if self._files.replace_version(PATH, taken.content, f'"{uuid.uuid4().hex}"'):
             raise RefusedError(
                 f"the store of {self._storage.root} ignores the condition of a replacement, so several writers "
@@ -148,12 +147,12 @@ class StorageBasedLock:
                 "hoodie.write.lock.provider"
             )
 
-    def _why_not_taken(self, found: _Found | None) -> str:
+    def _why_not_taken(self, file: _LockFile | None) -> str:
         waited = f"the table lock {self.place} was not free within {self._wait_ms} ms"
-        if found is None or found.is_over(self._clock.now_ms()):
+        if file is None or file.is_over(self._clock.now_ms()):
             return f"{waited}: other writers were faster each time; try again"
         return (
-            f"{waited}: {found.owner!r} holds it until {found.until}, and longer if it renews it; try again, "
+            f"{waited}: {file.owner!r} holds it until {file.until}, and longer if it renews it; try again, "
             "or if that process is dead, wait until then"
         )
 
@@ -164,32 +163,30 @@ class StorageBasedLease:
     A thread renews it until it is released or lost. Without a renewal it expires, and `check` reports it.
     """
 
-    def __init__(self, lock: StorageBasedLock, taken: _Found) -> None:
+    def __init__(self, lock: StorageBasedLock, taken: _LockFile) -> None:
         self._lock = lock
-        self._found = taken
+        self._file = taken
         self._one_at_a_time = threading.Lock()
         self._renewal = Renewal(self.renew, lock.renewal_seconds)
 
     def check(self) -> None:
-        self._lock.check(self._found.owner)
+        self._lock.check(self._file.owner)
 
     def renew(self) -> bool:
         """Restarts the lease now. Returns False if the lock was lost."""
         with self._one_at_a_time:
-            renewed = self._lock.write(self._found.owner, self._found, is_released=False)
-            self._found = renewed or self._found
+            renewed = self._lock.write(self._file.owner, self._file, is_released=False)
+            self._file = renewed or self._file
             return renewed is not None
 
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None, /
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._renewal.stop()
         # A lock that cannot be released expires. The work under it is complete.
         with self._one_at_a_time, suppress(StorageError):
-            self._lock.write(self._found.owner, self._found, is_released=True)
+            self._lock.write(self._file.owner, self._file, is_released=True)
 
 
 def _document(owner: str, until_ms: int, *, is_released: bool) -> bytes:
@@ -197,7 +194,7 @@ def _document(owner: str, until_ms: int, *, is_released: bool) -> bytes:
     return json.dumps(lock_data, separators=(",", ":")).encode()
 
 
-def _parse(content: bytes, version: str, place: str) -> _Found:
+def _parse(content: bytes, version: str, place: str) -> _LockFile:
     try:
         document: dict[str, Any] = json.loads(content)
         released, until_ms, owner = document["expired"], document["validUntil"], document["owner"]
@@ -208,4 +205,4 @@ def _parse(content: bytes, version: str, place: str) -> _Found:
             f"the table lock {place} is not a lock of Hudi's: make sure that nobody works on the table, then "
             "delete the file"
         )
-    return _Found(content, version, owner, until_ms, released)
+    return _LockFile(content, version, owner, until_ms, released)

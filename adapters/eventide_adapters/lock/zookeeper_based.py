@@ -13,7 +13,6 @@ In that case, put-if-absent still protects the table. The connection to ZooKeepe
 from collections.abc import Callable
 from contextlib import suppress
 from importlib.util import find_spec
-from types import TracebackType
 from typing import Any, ClassVar, Final, Self
 
 from eventide_adapters.extras import install_command
@@ -115,13 +114,13 @@ class ZookeeperBasedLease:
         try:
             # Another server of the ensemble may lag behind the server that ended the session.
             self._client.sync(self._node)
-            found = self._client.exists(self._node)
+            stat = self._client.exists(self._node)
         except (kazoo.exceptions.KazooException, kazoo.handlers.threading.KazooTimeoutError) as failure:
             raise LockError(
                 f"the table lock {self._of.place} cannot be confirmed: {failure or type(failure).__name__}; nothing was "
                 "written after that; try again when ZooKeeper responds"
             ) from failure
-        if found is None:
+        if stat is None:
             raise LockLostError(
                 f"the table lock {self._of.place} was lost: its session ended; nothing was written after that"
             )
@@ -129,9 +128,7 @@ class ZookeeperBasedLease:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None, /
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         # Closing the session also deletes the node. Without a connection, the node expires.
         with suppress(_kazoo().exceptions.KazooException):
             self._lock.release()

@@ -22,7 +22,10 @@ _UNITS: Final = {"seconds": "s", "bytes": "By"}
 
 @dataclass(frozen=True, slots=True)
 class OpenTelemetry:
-    """ports.MetricsSink over OTLP. `endpoint` is the whole URL for metrics; None leaves it to the variables."""
+    """ports.MetricsSink over OTLP. `endpoint` is the whole URL for metrics; None leaves it to the variables.
+
+    The name of each gauge is `prefix`, an underscore, and the metric's name.
+    """
 
     endpoint: str | None
     prefix: str

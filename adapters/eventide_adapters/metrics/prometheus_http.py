@@ -20,7 +20,11 @@ _opening = threading.Lock()
 
 @dataclass(frozen=True, slots=True)
 class PrometheusHttp:
-    """ports.MetricsSink over an endpoint of this process at `port`, on one address of the machine or all (0.0.0.0)."""
+    """ports.MetricsSink over an endpoint of this process at `port`.
+
+    `address` is the one of the machine's addresses that is listened on, or 0.0.0.0 for all of them. The name of each sample
+    is `prefix`, an underscore, and the metric's name.
+    """
 
     address: str
     port: int
@@ -33,14 +37,14 @@ class PrometheusHttp:
     def _endpoint(self) -> LatestSamples:
         """Listens from the first call on. Raises StorageError if another process uses the port."""
         with _opening:
-            found = _endpoints.get((self.address, self.port))
-            if found is None:
-                found = LatestSamples()
+            samples = _endpoints.get((self.address, self.port))
+            if samples is None:
+                samples = LatestSamples()
                 try:
-                    start_http_server(self.port, self.address, registry=found.registry())
+                    start_http_server(self.port, self.address, registry=samples.registry())
                 except OSError as error:
                     raise StorageError(
                         f"cannot open an endpoint for metrics at {self.address}:{self.port}: {error.strerror or error}"
                     ) from error
-                _endpoints[self.address, self.port] = found
-            return found
+                _endpoints[self.address, self.port] = samples
+            return samples

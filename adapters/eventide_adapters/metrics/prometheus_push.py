@@ -26,7 +26,9 @@ _TIMEOUT_SECONDS: Final = 10
 class PushGateway:
     """ports.MetricsSink over a push gateway: `job`, `labels` and the table are the group that a push replaces.
 
-    With `is_deleted_at_exit` the group is removed when the process ends.
+    `host` is where the gateway listens on `port`; before an `@`, it may contain a user and password, which no message shows.
+    The name of each sample is `prefix`, an underscore, and the metric's name. With `is_deleted_at_exit` the group is removed
+    when the process ends.
     """
 
     host: str

@@ -28,13 +28,13 @@ class LatestSamples(Collector):
         return registry
 
     def collect(self) -> Iterator[GaugeMetricFamily]:
-        found: dict[str, GaugeMetricFamily] = {}
+        gauges: dict[str, GaugeMetricFamily] = {}
         for (prefix, table), metrics in self._tables.items():
             for metric in metrics:
                 name = metric.sample_name(prefix)
                 labels = ("table",) if metric.reason is None else ("table", "reason")
                 values = (table,) if metric.reason is None else (table, metric.reason)
-                found.setdefault(name, GaugeMetricFamily(name, metric.about, labels=labels)).add_metric(
+                gauges.setdefault(name, GaugeMetricFamily(name, metric.about, labels=labels)).add_metric(
                     values, metric.value
                 )
-        yield from found.values()
+        yield from gauges.values()

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from eventide_adapters.extras import install_command
-from eventide_adapters.storage.objects import FSSPEC, UNSAFE_WRITES, VersionedObjects
+from eventide_adapters.storage.objects.contract import FSSPEC, UNSAFE_WRITES, VersionedObjects
 from eventide_adapters.storage.paths import checked_directory, checked_path
 from eventide_adapters.storage.secret_texts import refuse_user
 from eventide_core.config import Options
@@ -41,12 +41,11 @@ def open_s3(uri: str, options: Options) -> Storage | None:
     if not _BUCKET.fullmatch(bucket):
         return None
     try:
-        from eventide_adapters.storage.object_storage import VersionedObjectStorage
-        from eventide_adapters.storage.s3_config import S3Config
-        from eventide_adapters.storage.s3_objects import S3Objects
+        from eventide_adapters.storage.objects.s3 import S3Objects
+        from eventide_adapters.storage.objects.s3_config import S3Config
     except ModuleNotFoundError as missing:
         raise ConfigError(f"a table on S3 needs the package {missing.name}: run `{install_command('s3')}`") from missing
-    return VersionedObjectStorage(*_below(uri, path), S3Objects(bucket, S3Config.of(options)))
+    return _versioned(uri, path, S3Objects(bucket, S3Config.of(options)))
 
 
 def open_google(uri: str, options: Options) -> Storage | None:
@@ -54,11 +53,10 @@ def open_google(uri: str, options: Options) -> Storage | None:
     if not _BUCKET.fullmatch(bucket):
         return None
     try:
-        from eventide_adapters.storage.google_objects import GoogleObjects
+        from eventide_adapters.storage.objects.google import GoogleObjects
     except ModuleNotFoundError as missing:
         raise _needs("gs", "gcsfs", missing) from missing
-    objects = GoogleObjects(bucket, _keywords(options), options.get(UNSAFE_WRITES))
-    return _versioned(uri, path, objects)
+    return _versioned(uri, path, GoogleObjects(bucket, _keywords(options), options.get(UNSAFE_WRITES)))
 
 
 def open_azure(uri: str, options: Options) -> Storage | None:
@@ -70,7 +68,7 @@ def open_azure(uri: str, options: Options) -> Storage | None:
     if not _BUCKET.fullmatch(container):
         return None
     try:
-        from eventide_adapters.storage.azure_objects import AzureObjects
+        from eventide_adapters.storage.objects.azure import AzureObjects
     except ModuleNotFoundError as missing:
         raise _needs("abfs", "adlfs", missing) from missing
     objects = AzureObjects(container, _keywords(options, settings), options.get(UNSAFE_WRITES))
@@ -78,8 +76,8 @@ def open_azure(uri: str, options: Options) -> Storage | None:
 
 
 def open_hdfs(uri: str, options: Options) -> Storage | None:
-    from eventide_adapters.storage.hdfs import HdfsStorage
-    from eventide_adapters.storage.hdfs_config import HdfsConfig
+    from eventide_adapters.storage.hdfs.config import HdfsConfig
+    from eventide_adapters.storage.hdfs.storage import HdfsStorage
 
     scheme, _ = _split(uri)
     authority, path = _located(uri)
@@ -97,7 +95,7 @@ def _keywords(options: Options, of_uri: Mapping[str, str] | None = None) -> tupl
 def _versioned(uri: str, path: str, objects: VersionedObjects) -> Storage:
     from eventide_adapters.storage.object_storage import VersionedObjectStorage
 
-    return VersionedObjectStorage(*_below(uri, path), objects)
+    return VersionedObjectStorage(uri.rstrip("/"), f"{checked_path(path)}/" if path else "", objects)
 
 
 def _needs(scheme: str, package: str, missing: ModuleNotFoundError) -> ConfigError:
@@ -115,8 +113,3 @@ def _located(uri: str) -> tuple[str, str]:
     """The bucket or host, and the path below it."""
     authority, _, path = _split(uri)[1].partition("/")
     return authority, path
-
-
-def _below(uri: str, path: str) -> tuple[str, str]:
-    """The table's URI as shown to users, and the prefix of its keys."""
-    return uri.rstrip("/"), f"{checked_path(path)}/" if path else ""

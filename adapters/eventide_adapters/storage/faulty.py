@@ -53,7 +53,10 @@ _FAULTS_OF_READS = frozenset(Fault) - {Fault.REPLY_LOST, Fault.DUPLICATED}
 
 @dataclass(frozen=True, slots=True)
 class FaultPlan:
-    """The planned faults, by the number of the operation."""
+    """The planned faults, by the number of the operation.
+
+    `writes` and `reads` are numbered apart from each other, from 0. An operation whose number has no fault happens as usual.
+    """
 
     writes: Mapping[int, Fault] = field(default_factory=dict)
     reads: Mapping[int, Fault] = field(default_factory=dict)

@@ -15,7 +15,7 @@ from typing import Any, Final, cast
 
 import fsspec
 
-from eventide_adapters.storage.objects import StoredObject
+from eventide_adapters.storage.objects.contract import StoredObject
 from eventide_adapters.storage.refusals import storage_error
 from eventide_adapters.storage.secret_texts import harmless, may_be_secret, without_secrets
 from eventide_core.errors import EventideError, StorageError
@@ -26,12 +26,18 @@ _MODIFIED: Final = ("mtime", "last_modified", "created")
 
 @dataclass(frozen=True, slots=True)
 class FsspecObjects:
-    """objects.Objects over a package of fsspec. `settings` are keywords of its file system, which may include secrets."""
+    """contract.Objects over a package of fsspec.
+
+    `protocol` is the name by which fsspec finds the package, and the scheme of the URI; `bucket` is the first part of each
+    path. `settings` are keywords of its file system, which may include secrets. `allows_unsafe_writes`: the user promises
+    that nobody else writes, so the store need not support conditional requests.
+    """
 
     protocol: str
     bucket: str
     settings: tuple[tuple[str, str], ...] = field(repr=False)
     allows_unsafe_writes: bool
+    has_server_copy = False
 
     @property
     def where(self) -> str:
@@ -41,17 +47,13 @@ class FsspecObjects:
     def _secrets(self) -> tuple[str, ...]:
         return tuple(value for key, value in self.settings if may_be_secret(key))
 
-    @property
-    def has_server_copy(self) -> bool:
-        return False
-
     def head(self, key: str) -> StoredObject | None:
         with self._answering("look at", key):
             try:
-                found = self._store.info(self._path(key))
+                info = self._store.info(self._path(key))
             except FileNotFoundError:
                 return None
-            return self._object(found) if found["type"] == "file" else None
+            return self._object(info) if info["type"] == "file" else None
 
     def read(self, key: str, offset: int = 0, length: int | None = None) -> bytes | None:
         end = None if length is None else offset + length
@@ -62,8 +64,8 @@ class FsspecObjects:
                 return None
             except Exception:
                 # Nothing follows the end of an object. Some stores report an error for that.
-                found = self.head(key)
-                if found is None or offset < found.size:
+                stored = self.head(key)
+                if stored is None or offset < stored.size:
                     raise
                 return b""
 
@@ -72,10 +74,10 @@ class FsspecObjects:
         with self._answering("list", prefix):
             self._store.invalidate_cache(directory)
             try:
-                found: list[Mapping[str, Any]] = self._store.ls(directory, detail=True)
+                entries: list[Mapping[str, Any]] = self._store.ls(directory, detail=True)
             except FileNotFoundError:
                 return (), ()
-            below = [entry for entry in found if self._key(entry).startswith(prefix) and self._key(entry) != prefix]
+            below = [entry for entry in entries if self._key(entry).startswith(prefix) and self._key(entry) != prefix]
             objects = tuple(self._object(entry) for entry in below if entry["type"] == "file")
             return objects[:limit], tuple(f"{self._key(entry)}/" for entry in below if entry["type"] == "directory")
 

@@ -28,7 +28,7 @@ class BrokenGuaranteeError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Guarantee:
-    """`text` says what holds. `check` raises BrokenGuaranteeError; `needs` says what the storage must support for it."""
+    """`text` is what holds. `check` raises BrokenGuaranteeError; `needs` returns whether the storage supports it."""
 
     name: str
     text: str
@@ -56,7 +56,7 @@ def _require(holds: bool, otherwise: str) -> None:
         raise BrokenGuaranteeError(otherwise)
 
 
-def _found(storage: Storage, path: str) -> FileInfo | None:
+def _listed(storage: Storage, path: str) -> FileInfo | None:
     """The entry of that name in the listing of its directory."""
     directory, _, _ = path.rpartition("/")
     return next((info for info in storage.list(directory) if info.path == path), None)
@@ -125,7 +125,7 @@ def _list_after_delete(storage: Storage, directory: str) -> None:
     storage.put(path, b"data")
     _require(storage.delete(path), "a delete of a file reported that it was absent")
     _require(storage.stat(path) is None, "a deleted file is still there")
-    _require(_found(storage, path) is None, "a listing shows a deleted file")
+    _require(_listed(storage, path) is None, "a listing shows a deleted file")
     _require(not storage.delete(path), "a delete of an absent file reported that it was there")
     _require(storage.put_if_absent(path, b"again"), "the name of a deleted file cannot be created again")
 
@@ -157,7 +157,7 @@ def _whole_or_not(storage: Storage, directory: str) -> None:
     path = f"{directory}/file"
     with ExitStack() as opened:
         _opened(storage, path, opened).write(b"half")
-        _require(storage.stat(path) is None and _found(storage, path) is None, "a file is visible while it is written")
+        _require(storage.stat(path) is None and _listed(storage, path) is None, "a file is visible while it is written")
     _require(storage.stat(path) is None and storage.list(directory) == (), "an aborted file left something behind")
 
 
@@ -178,7 +178,7 @@ def _link(*, is_symbolic: bool) -> Callable[[Storage, str], None]:
         storage.put(source, b"data")
         _require(storage.link_if_absent(source, link, is_symbolic=is_symbolic), "a link to a new name was not made")
         _require(not storage.link_if_absent(source, link, is_symbolic=is_symbolic), "a link onto a taken name was made")
-        info = _found(storage, link)
+        info = _listed(storage, link)
         _require(info is not None and info.size == 4, "a listing does not show a link with the size of its target")
         target = source if is_symbolic else None
         _require(
@@ -195,11 +195,11 @@ def _version(storage: Storage, directory: str) -> None:
     assert isinstance(storage, VersionedFiles)
     path = f"{directory}/file"
     storage.put(path, b"first")
-    found = storage.read_version(path)
-    _require(found is not None and found[0] == b"first", "a file that was written has no version")
-    assert found is not None
-    _require(storage.replace_version(path, b"second", found[1]), "a replacement of the current version failed")
-    _require(not storage.replace_version(path, b"third", found[1]), "a replacement of an old version succeeded")
+    current = storage.read_version(path)
+    _require(current is not None and current[0] == b"first", "a file that was written has no version")
+    assert current is not None
+    _require(storage.replace_version(path, b"second", current[1]), "a replacement of the current version failed")
+    _require(not storage.replace_version(path, b"third", current[1]), "a replacement of an old version succeeded")
     _require(storage.read(path) == b"second", "the content is not that of the replacement that succeeded")
 
 

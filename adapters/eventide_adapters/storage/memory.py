@@ -19,7 +19,12 @@ from eventide_core.ports import Capability, FileInfo, OutputFile
 
 @dataclass(frozen=True, slots=True)
 class MemoryFile:
-    """One name: its content, or the target of a symbolic link as a path from the root."""
+    """One name: a file, or a symbolic link.
+
+    `data` is a file's content, and empty for a link. `link_target` is a link's target as a path from the root; None for a
+    file. `modified_ms` is the time of the write by the storage's clock: a counter from 1, unless the storage was given
+    another one.
+    """
 
     data: bytes
     modified_ms: int
@@ -83,6 +88,9 @@ class MemoryStorage:
     `now_ms` gives files their time. Without it, each write is a millisecond later than the previous one.
     """
 
+    is_remote = False
+    capabilities = Capability.PUT_IF_ABSENT | Capability.SYMLINK | Capability.HARDLINK | Capability.SERVER_COPY
+
     def __init__(self, name: str, *, now_ms: Callable[[], int] | None = None) -> None:
         self._name = name
         if name not in _files_by_name or now_ms is not None:
@@ -113,21 +121,13 @@ class MemoryStorage:
     def root(self) -> str:
         return f"memory://{self._name}"
 
-    @property
-    def is_remote(self) -> bool:
-        return False
-
-    @property
-    def capabilities(self) -> Capability:
-        return Capability.PUT_IF_ABSENT | Capability.SYMLINK | Capability.HARDLINK | Capability.SERVER_COPY
-
     def list(self, directory: str) -> tuple[FileInfo, ...]:
         checked_directory(directory)
         prefix = f"{directory}/" if directory else ""
         files = self._files
         with files.lock:
-            found = files.directories.get(directory)
-            names = () if found is None else sorted(found.names)
+            listed = files.directories.get(directory)
+            names = () if listed is None else sorted(listed.names)
             return tuple(self._info(files, prefix + name) for name in names)
 
     def stat(self, path: str) -> FileInfo | None:
@@ -186,8 +186,8 @@ class MemoryStorage:
 
     def replace_version(self, path: str, data: bytes, version: str) -> bool:
         with self._files.lock:
-            found = self.read_version(path)
-            if found is None or found[1] != version:
+            current = self.read_version(path)
+            if current is None or current[1] != version:
                 return False
             self.put(path, data)
             return True

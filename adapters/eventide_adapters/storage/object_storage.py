@@ -2,7 +2,7 @@
 
 A key is a file; a directory exists as long as a key is below it. Nothing is ever renamed. A file appears whole, by one
 request, even if it was sent in parts before that. If two writers create it, the store decides which one succeeds
-(s3_objects.py, google_objects.py, azure_objects.py).
+(objects/s3.py, google.py, azure.py).
 
 A store that ignores the condition of a create lets two writers both succeed, so the first write tests the store: it
 creates a key twice by each kind of request, and the second create must fail. Such a store is refused, unless the option
@@ -10,7 +10,7 @@ creates a key twice by each kind of request, and the second create must fail. Su
 
 This test does not detect a store that checks for the key before it writes it, without locking. SeaweedFS 4 does that
 for CompleteMultipartUpload, but not for PutObject. If two writers create one large file there at the same time, both
-may be told that they succeeded; the file is complete in any case. The files that eventide creates in parts are data
+may get the response that they succeeded; the file is complete in any case. The files that eventide creates in parts are data
 files, whose names belong to one task of one plan.
 
 Some stores list a backslash in a key as a slash, so that nobody would find what was written. The first create of such a key
@@ -21,13 +21,11 @@ import uuid
 from contextlib import suppress
 from typing import BinaryIO
 
-from eventide_adapters.storage.objects import UNSAFE_WRITES, Objects, StoredObject, Upload, VersionedObjects
-from eventide_adapters.storage.paths import check_whole, checked_directory, checked_path
+from eventide_adapters.storage.objects.contract import UNSAFE_WRITES, Objects, StoredObject, Upload, VersionedObjects
+from eventide_adapters.storage.paths import TEMPORARY, check_whole, checked_directory, checked_path
 from eventide_adapters.storage.remote_streams import StreamedOutput, in_pieces, open_ranges
 from eventide_core.errors import MissingFileError, RefusedError, StorageAccessError, StorageError
 from eventide_core.ports import WHOLE_FILE_BYTES_MAX, Capability, FileInfo, OutputFile
-
-_PROBES = ".hoodie/.eventide_temp"
 
 # Below this size, a read and a create, which are two requests, are faster than the four requests of a copy inside the
 # store.
@@ -41,6 +39,8 @@ class ObjectStorage:
 
     Pickles its configuration and the detected capabilities. An executor opens its own connections.
     """
+
+    is_remote = True
 
     def __init__(self, root: str, prefix: str, objects: Objects, capabilities: Capability | None = None) -> None:
         assert prefix == "" or prefix.endswith("/")
@@ -56,10 +56,6 @@ class ObjectStorage:
     @property
     def root(self) -> str:
         return self._root
-
-    @property
-    def is_remote(self) -> bool:
-        return True
 
     @property
     def capabilities(self) -> Capability:
@@ -78,16 +74,16 @@ class ObjectStorage:
         """
         prefix = self._below(directory)
         objects, prefixes = self._objects.list_below(prefix)
-        files = [self._info(found) for found in objects if _is_name(found.key.removeprefix(prefix))]
+        files = [self._info(stored) for stored in objects if _is_name(stored.key.removeprefix(prefix))]
         directories = [FileInfo(self._path(p), 0, True, 0) for p in prefixes if _is_name(p.removeprefix(prefix)[:-1])]
         return tuple(sorted(files + directories, key=lambda info: info.path))
 
     def stat(self, path: str) -> FileInfo | None:
         checked_directory(path)
         if path:
-            found = self._objects.head(self._prefix + path)
-            if found is not None:
-                return self._info(found)
+            stored = self._objects.head(self._prefix + path)
+            if stored is not None:
+                return self._info(stored)
         objects, prefixes = self._objects.list_below(self._below(path), limit=1)
         return FileInfo(path, 0, True, 0) if objects or prefixes else None
 
@@ -138,10 +134,10 @@ class ObjectStorage:
         return self._create(self._key(path), bytes(data))
 
     def copy_if_absent(self, source: str, target: str) -> bool:
-        found, key = self._require(source), self._key(target)
-        if found.size <= _SMALL_COPY_BYTES:
+        stored, key = self._require(source), self._key(target)
+        if stored.size <= _SMALL_COPY_BYTES:
             return self._create(key, self.read(source))
-        return self._may_create(key) and self._objects.copy(found, key, is_conditional=not self._is_unsafe)
+        return self._may_create(key) and self._objects.copy(stored, key, is_conditional=not self._is_unsafe)
 
     def link_if_absent(self, source: str, target: str, *, is_symbolic: bool) -> bool:
         checked_path(source)
@@ -154,7 +150,7 @@ class ObjectStorage:
         if self._objects.head(key) is None:
             # This may be a directory, of which only the key that marks it can be removed.
             objects, prefixes = self._objects.list_below(f"{key}/", limit=2)
-            if prefixes or any(found.key != f"{key}/" for found in objects):
+            if prefixes or any(stored.key != f"{key}/" for stored in objects):
                 raise StorageError(f"{path!r} in {self.root} is a directory that is not empty")
             if not objects:
                 return False
@@ -191,11 +187,11 @@ class ObjectStorage:
         if "\\" not in key:
             return
         if self._keeps_backslashes is None:
-            start = f"{self._prefix}{_PROBES}/probe-{uuid.uuid4().hex}"
+            start = f"{self._prefix}{TEMPORARY}/probe-{uuid.uuid4().hex}"
             probe = f"{start}\\"
             self._objects.replace(probe, b"1")
-            found, _ = self._objects.list_below(start)
-            self._keeps_backslashes = any(one.key == probe for one in found)
+            listed, _ = self._objects.list_below(start)
+            self._keeps_backslashes = any(stored.key == probe for stored in listed)
             self._objects.delete(probe)
         if not self._keeps_backslashes:
             raise RefusedError(
@@ -208,7 +204,7 @@ class ObjectStorage:
 
         Raises StorageAccessError if the store forbids to delete: a table could be begun there, and not be written to.
         """
-        key = f"{self._prefix}{_PROBES}/probe-{uuid.uuid4().hex}"
+        key = f"{self._prefix}{TEMPORARY}/probe-{uuid.uuid4().hex}"
         try:
             keeps = self._refuses_a_second_create(key)
         except StorageError:
@@ -219,15 +215,15 @@ class ObjectStorage:
             self._objects.delete(key)
         except StorageError as failure:
             if isinstance(failure, StorageAccessError):
-                raise  # otherwise, the next write tells whether the store is there
+                raise  # otherwise, the next write shows whether the store can be reached
         return keeps
 
     def _refuses_a_second_create(self, key: str) -> bool:
         objects = self._objects
         if not objects.create(key, b"1") or objects.create(key, b"2"):
             return False
-        found = objects.head(key)
-        return found is not None and not objects.copy(found, key)
+        stored = objects.head(key)
+        return stored is not None and not objects.copy(stored, key)
 
     def _key(self, path: str) -> str:
         return self._prefix + checked_path(path)
@@ -238,14 +234,14 @@ class ObjectStorage:
     def _path(self, key: str) -> str:
         return key.removeprefix(self._prefix).rstrip("/")
 
-    def _info(self, found: StoredObject) -> FileInfo:
-        return FileInfo(self._path(found.key), found.size, False, found.modified_ms)
+    def _info(self, stored: StoredObject) -> FileInfo:
+        return FileInfo(self._path(stored.key), stored.size, False, stored.modified_ms)
 
     def _require(self, path: str) -> StoredObject:
-        found = self._objects.head(self._key(path))
-        if found is None:
+        stored = self._objects.head(self._key(path))
+        if stored is None:
             raise self._missing(path)
-        return found
+        return stored
 
     def _missing(self, path: str) -> MissingFileError:
         return MissingFileError(f"there is no file {path!r} in {self.root}")

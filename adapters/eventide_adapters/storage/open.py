@@ -6,7 +6,7 @@ The module of a storage and its packages are imported when a URI needs them, so 
 import os
 import re
 from pathlib import Path
-from typing import Final, cast
+from typing import Final
 
 from eventide_adapters.entry_points import Adapter, Adapters
 from eventide_adapters.storage.secret_texts import may_be_secret, refuse_user, without_secrets
@@ -59,13 +59,13 @@ def open_storage(uri: str, options: Options, *, what: str = "table") -> Storage:
     adapter = STORAGES.find(name)
     if adapter is not None and adapter.package is not None:
         return _of_package(adapter, uri, options)
-    found = None if adapter is None else adapter.load()(uri, options)
-    if found is None:
+    storage: Storage | None = None if adapter is None else adapter.load()(uri, options)
+    if storage is None:
         wrong = _unknown(name) if adapter is None else f"no full address after {name}://: eventide opens {_KNOWN}"
         raise ConfigError(f"the {what} {without_secrets(uri, ())!r} has {wrong}")
     if name == "file":
-        _refuse_no_directory(Path(cast(Storage, found).root.removeprefix("file://")), uri, what)
-    return cast(Storage, found)
+        _refuse_no_directory(Path(storage.root.removeprefix("file://")), uri, what)
+    return storage
 
 
 def _refuse_half_a_scheme(uri: str, what: str) -> None:

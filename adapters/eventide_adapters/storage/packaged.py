@@ -4,14 +4,13 @@ import pickle
 import uuid
 from collections.abc import Callable
 from contextlib import suppress
-from typing import BinaryIO, Final, cast
+from typing import BinaryIO, cast
 
 from eventide_adapters.storage.guarantees import FIRST_TRIAL
+from eventide_adapters.storage.paths import TEMPORARY
 from eventide_core.access.files import discard, remove_tree
 from eventide_core.errors import ConfigError, EventideError, RefusedError
 from eventide_core.ports import Capability, FileInfo, KeyedFiles, OutputFile, Storage, VersionedFiles
-
-_TRIALS: Final = ".hoodie/.eventide_temp"
 
 
 class PackagedStorage:
@@ -78,7 +77,7 @@ class PackagedStorage:
         return self._inner
 
     def _try_out(self) -> None:
-        directory = f"{_TRIALS}/trial-{uuid.uuid4().hex}"
+        directory = f"{TEMPORARY}/trial-{uuid.uuid4().hex}"
         try:
             for number, guarantee in enumerate(FIRST_TRIAL):
                 broken = guarantee.broken_by(self._inner, f"{directory}/{number}")
@@ -111,15 +110,11 @@ class _KeyedAndVersioned(_Keyed, _Versioned):
 
 def packaged(inner: Storage, package: str, is_tried: bool = False) -> PackagedStorage:
     """The storage with the optional capabilities that it has."""
-    match isinstance(inner, KeyedFiles), isinstance(inner, VersionedFiles):
-        case True, True:
-            return _KeyedAndVersioned(inner, package, is_tried)
-        case True, False:
-            return _Keyed(inner, package, is_tried)
-        case False, True:
-            return _Versioned(inner, package, is_tried)
-        case _:
-            return PackagedStorage(inner, package, is_tried)
+    if isinstance(inner, KeyedFiles):
+        kind: type[PackagedStorage] = _KeyedAndVersioned if isinstance(inner, VersionedFiles) else _Keyed
+    else:
+        kind = _Versioned if isinstance(inner, VersionedFiles) else PackagedStorage
+    return kind(inner, package, is_tried)
 
 
 def untried(storage: Storage) -> Storage:

@@ -4,10 +4,14 @@
 """
 
 from functools import lru_cache
+from typing import Final
 
 from eventide_core.errors import ResourceLimitError, UnsafePathError
 from eventide_core.ports import WHOLE_FILE_BYTES_MAX
 from eventide_core.table.files.table_path import why_unsafe
+
+TEMPORARY: Final = ".hoodie/.eventide_temp"
+"""The directory of files that are being written and of trials. Stock readers and cleaners never read it."""
 
 
 @lru_cache(maxsize=1 << 14)  # the same few paths are requested again and again

@@ -1,4 +1,4 @@
-"""Tells a storage's refusal, which another try doesn't change, from its failure."""
+"""Distinguishes a storage's refusal, which another try doesn't change, from its failure."""
 
 import errno
 import ssl
@@ -35,7 +35,7 @@ _KINDS: Final = frozenset(
 )
 
 
-# What the stores say, in lower case, of a refusal that other permissions or credentials don't cure.
+# Words of the stores' messages, in lower case, for a refusal that other permissions or credentials don't cure.
 _CURES: Final = (
     (
         (
@@ -56,7 +56,7 @@ _CURES: Final = (
     ),
 )
 
-# How Python's clients say that nobody took their request, in lower case.
+# Words of the messages of Python's clients, in lower case, if nobody accepted their request.
 _UNREACHED: Final = (
     "connection refused",
     "could not connect to the endpoint",
@@ -90,7 +90,7 @@ def storage_error(message: str, failure: BaseException) -> StorageError:
 
 
 def is_refusal(failure: BaseException) -> bool:
-    """Whether the storage, or the library that speaks to it, refused the access or the credentials."""
+    """Whether the storage, or its client library, refused the access or the credentials."""
     # The number of an SSLError is OpenSSL's.
     number = failure.errno if isinstance(failure, OSError) and not isinstance(failure, ssl.SSLError) else None
     if isinstance(failure, PermissionError) or number in _REFUSED:

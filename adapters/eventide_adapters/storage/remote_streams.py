@@ -6,7 +6,7 @@ import tempfile
 from collections.abc import Callable
 from typing import Any, BinaryIO
 
-from eventide_adapters.storage.objects import PART_BYTES, Upload
+from eventide_adapters.storage.objects.contract import PART_BYTES, Upload
 from eventide_core.access.threads import Threads
 from eventide_core.table.files.read_ahead import ReadRange
 

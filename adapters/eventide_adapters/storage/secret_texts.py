@@ -71,7 +71,7 @@ def _of(value: str) -> Iterator[str]:
     """A secret, and its parts if it is a connection string or the content of a key file."""
     yield from (value.strip(), value) if value.strip() else ()
     for part in _SEPARATORS.split(value):
-        yield from (found for found in (part, part.partition("=")[2]) if len(found) >= _PART_LENGTH_MIN)
+        yield from (secret for secret in (part, part.partition("=")[2]) if len(secret) >= _PART_LENGTH_MIN)
 
 
 def _forms(secret: str) -> frozenset[str]:

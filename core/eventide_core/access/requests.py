@@ -23,7 +23,7 @@ def responses(
 ) -> Iterator[B]:
     """`ask` of each item, in order. Of a remote storage, the next eight are asked meanwhile.
 
-    `bytes_of` says how large a response will be: those behind the next one have AHEAD_BYTES_MAX together. Raises what the
+    `bytes_of` predicts the size of a response: those behind the next one have AHEAD_BYTES_MAX together. Raises what the
     first failed one raised, after the responses before it.
     """
     if not storage.is_remote:

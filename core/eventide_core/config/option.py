@@ -2,7 +2,7 @@
 
 LOCK_WAIT_MS = Option("hoodie.write.lock.wait_time_ms", WHOLE_NUMBER, 60_000, "How long to wait for the lock.")
 
-options.get(LOCK_WAIT_MS)  # 60000, what the user says, or a ConfigError
+options.get(LOCK_WAIT_MS)  # 60000, the user's value, or a ConfigError
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -113,7 +113,7 @@ NAMES: OptionType[tuple[str, ...]] = OptionType("list", "a list of names with co
 class Option(str, Generic[T]):
     """An option is its key, with what is known about it: messages and mappings of options treat it as the key.
 
-    `otherwise` says the default in words, where it is not the value of `default`. `aliases` are other names of the same
+    `otherwise` describes the default in words, if it is not the value of `default`. `aliases` are other names of the same
     option, of which the first that is given counts. A key that ends with `.*` stands for all keys that begin so, which
     `Options.below` reads. `secret`: no text may show the value.
     """
@@ -172,12 +172,15 @@ class Option(str, Generic[T]):
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """Options by key, as the user wrote them. Some are secrets, so no value is shown."""
+    """Options by key, as the user wrote them.
+
+    `values` may have keys that no option has, and any of an option's names. Some are secrets, so no value is shown.
+    """
 
     values: Mapping[str, str] = field(repr=False)
 
     def get(self, option: Option[T]) -> T:
-        """What the user says, else the default. Raises ConfigError for a value that the option does not take."""
+        """The user's value, otherwise the default. Raises ConfigError for a value that the option does not take."""
         text = self.text(option)
         if text is None:
             return option.default
@@ -191,7 +194,7 @@ class Options:
             ) from None
 
     def text(self, option: Option[Any]) -> str | None:
-        """What the user says, as it is written; None if nothing is said, or a blank."""
+        """The user's value, as it is written; None if there is none, or a blank one."""
         return self._given(self.name(option))
 
     def name(self, option: Option[Any]) -> str:

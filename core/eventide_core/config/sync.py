@@ -14,7 +14,7 @@ class SyncStrategy(StrEnum):
 
 
 class SyncMode(StrEnum):
-    """How Hudi's sync speaks to Hive."""
+    """How Hudi's sync connects to Hive."""
 
     HMS = "hms"
     JDBC = "jdbc"

@@ -11,7 +11,7 @@ class Catalog(Protocol):
     """Tables and partitions by name. No change touches the files that they name.
 
     Every method raises CatalogError where the catalog cannot be reached, or refuses; each change is made as a whole or not
-    at all, and nothing says whether one whose answer was lost has been made.
+    at all, and a request whose answer was lost may have been carried out or not.
     """
 
     def has_database(self, name: str) -> bool: ...

@@ -19,10 +19,11 @@ from eventide_core.table.settings.key_format import KeyFormat
 class LogSummary:
     """What one log file holds, as far as a planner asks.
 
-    `instants` are those of its blocks. `delete_count` counts deletes of either kind, `rolled_back` are the instants
-    whose blocks a command block of it rolls back, `has_torn_block` says that a write was interrupted in it (its instant
-    is among `instants`, if the bytes name it), `has_merged_block` that a log compaction wrote one, `has_partial_updates`
-    that one has records of some columns. `nameless_from` is the offset of the first torn bytes that name no write.
+    `event_times` is the range of all its records and deletes. `instants` are those of its blocks. `delete_count` counts
+    deletes of either kind, `rolled_back` are the instants whose blocks a command block of it rolls back, `has_torn_block`
+    means that a write was interrupted in it (its instant is among `instants`, if the bytes name it), `has_merged_block` that
+    a log compaction wrote one, `has_partial_updates` that one has records of some columns. `nameless_from` is the offset of
+    the first torn bytes that name no write.
     """
 
     path: str
@@ -38,7 +39,7 @@ class LogSummary:
 
 @dataclass(frozen=True, slots=True)
 class TimedKey:
-    """A record's or delete's key and event time."""
+    """The record key (`key`) and the event time of a record or delete: `event_time_ms`, in epoch milliseconds."""
 
     key: str
     event_time_ms: int
@@ -46,7 +47,10 @@ class TimedKey:
 
 @dataclass(frozen=True, slots=True)
 class UnreadableEventTime:
-    """A record or delete of a log file whose event time cannot be read."""
+    """A record or delete of a log file whose event time cannot be read.
+
+    `key` is its record key, `value` the event time as text for people.
+    """
 
     path: str
     key: str
@@ -65,7 +69,7 @@ class LogContent(Protocol):
     def summarize(self, logs: Sequence[LogFile], shape: RecordShape) -> list[LogSummary | EventideError]:
         """The summary of each log file: from its block headers if they state the range, else from a scan.
 
-        An error stands for a log file that it can't read, and says why.
+        An error stands for a log file that it can't read, and states why.
         """
         ...
 
@@ -138,7 +142,7 @@ class ContentAudit(Protocol):
     """
 
     def row_count(self, base_path: str) -> int:
-        """How many records a base file's footer says it has. Raises MissingFileError, CorruptBaseFileError."""
+        """The number of records in a base file, by its footer. Raises MissingFileError, CorruptBaseFileError."""
         ...
 
     def checksum(self, path: str, size: int) -> str | None:

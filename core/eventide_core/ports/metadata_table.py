@@ -54,9 +54,10 @@ class WrittenRows:
 
 @dataclass(frozen=True, slots=True)
 class FileChanges:
-    """An action's changes to the files of a table: those that it adds, and the names that it removes, by partition.
+    """An action's changes to the files of a table.
 
-    `written` is set if `rows` are written.
+    `added` are the files that it adds, left-overs and carried tombstones among them; `removed` the names that it removes, by
+    partition. `rows` is what it does to rows, which decides about indexes. `written` is set if `rows` are written.
     """
 
     rows: RowChange
@@ -70,7 +71,8 @@ class NewMetadataTable:
     """A metadata table to make from nothing at an instant of its own, for a table of that version.
 
     `partitions` are those that the metadata table is to have. `files` are the sizes of the table's base and log files, by
-    partition and name; a partition may have none. `rows` are the current slices.
+    partition and name; a partition may have none. `rows` are the current slices. `has_utc_instants`: it takes instants in
+    UTC as the table does; otherwise, in local time.
     """
 
     version: int
@@ -158,9 +160,9 @@ class StagedLog:
 
 @dataclass(frozen=True, slots=True)
 class MetadataLog:
-    """A log file to be written to the metadata table: its slice and name, its number of records, and its content.
+    """A log file to be written to the metadata table: its slice and name, and its content.
 
-    `content` may be in the staging directory already.
+    `count` is the number of records in it. `content` may be in the staging directory already.
     """
 
     file_slice: FileSlice

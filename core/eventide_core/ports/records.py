@@ -37,11 +37,13 @@ class LinkedLog(NamedTuple):
 class MergeTask:
     """One slice to compact: merge `merged` into the base, and keep `left_overs` visible. Paths from the root.
 
+    `base_path` is None if the slice has no base file; `new_base_path`, in whose name `instant` is, is the same in a retry.
     `left_overs` are in reader order. Of those in `early`, by path, the records before a time are merged as well, and those
-    without an event time. `carried_path` is the log file that carries tombstones that beat a left-over record. `marker_path`
-    is created before the base file. `change_log_path` is None if the compaction writes no change log; `logged` is what it
-    would hold. With `rests_on_no_deletes`, a delete among what is merged raises PlanMismatchError: the plan can't have known
-    of it.
+    without an event time. `link_mode` is how a left-over gets its `target`. `carried_path` is the log file that carries
+    tombstones that beat a left-over record. `marker_path` is created before the base file. `blocks` decides which blocks of
+    `merged` count; `codec` is that of the new base file. `change_log_path` is None if the compaction writes no change log;
+    `logged` is what it would hold. With `rests_on_no_deletes`, a delete among what is merged raises PlanMismatchError: the
+    plan can't have known of it.
     """
 
     partition: str
@@ -67,9 +69,19 @@ class MergeTask:
 class MergeResult:
     """What one slice's compaction wrote. Sizes in bytes, counts in records.
 
+    `new_base_path`: the new base file, from the root, of `base_size`.
+    `num_writes`: all rows of it.
+    `num_inserts`: those of keys that the old base did not have.
+    `num_updates`: those that replace a row of the old base.
+    `num_deletes`: rows of the old base that it no longer has.
+    `log_records`: records and deletes that were read from log files, before versions of one key were merged.
+    `log_blocks`: the blocks that they were in.
+    `merged_keys`: how many keys the log files hold.
+    `carried_tombstones`: those in the carried log file, which has `carried_size`; None if there is none.
     `uncompacted_from_ms`, of each left-over in `early`: the least event time of its records that are not in the new base;
-    None if all are. `merged_keys` is how many keys the log files hold. The checksums are those of the base file and of the
-    carried log file. `change_log_size` is None if there is no change log.
+        None if all are.
+    `base_checksum`, `carried_checksum`: those of the base file and of the carried log file, set once they are written.
+    `change_log_size`: None if there is no change log.
     """
 
     new_base_path: str
@@ -93,7 +105,7 @@ class MergeResult:
 class MergedSlice:
     """A merged slice. `carried` is the content of the carried log file, empty if no tombstone has to be carried.
 
-    `changes` is the content of the change log, empty if there is none.
+    `changes` is the content of the change log, empty if there is none. `result` has no checksums yet.
     """
 
     result: MergeResult
@@ -179,12 +191,12 @@ class IncomingRecords(Protocol):
     def place_by_global_key(
         self, slices: Sequence[SliceRead], *, by_bloom: bool, moves: bool, index: KeyIndex | None = None
     ) -> tuple[Placement, ...]:
-        """Places by the slices, of whatever partition, in which the keys live.
+        """Places by the slices, of whatever partition, which have the keys.
 
-        `index` tells these slices. Without it, or if it names a slice that is not among `slices`, because it is of a later
+        `index` gives these slices. Without it, or if it names a slice that is not among `slices`, because it is of a later
         moment than they are, all slices are searched.
 
-        A record whose key lives in another partition goes to where that is, and has that partition. With `moves` it
+        A record whose key is in another partition is written there, with that partition. With `moves` it
         stays in its own, and its key is deleted in the other one: unless the record there is later by its ordering value.
         """
         ...

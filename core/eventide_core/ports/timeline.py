@@ -56,7 +56,10 @@ class MetadataCodec(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ArchivedFile:
-    """One file of the active timeline: its instant, its modification time, and its content."""
+    """One file of the active timeline: the instant in its state, and its content (`data`).
+
+    `modified_ms` is the modification time, in epoch milliseconds.
+    """
 
     instant: Instant
     data: bytes
@@ -65,7 +68,7 @@ class ArchivedFile:
 
 @dataclass(frozen=True, slots=True)
 class ArchivedAction:
-    """A completed instant with all its files: requested, inflight, completed."""
+    """A completed instant (`completed`) with all its `files`: requested, inflight, completed, as far as they are there."""
 
     completed: Instant
     files: tuple[ArchivedFile, ...]

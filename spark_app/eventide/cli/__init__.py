@@ -1,4 +1,4 @@
-"""The command line `eventide`: one module per verb, and one place that turns errors into exit codes."""
+"""The command line `eventide`: a module per verb, in rooms by subject, and what all verbs share."""
 
 import gc
 import os

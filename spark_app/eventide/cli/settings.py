@@ -14,9 +14,9 @@ import click
 
 from eventide import Table
 from eventide.catalog import located, tool_of
+from eventide.cli.argument_types import FilePath
 from eventide.cli.console import Console
 from eventide.cli.engine_by_size import EngineBySize
-from eventide.cli.file_path import FilePath
 from eventide.cli.own_process import spare_pandas
 from eventide.cli.quiet_session import quiet_session
 from eventide.cli.redaction import Redaction
@@ -25,7 +25,7 @@ from eventide.options.toml_options import flat_options, toml_document
 from eventide.options.user_settings import user_settings
 from eventide.results.detail import Detail
 from eventide_adapters.extras import install_command
-from eventide_core.config import EVENT_TIME_FIELD, Option, duration_of, positive_duration_of
+from eventide_core.config import EVENT_TIME_FIELD, Option
 from eventide_core.errors import ConfigError
 from eventide_core.ports import Engine
 from eventide_core.table.catalog.table_name import TableName
@@ -95,7 +95,12 @@ event_time_option = click.option("--event-time", metavar="FIELD", help=option_he
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """The arguments of a run besides those of its verb."""
+    """The arguments of a run besides those of its verb.
+
+    `options` are by key: those of the file that `--config` names, of repeated `--option`, and of the verb's own arguments.
+    `engine` is auto, local or spark; `master` is the Spark master, which makes auto mean Spark, or None. `is_debug`: the log
+    of Spark goes to stderr. `console` prints for people, or as JSON if the user asked for it.
+    """
 
     options: Mapping[str, str]
     engine: str
@@ -288,26 +293,3 @@ def _of_file(path: Path) -> dict[str, str]:
     if not isinstance(options, dict):
         raise ConfigError(f"config file {path}: options is not a table")
     return dict(flat_options(options, f"config file {path}"))
-
-
-if TYPE_CHECKING:
-    _WholeNumber = click.ParamType[int]
-else:
-    _WholeNumber = click.ParamType  # not subscriptable before 8.4
-
-
-class Duration(_WholeNumber):
-    """A duration on the command line, in whole seconds: 90s, 30m, 2h, 1d, or 1h30m."""
-
-    name = "duration"
-
-    def __init__(self, *, is_positive: bool = False) -> None:
-        self._read = positive_duration_of if is_positive else duration_of
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
-        if isinstance(value, int):
-            return value
-        try:
-            return self._read(value, "")
-        except ConfigError as error:
-            self.fail(str(error), param, ctx)

@@ -27,7 +27,11 @@ _WHOLE = re.compile(r"\d{4}-\d\d-\d\d(T[\d:.]+(Z|[+-]\d\d:\d\d)?)?|\d{14,17}")
 
 @dataclass(frozen=True, slots=True)
 class Lines:
-    """A table for people."""
+    """A table for people.
+
+    `title` is the line above the table; empty for none. `columns` are the heads, and each of `rows` has a value for each of
+    them: numbers, texts, and None for an empty cell.
+    """
 
     title: str
     columns: tuple[str, ...]

@@ -2,8 +2,9 @@
 
     spark.readStream.format("eventide").option("windows", "1h").option("consumer", "billing").load(TABLE)
 
-1. The consumer's state says which window is next; Spark's checkpoint says only which delivery a batch is. An offset is a
-   delivery: its token, its runner, and the window in words. So a stream with a new checkpoint goes on where the consumer is.
+1. The consumer's state decides which window is next; Spark's checkpoint records only which delivery a batch is. An offset is
+   a delivery: its token, its runner, and the window in words. So a stream with a new checkpoint goes on where the consumer
+   is.
 2. `latestOffset` takes the next window. Spark calls it only when the batch before has ended, its sink and its entry in
    the checkpoint included. So it first marks the window of the last offset that it has seen as done. `commit`, which Spark
    calls a batch later, does the same.
@@ -85,12 +86,12 @@ class WindowStream(DataSourceStreamReader):
             return self._offered
         self._runner = self._runner or str(uuid4())
         try:
-            found = windows.take(self._runner, take_over=self._take_over)
+            window = windows.take(self._runner, take_over=self._take_over)
         except BusyError as busy:
             _LOG.info("%s", busy)
             return self._seen
         self._take_over = False  # of a runner that was dead when the stream started
-        self._offered = None if found is None else _offset_of(found, self._runner)
+        self._offered = None if window is None else _offset_of(window, self._runner)
         return self._offered or self._seen
 
     def partitions(self, start: Offset, end: Offset) -> Sequence[InputPartition]:
@@ -134,8 +135,8 @@ class WindowStream(DataSourceStreamReader):
 
     def _slices(self, window: Window, table: Table) -> Sequence[InputPartition]:
         # With the columns as they are now, so that all batches of a stream have the same ones.
-        found, now = window.rows(), table.read_optimized()
-        rows = replace(found, plan=replace(found.plan, shape=now.plan.shape))
+        delivered, now = window.rows(), table.read_optimized()
+        rows = replace(delivered, plan=replace(delivered.plan, shape=now.plan.shape))
         schema = with_window_columns(rows.schema)
         columns = chosen_columns(schema, self._schema)
         names = [name for name in columns if name in rows.schema.names]

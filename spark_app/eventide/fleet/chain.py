@@ -16,7 +16,12 @@ from eventide_core.table.timeline.source_notes import SourceNote
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """A table with its sources, each beside what was taken of it. `problem` says why the table can't be read."""
+    """A table with its sources, each beside what was taken of it. `problem` states why the table can't be read.
+
+    `own` is the freshness by the table's own log files, and `fresh` the one that its sources leave of it; both are None with
+    a problem. `sources` are pairs of the last note of what was taken of a source, and the source as it is now; empty for a
+    table that isn't derived.
+    """
 
     uri: str
     own: Freshness | None = None

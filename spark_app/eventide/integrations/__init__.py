@@ -1,1 +1,1 @@
-"""What tells others of compactions: lineage and metrics."""
+"""What reports compactions to other systems: lineage and metrics."""

@@ -20,7 +20,12 @@ _DAY: Final = 86_400
 
 @dataclass(frozen=True, slots=True)
 class Overrides:
-    """The arguments of this compaction. For an argument that is None, the options decide."""
+    """The arguments of this compaction. For an argument that is None, the options decide.
+
+    `before` is T, and `data_latency_seconds` how far T is behind the clock; at most one of them is set. The others are texts
+    as the options have them: `cut` is file or exact, `link_mode` a link mode or auto, `align` a length such as 1d, to whose
+    start in `time_zone` T is floored.
+    """
 
     before: Moment | None = None
     data_latency_seconds: int | None = None

@@ -6,10 +6,12 @@ from types import ModuleType
 from typing import Any, Final
 
 from eventide.options import lineage, new_tables, queries, streams, windows
-from eventide_adapters.catalog import glue_options
+from eventide_adapters.catalog import glue
 from eventide_adapters.format.merge import record_mergers
 from eventide_adapters.metrics import options as metrics
-from eventide_adapters.storage import hdfs_config, objects, s3_config
+from eventide_adapters.storage.hdfs import config as hdfs_config
+from eventide_adapters.storage.objects import contract as objects
+from eventide_adapters.storage.objects import s3_config
 from eventide_core.config import (
     cleaning,
     compaction,
@@ -39,7 +41,7 @@ SECTIONS: Final[tuple[tuple[str, ModuleType], ...]] = (
     ("Metrics", metrics),
     ("Lineage", lineage),
     ("Catalog sync", sync),
-    ("AWS Glue", glue_options),
+    ("AWS Glue", glue),
     ("DataHub", datahub),
     ("Mergers of your own", record_mergers),
     ("Key generators", key_generators),

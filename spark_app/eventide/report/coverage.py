@@ -25,8 +25,10 @@ class Role(StrEnum):
 class FileCoverage:
     """One file. `path` is relative to the table's root, `size` is in bytes.
 
-    `event_times` is None if they are unknown, and `problem` states why. `uncompacted` are the event times of its records
-    that are in no base file yet: none for a base file, and only a part for a log file that an exact cut has partly merged.
+    `role` is LATE for a log file with a record before the published cut that is in no base file, MERGED for one that a given
+    plan merges, REMAINING for any other. `event_times` is None if they are unknown, and `problem` states why. `uncompacted`
+    are the event times of its records that are in no base file yet: none for a base file, and only a part for a log file
+    that an exact cut has partly merged.
     """
 
     path: str
@@ -56,7 +58,7 @@ class FileCoverage:
 
 @dataclass(frozen=True, slots=True)
 class SliceCoverage:
-    """The files of one slice: base first, then log files in reader order."""
+    """One slice. `files` has the base file first, if it was read, then the log files in reader order."""
 
     partition: str
     file_id: str
@@ -86,7 +88,9 @@ class SliceCoverage:
 class CoverageReader:
     """Computes the coverage of slices. `facts` and `problems` are those of their log files, by path.
 
-    `merged` has the paths of log files that a plan merges. It determines their role.
+    `bases` reads the footers of base files, which state the range of `event_time_field`; it is None if unknown. `cut_ms` is
+    the published cut, before which a log file is late; None without one. `merged` has the paths of log files that a plan
+    merges. It determines their role.
     """
 
     bases: BaseContent
@@ -96,14 +100,15 @@ class CoverageReader:
     problems: Mapping[str, str]
     merged: frozenset[str] = frozenset()
 
-    def of_logs(self, found: FileSlice) -> SliceCoverage:
+    def of_logs(self, file_slice: FileSlice) -> SliceCoverage:
         """The coverage of the slice's log files only. Opens no file."""
-        return SliceCoverage(found.partition, found.file_id, tuple(self._log(log) for log in found.log_files))
+        return SliceCoverage(file_slice.partition, file_slice.file_id, tuple(map(self._log, file_slice.log_files)))
 
-    def of(self, found: FileSlice) -> SliceCoverage:
+    def of(self, file_slice: FileSlice) -> SliceCoverage:
         """The coverage of the slice, including its base file, whose footer is read."""
-        base = () if found.base_file is None else (self._base(found.base_file.path, found.base_file.size),)
-        return SliceCoverage(found.partition, found.file_id, base + self.of_logs(found).files)
+        file = file_slice.base_file
+        base = () if file is None else (self._base(file.path, file.size),)
+        return SliceCoverage(file_slice.partition, file_slice.file_id, base + self.of_logs(file_slice).files)
 
     def _log(self, log: LogFile) -> FileCoverage:
         fact = self.facts.get(log.path)

@@ -18,7 +18,11 @@ _InPartition = TypeVar("_InPartition", bound=InPartition)
 
 @dataclass(frozen=True, slots=True)
 class Detail:
-    """Which file slices a text shows with their files: by default none, those of `partition`, or at most `limit`."""
+    """Which file slices a text shows with their files: by default none.
+
+    `is_verbose`: all of them. `partition` and `limit` restrict them to one partition and to so many; one of them alone shows
+    slices, too.
+    """
 
     is_verbose: bool = False
     partition: str | None = None

@@ -15,9 +15,9 @@ from eventide_core.table.timeline.instant import Action
 class HistoryEntry:
     """One action. `completion_time` is None while it is pending, and on table version 6.
 
-    `operation` is the operation that the commit names, such as UPSERT or compact. `records` and `bytes` count those of the
-    files that it wrote. They are None for an action that is not a completed write. `cut_ms` is the T that a compaction
-    published.
+    `action` and `state` are the words of Hudi's file names, such as deltacommit and inflight. `operation` is the operation
+    that the commit names, such as UPSERT or compact. `records` and `bytes` count those of the files that it wrote. They are
+    None for an action that is not a completed write. `cut_ms` is the T that a compaction published.
     """
 
     instant: str
@@ -55,11 +55,11 @@ def _entries(state: TableState) -> Iterator[HistoryEntry]:
             yield HistoryEntry(*entry)
             continue
         commit = state.commit(instant)
-        found = published.get(instant.requested_time)
+        publication = published.get(instant.requested_time)
         yield HistoryEntry(
             *entry,
             operation=commit.operation_type or None,
             records=sum(stat.num_writes for stat in commit.stats),
             bytes=sum(stat.file_size_bytes for stat in commit.stats),
-            cut_ms=found.cut_ms if found is not None and found.has_cut else None,
+            cut_ms=publication.cut_ms if publication is not None and publication.has_cut else None,
         )

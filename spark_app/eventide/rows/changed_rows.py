@@ -27,7 +27,9 @@ Values = Mapping[str, Any]
 class ChangedTable:
     """What a change of rows needs to know of the table. `basis` is as of a moment before any row is read.
 
-    `ordering` are the fields that order the versions of a row; none if the last one wins.
+    `keys` is how record keys and partition paths are made of a row. `ordering` are the fields that order the versions of a
+    row; none if the last one wins. `has_global_keys`: a key is unique in the table, not only in its partition. `rules`
+    decide what becomes of columns that differ from the table's.
     """
 
     uri: str
@@ -85,8 +87,8 @@ class ChangedTable:
         has_null = np.zeros(len(new), np.bool_)
         for field in self.ordering:
             has_null |= column_at(new, field).is_null().to_numpy()
-        found: np.ndarray[Any, Any] = (new_ranks < old_ranks) & ~has_null
-        return found
+        older: np.ndarray[Any, Any] = (new_ranks < old_ranks) & ~has_null
+        return older
 
 
 def own_columns(rows: pa.Table) -> pa.Table:

@@ -99,7 +99,7 @@ def new_table(
 
 
 def _check_event_time(made: NewTable, event_time: str | None, known: Sequence[str]) -> None:
-    """Raises ConfigError for a field that can hold no event times, or that is no text where it is said how to read those."""
+    """Raises ConfigError for a field that can hold no event times, or for options about texts if it is no text."""
     if event_time is not None and event_time not in known:
         raise ConfigError(f"event-time field {event_time!r} is not in the schema, which has {', '.join(known)}")
     if event_time is not None and not may_hold_event_times(made.schema, event_time):
@@ -220,11 +220,11 @@ def _key_generator(options: Options) -> KeyGenerator | None:
     text = options.get(keys.KEY_GENERATOR)
     if text is None:
         return None
-    found = KeyGenerator.named(text)
-    if found is None:
+    key_generator = KeyGenerator.named(text)
+    if key_generator is None:
         known = ", ".join(generator.class_name for generator in KeyGenerator)
         raise ConfigError(f"option {options.name(keys.KEY_GENERATOR)}={text!r} is not one of {known}")
-    return found
+    return key_generator
 
 
 def _kinds(partition: Sequence[str]) -> dict[str, str]:

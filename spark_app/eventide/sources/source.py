@@ -29,7 +29,12 @@ KNOWN_ENDINGS: Final = f"{', '.join(ENDINGS)}; the text formats also followed by
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """`open` begins a new binary stream over the source; it can be called again."""
+    """One file or stream of rows.
+
+    `name` is for messages; its ending names the compression. `format` is stated by the user, by the ending before that one,
+    or by the first bytes of a pipe. `open` begins a new binary stream over the source, still compressed; it can be called
+    again.
+    """
 
     name: str
     format: Format
@@ -44,8 +49,9 @@ class Source:
 class Dialect:
     """How CSV is written. `delimiter` is None for the format's own: a comma, or a tab in a .tsv file.
 
-    `quote` is empty if nothing is quoted. `null_words` are the cells that are null in every column; an empty cell of a
-    column of numbers or times is null without being named. `names` are the columns of a file without a header.
+    `encoding` is Python's name of it, which applies to JSON as well; None for UTF-8. `quote` is empty if nothing is quoted.
+    `null_words` are the cells that are null in every column; an empty cell of a column of numbers or times is null without
+    being named. `names` are the columns of a file without a header.
     """
 
     delimiter: str | None = None
@@ -62,12 +68,12 @@ def format_by_name(name: str) -> Format | None:
 
 def known_format(name: str) -> Format:
     """The format by the name's ending. Raises ConfigError for an unknown one."""
-    found = format_by_name(name)
-    if found is None:
+    kind = format_by_name(name)
+    if kind is None:
         raise ConfigError(
             f"source {name!r} has an unknown ending: name the format with --format, or let it end in {KNOWN_ENDINGS}"
         )
-    return found
+    return kind
 
 
 def _ending(name: str) -> str:

@@ -1,4 +1,4 @@
-"""The text of a source as UTF-8: decompressed by what its first bytes say, whatever its name, and decoded."""
+"""The text of a source as UTF-8: decompressed by its first bytes, whatever its name, and decoded."""
 
 import codecs
 import io
@@ -80,7 +80,7 @@ def _python_file(content: Any) -> Any:
 
 
 class _Text:
-    """A binary stream that Arrow can read. It also counts the quotes, and says if the text is of another encoding."""
+    """A binary stream that Arrow can read. It also counts the quotes, and raises an error for a text of another encoding."""
 
     def __init__(self, content: Any, name: str) -> None:
         self._content = content

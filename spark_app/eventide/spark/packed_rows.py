@@ -57,7 +57,11 @@ def gathered(batches: Batches) -> Iterator[pa.Table]:
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """Records of one place. `encoded` is a message of Arrow's IPC format."""
+    """Records of one place of a partition, as one task packed them.
+
+    `place` is as in Placement: a bucket, a file ID, or empty for new keys. `upserts` and `deletes` count the records.
+    `encoded` is a message of Arrow's IPC format.
+    """
 
     partition: str
     place: str
@@ -72,7 +76,11 @@ class Message:
 
 @dataclass(slots=True)
 class Packer:
-    """Packs the keyed records of one task, with the columns of the schema."""
+    """Packs the keyed records of one task, with the columns of the schema.
+
+    `chunk_bytes` is the most that a chunk has of a message. `task` is the number of Spark's partition: the same for a
+    repeated attempt, so that this packs the same chunks.
+    """
 
     schema: pa.Schema
     chunk_bytes: int

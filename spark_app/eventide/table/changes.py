@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 from eventide.table.arguments import progress_of, require_columns
 from eventide.table.queries import TableQueries
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from eventide.rows.merge import Clause, Clauses
     from eventide.rows.row_filter import Filter
     from eventide.table.derived import SourceState
-    from eventide.table.table import Table
     from eventide_core.action.write.pending_write import WriteResult
 
 
@@ -58,7 +57,7 @@ class TableChanges(TableQueries):
         when_matched_update: "Clause" = None,
         when_matched_delete: "Clause" = None,
         when_not_matched_insert: "Clause" = None,
-        sources: "Mapping[Table, SourceState] | None" = None,
+        sources: "Mapping[Self, SourceState] | None" = None,
         progress: Progress | None = None,
     ) -> "WriteResult":
         """Updates and deletes the rows that source rows match, and inserts source rows that match nothing, in one commit.
@@ -86,7 +85,7 @@ class TableChanges(TableQueries):
         return self._merge(source, columns, clauses, progress, sources)
 
     def _upsert_some_columns(
-        self, records: Any, progress: Progress | None, sources: "Mapping[Table, SourceState] | None"
+        self, records: Any, progress: Progress | None, sources: "Mapping[Self, SourceState] | None"
     ) -> "WriteResult":
         """Updates the columns that the records have; in new rows, the others are null."""
         import pyarrow.compute as pc
@@ -105,7 +104,7 @@ class TableChanges(TableQueries):
         on: tuple[str, ...] | None,
         clauses: "Clauses",
         progress: Progress | None,
-        sources: "Mapping[Table, SourceState] | None",
+        sources: "Mapping[Self, SourceState] | None",
     ) -> "WriteResult":
         from eventide.rows.changed_rows import ChangedTable, own_columns
         from eventide.rows.merge import Merge
@@ -136,7 +135,7 @@ class TableChanges(TableQueries):
         progress: Progress | None,
         inserted: int = 0,
         updated: int = 0,
-        sources: "Mapping[Table, SourceState] | None" = None,
+        sources: "Mapping[Self, SourceState] | None" = None,
     ) -> "WriteResult":
         """Writes upserts and deletes in one commit, unless the table's rows have changed since `table` was loaded."""
         from eventide.rows.writer import arrow_records

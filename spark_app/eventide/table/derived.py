@@ -1,11 +1,12 @@
 """What a derived table is made of: the notes that its commits record of its sources."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final, TypeAlias
 
-from eventide.bootstrap import Application
+from eventide.bootstrap import Application, assemble
+from eventide.catalog import located
 from eventide.options.streams import SOURCES, STREAM_IDENTIFIER
 from eventide_core.action.freshness.freshness import Freshness
 from eventide_core.errors import ConfigError, WindowTakenError
@@ -17,7 +18,6 @@ from eventide_core.table.records.event_time import parse_threshold
 from eventide_core.table.timeline.source_notes import SourceNote
 
 if TYPE_CHECKING:
-    from eventide.table.table import Table
     from eventide.table.window import Window
     from eventide_core.service.write.append import Append
 
@@ -27,18 +27,17 @@ SourceState: TypeAlias = "Window | CompactionResult | Freshness"
 """How much of a source the records were made of: a window of it, a compaction of it, or its freshness before it was read."""
 
 
-def notes_of(application: Application, sources: "Mapping[Table, SourceState | SourceNote]") -> tuple[SourceNote, ...]:
+def _notes_of(
+    application: Application, sources: "Iterable[tuple[Application, SourceState | SourceNote]]"
+) -> tuple[SourceNote, ...]:
     """The notes for a write of the table, beside those that only its archived timeline still has.
 
     Raises ConfigError for what states nothing of how much of a source was read.
     """
-    given: object = sources
-    if not isinstance(given, Mapping):
-        raise ConfigError(f"sources={given!r}: pass a dictionary of tables, each with how much of it was read")
     known = source_notes(application.files, TableState.load(application.files))
     earlier = {note.table: note for note in known}
     own_root = application.storage.root
-    notes = (*known, *(_note(table, state, earlier, own_root) for table, state in sources.items()))
+    notes = (*known, *(_note(source, read, earlier, own_root) for source, read in sources))
     mark_derived(application.files)  # last: what is refused writes nothing
     return notes
 
@@ -48,9 +47,6 @@ def _notes_by_option(application: Application) -> tuple[SourceNote, ...]:
 
     Raises ConfigError, also for a T that a source has not reached; WindowTakenError if the stream does not hold the window.
     """
-    # Imported here: it would import this module.
-    from eventide.table.table import Table
-
     options = application.options
     text = options.text(SOURCES)
     if text is None:
@@ -64,9 +60,8 @@ def _notes_by_option(application: Application) -> tuple[SourceNote, ...]:
         raise wrong
     # The table's own settings are not those of its sources; the storage's are.
     shared = {key: value for key, value in options.values.items() if not key.startswith(("hoodie.", "eventide."))}
-    tables = {uri: Table.open(uri, shared) for uri in said}
-    name = options.get(STREAM_IDENTIFIER)
-    return notes_of(application, {tables[uri]: _stated(tables[uri], state, name) for uri, state in said.items()})
+    sources = [_stated(*located(uri, shared), state, options.get(STREAM_IDENTIFIER)) for uri, state in said.items()]
+    return _notes_of(application, sources)
 
 
 def append_of(application: Application) -> "Append":
@@ -74,35 +69,40 @@ def append_of(application: Application) -> "Append":
     return noting(application, application.append, None)
 
 
-def noting(application: Application, append: "Append", sources: "Mapping[Table, SourceState] | None") -> "Append":
+def noting(
+    application: Application, append: "Append", sources: "Iterable[tuple[Application, SourceState]] | None"
+) -> "Append":
     """The write, whose commit notes what its rows were made of: `sources`, otherwise what the options say.
 
-    Raises as `notes_of` and `_notes_by_option`.
+    Raises as `_notes_of` and `_notes_by_option`.
     """
-    notes = _notes_by_option(application) if sources is None else notes_of(application, sources)
+    notes = _notes_by_option(application) if sources is None else _notes_of(application, sources)
     return replace(append, sources=notes) if notes else append
 
 
-def _stated(table: "Table", said: str, stream: str | None) -> "Window | SourceNote":
-    """How much of a source a text says that was read."""
+def _stated(
+    uri: str, options: Mapping[str, str], said: str, stream: str | None
+) -> "tuple[Application, Window | SourceNote]":
+    """A source, and how much of it was read, parsed from a text."""
+    source = assemble(uri, options)
+    source.files.config()
     kind, _, consumer = said.partition(":")
     if kind == "consumer":
-        return _window_of(table, consumer, stream)
-    root, is_instant = table._application.storage.root, said.isdecimal() and len(said) in _INSTANT_DIGITS
+        return source, _window_of(source, uri, consumer, stream)
+    root, is_instant = source.storage.root, said.isdecimal() and len(said) in _INSTANT_DIGITS
     threshold_ms = None if is_instant else parse_threshold(said)
-    if threshold_ms is not None and table.state().config.is_copy_on_write:
-        return SourceNote(root, None, threshold_ms)
-    for view in published_views(table.state()):
+    if threshold_ms is not None and source.state().config.is_copy_on_write:
+        return source, SourceNote(root, None, threshold_ms)
+    for view in published_views(source.state()):
         instant, until_ms = view.compaction.requested_time, view.watermark_ms
         if instant == said if threshold_ms is None else until_ms >= threshold_ms:
-            return SourceNote(
-                root, instant, _made_of(table, instant, until_ms if threshold_ms is None else threshold_ms)
-            )
+            reached_ms = until_ms if threshold_ms is None else threshold_ms
+            return source, SourceNote(root, instant, _made_of(source, instant, reached_ms))
     what = f"a watermark at {said}" if is_instant else f"the watermark {said}, or a later one"
-    raise ConfigError(f"option {SOURCES}: no compaction of {table.uri} has published {what}")
+    raise ConfigError(f"option {SOURCES}: no compaction of {uri} has published {what}")
 
 
-def _window_of(table: "Table", consumer: str, stream: str | None) -> "Window":
+def _window_of(source: Application, uri: str, consumer: str, stream: str | None) -> "Window":
     # Imported here: most tables have no windows.
     from eventide.table.window import held_window
 
@@ -111,22 +111,19 @@ def _window_of(table: "Table", consumer: str, stream: str | None) -> "Window":
             f"option {SOURCES}: with consumer:{consumer}, set {STREAM_IDENTIFIER} to the same name for the stream of "
             "windows and for the write: it says which runner's window the rows are of"
         )
-    window = held_window(table._application, consumer, stream)
+    window = held_window(source, consumer, stream)
     if window is None:
         raise WindowTakenError(
-            f"the stream {stream} holds no window of the consumer {consumer} of {table.uri}, so nothing says what these "
+            f"the stream {stream} holds no window of the consumer {consumer} of {uri}, so nothing says what these "
             "rows were made of; nothing was written"
         )
     return window
 
 
 def _note(
-    table: "Table", read: "SourceState | SourceNote", earlier: Mapping[str, SourceNote], own_root: str
+    source: Application, read: "SourceState | SourceNote", earlier: Mapping[str, SourceNote], own_root: str
 ) -> SourceNote:
-    source: object = table
-    if not hasattr(source, "_application"):
-        raise ConfigError(f"sources: {source!r} is no table: pass what `Table.open` returns")
-    root = table._application.storage.root
+    root = source.storage.root
     if root == own_root:
         raise ConfigError(f"sources: {root} is the table itself: name the tables that its records were made of")
     if isinstance(read, SourceNote):
@@ -134,8 +131,8 @@ def _note(
     if isinstance(read, Freshness):
         return SourceNote(root, None, read.watermark_ms, read.is_complete)
     if isinstance(read, CompactionResult):
-        found = read.freshness
-        return SourceNote(root, read.instant, _made_of(table, read.instant, found.watermark_ms), found.is_complete)
+        fresh = read.freshness
+        return SourceNote(root, read.instant, _made_of(source, read.instant, fresh.watermark_ms), fresh.is_complete)
     # Imported here: most tables have no windows.
     from eventide.table.window import Window
 
@@ -150,9 +147,9 @@ def _note(
     if given.is_correction and root in earlier:
         # A correction is of a window before those that were done since.
         return replace(earlier[root], instant=given.instant, noted_at="")
-    return SourceNote(root, given.instant, _made_of(table, given.instant, given.end_ms))
+    return SourceNote(root, given.instant, _made_of(source, given.instant, given.end_ms))
 
 
-def _made_of(table: "Table", instant: str, watermark_ms: int | None) -> int | None:
+def _made_of(source: Application, instant: str, watermark_ms: int | None) -> int | None:
     """The lower of a watermark and of what the source itself was made of, in the view of the compaction at `instant`."""
-    return watermark_with_sources(table._application.files, table.state(), instant, watermark_ms)
+    return watermark_with_sources(source.files, source.state(), instant, watermark_ms)

@@ -1,7 +1,7 @@
 """What each part of a table's face works on."""
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 from eventide.bootstrap import Application, assemble
 from eventide.options.streams import SOURCES
@@ -13,7 +13,6 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from eventide.table.derived import SourceState
-    from eventide.table.table import Table
     from eventide_core.service.state.table import TableState
     from eventide_core.service.write.append import Append
 
@@ -31,16 +30,27 @@ class OpenTable:
         """The current settings, timeline and file slices."""
         return self._application.state()
 
-    def _on(self, engine: "SparkSession | Engine") -> Application:
+    def _on(self, engine: "SparkSession | Engine | None") -> Application:
+        """The use cases on another engine, if one is given."""
+        if engine is None:
+            return self._application
         return assemble(self.uri, self.options, engine=task_engine(engine), storage=self._application.storage)
 
-    def _noting(self, append: "Append", sources: "Mapping[Table, SourceState] | None") -> "Append":
+    def _noting(self, append: "Append", sources: "Mapping[Self, SourceState] | None") -> "Append":
         """The write, whose commit notes what its records were made of. Raises what `noting` raises."""
         if sources is None and SOURCES not in self._application.options.values:
             return append
         from eventide.table.derived import noting
 
-        return noting(self._application, append, sources)
+        if sources is None:
+            return noting(self._application, append, None)
+        given: object = sources
+        if not isinstance(given, Mapping):
+            raise ConfigError(f"sources={given!r}: pass a dictionary of tables, each with how much of it was read")
+        for table in given:
+            if not isinstance(table, OpenTable):
+                raise ConfigError(f"sources: {table!r} is no table: pass what `Table.open` returns")
+        return noting(self._application, append, [(table._application, read) for table, read in sources.items()])
 
 
 def task_engine(engine: "SparkSession | Engine") -> Engine:

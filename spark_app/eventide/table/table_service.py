@@ -36,7 +36,11 @@ _STATES = {3: "refused", 4: "busy"}  # by exit code; anything else has failed
 
 @dataclass(frozen=True, slots=True)
 class Trouble:
-    """A step of a round that did not succeed, and why."""
+    """A step of a round that did not succeed.
+
+    `step` is its name in the module's list. `error` is why: its exit code decides whether the step was busy, refused or
+    failed.
+    """
 
     step: str
     error: EventideError
@@ -54,9 +58,11 @@ class Trouble:
 class Round:
     """The result of one round. Instants are requested times. Paths are relative to the table's root.
 
-    `resumed` are compactions that an earlier run started, and `compacted` is the one of this round. `rolled_back` has
-    writes and plans. `idle` states why no compaction was due. `freshness` is None if it could not be measured, or if the
-    round was interrupted; `synced` is also None if no catalog is configured.
+    `resumed` are compactions that an earlier run started, and `compacted` is the one of this round. `rolled_back` has writes
+    and plans. `idle` states why no compaction was due. `tagged` has the tags that were made and deleted. `deleted` are the
+    paths that cleaning removed, `archived` the instants that left the active timeline, oldest first. `freshness` is None if
+    it could not be measured, or if the round was interrupted; `synced` is also None if no catalog is configured. `troubles`
+    are the steps that did not succeed, in their order; a later step runs all the same.
     """
 
     rolled_back: tuple[str, ...] = ()

@@ -32,7 +32,8 @@ class Window:
     """The rows with an event time from `begin` on and before `end`, as of one view of the read-optimized table.
 
     `begin` and `end` are datetimes in the windows' time zone, `begin_ms` and `end_ms` epoch milliseconds. `token` rises with
-    every delivery of the consumer. `instant` is the compaction that left the view.
+    every delivery of the consumer. `instant` is the compaction that left the view. `is_done` is true once this object's
+    `done` has succeeded.
     """
 
     _application: Application = field(repr=False)
@@ -134,7 +135,10 @@ class Window:
 class Windows:
     """The windows of one consumer. Iteration gives those that are due, one after the other, until none is.
 
-    Call `done` of each window before the next one.
+    Call `done` of each window before the next one. `consumer` is the name under which the table keeps the progress, and
+    `terms` are the windows' length and the rest that the consumer asks for. `take_over`: the first window is taken even if
+    another runner holds it. `renew`: where files that are needed were cleaned, the latest view takes the place of the lost
+    one.
     """
 
     _application: Application = field(repr=False)
@@ -163,8 +167,8 @@ class Windows:
         Raises what the iteration raises.
         """
         service = self._application.windows(runner)
-        found = service.next(self.consumer, self.terms, take_over=take_over, renew=self.renew)
-        return None if found is None else Window(self._application, service, found, self.terms)
+        delivery = service.next(self.consumer, self.terms, take_over=take_over, renew=self.renew)
+        return None if delivery is None else Window(self._application, service, delivery, self.terms)
 
     def progress(self) -> "Progress":
         """How far the consumer is, with the windows that are closed by now. Writes nothing, and compares no rows."""
@@ -173,8 +177,8 @@ class Windows:
     def open_window(self, token: int | None = None) -> Window | None:
         """The window that a runner holds, in any process; None if none is, or if `token` is another delivery's."""
         service = self._application.windows("")
-        found = service.open_delivery(self.consumer, token)
-        return None if found is None else Window(self._application, service, found, self.terms)
+        delivery = service.open_delivery(self.consumer, token)
+        return None if delivery is None else Window(self._application, service, delivery, self.terms)
 
 
 def runner_of(name: str) -> str:
@@ -188,9 +192,9 @@ def held_window(application: Application, consumer: str, stream: str) -> Window 
     progress = service.progress(consumer)
     if progress is None or progress.open is None or progress.open.runner != runner_of(stream):
         return None
-    found = service.open_delivery(consumer, progress.open.token)
+    delivery = service.open_delivery(consumer, progress.open.token)
     calendar = WindowCalendar(progress.seconds, zone_of(progress.zone, "time zone "))
-    return None if found is None else Window(application, service, found, WindowTerms(calendar, progress.zone))
+    return None if delivery is None else Window(application, service, delivery, WindowTerms(calendar, progress.zone))
 
 
 def window_terms(

@@ -1,7 +1,7 @@
 """The writes of records: upserts, inserts, overwrites and deletes."""
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Self
 
 from eventide.engine_local import LocalEngine
 from eventide.table.arguments import progress_of
@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from eventide.rows.given import Records
     from eventide.rows.row_filter import Filter
     from eventide.table.derived import SourceState
-    from eventide.table.table import Table
     from eventide_core.action.write.pending_write import WriteResult
 
 
@@ -33,7 +32,7 @@ class TableWrites(TableChanges):
         *,
         columns: str | None = None,
         schema_mode: str | None = None,
-        sources: "Mapping[Table, SourceState] | None" = None,
+        sources: "Mapping[Self, SourceState] | None" = None,
         progress: Progress | None = None,
     ) -> "WriteResult":
         """Updates the records whose keys exist, and inserts the others.
@@ -63,7 +62,7 @@ class TableWrites(TableChanges):
         records: "Records",
         *,
         schema_mode: str | None = None,
-        sources: "Mapping[Table, SourceState] | None" = None,
+        sources: "Mapping[Self, SourceState] | None" = None,
         progress: Progress | None = None,
     ) -> "WriteResult":
         """Inserts records without looking up their keys. Only the bucket index still assigns keys to file groups.
@@ -77,7 +76,7 @@ class TableWrites(TableChanges):
         records: "Records",
         *,
         schema_mode: str | None = None,
-        sources: "Mapping[Table, SourceState] | None" = None,
+        sources: "Mapping[Self, SourceState] | None" = None,
         progress: Progress | None = None,
     ) -> "WriteResult":
         """Inserts many records, as in an initial load, into new file groups if the index allows it."""
@@ -88,7 +87,7 @@ class TableWrites(TableChanges):
         records: "Records",
         *,
         schema_mode: str | None = None,
-        sources: "Mapping[Table, SourceState] | None" = None,
+        sources: "Mapping[Self, SourceState] | None" = None,
         progress: Progress | None = None,
     ) -> "WriteResult":
         """Replaces all rows of the partitions that `records` has rows of, as Hudi's `INSERT OVERWRITE` does.
@@ -107,7 +106,7 @@ class TableWrites(TableChanges):
         records: "Records",
         *,
         schema_mode: str | None = None,
-        sources: "Mapping[Table, SourceState] | None" = None,
+        sources: "Mapping[Self, SourceState] | None" = None,
         progress: Progress | None = None,
     ) -> "WriteResult":
         """Replaces all rows of the table; otherwise as `insert_overwrite`. Without records, it leaves an empty table."""
@@ -118,7 +117,7 @@ class TableWrites(TableChanges):
         records: "Records | None" = None,
         *,
         where: "Filter | None" = None,
-        sources: "Mapping[Table, SourceState] | None" = None,
+        sources: "Mapping[Self, SourceState] | None" = None,
         progress: Progress | None = None,
     ) -> "WriteResult":
         """Deletes keys: those of `records`, which has the key and partition columns, or of the rows that `where` keeps.
@@ -151,7 +150,7 @@ class TableWrites(TableChanges):
         records: Any,
         progress: Progress | None,
         schema_mode: str | None = None,
-        sources: "Mapping[Table, SourceState] | None" = None,
+        sources: "Mapping[Self, SourceState] | None" = None,
     ) -> "WriteResult":
         from eventide.rows.text_ordering import warn_of_text_ordering
         from eventide.rows.writer import incoming_records

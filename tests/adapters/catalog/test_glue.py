@@ -12,8 +12,7 @@ import pytest
 from botocore.session import get_session
 
 from eventide import CatalogError, RefusedError, Table
-from eventide_adapters.catalog.glue import GlueCatalog
-from eventide_adapters.catalog.glue_options import GLUE_ENDPOINT, GLUE_REGION
+from eventide_adapters.catalog.glue import GLUE_ENDPOINT, GLUE_REGION, GlueCatalog
 from eventide_core.config import SYNC_TOOLS, Options
 from eventide_core.table.catalog.catalog_table import CatalogPartition
 from support.command_line import run, run_json

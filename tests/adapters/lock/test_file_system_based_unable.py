@@ -11,9 +11,7 @@ from support.clocks import ManualClock
 
 
 class WithoutExclusiveNames(MemoryStorage):
-    @property
-    def capabilities(self) -> Capability:
-        return Capability.NONE
+    capabilities = Capability.NONE
 
 
 class ReadOnly(WithoutExclusiveNames):

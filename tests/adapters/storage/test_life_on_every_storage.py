@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from eventide_adapters.storage.webhdfs import RemoteError
+from eventide_adapters.storage.hdfs.webhdfs import RemoteError
 from eventide_core.table.timeline.plans import LinkMode
 from support.backends import Backend, backend
 from support.servers.hdfs_server import HdfsServer

@@ -8,9 +8,9 @@ from ssl import SSLError
 import pytest
 from botocore.exceptions import ClientError, NoCredentialsError, ProfileNotFound
 
-from eventide_adapters.storage.local_streams import answering
+from eventide_adapters.storage.hdfs.webhdfs import RemoteError
+from eventide_adapters.storage.local.streams import answering
 from eventide_adapters.storage.refusals import is_refusal, storage_error
-from eventide_adapters.storage.webhdfs import RemoteError
 from eventide_core.errors import StorageAccessError, StorageError
 from support.command_line import run
 

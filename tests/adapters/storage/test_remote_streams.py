@@ -6,7 +6,7 @@ from typing import BinaryIO
 import pytest
 
 from eventide_adapters.storage import remote_streams
-from eventide_adapters.storage.objects import Upload
+from eventide_adapters.storage.objects.contract import Upload
 from eventide_adapters.storage.remote_streams import SpooledOutput, StreamedOutput, in_pieces, open_ranges
 from eventide_core.errors import StorageError
 from eventide_core.table.settings.properties import properties_bytes

@@ -15,9 +15,9 @@ from azure.core.exceptions import ClientAuthenticationError, HttpResponseError
 from gcsfs.retry import validate_response
 from google.auth.exceptions import RefreshError
 
-from eventide_adapters.storage.azure_objects import AzureObjects
-from eventide_adapters.storage.google_objects import GoogleObjects
 from eventide_adapters.storage.guarantees import GUARANTEES
+from eventide_adapters.storage.objects.azure import AzureObjects
+from eventide_adapters.storage.objects.google import GoogleObjects
 from eventide_adapters.storage.open import open_storage
 from eventide_core.config import Options
 from support.backends import files_of

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
+from eventide_adapters.storage.objects.s3 import S3Objects
 from eventide_adapters.storage.open import open_storage
-from eventide_adapters.storage.s3_objects import S3Objects
 from eventide_core.config import Options
 from support.backends import files_of
 from support.command_line import run

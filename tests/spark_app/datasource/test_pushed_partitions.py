@@ -6,6 +6,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from support.columns import schema_of
+
 pytest.importorskip("pyspark.sql.datasource")
 from pyspark.sql.datasource import EqualTo, GreaterThanOrEqual, In, IsNotNull, LessThan
 
@@ -15,11 +17,7 @@ from eventide_core.config import BLOOM_ENTRIES, BUCKETS
 
 EPOCH_MS = 1_700_000_000_000
 HOUR_MS = 3_600_000
-COLUMNS: "list[pa.Field[Any]]" = [
-    pa.field("id", pa.string()),
-    pa.field("part", pa.string()),
-    pa.field("ms", pa.int64()),
-]
+SCHEMA = schema_of(id=pa.string(), part=pa.string(), ms=pa.int64())
 
 
 @pytest.fixture(params=["snapshot", "read_optimized"])
@@ -27,13 +25,11 @@ def options(request: pytest.FixtureRequest, tmp_path: Path) -> dict[str, str]:
     """A table of four partitions with an hour of event time and three buckets each."""
     path = str(tmp_path / "table")
     created: dict[str, str] = {BUCKETS: "3", BLOOM_ENTRIES: "100"}
-    table = Table.create(
-        path, schema=pa.schema(COLUMNS), record_key="id", partition="part", event_time="ms", options=created
-    )
+    table = Table.create(path, schema=SCHEMA, record_key="id", partition="part", event_time="ms", options=created)
     rows = [(f"k{n}", f"p{n % 4}", EPOCH_MS + n % 4 * HOUR_MS + n) for n in range(80)]
     columns: list[Any] = [list(column) for column in zip(*rows, strict=True)]
     for first in (0, 40):
-        table.upsert(pa.table([column[first : first + 40] for column in columns], schema=pa.schema(COLUMNS)))
+        table.upsert(pa.table([column[first : first + 40] for column in columns], schema=SCHEMA))
         if first == 0:
             table.compact(before=EPOCH_MS + 9 * HOUR_MS)
     return {"path": path, "hoodie.datasource.query.type": request.param}

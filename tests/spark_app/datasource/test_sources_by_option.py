@@ -8,6 +8,7 @@ import pyarrow as pa
 import pytest
 
 from eventide import ConfigError, Table, WindowTakenError
+from support.columns import schema_of
 
 pytest.importorskip("pyspark.sql.datasource")
 
@@ -22,7 +23,7 @@ from eventide_core.errors import format_timestamp
 
 HOUR_MS = 3_600_000
 EPOCH_MS = 1_700_000_400_000 - 1_700_000_400_000 % HOUR_MS
-COLUMNS: "list[pa.Field[Any]]" = [pa.field("id", pa.string()), pa.field("ms", pa.int64())]
+SCHEMA = schema_of(id=pa.string(), ms=pa.int64())
 
 
 def at(hour: float) -> int:
@@ -31,13 +32,13 @@ def at(hour: float) -> int:
 
 def made(path: Path, name: str) -> Table:
     options: dict[str, str] = {BUCKETS: "1", CLOCK_SKEW_MS: "1"}
-    return Table.create(str(path / name), schema=pa.schema(COLUMNS), record_key="id", event_time="ms", options=options)
+    return Table.create(str(path / name), schema=SCHEMA, record_key="id", event_time="ms", options=options)
 
 
 def rows(*hours: float) -> pa.Table:
     times = [at(hour) for hour in hours]
     columns: list[Any] = [[f"k{time}" for time in times], times]
-    return pa.table(columns, schema=pa.schema(COLUMNS))
+    return pa.table(columns, schema=SCHEMA)
 
 
 def write(table: Table, said: Any, **options: str) -> None:

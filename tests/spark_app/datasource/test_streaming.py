@@ -35,14 +35,9 @@ from eventide_core.ports import NoProgress
 from eventide_core.table.settings.stream_batch import BATCH_KEY, StreamBatch
 from eventide_core.table.settings.write_shape import WriteOperation
 from eventide_core.table.timeline.instant import Action
+from support.columns import schema_of
 
-COLUMNS: "list[pa.Field[Any]]" = [
-    pa.field("id", pa.string()),
-    pa.field("part", pa.string()),
-    pa.field("at", pa.timestamp("us", tz="UTC")),
-    pa.field("word", pa.string()),
-]
-SCHEMA = pa.schema(COLUMNS)
+SCHEMA = schema_of(id=pa.string(), part=pa.string(), at=pa.timestamp("us", tz="UTC"), word=pa.string())
 START = datetime(2026, 11, 21, tzinfo=UTC)
 T_MS = int(START.timestamp() * 1000) + 3 * 60_000
 SMALL: dict[str, str] = {BLOOM_ENTRIES: "100", CLOCK_SKEW_MS: "1"}

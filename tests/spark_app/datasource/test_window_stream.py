@@ -18,13 +18,9 @@ from eventide.options.windows import CONSUMER, EVERY, SINCE, TAKE_OVER, TIME_ZON
 from eventide_core.config import BUCKETS, CLOCK_SKEW_MS
 from eventide_core.errors import ConfigError, UnsupportedTableError, WindowTakenError
 from support import golden
+from support.columns import schema_of
 
-COLUMNS: "list[pa.Field[Any]]" = [
-    pa.field("id", pa.string()),
-    pa.field("part", pa.string()),
-    pa.field("at", pa.timestamp("us", "UTC")),
-]
-SCHEMA = pa.schema(COLUMNS)
+SCHEMA = schema_of(id=pa.string(), part=pa.string(), at=pa.timestamp("us", "UTC"))
 EIGHT = datetime(2026, 3, 2, 8, tzinfo=UTC)
 HOURLY: dict[str, str] = {EVERY: "1h", CONSUMER: "billing"}
 

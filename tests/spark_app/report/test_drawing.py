@@ -3,7 +3,6 @@
 import re
 import xml.etree.ElementTree as ET
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 from hypothesis import given
@@ -16,16 +15,12 @@ from eventide.report.drawing import WIDTH, coverage_axis, draw_coverage
 from eventide.report.words import named
 from eventide_core.config import BUCKETS, CLOCK_SKEW_MS
 from eventide_core.table.records.event_time import EventTimeRange
+from support.columns import schema_of
 
 HOUR = 3_600_000
 T = 1_700_006_400_000
 YEAR = 365 * 24 * HOUR
-COLUMNS: "list[pa.Field[Any]]" = [
-    pa.field("id", pa.string()),
-    pa.field("part", pa.string()),
-    pa.field("ms", pa.int64()),
-]
-SCHEMA = pa.schema(COLUMNS)
+SCHEMA = schema_of(id=pa.string(), part=pa.string(), ms=pa.int64())
 
 
 def log(begin: int, end: int, role: Role = Role.REMAINING) -> FileCoverage:

@@ -5,7 +5,7 @@ import xml.etree.ElementTree as ET
 from html.parser import HTMLParser
 from pathlib import Path
 from shlex import quote
-from typing import Any, Literal
+from typing import Literal
 
 import pyarrow as pa
 import pytest
@@ -19,6 +19,7 @@ from eventide_core.config import BUCKETS, CLOCK_SKEW_MS
 from eventide_core.errors import format_timestamp
 from support import golden
 from support.browser import seen_in_browser
+from support.columns import schema_of
 from support.command_line import content_of, run, run_json
 
 pytestmark = pytest.mark.slow
@@ -27,12 +28,7 @@ HOSTILE = '"><img src=x onerror=alert(1)>&lt;\u202e'
 HOUR_MS = 3_600_000
 T_MS = 1_700_006_400_000
 VOID = {"meta", "img", "link", "br"}
-COLUMNS: "list[pa.Field[Any]]" = [
-    pa.field("id", pa.string()),
-    pa.field("part", pa.string()),
-    pa.field("ms", pa.int64()),
-]
-SCHEMA = pa.schema(COLUMNS)
+SCHEMA = schema_of(id=pa.string(), part=pa.string(), ms=pa.int64())
 
 
 class Page(HTMLParser):

@@ -17,6 +17,7 @@ from eventide_adapters.format.merge.slice_reader import ArrowSliceReader
 from eventide_core.table.files.slice_read import BlockFilter, QueryPlan, SliceRead
 from eventide_core.table.settings.table_config import TableConfig
 from support import golden
+from support.columns import schema_of
 
 
 @pytest.fixture(scope="module")
@@ -81,8 +82,7 @@ def test_a_filter_that_does_not_fit_is_reported(table: Table, row_filter: Any) -
         table.snapshot().to_arrow(None, row_filter)
 
 
-COLUMNS: "list[pa.Field[Any]]" = [pa.field("day", pa.string()), pa.field("hour", pa.int32()), pa.field("x", pa.int64())]
-SCHEMA = pa.schema(COLUMNS)
+SCHEMA = schema_of(day=pa.string(), hour=pa.int32(), x=pa.int64())
 VALUES = st.text(alphabet="ab=/%1 ", max_size=4)
 
 

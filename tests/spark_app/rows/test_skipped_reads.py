@@ -15,16 +15,13 @@ from eventide.rows import reader
 from eventide.rows.reader import Rows
 from eventide_adapters.format.base_file import open_file, parquet, row_pages
 from eventide_core.config import BLOOM_ENTRIES, BUCKETS, CLOCK_SKEW_MS, INDEX_TYPE
+from support.columns import schema_of
 from support.counting_storage import CountingStorage
 
 EPOCH_MS = 1_700_000_000_000
 HOUR_MS = 3_600_000
 SLICES, ROWS = 24, 4800
-COLUMNS: "list[pa.Field[Any]]" = [
-    pa.field("id", pa.string()),
-    pa.field("ms", pa.int64()),
-    pa.field("load", pa.binary()),
-]
+SCHEMA = schema_of(id=pa.string(), ms=pa.int64(), load=pa.binary())
 OPTIONS: dict[str, str] = {BLOOM_ENTRIES: "1000", CLOCK_SKEW_MS: "1"}
 
 
@@ -43,13 +40,13 @@ def records(numbers: range, hour: int, *, seed: int = 0) -> pa.Table:
     loads = [random.randbytes(400) for _ in numbers]
     times = [EPOCH_MS + hour * HOUR_MS + number for number in numbers]
     columns: list[Any] = [[f"key {n}" for n in numbers], times, loads]
-    return pa.table(columns, schema=pa.schema(COLUMNS))
+    return pa.table(columns, schema=SCHEMA)
 
 
 def made(path: Path, index: str, *, buckets: int = SLICES, version: int = 9) -> Table:
     return Table.create(
         str(path / "table"),
-        schema=pa.schema(COLUMNS),
+        schema=SCHEMA,
         record_key="id",
         event_time="ms",
         version=version,

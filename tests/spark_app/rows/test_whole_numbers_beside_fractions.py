@@ -10,6 +10,7 @@ import pytest
 from eventide import InvalidFilterError, Table
 from eventide.rows.filter_expression import parse_filter
 from eventide.rows.value_expression import evaluated, parse_value
+from support.columns import schema_of
 
 ROWS = pa.table(
     {
@@ -63,12 +64,7 @@ def test_a_value_of_whole_numbers_and_fractions_is_computed_as_doubles(value: st
 
 
 def test_an_expression_that_rows_do_not_fit_is_no_corrupt_file(tmp_path: Path) -> None:
-    fields: list[pa.Field[Any]] = [
-        pa.field("id", pa.string()),
-        pa.field("number", pa.int64()),
-        pa.field("part", pa.int64()),
-    ]
-    schema = pa.schema(fields)
+    schema = schema_of(id=pa.string(), number=pa.int64(), part=pa.int64())
     table = Table.create(tmp_path / "t", schema=schema, record_key="id", partition="part")
     columns: list[Any] = [["a", "b"], [2**53, 1], [2**53, 1]]
     table.upsert(pa.table(columns, schema=schema))

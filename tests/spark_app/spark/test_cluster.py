@@ -16,11 +16,12 @@ import pytest
 from eventide import Table
 from eventide_core.config import BUCKETS
 from support import cluster_driver
+from support.columns import schema_of
 from support.real_parts import require_or_skip
 from support.servers.server_process import ServerUnavailableError
 from support.servers.spark_servers import spark_cluster
 
-COLUMNS: "list[pa.Field[Any]]" = [pa.field("id", pa.string()), pa.field("at", pa.timestamp("us", tz="UTC"))]
+SCHEMA = schema_of(id=pa.string(), at=pa.timestamp("us", tz="UTC"))
 T = "2026-03-01T12:00:00Z"
 BEGIN_SECONDS = 300
 
@@ -29,7 +30,7 @@ pytestmark = pytest.mark.real
 
 def written(path: Path) -> Table:
     """A table of eight slices, each with a log that is before T and one that isn't."""
-    schema = pa.schema(COLUMNS)
+    schema = SCHEMA
     table = Table.create(str(path), schema=schema, record_key="id", event_time="at", options={BUCKETS: "8"})
     for hour, numbers in ((8, range(300)), (9, range(400)), (14, range(200, 600))):
         at = datetime(2026, 3, 1, hour, tzinfo=UTC)

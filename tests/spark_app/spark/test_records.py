@@ -30,15 +30,10 @@ from eventide_core.config import (
     RECORD_SIZE_ESTIMATE,
 )
 from eventide_core.errors import EngineError, InvalidRecordError
+from support.columns import schema_of
 from support.indexed_table import OPTIONS, indexed, own_rows, with_ids
 
-COLUMNS: "list[pa.Field[Any]]" = [
-    pa.field("id", pa.string()),
-    pa.field("part", pa.string()),
-    pa.field("ms", pa.int64()),
-    pa.field("word", pa.string()),
-]
-SCHEMA = pa.schema(COLUMNS)
+SCHEMA = schema_of(id=pa.string(), part=pa.string(), ms=pa.int64(), word=pa.string())
 START_MS = 1_700_000_000_000
 SMALL_FILES: dict[str, object] = {BLOOM_ENTRIES: 100, PARQUET_MAX_FILE_SIZE: 1000, RECORD_SIZE_ESTIMATE: 50}
 
@@ -269,9 +264,14 @@ def test_the_rows_of_a_data_frame_are_computed_once_and_not_kept(
 
 
 def test_texts_of_event_times_are_read_on_executors_as_the_table_says(tmp_path: Path, spark: SparkSession) -> None:
-    columns: list[pa.Field[Any]] = [pa.field("id", pa.string()), pa.field("at", pa.string())]
     said: dict[str, Any] = {EVENT_TIME_ZONE: "America/New_York", EVENT_TIME_FORMAT: "MM/dd/yyyy HH:mm", BUCKETS: 1}
-    table = Table.create(str(tmp_path / "t"), schema=pa.schema(columns), record_key="id", event_time="at", options=said)
+    table = Table.create(
+        str(tmp_path / "t"),
+        schema=schema_of(id=pa.string(), at=pa.string()),
+        record_key="id",
+        event_time="at",
+        options=said,
+    )
     for number in range(2):
         frame = spark.createDataFrame(
             [(str(key), f"11/2{number}/2026 03:00") for key in range(4)], "id string, at string"

@@ -16,11 +16,11 @@ from eventide import EngineError, Table, WorkerPackagesError
 from eventide.spark import workers
 from eventide.spark.engine import SparkEngine
 from eventide.spark.java_home import find_java_home
+from support.columns import schema_of
 
 pytestmark = pytest.mark.real
 
-_COLUMNS: "list[pa.Field[Any]]" = [pa.field("id", pa.string()), pa.field("at", pa.timestamp("ms", "UTC"))]
-_SCHEMA = pa.schema(_COLUMNS)
+_SCHEMA = schema_of(id=pa.string(), at=pa.timestamp("ms", "UTC"))
 _PACKAGES = Path(pa.__file__).parents[1]
 MakePython = Callable[..., str]
 

@@ -13,13 +13,14 @@ from eventide_core.config import BUCKETS, CLOCK_SKEW_MS
 from eventide_core.service.facts.sources import source_notes
 from eventide_core.table.timeline.source_notes import SOURCE_PREFIX
 from support.catalogs import MemoryCatalog
+from support.columns import schema_of
 from support.command_line import run
 
 pytestmark = pytest.mark.slow
 
 HOUR_MS = 3_600_000
 EPOCH_MS = 1_700_000_400_000 - 1_700_000_400_000 % HOUR_MS
-COLUMNS: "list[pa.Field[Any]]" = [pa.field("id", pa.string()), pa.field("ms", pa.int64())]
+SCHEMA = schema_of(id=pa.string(), ms=pa.int64())
 SOON: dict[str, str] = {
     BUCKETS: "1",
     CLOCK_SKEW_MS: "1",
@@ -32,7 +33,7 @@ SOON: dict[str, str] = {
 def made(path: Path, name: str, version: int = 9) -> Table:
     return Table.create(
         str(path / name),
-        schema=pa.schema(COLUMNS),
+        schema=SCHEMA,
         record_key="id",
         event_time="ms",
         version=version,
@@ -43,7 +44,7 @@ def made(path: Path, name: str, version: int = 9) -> Table:
 def rows(*hours: float) -> pa.Table:
     times = [EPOCH_MS + round(hour * HOUR_MS) for hour in hours]
     columns: list[Any] = [[f"k{time}" for time in times], times]
-    return pa.table(columns, schema=pa.schema(COLUMNS))
+    return pa.table(columns, schema=SCHEMA)
 
 
 def at(hour: float) -> int:

@@ -7,7 +7,7 @@ from uuid import uuid4
 import pytest
 
 from eventide import Catalog, CatalogError, ConfigError, NotAHudiTableError, Table
-from eventide_adapters.catalog.glue_options import GLUE_ENDPOINT, GLUE_REGION
+from eventide_adapters.catalog.glue import GLUE_ENDPOINT, GLUE_REGION
 from eventide_core.config import METASTORE_URIS
 from support.command_line import run, run_json
 from support.servers.hive_metastore import HiveMetastoreServer

@@ -18,6 +18,7 @@ from eventide import (
 )
 from eventide.rows.reader import Rows
 from support.append_tables import START_MS, make, rows, seen
+from support.columns import schema_of
 
 pytestmark = pytest.mark.slow
 
@@ -92,8 +93,7 @@ def test_a_value_that_cannot_be_is_refused_by_name(
 
 
 def test_an_event_time_that_cannot_be_read_is_refused(tmp_path: Path) -> None:
-    fields: list[pa.Field[Any]] = [pa.field("id", pa.string()), pa.field("at", pa.string())]
-    schema = pa.schema(fields)
+    schema = schema_of(id=pa.string(), at=pa.string())
     table = Table.create(tmp_path / "t", schema=schema, record_key="id", event_time="at")
     table.upsert(pa.Table.from_pylist([{"id": "k", "at": "2026-01-01T00:00Z"}], schema=schema))
     with pytest.raises(InvalidRecordError, match="'soon' in column 'at' cannot be read"):

@@ -10,6 +10,7 @@ import pytest
 from eventide import RefusedError, Table, UnsupportedTableError
 from eventide_core.config import BUCKETS, CLOCK_SKEW_MS, EVENT_TIME_FIELD
 from support import golden
+from support.columns import schema_of
 
 pytestmark = pytest.mark.slow
 
@@ -22,10 +23,11 @@ def moment(text: str) -> datetime:
 
 
 def make(path: Path, kind: Any, **words: Any) -> Table:
-    columns: list[pa.Field[Any]] = [pa.field("id", pa.string()), pa.field("part", pa.string()), pa.field("at", kind)]
     options = {**OPTIONS, **words.pop("options", {})}
     given = {"record_key": "id", "partition": "part", "event_time": "at", **words}
-    return Table.create(str(path / "t"), schema=pa.schema(columns), options=options, **given)
+    return Table.create(
+        str(path / "t"), schema=schema_of(id=pa.string(), part=pa.string(), at=kind), options=options, **given
+    )
 
 
 def put(table: Table, *rows: tuple[Any, ...]) -> None:

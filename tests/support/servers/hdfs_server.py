@@ -19,8 +19,8 @@ from py4j.java_gateway import GatewayParameters, JavaGateway
 from py4j.protocol import Py4JError
 
 from eventide.spark.java_home import JavaNotFoundError, find_java_home
-from eventide_adapters.storage.hdfs_config import HdfsConfig
-from eventide_adapters.storage.webhdfs import WebHdfs
+from eventide_adapters.storage.hdfs.config import HdfsConfig
+from eventide_adapters.storage.hdfs.webhdfs import WebHdfs
 from eventide_core.config import Options
 from support.maven import JarUnavailableError, MavenJar, maven_jar
 from support.servers.java_process import SPARK_JARS, JavaProcess, java_process

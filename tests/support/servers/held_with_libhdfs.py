@@ -10,8 +10,8 @@ import pytest
 
 from eventide.testing.storage_contract import BehindContract, StorageCase, SymbolicLinkContract
 from eventide.testing.storage_contract.content import ContentContract
-from eventide_adapters.storage.hdfs_config import BYTES
-from eventide_adapters.storage.webhdfs import WebHdfs
+from eventide_adapters.storage.hdfs.config import BYTES
+from eventide_adapters.storage.hdfs.webhdfs import WebHdfs
 from eventide_core.config import EXCLUSIVE, LINK_MODE
 from eventide_core.errors import StorageError
 from eventide_core.ports import Storage

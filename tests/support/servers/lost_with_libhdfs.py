@@ -1,6 +1,6 @@
 """Sends and reads a file by libhdfs while DataNodes stop: `python lost_with_libhdfs.py PICKLED_REPLICATED_HDFS`.
 
-A process of its own for tests/adapters/storage/test_lost_data_nodes.py, because libhdfs's Java ends with its process.
+A process of its own for tests/adapters/storage/hdfs/test_lost_data_nodes.py, because libhdfs's Java ends with its process.
 """
 
 import pickle
@@ -9,8 +9,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from eventide_adapters.storage.hdfs_config import BYTES
-from eventide_adapters.storage.libhdfs import LibHdfs
+from eventide_adapters.storage.hdfs.config import BYTES
+from eventide_adapters.storage.hdfs.libhdfs import LibHdfs
 from eventide_adapters.storage.open import open_storage
 from eventide_core.config import Options
 from support.servers.replicated_hdfs import BLOCK_BYTES, DATA, Midway, ReplicatedHdfs

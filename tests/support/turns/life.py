@@ -5,24 +5,19 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 
 from eventide import Table
 from eventide.testing.oracle import Change, Oracle, Row, Rows
 from eventide_core.config import BLOOM_ENTRIES, CLOCK_SKEW_MS, EVENT_TIME_FIELD, HEARTBEAT_INTERVAL_MS
+from support.columns import schema_of
 from support.turns.kinds import ONE_BUCKET, Kind
 
 EPOCH_MS = 1_700_000_000_000
-COLUMNS: "list[pa.Field[Any]]" = [
-    pa.field("id", pa.string()),
-    pa.field("part", pa.string()),
-    pa.field("event_ts", pa.int64()),
-    pa.field("word", pa.string()),
-    pa.field("_hoodie_is_deleted", pa.bool_()),
-]
-SCHEMA = pa.schema(COLUMNS)
+SCHEMA = schema_of(
+    id=pa.string(), part=pa.string(), event_ts=pa.int64(), word=pa.string(), _hoodie_is_deleted=pa.bool_()
+)
 SEEN_COLUMNS = ("_hoodie_partition_path", "id", "event_ts", "word", "_hoodie_commit_time")
 # A writer without a heartbeat is dead immediately, and planning doesn't wait for other writers.
 SOON: dict[str, str] = {

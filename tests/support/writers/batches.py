@@ -7,23 +7,19 @@ import json
 import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+
+from support.columns import schema_of
 
 KEYS = 40
 ROWS = 20
 START_MS = 1_700_000_000_000
 STEP_MS = 1000
 LATE_MS = 25_000
-COLUMNS: "list[pa.Field[Any]]" = [
-    pa.field("id", pa.string()),
-    pa.field("part", pa.string()),
-    pa.field("event_ts", pa.int64()),
-    pa.field("word", pa.string()),
-]
-SCHEMA = pa.schema(COLUMNS)
+SCHEMA = schema_of(id=pa.string(), part=pa.string(), event_ts=pa.int64(), word=pa.string())
 
 
 class Row(NamedTuple):

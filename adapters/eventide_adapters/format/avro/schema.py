@@ -71,10 +71,10 @@ ArrowType = Any
 class AvroType:
     """A type with its names resolved.
 
-    `kind` is Avro's name of the type. `fields` are a record's fields, the item of an array or map, or the branches of a
-    union except null. `size` is the size of a fixed; `symbols` are those of an enum. `depth` is the nesting depth of
-    types, `values` their total number. `vector` is set for a fixed that contains a vector, `is_variant` for a record that is
-    one.
+    `kind` is Avro's name of the type; `arrow` is the type that its values have in Arrow and in a base file. `fields` are a
+    record's fields, the item of an array or map, or the branches of a union except null. `size` is the size of a fixed;
+    `symbols` are those of an enum. `depth` is the nesting depth of types, `values` their total number. `vector` is set for a
+    fixed that contains a vector, `is_variant` for a record that is one.
     """
 
     kind: str
@@ -120,9 +120,12 @@ class AvroType:
 
 @dataclass(frozen=True, slots=True)
 class AvroField:
-    """A field. `null_branch` is the position of null in its union of two or more types; None if it has no such union.
+    """A field of a record. The item of an array or map and a branch of a union are fields, too.
 
-    `default` is the value for a record without the field, as in JSON; None if it is null or absent.
+    `type` is the type of its values other than null. `null_branch` is the position of null in its union of two or more
+    types; None if it has no such union. `default` is the value for a record without the field, as in JSON; None if it is
+    null or absent. `arrow` is computed from the others: the field in Arrow, nullable if the union has null, with the
+    metadata that marks a vector or a variant.
     """
 
     name: str

@@ -44,7 +44,13 @@ _MURMUR = 1
 
 @dataclass(frozen=True, slots=True)
 class BloomParameters:
-    """The layout of a filter. `row_entries` is the number of keys in a row; it has no meaning for a SIMPLE filter."""
+    """The layout of a filter.
+
+    `type_code` is Hudi's name of the kind, SIMPLE or DYNAMIC, which the footer states beside the filter. Each key sets up to
+    `hash_count` of the `bit_count` bits of a row. `row_entries` is the number of keys in a row, and `max_entries` the number
+    up to which a dynamic filter begins new rows; neither has a meaning for a SIMPLE filter. A stored filter doesn't state
+    `max_entries`, which is Hudi's default then.
+    """
 
     type_code: str
     hash_count: int

@@ -41,7 +41,12 @@ _SHIFTS: Final = np.array([2, 1, 0, -1, -2, -3, -4, -5, -6, -7, -8, -9, -10, 0])
 
 @dataclass(frozen=True, slots=True)
 class LegacyCalendar:
-    """What of a file is in the legacy calendar. `int96` names the columns of that physical type."""
+    """What of a file is in the legacy calendar.
+
+    `has_legacy_times`: its dates, and its timestamps of other physical types than INT96, are. `has_legacy_int96`: its
+    timestamps of that type are; `int96` has the dotted paths of those columns, legacy or not. `zone` is the zone whose days
+    its legacy timestamps count; None if the footer states none, and then they can't be corrected.
+    """
 
     has_legacy_times: bool
     has_legacy_int96: bool

@@ -1,7 +1,7 @@
 """Base files: Parquet as Hudi writes it, read and written in bounded memory.
 
 Read: one row group at a time, with one batch prefetched. A file's columns become those of the table's schema, as
-column_resolution describes. The reader accepts INT96 timestamps and every list form that Hudi's writers have used
+`avro/column_resolution` describes. The reader accepts INT96 timestamps and every list form that Hudi's writers have used
 (`list.element`, `array`, `bag.array`).
 
 Written: row groups of 24 MB in memory, or a batch more. While one is gathered, a thread encodes the one before. Each column
@@ -197,8 +197,9 @@ def read_footer(storage: Storage, path: str) -> dict[str, str]:
 class BaseFooter:
     """The part of a base file's footer that the writer of the next base file needs.
 
-    `pairs` are its keys and values, as undecoded bytes, because one value can have half a megabyte. `codec` is the
-    compression of its columns, or gzip, which is Hudi's default, if eventide does not write that codec.
+    `pairs` are its keys and values, as undecoded bytes, because one value can have half a megabyte. `row_count` is the
+    number of rows in the file itself, whatever log files replace or delete. `codec` is the compression of its columns, or
+    gzip, which is Hudi's default, if eventide does not write that codec.
     """
 
     pairs: Mapping[bytes, bytes]

@@ -31,9 +31,11 @@ _KEY_BATCH_ROWS: Final = 1 << 17
 
 @dataclass(frozen=True, slots=True)
 class RowGroupChoice:
-    """Picklable. `columns` are those of `schema`, the query's, whose ranges say something about the filter.
+    """Chooses the rows of one base file that a filter may keep. Picklable.
 
-    `keys`: the filter keeps no row with another record key; None: it may. `path` names the file in errors.
+    `path` names the file in errors. `row_filter` is over columns of `schema`, which is the query's and may differ from the
+    file's. `columns` are those of the filter's columns whose ranges in the footer may exclude a row group. `keys`: the
+    filter keeps no row with another record key; None: it may.
     """
 
     path: str
@@ -98,7 +100,7 @@ def _rises(written: pa.DataType | None, queried: pa.DataType, *, has_legacy: boo
 
 
 def _condition(group: pq.RowGroupMetaData, known: Collection[tuple[str, int, pa.DataType]]) -> pc.Expression | None:
-    """What the statistics say about a row group's rows."""
+    """What holds for all of a row group's rows by its statistics."""
     condition: pc.Expression | None = None
     for name, place, kind in known:
         said = _of_column(group.column(place), pc.field(name), kind, group.num_rows)

@@ -5,7 +5,7 @@ in which the row group has fewer rows. Columns of which the same rows come share
 
 A chunk's pages are known from the file's offset index. Without one, the chunk is read, and the headers of its pages show
 them. No checksum covers an index or a header, so what they state has to fit together: pages lie side by side and fill the
-chunk, and each that is read has as many rows as the next one's first row says. Where they don't, and where a column is
+chunk, and each that is read has as many rows as the next one's first row implies. Where they don't, and where a column is
 nested, encrypted or not understood, `rows_of` returns None, and the row group is read whole. So is a small one.
 """
 

@@ -31,7 +31,12 @@ _LOCAL_ISO: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """`regex` has a named group for each part of a time; None for ISO-8601 with a zone alone."""
+    """How a text becomes an event time.
+
+    `regex` has a named group for each part of a time; None if the settings name neither a zone nor a pattern. `zone` is that
+    of texts without an offset; None if they have to state one. `takes_numbers`: the digits of an epoch time, in any unit,
+    are a time, too; not so if the settings name a pattern.
+    """
 
     regex: str | None
     zone: tzinfo | None
@@ -53,7 +58,7 @@ def reading_of(texts: EventTimeTexts) -> Reading:
 
 
 def event_time_texts(options: Options) -> EventTimeTexts:
-    """What the options say of texts of event times. Raises ConfigError for a zone or pattern that cannot be used."""
+    """How texts of event times are read, by the options. Raises ConfigError for a zone or pattern that cannot be used."""
     texts = EventTimeTexts(options.text(EVENT_TIME_ZONE), options.text(EVENT_TIME_FORMAT))
     reading_of(texts)
     return texts

@@ -44,9 +44,11 @@ _READ_TYPES = (BlockType.AVRO_DATA, BlockType.PARQUET_DATA, BlockType.DELETE)
 
 @bulk_dataclass(frozen=True, slots=True)
 class PlacedBlock:
-    """A block and its log file; `log_number` counts the log files of the call.
+    """A block and its log file.
 
-    `content` is set if it was read with the header.
+    `path` is the log file's, relative to the table's root, and `log_number` its place among the log files of the call, from
+    0. `block` has the header and where the content lies; `content` is set if it was read with the header, otherwise
+    `read_content` reads it.
     """
 
     path: str
@@ -211,7 +213,7 @@ def counting_blocks(
 
 
 class _Headers:
-    """The instants that a slice's blocks name, held against those that the timeline knows."""
+    """The instants that a slice's blocks name, compared with those on the timeline."""
 
     def __init__(self, blocks: BlockFilter) -> None:
         self._blocks = blocks
@@ -250,7 +252,7 @@ class _Headers:
 
 
 def _may_be_committed(placed: PlacedBlock, blocks: BlockFilter) -> bool:
-    """Whether a torn block is of a completed write. Raises CorruptLogBlockError if nothing tells."""
+    """Whether a torn block is of a completed write. Raises CorruptLogBlockError if that is unknown."""
     instant = placed.block.instant_time
     if instant is None and not blocks.is_left_by_the_dead(placed.path, placed.block.offset):
         raise CorruptLogBlockError(torn_without_name(placed.path, placed.block.offset))

@@ -6,7 +6,8 @@ The base file is read in batches, so that memory holds the log files, the curren
    EVENT_TIME_ORDERING if the base row's ordering value is greater and the winner is not a natural delete. If several base
    rows have one key (insert operations may write them), the winner meets only the first, as in Hudi 1.1.1; but all of them
    if the log files state positions in the base file (`positions`).
-   Under CUSTOM, the user-defined merger makes the row of both; its rule for deletes says if a delete replaces the row.
+   Under CUSTOM, the user-defined merger makes the row of both; its rule for deletes decides whether a delete replaces the
+   row.
 2. The winning record takes the columns that it lacks from the other one (partial_fold). So a base row that wins takes them
    from the log files' winner, which comes too late to win.
 3. Winners that met no base row come last, as inserts, in order of their first appearance in the log files.
@@ -47,7 +48,11 @@ def merge_columns(shape: RecordShape) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Tombstones:
-    """Deletes with an ordering value that won: their keys, ordering values, and the instants of their blocks."""
+    """Deletes with an ordering value that won.
+
+    `keys`, `orderings` and `instants` are parallel: the record key, the ordering value, which is never null, and the instant
+    of the write whose block has the delete.
+    """
 
     keys: "pa.Array[Any]"
     orderings: "pa.Array[Any]"
@@ -61,7 +66,11 @@ class Tombstones:
 
 @dataclass(frozen=True, slots=True)
 class ChangedRows:
-    """The base's rows that a merge replaces, as they were and as they are, and those that it deletes."""
+    """What a merge changes of the base's rows, for the change log: a table for each batch of the base that it changes.
+
+    `before` has the rows that are replaced, as the base has them, and `after` in the same order as they are now. `deleted`
+    has the rows that are removed, as the base has them.
+    """
 
     before: list[pa.Table] = field(default_factory=list[pa.Table])
     after: list[pa.Table] = field(default_factory=list[pa.Table])
@@ -70,10 +79,12 @@ class ChangedRows:
 
 @dataclass(slots=True)
 class SliceMerge:
-    """One pass over a base file. The counts, `tombstones` and `changes` are complete after `batches` has ended.
+    """One pass over a base file. The counts, `tombstones` and `changes` are complete after `batches`, or after `inserted`.
 
-    The last `early_parts` blocks of `folded` are those of left-overs. `meets_all_of_key`: a winner meets all of the base's
-    rows that have its key, not only the first.
+    `updates` and `deletes` count rows of the base that a winner replaced or removed, `inserts` the winners whose keys the
+    base lacks. `changes` collects the changed rows for a caller that sets it; None: they aren't wanted. The last
+    `early_parts` of the instants in `folded` are of early records, whose log files stay as left-overs. `meets_all_of_key`: a
+    winner meets all of the base's rows that have its key, not only the first.
     """
 
     folded: FoldedLogFiles

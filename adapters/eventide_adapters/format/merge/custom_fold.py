@@ -24,7 +24,12 @@ _ORDERING: Final = "ordering"
 
 @dataclass(frozen=True, slots=True)
 class CustomFold:
-    """By key: the last version that counts, the ordering value, and the place in `data`, -1 for a delete."""
+    """The outcome for each key. All arrays but `data` are indexed by key.
+
+    `last` is the position, among the versions that were folded, of the last one that counts: the outcome has its instant.
+    `orderings` has the ordering value, null if there is none. `row` is the place in `data`, -1 for a delete. `data` has the
+    rows of all versions, and behind them those that the merger made.
+    """
 
     last: Numbers
     orderings: "pa.Array[Any]"

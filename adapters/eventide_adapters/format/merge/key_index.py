@@ -41,7 +41,10 @@ _MASKS: Final = np.array([(1 << (8 * left)) - 1 for left in range(_WORD_BYTES + 
 
 @dataclass(slots=True)
 class KeyIndex:
-    """An index of strings that are distinct and not null."""
+    """An index of strings that are distinct and not null.
+
+    The number of a key is its place in `keys`, an Arrow array in order of first appearance.
+    """
 
     keys: "pa.Array[Any]"
     _table: "_Table | None" = field(default=None, init=False)

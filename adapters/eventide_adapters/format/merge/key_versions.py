@@ -35,10 +35,11 @@ LEAST: Final = Least()
 
 @dataclass(frozen=True, slots=True)
 class VersionColumns:
-    """Versions in reader order.
+    """Versions in reader order, as parallel arrays of Arrow.
 
-    Their keys, their ordering values (null if not set), whether each is a delete, whether it may take columns from others,
-    and whether it is merged although its log file stays.
+    `keys` are the record keys, and `orderings` the ordering values, null if not set. `is_delete`, `is_partial` and
+    `is_early` are flags: whether the version is a delete, whether it may take columns from others, and whether it is merged
+    although its log file stays.
     """
 
     keys: Any

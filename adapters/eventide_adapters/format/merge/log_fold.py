@@ -42,11 +42,16 @@ _WINNERS_SHARE_MIN: Final = 0.5  # if a smaller share of the records has won, th
 
 @dataclass(frozen=True, slots=True)
 class FoldedLogFiles:
-    """The winner of each key in the log files. All arrays are indexed by key.
+    """The winner of each key in the log files. Arrays of winners are indexed by the key's number in `index`.
 
     `rows` has the winning records that are not deletes, and may have others, to avoid a copy. `row_of` has each key's place
-    in `rows`, or -1 if the winner is a delete. `orderings` has a null if there is no ordering value. `lacking` has, by
-    column name, which of `rows` lack the column: the base's record may have it.
+    in `rows`, or -1 if the winner is a delete; `is_natural_delete`: that delete has no ordering value. `orderings` has a
+    null if there is no ordering value. `lacking` has, by column name, which of `rows` lack the column: the base's record may
+    have it.
+
+    `instants` has the instant of each part of a block that was read, in reader order, and `instant_of` the place of the
+    winner's in it. `record_count` counts all versions that were read, records and deletes; `block_count` counts blocks, not
+    their parts.
     """
 
     index: KeyIndex

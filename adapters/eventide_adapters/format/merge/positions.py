@@ -20,7 +20,10 @@ from eventide_core.table.records.record_shape import RecordShape
 
 @dataclass(slots=True)
 class PositionsInBase:
-    """Reads the log files of a slice. Then `are_known` is true if all blocks that count have positions in its base file."""
+    """Reads the log files of a slice. Then `are_known` is true if all blocks that count have positions in its base file.
+
+    `base_path` is the base file's path; for None, a slice without a base file, no positions are known.
+    """
 
     base_path: str | None
     are_known: bool = field(init=False)

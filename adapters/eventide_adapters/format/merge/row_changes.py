@@ -22,7 +22,11 @@ Positions = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class RowChanges:
-    """Rows as they are now, and `deleted` and `outdated` as they were: `outdated` are the earlier rows of `updated`."""
+    """Rows that are only in the later set, in both with other values, or only in the earlier set.
+
+    `inserted` and `updated` are as they are now, `deleted` and `outdated` as they were. `outdated` are the earlier rows of
+    `updated`, in the same order.
+    """
 
     inserted: pa.Table
     updated: pa.Table

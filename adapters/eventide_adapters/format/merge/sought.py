@@ -38,9 +38,10 @@ _Said: TypeAlias = list[pc.Expression]
 
 @dataclass(frozen=True, slots=True)
 class Sought:
-    """A filter on columns of `schema`, the query's. Picklable.
+    """What a query with a filter looks for in a slice. Picklable.
 
-    `columns` are those that the filter needs. `keys`: the filter keeps no row with another record key; None: it may.
+    `row_filter` is over columns of `schema`, the query's; `columns` are those that it needs. `keys`: the filter keeps no row
+    with another record key; None: it may.
     """
 
     row_filter: pc.Expression

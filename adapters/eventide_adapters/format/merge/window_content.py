@@ -27,7 +27,7 @@ _SECOND_MS = 1000
 
 @dataclass(frozen=True, slots=True)
 class SpanSliceReader(ArrowSliceReader):
-    """Reads of a slice the rows whose event time is in the span."""
+    """Reads of a slice the rows whose event time is in `span`: its begin is included, its end excluded."""
 
     reads_whole_slices = False
 

@@ -38,7 +38,12 @@ _MICROS_PER_UNIT = {"s": 1_000_000, "ms": 1000, "us": 1}
 
 @dataclass(frozen=True, slots=True)
 class ColumnRange:
-    """`least` and `greatest` are None if all values are null or have no order; times are numbers in `arrow`'s unit."""
+    """The range of one column of a file, and how many values it has.
+
+    `least` and `greatest` are None if all values are null or have no order; times are numbers in `arrow`'s unit. `arrow` is
+    the column's type in the file, or in the table if the range is to be in the table's types. `value_count` includes the
+    nulls, which `null_count` counts.
+    """
 
     arrow: ArrowType
     least: Any

@@ -61,9 +61,10 @@ class RangesInTable:
 
 @dataclass(frozen=True, slots=True)
 class RangesOfLogs:
-    """The ranges of `columns` over the records of log files, (path, size) in reader order.
+    """The ranges of `columns` over the records of log files. The answer has, for each path, a ColumnRange by name.
 
-    The answer has a ColumnRange by name for each path.
+    `logs` are (path, size) of one slice's log files in reader order: bytes after the size don't count. Of their blocks,
+    those count that `blocks` accepts.
     """
 
     logs: tuple[tuple[str, int], ...]
@@ -88,7 +89,11 @@ class FilterOfBase:
 
 @dataclass(frozen=True, slots=True)
 class KeysOfSlice:
-    """The distinct keys in the files that were `added` to a slice, and those of them for which the slice shows rows."""
+    """The distinct keys in the files that a write added to a slice, and those of them for which the slice shows rows.
+
+    `read` is the slice as the write leaves it, and `added` has the paths of those of its files that the write added. The
+    answer is a pair of arrays.
+    """
 
     read: SliceRead
     added: frozenset[str]
@@ -108,7 +113,10 @@ class KeysOfSlice:
 
 @dataclass(frozen=True, slots=True)
 class KeysOfRows:
-    """The distinct keys for which a slice shows rows."""
+    """The distinct keys for which a slice shows rows.
+
+    `read` is a slice that the write replaces, as it was before. The answer is an array.
+    """
 
     read: SliceRead
     shape: RecordShape
@@ -159,7 +167,7 @@ class FileContents:
     ) -> Sequence[R]:
         """What a function makes of each item, here or by tasks of the engine.
 
-        `name` stands for all that the items depend on: what was derived under the same name is known.
+        `name` identifies all that the items depend on: nothing is derived twice under one name.
         """
         if name not in self.known:
             engine = self.engine if by_tasks else None

@@ -31,7 +31,11 @@ Parts: TypeAlias = Sequence[Any]
 
 @dataclass(frozen=True, slots=True)
 class GroupRecords:
-    """What a write does to one file group: keys as Arrow arrays, each with the value that its keys share; removed keys."""
+    """What a write does to one file group of an index over keys.
+
+    `living` are pairs of an Arrow array of keys, and the value that all of them get. `removed` are the keys that get a
+    delete record, sorted.
+    """
 
     living: tuple[tuple[Any, Value], ...]
     removed: tuple[str, ...]
@@ -58,7 +62,7 @@ class KeyIndexRules(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class EncodedLog:
-    """A log file of `count` records: its content, or where it is staged."""
+    """A log file with `count` records. `content` is its bytes, or the staged file that holds them."""
 
     count: int
     content: bytes | StagedLog
@@ -101,7 +105,11 @@ def encoded_logs(
 
 @dataclass(frozen=True, slots=True)
 class KeyPlaces:
-    """Where keys are staged: for each file group, the byte ranges (offset, length) of its keys in each role."""
+    """Where the keys of an answer are staged, in the file at `path`.
+
+    `parts` has, for each file group and each role of its keys, the byte range (offset, length) of a record batch with the
+    column `key`.
+    """
 
     path: str
     parts: tuple[tuple[tuple[int, int], ...], ...]
@@ -111,7 +119,8 @@ class KeyPlaces:
 class StagedKeys:
     """The keys of an answer, in a file of the staging directory. The answer is a KeyPlaces.
 
-    A task that runs again leaves a second file under another name.
+    `file_groups` is the number of the index's file groups, among which `rules` divide the answer to `question`. `staging` is
+    the path of the directory. A task that runs again leaves a second file under another name.
     """
 
     question: Question

@@ -45,7 +45,13 @@ Torn = Callable[[str], EventideError]
 
 @dataclass(frozen=True, slots=True)
 class Trailer:
-    """The fields of the trailer that a reader needs. Offsets are from the file's beginning."""
+    """The fields of the trailer that a reader needs. Offsets are from the file's beginning.
+
+    `info_offset` is that of the file info, `index_offset` that of the root index. The index has `block_count` entries, the
+    data blocks if `index_levels` is 1. With more levels, a reader goes from `first_data_offset` to `last_data_offset`
+    instead. `entry_count` counts pairs of key and value. `compression` is HBase's number of the codec: GZIP or UNCOMPRESSED,
+    or one that eventide refuses.
+    """
 
     info_offset: int
     index_offset: int

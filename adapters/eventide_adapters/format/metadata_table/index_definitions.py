@@ -29,7 +29,12 @@ _ALL: Final = "indexDefinitions"
 
 @dataclass(frozen=True, slots=True)
 class IndexDefinition:
-    """`fields` are the indexed columns; empty if the definition names none."""
+    """The definition of one index, as `index.json` has it.
+
+    `type` is Hudi's `indexType`; empty if the index isn't defined. `fields` are the indexed columns; empty if the definition
+    names none. `is_of_second_version`: the definition states version V2. The first version stores some values in another
+    form.
+    """
 
     type: str
     fields: tuple[str, ...]

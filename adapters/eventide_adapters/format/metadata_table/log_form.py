@@ -12,7 +12,11 @@ from eventide_core.table.files.log_block import BlockType, HeaderKey, encode_blo
 
 @dataclass(frozen=True, slots=True)
 class LogForm:
-    """What all blocks of a write to a file group have in common. `partition` is that of the metadata table."""
+    """What all blocks of a write to a file group have in common.
+
+    `partition` is that of the metadata table, `instant` that of the write. `schema` is the Avro schema of the values, which
+    each block states. `style` decides whether HBase's reader, which Hudi 0.x uses, can read the HFILE block.
+    """
 
     partition: str
     instant: str

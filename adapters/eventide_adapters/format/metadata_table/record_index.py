@@ -44,7 +44,10 @@ def replaced_questions(changes: FileChanges) -> list[KeysOfRows]:
 
 @dataclass(frozen=True, slots=True)
 class RecordIndexRules:
-    """`places`: the partition and file ID of each question's slice, None for a slice that the write replaces.
+    """The rules by which one write changes the record index.
+
+    `places`: the partition and file ID of each question's slice, None for a slice that the write replaces. `instant_ms` is
+    the write's instant in epoch milliseconds, which each record of the index states.
 
     A key has two roles: the files of the write contain it; the slice shows it.
     """

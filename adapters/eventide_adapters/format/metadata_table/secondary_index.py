@@ -45,9 +45,11 @@ Pairs: TypeAlias = tuple[Any, Any]
 
 @dataclass(frozen=True, slots=True)
 class PairsOfSlice:
-    """The pairs that a write adds to a slice, and those that it removes from it, by the files that were `added`.
+    """The pairs that a write adds to a slice, and those that it removes from it.
 
-    None: of a slice that the write replaces, all pairs are removed.
+    `read` is the slice as the write leaves it, and `added` has the paths of those of its files that the write added. None:
+    the slice is as it was before a write that replaces it, and all its pairs are removed. `column` is the indexed one.
+    `is_of_second_version` decides how nulls and dates are written.
     """
 
     read: SliceRead
@@ -72,6 +74,8 @@ class PairsOfSlice:
 
 @dataclass(frozen=True, slots=True)
 class SecondaryIndex:
+    """The rules by which a write changes a secondary index. `definition` is that of the index, with one column."""
+
     definition: IndexDefinition
 
     def is_followed(self, written: WrittenRows) -> bool:

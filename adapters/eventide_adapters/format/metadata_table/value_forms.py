@@ -63,7 +63,11 @@ _OTHER_WRAPPERS: Final[Mapping[Any, frozenset[str]]] = {
 
 @dataclass(frozen=True, slots=True)
 class ValueForm:
-    """`number` and `more` are of the value type, which only the second version of the index has."""
+    """The form of a value: its wrapper and, in the second version of the index, its value type.
+
+    `wrapper` is the name of Hudi's Avro record around the value, without its namespace. `number` and `more` are the ordinal
+    of the value type and its details, such as a decimal's precision and scale; None in the first version.
+    """
 
     wrapper: str
     number: int | None = None

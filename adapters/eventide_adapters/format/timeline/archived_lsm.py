@@ -214,7 +214,7 @@ class LsmArchivedTimeline:
     def _last(self) -> tuple[int, tuple[HistoryFileName, ...]] | None:
         """The last manifest's number and files; None if nothing has been archived.
 
-        `_version_` can be behind it: a writer has died before it wrote the number, or has slept, and wrote an old one.
+        `_version_` can be behind it: a writer died before it wrote the number, or was paused and wrote an old one.
         """
         said = self._version()
         if said is None:
@@ -228,7 +228,7 @@ class LsmArchivedTimeline:
         return said, tuple(self._files_of(said))
 
     def _version(self) -> int | None:
-        """The number that `_version_` says; None if nothing has been archived."""
+        """The number in `_version_`; None if nothing has been archived."""
         path = f"{self.directory}/{VERSION_NAME}"
         try:
             text = self.storage.read(path).decode(errors="replace").strip()

@@ -46,7 +46,11 @@ def check_size(size: int, path: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """The bytes of a container's record, and the schema that they are written with."""
+    """The one record of a container, not decoded yet.
+
+    `content` is its bytes in Avro's binary encoding, inflated. `schema_text` is the schema that they were written with, as
+    the container's header has it, and `schema` is that schema as fastavro parsed it.
+    """
 
     content: bytes
     schema: Schema
@@ -111,7 +115,11 @@ def schema_definition(name: str) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class ContainerSchema:
-    """The schema of containers that eventide writes, their common header, and the sync marker that ends their blocks."""
+    """The schema of containers that eventide writes, as fastavro parsed it, and the bytes that all of them have in common.
+
+    `header` is all before the first block. `mark` is the sync marker at the end of the header and of the block: a hash of
+    the schema.
+    """
 
     schema: Schema
     header: bytes

@@ -27,7 +27,11 @@ def without_plan(path: str, instant: str) -> CorruptTimelineError:
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """A mapping read from `path`. A field of a wrong type, or a required one that is absent, raises CorruptTimelineError."""
+    """A mapping read from `path`, which errors name.
+
+    `values` are as Avro or JSON decoded them: their types are checked when they are asked for. A field of a wrong type, or a
+    required one that is absent, raises CorruptTimelineError.
+    """
 
     values: Mapping[str, Any]
     path: str

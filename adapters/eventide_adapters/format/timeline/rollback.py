@@ -119,7 +119,7 @@ def _decode_request(request: Document, path: str) -> RollbackRequest:
     if blocks.values:
         # The log file that rolls back the blocks gets its name from these two.
         own_name(str(LogFileName(file_id, base_instant, 1)), LogFileName.parse, file_id, path, base_instant)
-    # A write that died had not said yet which log files it appends to. If Hudi looks for them without markers, its plan
+    # A write that died had not recorded yet which log files it appends to. If Hudi looks for them without markers, its plan
     # joins the table's path and an empty one. The command block goes into the slice all the same.
     named_logs = [key for key in blocks.values if not _is_no_file(key)]
     return RollbackRequest(

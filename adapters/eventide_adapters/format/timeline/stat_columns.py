@@ -36,7 +36,11 @@ Column = Any
 
 @dataclass(frozen=True, slots=True)
 class StatColumns:
-    """The stats of a commit, and the position after them in its record."""
+    """The write stats of a commit, and where they end.
+
+    `write_stats` are by partition, in the order of the file. `end` is the position of the byte after them in the record,
+    where the next field begins.
+    """
 
     write_stats: dict[str, tuple[WriteStat, ...]]
     end: int

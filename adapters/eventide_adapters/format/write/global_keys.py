@@ -39,9 +39,11 @@ Numbers = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class Homes:
-    """The homes of keys, the slices that show a row for them.
+    """The homes of keys, the slices that show a row for them. The arrays are parallel, with an entry for each home.
 
-    For each home: the number of the record with the key, the slice's partition and file ID, and the row's ordering value.
+    `rows` has the number of the record with the key among those of the write; a key with several rows, or several homes, is
+    there several times. `partitions` and `file_ids` name the slice. `orderings` has the ordering value of the row in the
+    table.
     """
 
     rows: Numbers

@@ -31,7 +31,10 @@ Found: TypeAlias = tuple[Numbers, "pa.Array[Any]"]
 
 @dataclass(frozen=True, slots=True)
 class Places:
-    """The home of each key: partition and file ID; null for a key that the table doesn't have."""
+    """The homes of keys, in the order of the keys that were looked up.
+
+    `partitions` and `file_ids` are parallel; both are null for a key that the table doesn't have.
+    """
 
     partitions: "pa.Array[Any]"
     file_ids: "pa.Array[Any]"
@@ -51,7 +54,7 @@ class Places:
 
 @dataclass(frozen=True, slots=True)
 class IndexLookup:
-    """Looks keys of one file group of the index up. Picklable."""
+    """Looks up keys in one file group of the record `index`. Picklable. A task is the file group's number and the keys."""
 
     index: KeyIndex
 

@@ -34,7 +34,11 @@ from eventide_core.table.records.record_shape import RecordShape
 
 @dataclass(frozen=True, slots=True)
 class LookupTask:
-    """A slice, and the keys to look up in it."""
+    """A slice, and the keys to look up in it.
+
+    `keys` are record keys, which may repeat. `by_bloom`: the base file's footer is read first, and its keys are not read if
+    that excludes all of the wanted ones. Log files are read anyway.
+    """
 
     file_slice: SliceRead
     shape: RecordShape

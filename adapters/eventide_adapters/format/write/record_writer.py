@@ -44,7 +44,11 @@ _NO_EVENT_TIMES: Final = EventTimeRange(None, None)
 
 @dataclass(frozen=True, slots=True)
 class GroupRows:
-    """One task: a file group, and its rows of a keyed table."""
+    """One task: a file group, and the rows to write to it.
+
+    `group` has the names of the files. `rows` is a keyed table (`keyed_records`): upserts, and deletes, which one of its
+    columns marks.
+    """
 
     group: FileGroupWrite
     shape: WriteShape

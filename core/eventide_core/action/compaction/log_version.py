@@ -19,7 +19,11 @@ from eventide_core.table.timeline.layout import Layout
 
 @dataclass(frozen=True, slots=True)
 class LogPlace:
-    """`earlier` are the names of the log files of that slice, on version 6, in reader order."""
+    """Where a write's first log file in a file group goes.
+
+    `slice_instant` is the instant in its name: that of its slice on version 6, the write's own later. `version` is 1 from
+    version 8 on. `earlier` are the names of the log files of that slice, on version 6, in reader order.
+    """
 
     slice_instant: str
     version: int
@@ -28,19 +32,23 @@ class LogPlace:
 
 @dataclass(frozen=True, slots=True)
 class LogNames:
-    """The log files that a listing has, and the pending compactions by the file groups that they plan."""
+    """The log files that exist, for the name of the next one.
+
+    `listing` has the names of all log files of a file group, in no order, those of uncommitted writes and of earlier slices
+    too. `planned` has the requested time of the pending compaction that plans a file group.
+    """
 
     listing: Mapping[FileGroup, tuple[LogFileName, ...]]
     planned: Mapping[FileGroup, str]
 
     @classmethod
     def of(cls, listing: Iterable[DataFile], planned: Mapping[FileGroup, str]) -> "LogNames":
-        found: dict[FileGroup, list[LogFileName]] = {}
+        by_group: dict[FileGroup, list[LogFileName]] = {}
         for file in listing:
             name = file.parsed
             if isinstance(name, LogFileName):
-                found.setdefault((file.partition, name.file_id), []).append(name)
-        return cls({group: tuple(names) for group, names in found.items()}, planned)
+                by_group.setdefault((file.partition, name.file_id), []).append(name)
+        return cls({group: tuple(names) for group, names in by_group.items()}, planned)
 
     def next_log(self, file_slice: FileSlice, write_instant: str, layout: Layout) -> LogPlace:
         """The place of a write's first log file in that file group."""

@@ -18,8 +18,11 @@ _AHEAD_MS_MAX: Final = 24 * 3_600_000
 class CompactionRequest:
     """T itself, or T as the time now less the latency of the data; neither for a strategy that knows no event time.
 
+    `threshold_ms` is T in epoch milliseconds, and wins over `data_latency_seconds`. Both are None if the user named no T.
+
     `is_for_t`: the user has requested T by name, not by an option. Then no trigger is asked whether it is due, and the
-    strategy has to know event time. `alignment` floors T to the start of a day, an hour or the like.
+    strategy has to know event time. `cut` is what is taken, whole log files or the records before T. `alignment` floors T to
+    the start of a day, an hour or the like. `link_choice` is how left-overs are to stay visible.
     """
 
     threshold_ms: int | None

@@ -39,12 +39,16 @@ class HeaderCheck(Enum):
 
 @bulk_dataclass(frozen=True, slots=True)
 class LogFacts:
-    """A log file and what is known about its content.
+    """A log file and what is known about its content, by the timeline or by its blocks (service/facts/log_facts.py).
 
-    `check` has to be made for a slice that is compacted. `uncompacted` is the range of its records
-    that are in no base file yet: all of them, except those that an exact cut has merged early. `has_partial_updates`:
-    it has records of some columns, as far as its headers were read. `has_torn_bytes`: an append to it broke off before it
-    named its write.
+    `event_times` is the range of all its records and deletes, `delete_count` the number of its deletes, natural ones among
+    them. `instants` are those of its blocks with records, including torn and uncommitted ones: the requested times of the
+    writes. `rolled_back` are the instants whose blocks a command block in it rolls back. `has_merged_block`: one of its
+    blocks is the result of a log compaction.
+
+    `check` has to be made for a slice that is compacted. `uncompacted` is the range of its records that are in no base file
+    yet: all of them, except those that an exact cut has merged early. `has_partial_updates`: it has records of some columns,
+    as far as its headers were read. `has_torn_bytes`: an append to it was interrupted before it wrote its instant.
     """
 
     log_file: LogFile
@@ -61,10 +65,9 @@ class LogFacts:
 
 @bulk_dataclass(frozen=True, slots=True)
 class SliceFacts:
-    """A file slice and the facts of its log files, in reader order.
+    """A file slice, and in `log_facts` the facts of its log files, in reader order.
 
-    The last `above` log files completed after the compaction's instant: they belong to the new slice and are never
-    merged.
+    The last `above` log files completed after the compaction's instant: they belong to the new slice and are never merged.
     """
 
     file_slice: FileSlice
@@ -81,10 +84,12 @@ class SliceFacts:
 class Selection:
     """A slice's split: the first `count` log files are compacted, the others remain.
 
-    `exact_ms` is T if the cut is exact: records of the others that are before it are merged, too. `carried_tombstones`
-    have to be carried, or at least one of so many may have to be. `is_alike_in_time`: a reader of the new base file
-    sees no difference as of the instants between the left-overs either. `has_to_wait`: not even a full compaction is
-    possible without a visible difference, as long as log files are above the compaction.
+    `facts` are those of the slice. `fallback` is set if it is compacted in full although less would reach T; `reason`
+    states for people, in either case, why the split is where it is. `exact_ms` is T if the cut is exact: records of the
+    others that are before it are merged, too. `carried_tombstones` have to be carried, or at least one of so many may have
+    to be. `is_alike_in_time`: a reader of the new base file sees no difference as of the instants between the left-overs
+    either. `has_to_wait`: not even a full compaction is possible without a visible difference, as long as log files are
+    above the compaction.
     """
 
     facts: SliceFacts
@@ -138,6 +143,7 @@ class Selection:
 class ReaderRules:
     """How the table merges, and how each engine that may read it does.
 
+    `rule` is the table's own, by which base files are written; `readers` are those of all engines, `rule` among them.
     `is_base_file_index`: SIMPLE, BLOOM, and similar.
 
     `orders_by_event_time`: versions are ordered by the event time alone, by a column whose values have the same order.
@@ -157,7 +163,10 @@ class ReaderRules:
 
 @dataclass(frozen=True, slots=True)
 class ExactCut:
-    """An exact cut at T, and the number of log files that a slice may keep. A slice with more is compacted in full."""
+    """An exact cut at T: `threshold_ms`, in epoch milliseconds, itself excluded.
+
+    `max_left_overs` is the number of log files that a slice may keep. A slice with more is compacted in full.
+    """
 
     threshold_ms: int
     max_left_overs: int

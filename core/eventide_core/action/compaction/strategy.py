@@ -42,13 +42,13 @@ class CompactionStrategy(Protocol):
 class EventTimeBasedCompactionStrategy(CompactionStrategy):
     """The log files that a compaction merges.
 
-    With cut `file`, these are the log files up to the last one that contains a record before T. With `exact`, they are
-    those before the first one that contains any other record.
+    With `cut` FILE, these are the log files up to the last one that contains a record before T. With EXACT, they are those
+    before the first one that contains any other record.
 
-    The RFC takes each file whose minimum is at or before its threshold, at any position. That reorders versions of a key,
-    so this function also takes everything below the last such file, a closed prefix: see
-    docs/invariants.md, counterexample 2. With an exact cut, the prefix contains only records before T. Such records of
-    the log files above it are also merged, and their log files remain. An unknown event time counts as minus infinity.
+    The RFC takes each file whose minimum is at or before its threshold, at any position. That reorders versions of a key, so
+    this function also takes everything below the last such file, a closed prefix: see docs/invariants.md, counterexample 2.
+    With an exact cut, the prefix contains only records before T. Such records of the log files above it are also merged, and
+    their log files remain. An unknown event time counts as minus infinity.
 
     `event_times` returns a log file's range; `threshold_ms` is T, exclusive.
     """
@@ -61,9 +61,9 @@ class EventTimeBasedCompactionStrategy(CompactionStrategy):
         logs = sorted(all_log_files, key=_READER_ORDER)
         ranges = [self.event_times(log) for log in logs]
         if self.cut is CutMode.EXACT:
-            count = sum(1 for _ in takewhile(lambda found: found.ends_before(self.threshold_ms), ranges))
+            count = sum(1 for _ in takewhile(lambda times: times.ends_before(self.threshold_ms), ranges))
         else:
-            count = max((n for n, found in enumerate(ranges, 1) if found.starts_before(self.threshold_ms)), default=0)
+            count = max((n for n, times in enumerate(ranges, 1) if times.starts_before(self.threshold_ms)), default=0)
         return tuple(logs[:count]), tuple(logs[count:])
 
 

@@ -21,7 +21,7 @@ _MS = timedelta(milliseconds=1)
 
 @dataclass(frozen=True, slots=True)
 class Alignment:
-    """The length between boundaries, and the zone whose midnight they are counted from."""
+    """Boundaries that are `seconds` apart, counted from midnight of `zone`."""
 
     seconds: int
     zone: tzinfo = UTC

@@ -1,11 +1,12 @@
 """Whether a compaction may be planned now, and whether it is due: EVENT_TIME_TRIGGER and Hudi's trigger strategies.
 
-May be (RFC-74 section 3): never while a compaction, log compaction or clustering is pending, or two plans together would
-break the rule that everything before T is compacted. Nor while a write that was requested before the compaction is
-pending: its log file would belong to the old slice, or sort after left-overs that are newer (docs/invariants.md, S0).
+No compaction may be planned (RFC-74 section 3) while a compaction, log compaction or clustering is pending: two plans
+together would break the rule that everything before T is compacted. Nor may one while a write that was requested before the
+compaction is pending: its log file would belong to the old slice, or sort after left-overs that are newer
+(docs/invariants.md, S0).
 
-Is due: by EVENT_TIME_TRIGGER, the RFC's, whenever it may be. Hudi's triggers count from the last compaction, the last
-completed `commit` of the active timeline, or where there is none from the first delta commit:
+A compaction is due by EVENT_TIME_TRIGGER, the RFC's, whenever it may be planned. Hudi's triggers count from the last
+compaction, the last completed `commit` of the active timeline, or where there is none from the first delta commit:
 
     NUM_COMMITS                     delta commits completed since
     NUM_COMMITS_AFTER_LAST_REQUEST  delta commits requested since, completed or not
@@ -41,7 +42,11 @@ class Trigger(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class TriggerRule:
-    """A trigger with its limits: a count of delta commits, and seconds."""
+    """A `trigger` with its limits.
+
+    Both count from the last compaction, as the module says: `max_delta_commits` for the triggers NUM_...,
+    `max_delta_seconds` for TIME_ELAPSED and the two that combine. EVENT_TIME uses neither.
+    """
 
     trigger: Trigger
     max_delta_commits: int
@@ -50,7 +55,7 @@ class TriggerRule:
 
 @dataclass(frozen=True, slots=True)
 class Due:
-    """A trigger's answer. `reason` gives the figures."""
+    """The answer of `trigger`: whether a compaction is due (`is_due`). `reason` gives the figures, either way."""
 
     trigger: Trigger
     is_due: bool

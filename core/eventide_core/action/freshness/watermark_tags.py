@@ -22,7 +22,11 @@ _REMARK: Final = "eventide.tag.watermark="
 
 @dataclass(frozen=True, slots=True)
 class TagSchedule:
-    """When the view is tagged, how a tag is named, and how many are retained (None: all)."""
+    """When the view is tagged, how a tag is named, and how many are retained.
+
+    `alignment` has the boundaries at which a tag is due. `pattern` is a strftime pattern for the boundary as local time of
+    its zone. `retained` counts tags by watermark only; None: all.
+    """
 
     alignment: Alignment
     pattern: str
@@ -52,7 +56,7 @@ class TagChanges:
 
 
 def remark_of(boundary_ms: int) -> str:
-    """What the savepoint of such a tag says in its comments."""
+    """The line in the comments of such a tag's savepoint."""
     return f"{_REMARK}{boundary_ms}"
 
 

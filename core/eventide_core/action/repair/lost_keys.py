@@ -5,7 +5,7 @@ from enum import StrEnum
 
 
 class KeySource(StrEnum):
-    """What told which keys a file slice had."""
+    """The source of the keys that a file slice had."""
 
     RECORD_INDEX = "record_index"
     PREVIOUS_SLICE = "previous_slice"
@@ -15,7 +15,7 @@ class KeySource(StrEnum):
 class LostKeys:
     """The keys that a file group no longer shows because `paths` are missing or damaged, sorted.
 
-    `commits` wrote these files, as far as active commits name them. If `source` is None, nothing tells the keys, and
+    `commits` wrote these files, as far as active commits name them. If `source` is None, the keys are unknown, and
     `keys` is empty. With PREVIOUS_SLICE, the rows as of that slice can still be read there. A lost log file may also have
     had later versions of keys that are still shown, and deletes: no list has these.
     """

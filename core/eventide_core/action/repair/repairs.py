@@ -1,4 +1,4 @@
-"""The values of a repair: what is wrong, and which files change to mend it. Paths are relative to the table's root."""
+"""The values of a repair: what is wrong, and which files change to repair it. Paths are relative to the table's root."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -13,14 +13,14 @@ BACKUP_DIRECTORY: Final = ".hoodie/.backup"
 
 @dataclass(frozen=True, slots=True)
 class Removal:
-    """The file goes. The backup keeps it."""
+    """The file is removed. The backup keeps it."""
 
     path: str
 
 
 @dataclass(frozen=True, slots=True)
 class Replacement:
-    """The file gets this content, whether it exists or not."""
+    """The file gets `data` as its content, whether it exists or not."""
 
     path: str
     data: bytes
@@ -36,7 +36,10 @@ class Copying:
 
 @dataclass(frozen=True, slots=True)
 class Rebuilding:
-    """The commit file gets this metadata, in which the numbers of records are still missing."""
+    """The commit file at `path` gets `metadata`, in which the numbers of records are still missing.
+
+    The data files state them when the repair is made.
+    """
 
     path: str
     metadata: CommitMetadata
@@ -59,7 +62,7 @@ class Truncation:
 
 @dataclass(frozen=True, slots=True)
 class HistoryRebuilding:
-    """The file of the archived timeline gets these delta commits, by instant.
+    """The file of the archived timeline gets the delta commits in `commits`, by requested time.
 
     The numbers of records are still missing in them.
     """
@@ -70,9 +73,10 @@ class HistoryRebuilding:
 
 @dataclass(frozen=True, slots=True)
 class Remerging:
-    """The base files at these paths are merged again, in the order of the operations of `plan`.
+    """The base files at `paths` are merged again, in the order of the operations of `plan`.
 
-    The plan is another engine's and names these slices alone. The commit at `commit_path` gets their sizes.
+    The plan is another engine's and names these slices alone. `commit` is the commit of all of it, and its file, at
+    `commit_path`, gets the sizes of the new base files.
     """
 
     paths: tuple[str, ...]
@@ -83,7 +87,7 @@ class Remerging:
 
 @dataclass(frozen=True, slots=True)
 class SettingsChange:
-    """hoodie.properties gets these values; a key with None goes."""
+    """hoodie.properties, at `path`, gets these `values` by key; None removes the key. Every other key keeps its value."""
 
     path: str
     values: Mapping[str, str | None]
@@ -96,10 +100,13 @@ PlannedChange = Change | HistoryRebuilding | Rebuilding | Remerging | RollbackRe
 
 @dataclass(frozen=True, slots=True)
 class Repair:
-    """One repair. `check` found the problem of `path`; `action` says what the changes do; `loses` what they cost.
+    """One repair. `check` found the `problem` of `path`; `action` states what the `changes` do; `loses` what they cost.
 
-    `rerun` is the compaction that the changes make pending again, and that is then run again. `rebuilt_indexes` are
-    those with which the metadata table is made anew, which changes no other file; None if it is not.
+    These texts are clauses for people, of which `path` is the subject. `loses` is None if the table is as it was before the
+    damage. `changes` are made in this order; there are none for the metadata table.
+
+    `rerun` is the compaction that the changes make pending again, and that is then run again. `rebuilt_indexes` are those
+    with which the metadata table is rebuilt, which changes no other file; None if it is not.
     """
 
     check: str
@@ -114,7 +121,7 @@ class Repair:
 
 @dataclass(frozen=True, slots=True)
 class Unrepaired:
-    """Damage that no repair mends, and the cure that a person has."""
+    """Damage that no repair removes: the `problem` of `path` that `check` found, and the `cure` for a person to apply."""
 
     check: str
     path: str
@@ -124,7 +131,10 @@ class Unrepaired:
 
 @dataclass(frozen=True, slots=True)
 class RepairPlan:
-    """What a repair would do, and what it would leave."""
+    """What a repair would do, at most one of the `repairs` for a path, and the damage that it would leave (`unrepaired`).
+
+    Both are in the order of the checks, but the metadata table is repaired last.
+    """
 
     repairs: tuple[Repair, ...]
     unrepaired: tuple[Unrepaired, ...]

@@ -1,1 +1,1 @@
-"""What a catalog must be told."""
+"""What has to change in a catalog."""

@@ -37,7 +37,10 @@ FRESHNESS_KEYS = (CUT_KEY, WATERMARK_KEY, LATE_RECORDS_KEY, UNREADABLE_RECORDS_K
 class SyncFacts:
     """What the catalog should state. `location` is the table's directory as the catalog's readers name it.
 
-    The last two times are None if there is no commit yet; `last_completion` also on table version 6, which has none.
+    `columns` come with the types that the catalog has for them. `last_commit` and `last_completion` are the latest requested
+    and the latest completion time of completed writes, not necessarily of one; both are None if there is no commit yet,
+    `last_completion` also on table version 6, which has none. `freshness` goes into the properties of the tables.
+    `is_copy_on_write`: one table is enough, whatever the strategy.
     """
 
     location: str
@@ -89,7 +92,7 @@ def published(last_commit: str | None, last_completion: str | None, fresh: Fresh
 
 
 def _table(name: str, facts: SyncFacts, options: SyncOptions, *, is_read_optimized: bool) -> CatalogTable:
-    columns = {found.name: found for found in facts.columns.hive}
+    columns = {column.name: column for column in facts.columns.hive}
     keys = tuple(columns.get(field, CatalogColumn(field, "string")) for field in options.partition_fields)
     serde = {**options.serde_properties, "serialization.format": "1"}
     if options.is_for_spark:
@@ -99,8 +102,8 @@ def _table(name: str, facts: SyncFacts, options: SyncOptions, *, is_read_optimiz
         name=name,
         kind=EXTERNAL_TABLE,
         location=facts.location,
-        columns=tuple(_lower(found) for found in facts.columns.hive if found.name not in options.partition_fields),
-        partition_columns=tuple(_lower(found) for found in keys),
+        columns=tuple(_lower(column) for column in facts.columns.hive if column.name not in options.partition_fields),
+        partition_columns=tuple(_lower(column) for column in keys),
         input_format=READ_OPTIMIZED_FORMAT if is_read_optimized else SNAPSHOT_FORMAT,
         output_format=OUTPUT_FORMAT,
         serde=SERDE,

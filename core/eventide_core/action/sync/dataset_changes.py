@@ -1,4 +1,4 @@
-"""What a data catalog such as DataHub should say of a table, and the least change that makes it say so.
+"""What a data catalog such as DataHub should contain about a table, and the smallest change that gets it there.
 
 A dataset has the table's schema, the properties that Hudi's own sync to DataHub writes, and the freshness. Properties of
 others stay.

@@ -15,7 +15,26 @@ _NAME = re.compile(r"\w+")
 
 @dataclass(frozen=True, slots=True)
 class SyncOptions:
-    """`base_path` is None if the table's own URI is what readers know it by. Names are in lower case."""
+    """How a table is to stand in a Hive catalog, where names are in lower case.
+
+    `database`: in lower case: the option, else `hoodie.database.name` of the table, else `default`.
+    `table`: its name there, in lower case, before `_ro` and `_rt`.
+    `base_path`: the table's directory as readers of the catalog name it; None if its own URI is what they know it by.
+    `partition_fields`: the partition columns there, in the order of the path; the table's own unless the user names others.
+    `extractor`: how a partition's path gives their values.
+    `decodes_partitions`: values decode the %-encoded characters of the path. Hudi's own sync never does.
+    `strategy`: which tables there are, read-optimized, snapshot or both (catalog_tables.py).
+    `skips_ro_suffix`: under strategy ALL, the read-optimized table has the plain name.
+    `has_snapshot_by_table_name`: under strategy ALL, a second snapshot table has it, if the read-optimized one doesn't.
+    `creates_database`: a missing database is made; otherwise, it is an error.
+    `supports_timestamp`: Hive's timestamp is used for timestamps, not bigint.
+    `is_for_spark`: the properties by which Spark reads the tables through Hudi are added, and the next two matter.
+    `schema_part_length`: the most characters of Spark's schema in one property.
+    `spark_version`: the version that these properties name; None for none.
+    `omits_meta_fields`: Hudi's meta columns are left out.
+    `table_properties`, `serde_properties`: the user's own, by name.
+    `is_conditional`: a table stays as it is if only the time of its last commit would change.
+    """
 
     database: str
     table: str
@@ -77,7 +96,15 @@ class SyncOptions:
 
 @dataclass(frozen=True, slots=True)
 class DatasetOptions:
-    """How a table is to stand in DataHub. `base_path` is None if the table's own URI is what readers know it by."""
+    """How a table is to stand in DataHub, with names as the user spells them.
+
+    `database`: before the table's name in the dataset's; DataHub's own option, else as in SyncOptions.
+    `table`: DataHub's own option, else the catalog's, else the table's name.
+    `base_path`: the table's directory as readers name it; None if the table's own URI is what readers know it by.
+    `partition_fields`: those that a property of the dataset names; the table's own unless the user names others.
+    `table_properties`: the user's own, by name.
+    `is_conditional`: the dataset stays as it is if only the time of its last commit would change.
+    """
 
     database: str
     table: str
@@ -101,7 +128,7 @@ class DatasetOptions:
 
 
 def is_sync_enabled(options: Options) -> bool:
-    """Whether compactions and the table service are to tell the catalog by themselves."""
+    """Whether compactions and the table service update the catalog by themselves."""
     return any(map(options.get, (keys.HIVE_SYNC_ENABLED, keys.DATASOURCE_SYNC_ENABLED, keys.SYNC_ENABLED)))
 
 

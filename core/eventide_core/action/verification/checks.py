@@ -50,5 +50,5 @@ CHECKS: tuple[Check, ...] = (
 
 
 def verify(facts: TableFacts) -> Verification:
-    """What each check says of these facts."""
+    """The result of each check on these facts."""
     return Verification(tuple(result_of(check, facts) for check in CHECKS), is_deep=facts.records is not None)

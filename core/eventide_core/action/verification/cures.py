@@ -11,7 +11,7 @@ _SHOWN: Final = 3
 
 
 def restore_cure(facts: TableFacts, path: str) -> str:
-    """Restores the file, or the table to the latest savepoint before the file; says which commits the latter loses."""
+    """Restores the file, or the table to the latest savepoint before the file; names the commits that the latter loses."""
     name = path.rpartition("/")[2]
     parsed = BaseFileName.parse(name) or LogFileName.parse(name)
     times = [time for time, _ in facts.committed.get(path, ())] or ([parsed.instant] if parsed is not None else [])

@@ -10,7 +10,7 @@ from eventide_core.table.timeline.plans import CompactionPlan, LeftOver, LinkMod
 
 
 def check_links(facts: TableFacts) -> Iterator[Observation]:
-    """Each link leads, in one hop, to a file of its own file group inside the table, to the one that its commit says."""
+    """Each link leads, in one hop, to a file of its own file group inside the table, to the one that its commit names."""
     for path, problem in sorted(facts.astray.items()):
         yield Finding(path, problem, "point it to its left-over, or replace it with a copy of that; this loses nothing")
 
@@ -46,11 +46,11 @@ def check_left_overs(facts: TableFacts) -> Iterator[Observation]:
         return
     for time, plan in sorted(facts.compactions.items()):
         for op in plan.operations:
-            found = facts.slice_at((op.partition, op.file_id), time)
-            if found is None or found.base_file is None or found.file_group in facts.damaged_groups:
+            file_slice = facts.slice_at((op.partition, op.file_id), time)
+            if file_slice is None or file_slice.base_file is None or file_slice.file_group in facts.damaged_groups:
                 continue  # cleaned since, or missing, which other checks report
             left = [path for o in op.left_overs if (path := _place(facts, plan, op, o)) is not None]
-            visible = [log.path for log in found.log_files]
+            visible = [log.path for log in file_slice.log_files]
             for path in left:
                 if path in facts.sizes and path not in visible:
                     problem = f"was left over by the compaction at {time}, but is not in the compaction's new slice"

@@ -1,7 +1,7 @@
 """The result of a verification: for each named check, whether it passed and what it found.
 
-A check is a value: the invariant it stands for, the counterexample it stands against, and a function from facts to what it
-says. What it says are findings (damage), remarks (harmless), or why it could not look at all, or not at everything.
+A check is a value: its invariant, the counterexample that it would find, and a function from facts to its
+report: findings (damage), remarks (harmless), or why it could check nothing, or not everything.
 
 A check failed if it found damage. Otherwise, it is not supported if it had to leave out records that eventide can't read
 because of a feature that it lacks, and not checked if it had to leave out anything else that it could be wrong about. Only
@@ -26,7 +26,10 @@ class Status(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """Damage: the file, directory or instant, the problem, and the cure."""
+    """Damage: the file, directory or instant (`path`), the `problem`, and the `cure`.
+
+    The problem is a clause of which the path is the subject. The cure is a sentence with the call that helps (cure.py).
+    """
 
     path: str
     problem: str
@@ -35,7 +38,7 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class Remark:
-    """Information for the user that breaks no invariant."""
+    """Information for the user that breaks no invariant. `text` names what it is about."""
 
     text: str
 
@@ -61,7 +64,9 @@ Observation = Finding | Remark | Unchecked | Unsupported
 class Check:
     """A named invariant. `against` is the counterexample.
 
-    `is_deep`: it reads records; `is_of_slices`: those of the latest slices.
+    `invariant` has its numbers in docs/invariants.md, such as `I10, I13`; `promise` states in words what holds if the check
+    passes. `observe` yields its report on a table, in the order of the report, and nothing if all is well. `is_deep`: it
+    reads records; `is_of_slices`: those of the latest slices.
     """
 
     name: str
@@ -75,7 +80,11 @@ class Check:
 
 @dataclass(frozen=True, slots=True)
 class CheckResult:
-    """The result of one check. `remarks` also state why it did not run, or what it left out."""
+    """The result of one check, with its `invariant` and `promise` (`Check`).
+
+    `status` is the worst of its reports. `remarks` also state why it did not run, or what it left out; these come first.
+    `findings` are there exactly if it failed.
+    """
 
     name: str
     invariant: str
@@ -87,14 +96,14 @@ class CheckResult:
 
 @dataclass(frozen=True, slots=True)
 class Verification:
-    """The results of all checks. `is_deep`: records were read, too."""
+    """The results of all `checks`, in report order, also of those that did not run. `is_deep`: records were read, too."""
 
     checks: tuple[CheckResult, ...]
     is_deep: bool
 
     @property
     def ok(self) -> bool:
-        """Whether no check failed. Says nothing about what was not checked or is not supported."""
+        """Whether no check failed. What was not checked, or is not supported, doesn't count."""
         return not self.failed
 
     @property

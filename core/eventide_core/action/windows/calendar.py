@@ -16,7 +16,7 @@ _CLOCK_CHANGE_MS = 3 * 60 * 60 * 1000  # no zone's clocks are put forward or bac
 
 @dataclass(frozen=True, slots=True)
 class WindowCalendar:
-    """The windows of a length in seconds, counted from midnight in a zone."""
+    """Windows of `seconds`, a length that divides an hour or a day, counted from midnight in `zone`."""
 
     seconds: int
     zone: tzinfo = UTC

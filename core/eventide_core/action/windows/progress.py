@@ -2,7 +2,7 @@
 
 1. `view` is the read-optimized view that all windows before `next_ms` are as of: each of them has been delivered as that
    view shows it, or as an earlier view did that showed the same rows.
-2. When a newer view is there, the windows before `next_ms` that it shows otherwise are `due` as corrections; `before` is
+2. When a newer view is there, the windows before `next_ms` that it shows differently are `due` as corrections; `before` is
    the view that the consumer had seen. No newer view counts until all of them are done.
 3. Then the window at `next_ms` is due as soon as it is closed: a view up to this one published a watermark at or after its
    end. It is delivered as of the same `view`.
@@ -30,8 +30,10 @@ class LatePolicy(StrEnum):
 class WindowTerms:
     """What a consumer asks for. `since_ms` is the begin of its first window; None: that of the earliest event time.
 
-    `corrections_for_ms`: how long before the next window a window may begin that is corrected; None: any. `lease_ms`: how
-    long a runner holds a window. `keep_ms`: for how long after the last step cleaning keeps the consumer's views.
+    `calendar` has the windows, and `zone` the name of its zone as the user wrote it, for the consumer's file. `late` says
+    what happens to windows that late data changed. `corrections_for_ms`: how long before the next window a window may begin
+    that is corrected; None: any. `lease_ms`: how long a runner holds a window. `keep_ms`: for how long after the last step
+    cleaning keeps the consumer's views.
     """
 
     calendar: WindowCalendar
@@ -53,7 +55,11 @@ class ConsumerView:
 
 @dataclass(frozen=True, slots=True)
 class OpenWindow:
-    """A window that a runner holds. `token` rises with every delivery of the consumer, so that a sink can fence by it."""
+    """A window that a runner holds. `token` rises with every delivery of the consumer, so that a sink can fence by it.
+
+    `begin_ms`, `end_ms`: the window, in epoch milliseconds, the end excluded. `is_correction`: it was done before, and a
+    newer view shows it otherwise. `runner` is the name of who holds it, until `lease_until_ms` by the clock.
+    """
 
     begin_ms: int
     end_ms: int
@@ -65,7 +71,10 @@ class OpenWindow:
 
 @dataclass(frozen=True, slots=True)
 class LedgerEntry:
-    """A done window that late data changed, and the compaction that brought the change into the view."""
+    """A done window that late data changed, and the compaction that brought the change into the view.
+
+    `begin_ms`, `end_ms`: the window, in epoch milliseconds, the end excluded.
+    """
 
     begin_ms: int
     end_ms: int
@@ -76,7 +85,16 @@ class LedgerEntry:
 class Progress:
     """A consumer's state. `number` rises by one with every change.
 
-    `before` is None also while windows are due if the files of that view were cleaned.
+    Times are in epoch milliseconds, and are the begins or ends of windows. `seconds` and `zone` are the calendar's, so that
+    no runner goes on with another one. `first_ms` is the begin that the user asked for; None if the earliest event time
+    decided. `begun_ms` is that of the first window, `next_ms` that of the first window never done; both None before there is
+    any event time. `closed_ms`: windows that end there or before are closed; None: none is.
+
+    `view` is the one that windows are delivered as of; None before the first. `before` is the view that the consumer had
+    seen of the windows in `due`, the begins of those to be delivered again, earliest first; it is None also while windows
+    are due if the files of that view were cleaned. `open` is the window that a runner holds. `ledger` has the done windows
+    that late data changed and that are not delivered again (LatePolicy.LEDGER). Cleaning keeps the files of the `views`
+    until `keep_until_ms`.
     """
 
     number: int

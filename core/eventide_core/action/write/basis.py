@@ -5,9 +5,9 @@ between the read and the commit, the result would undo that change. So the write
 its rows were read:
 
 1. What completed since then is checked as in `conflict`, also if it completed before the write's instant was requested.
-2. A row that was read is no new key when the write looks keys up. If it is, somebody has deleted or replaced the row.
+2. A row that was read is no new key when the write looks keys up. If it is, another write has deleted or replaced the row.
 3. A commit that was read is still there. If it is not, it was rolled back.
-4. The active timeline still tells what completed since then. If it was archived that far, the write cannot know.
+4. The active timeline still has all that completed since then. If it was archived that far, the write cannot know.
 """
 
 from collections.abc import Iterable
@@ -20,7 +20,11 @@ from eventide_core.table.timeline.timeline import Timeline
 
 @dataclass(frozen=True, slots=True)
 class ReadBasis:
-    """The writes that had completed, or were pending, when the rows were read. `new_keys`: rows that were not found."""
+    """The writes that had completed, or were pending, when the rows were read.
+
+    `completed` and `pending` are their requested times; of completed ones, those of the active timeline. `new_keys`: how
+    many of the rows to write were not among them, and are inserts.
+    """
 
     completed: frozenset[str]
     pending: frozenset[str]
@@ -40,7 +44,7 @@ class ReadBasis:
             raise _conflict(instant, "rows that it changes were deleted or replaced")
 
     def check_kept(self, instant: str, timeline: Timeline) -> None:
-        """Raises WriteConflictError if the timeline no longer tells what happened to the rows since they were read."""
+        """Raises WriteConflictError if the timeline no longer has what happened to the rows since they were read."""
         gone = next((time for time in sorted(self.completed) if not timeline.is_completed(time)), None)
         if gone is not None:
             raise _conflict(instant, f"the commit {gone}, whose rows it read, was rolled back")

@@ -33,7 +33,10 @@ from eventide_core.table.timeline.file_system_view import FileGroup
 
 @dataclass(frozen=True, slots=True)
 class Overwrite:
-    """What a write replaces: the file groups of some partitions, or (None) of all."""
+    """What a write replaces: the file groups of some `partitions`, or (None) of all.
+
+    `groups` are those that existed when it loaded the table.
+    """
 
     partitions: frozenset[str] | None
     groups: frozenset[FileGroup]
@@ -41,10 +44,10 @@ class Overwrite:
     @property
     def file_ids(self) -> dict[str, tuple[str, ...]]:
         """The replaced file groups by partition. A partition that had none is there, too, as in Hudi."""
-        found = {partition: list[str]() for partition in self.partitions or ()}
+        file_ids = {partition: list[str]() for partition in self.partitions or ()}
         for partition, file_id in sorted(self.groups):
-            found.setdefault(partition, []).append(file_id)
-        return {partition: tuple(found[partition]) for partition in sorted(found)}
+            file_ids.setdefault(partition, []).append(file_id)
+        return {partition: tuple(file_ids[partition]) for partition in sorted(file_ids)}
 
     def covers(self, partition: str) -> bool:
         return self.partitions is None or partition in self.partitions
@@ -59,9 +62,11 @@ def overwrite_of(operation: WriteOperation, partitions: Iterable[str], existing:
 
 @dataclass(frozen=True, slots=True)
 class WrittenGroups:
-    """The changes of a write: file groups, and the partitions into which it put keys that it had not found.
+    """The changes of a write, for the comparison with others'.
 
-    `groups` includes those that an overwrite replaces.
+    `groups` are its file groups, including those that an overwrite replaces. `index` is that by which it placed its records.
+    `partitions_with_new_keys` are those into which it put keys that it had not found; empty if it didn't look any up.
+    `overwrite` is None for any other write.
     """
 
     instant: str
@@ -103,7 +108,7 @@ def check_plan(written: WrittenGroups, plan_instant: str, planned: Iterable[File
 def check_batch(instant: str, written: CommitMetadata, others: Iterable[CommitMetadata]) -> None:
     """Raises WriteConflictError if another write, according to `written`, has already written a batch of a stream."""
     for batch in batches_of(written.extra_metadata):
-        for other in (found for metadata in others for found in batches_of(metadata.extra_metadata)):
+        for other in (known for metadata in others for known in batches_of(metadata.extra_metadata)):
             if other.sink == batch.sink and other.number >= batch.number:
                 raise WriteConflictError(
                     f"the write at {instant} was not committed: batch {batch.number} of the stream {batch.sink} was "

@@ -13,10 +13,12 @@ from eventide_core.table.timeline.instant import Action
 class WriteResult:
     """A completed write. `rows` counts upserts and deletes; a delete of a key that the table never had may not count.
 
-    `dropped_indexes` are those of the metadata table that could not follow the write. `completion_time` is what an
-    incremental query counts from: on version 6, which records no completion, it is the instant.
-    `added_columns` and `widened_columns` are what the write changed of the table's schema. `rows_inserted`,
-    `rows_updated` and `rows_deleted` count rows of the snapshot, for a write that has read them; otherwise, they are None.
+    `upserts` and `deletes` count the records of each kind that were written, `files` the base and log files that it made,
+    and `bytes_written` their sizes; a base file also has the older rows of its group. `dropped_indexes` are those of the
+    metadata table that could not follow the write. `completion_time` is what an incremental query counts from: on version 6,
+    which records no completion, it is the instant. `added_columns` and `widened_columns` are what the write changed of the
+    table's schema. `rows_inserted`, `rows_updated` and `rows_deleted` count rows of the snapshot, for a write that has read
+    them; otherwise, they are None.
     """
 
     instant: str
@@ -38,8 +40,9 @@ class WriteResult:
 class PendingWrite:
     """A write whose files exist, but which has not completed: no reader sees it yet.
 
-    `seen` is the state that it builds on, with `schema_before`, the table's schema. `basis`, if it was computed from rows
-    that were read before it began.
+    `action` and `metadata` are those of its completed file. `written` is what it is compared by with other writes, `seen`
+    the state that it builds on, by requested time, with `schema_before`, the table's schema. `schema_changes` are what it
+    adds to that. `basis`, if it was computed from rows that were read before it began.
     """
 
     instant: str

@@ -34,8 +34,8 @@ _PRIMITIVES: Final = frozenset({"null", "boolean", "int", "long", "float", "doub
 class SchemaAlteration:
     """What to change, made in this order: drop, widen, rename, add, move. `rename` has the new names by the old ones.
 
-    `add` and `widen` have Avro types without null by column. `move` has the places of columns, added ones too: `first`, or
-    `after COLUMN`.
+    `drop` has the names of columns. `add` and `widen` have Avro types without null by column. `move` has the places of
+    columns, added ones too: `first`, or `after COLUMN`.
     """
 
     add: Mapping[str, Any] = field(default_factory=dict[str, Any])
@@ -133,7 +133,7 @@ def _refuse_fixed(name: str, fixed_columns: Mapping[str, str], change: str) -> N
 
 def _refuse_new_name(name: str, fields: Sequence[Mapping[str, Any]]) -> None:
     if "." in name:
-        _place_of(fields, name)  # says why
+        _place_of(fields, name)  # raises an error with the reason
     refuse_invalid_names([name], "Choose another name, such as the one in parentheses")
     if name.startswith(_OF_HUDI):
         raise SchemaChangeError(

@@ -50,8 +50,8 @@ class SliceCompactor:
         planned = (*task.merged, *(LogRange(left.path, left.size) for left in task.left_overs))
         # The first one is the file of an earlier attempt. If another process makes it from now on, `_merge` finds it.
         paths = (task.new_base_path, *(path for path, _ in planned))
-        earlier, *found = responses(self.storage, self.storage.stat, paths)
-        for (path, size), info in zip(planned, found, strict=True):
+        earlier, *infos = responses(self.storage, self.storage.stat, paths)
+        for (path, size), info in zip(planned, infos, strict=True):
             _check_size(info, path, size)
         if earlier is not None:
             may_write()
@@ -80,7 +80,7 @@ class SliceCompactor:
         return self._with_checksums(task, result)
 
     def _with_checksums(self, task: MergeTask, result: MergeResult) -> MergeResult:
-        """The result of an earlier attempt with the checksums of its files, which only reading them tells."""
+        """The result of an earlier attempt with the checksums of its files, which have to be read for that."""
         carried = None
         if task.carried_path is not None and result.carried_size is not None:
             carried = checksum_of_file(self.storage, task.carried_path, result.carried_size)
@@ -179,9 +179,9 @@ def _check_size(info: FileInfo | None, path: str, size: int) -> None:
 
 
 def _checksum(data: bytes) -> str:
-    found = RunningChecksum()
-    found.add(data)
-    return str(found)
+    checksum = RunningChecksum()
+    checksum.add(data)
+    return str(checksum)
 
 
 def _identity(task: MergeTask) -> tuple[str, list[str], dict[str, int]]:

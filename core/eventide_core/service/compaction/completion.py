@@ -21,7 +21,11 @@ from eventide_core.table.timeline.instant import Action, Instant, State
 
 @dataclass(frozen=True, slots=True)
 class Completion:
-    """The completed instant with its claimed time, which the file name contains from version 8 on."""
+    """The completed `instant` of a compaction, and `time`, the completion time that was claimed for it.
+
+    From version 8 on, the file name of the instant contains that time; on version 6 only the claim and the metadata table
+    do.
+    """
 
     instant: Instant
     time: str
@@ -40,7 +44,7 @@ class Completion:
     ) -> bool:
         """Whether this call put the completed file; False if another process had.
 
-        If the plan is gone by then, another process has completed and archived the compaction while this one slept: the
+        If the plan is gone by then, another process has completed and archived the compaction while this one was paused: the
         file is withdrawn, because the timeline would start at it again.
         """
         data = files.codec.encode_commit(update.recorded_in(metadata), state.config.version)

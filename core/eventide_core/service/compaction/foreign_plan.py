@@ -3,10 +3,10 @@
 Hudi's plan names no file that it makes: the names hold a write token, which each attempt chooses. An attempt of eventide
 has a number, the least that no file of the instant has, and the slice at position n gets the token `n-<attempt>-0`.
 When the files are made, the number goes into the inflight file, which Hudi leaves empty and never reads. So the inflight
-file says whose attempt counts:
+file decides whose attempt counts:
 
     empty        another engine's attempt: running, or dead
-    an attempt   eventide's, at its commit; who continues after a crash finds the number, and makes the same names
+    an attempt   eventide's, at its commit; a run that continues after a crash finds the number, and makes the same names
 """
 
 import json
@@ -33,7 +33,11 @@ _TAKEN_OVER = "eventide.taken.over"
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """An execution of another engine's plan. `is_taken_over`: that engine had begun the plan, and may still be at work."""
+    """An execution of another engine's plan, as the plan's inflight file states it.
+
+    `number` counts from 1, and is in the write tokens of the base files, which keeps attempts apart. `is_taken_over`: that
+    engine had begun the plan, and may still be at work.
+    """
 
     number: int
     is_taken_over: bool = False
@@ -43,7 +47,7 @@ class Attempt:
 
     @classmethod
     def decode(cls, data: bytes) -> "Attempt | None":
-        """The attempt that an inflight file says; None for another engine's."""
+        """The attempt whose number an inflight file contains; None for another engine's file."""
         try:
             match json.loads(data or b"null"):
                 case {"eventide.attempt": int(number), "eventide.taken.over": bool(is_taken_over)}:
@@ -55,7 +59,7 @@ class Attempt:
 
 
 def next_attempt(listing: Iterable[DataFile], plan: ForeignPlan) -> int:
-    """The least number, from 1 on, above that of each base file which an earlier attempt left. Hudi's tokens count alike."""
+    """The least number, from 1 on, above that of each base file which an earlier attempt left, Hudi's included."""
     numbers = (int(name.write_token.split("-")[1]) for _, name in _bases_of(listing, plan.instant, plan.file_groups))
     return 1 + max(numbers, default=0)
 

@@ -1,4 +1,4 @@
-"""What a compaction, and a look at what was pending, return to their caller."""
+"""What a compaction, and the handling of pending actions, return to their caller."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -10,7 +10,10 @@ from eventide_core.table.timeline.commit_metadata import WriteStat
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """What was pending and has ended, by requested time: completed compactions; rolled-back writes and plans."""
+    """What was pending and has ended, by requested time.
+
+    `resumed` are completed compactions; `rolled_back` are writes and plans.
+    """
 
     resumed: tuple[str, ...] = ()
     rolled_back: tuple[str, ...] = ()
@@ -20,10 +23,12 @@ class Ended:
 class CompactionResult:
     """A completed compaction. Counts are in records and files, sizes in bytes.
 
-    `is_already_reached`: everything before T was compacted before, by the compaction at `instant`, and nothing was
-    written. `sync_error` is the reason why a requested catalog update failed: the commit is valid, and the next sync
-    updates the catalog. `ended` is what dead runs had left, and this run completed or rolled back first.
-    `dropped_indexes` are the indexes of the metadata table that could not follow the compaction.
+    `freshness` is the table's after it. `metrics` are the counts and sizes of its write stats, by the names in `metrics_of`.
+
+    `is_already_reached`: everything before T was compacted before, by the compaction at `instant`, and nothing was written.
+    `sync_error` is the reason why a requested catalog update failed: the commit is valid, and the next sync updates the
+    catalog. `ended` is what dead runs had left, and this run completed or rolled back first. `dropped_indexes` are the
+    indexes of the metadata table that could not follow the compaction.
     """
 
     instant: str

@@ -15,10 +15,13 @@ from eventide_core.table.timeline.instant import Action, Instant, State
 class PastCompaction:
     """A compaction that eventide made. Times are in epoch milliseconds.
 
-    `cut_ms`, `watermark_ms`, and `late_records` are the published values, None if it published no cut. `duration_ms` is
-    the time from the beginning of the plan to the commit, by the modification times of the timeline's files; None if
-    they don't state it. `fallbacks` are slices compacted in full, by reason. `linked_bytes` are the left-over files
-    that it made, by path, and `carried_bytes` the log files with the `carried_tombstones`.
+    `completed_ms` is its completion time; on version 6, where none is recorded, the time of its `instant`. `link_mode` is a
+    LinkMode's text, `slices` the number of slices that it compacted.
+
+    `cut_ms`, `watermark_ms`, and `late_records` are the published values, None if it published no cut. `duration_ms` is the
+    time from the beginning of the plan to the commit, by the modification times of the timeline's files; None if they don't
+    state it. `fallbacks` are slices compacted in full, by reason. `linked_bytes` are the left-over files that it made, by
+    path, and `carried_bytes` the log files with the `carried_tombstones`.
     """
 
     instant: str
@@ -37,7 +40,11 @@ class PastCompaction:
 
 @dataclass(frozen=True, slots=True)
 class KeptBytes:
-    """Bytes that partial compactions added to slices in use and that cleaning can't free: left-overs, tombstones."""
+    """Bytes that partial compactions added to slices in use and that cleaning can't free.
+
+    `linked` are those of left-overs, as large as the log files even where they are links; `carried` those of carried
+    tombstones.
+    """
 
     linked: int
     carried: int
@@ -49,7 +56,7 @@ def compaction_history(state: TableState, storage: Storage, clock: Clock) -> tup
     if not ours:
         return ()
     written_ms = {e.path.rpartition("/")[2]: e.modified_ms for e in storage.list(state.config.timeline_path)}
-    found = (
+    compactions = (
         _past(
             instant,
             ours[instant.requested_time],
@@ -60,14 +67,14 @@ def compaction_history(state: TableState, storage: Storage, clock: Clock) -> tup
         for instant in state.timeline.writes
         if instant.requested_time in ours
     )
-    return tuple(sorted(found, key=lambda past: (past.completed_ms, past.instant)))
+    return tuple(sorted(compactions, key=lambda past: (past.completed_ms, past.instant)))
 
 
 def kept_bytes(state: TableState, history: tuple[PastCompaction, ...]) -> KeptBytes:
     """The bytes of left-over files, linked or copied, and of carried tombstones in the latest slices."""
     linked = {path: size for past in history for path, size in past.linked_bytes.items()}
     carried = {path: size for past in history for path, size in past.carried_bytes.items()}
-    logs = [log.path for found in state.view.latest_slices() for log in found.log_files]
+    logs = [log.path for file_slice in state.view.latest_slices() for log in file_slice.log_files]
     return KeptBytes(sum(linked.get(path, 0) for path in logs), sum(carried.get(path, 0) for path in logs))
 
 

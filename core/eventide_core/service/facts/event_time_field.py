@@ -58,7 +58,7 @@ def are_stats_proof(schema: str, field: str, options: Options, properties: Mappi
 
     They do if the user gives both options of the writers that track them, the field is never null, and its type can hold
     nothing but times: Hudi leaves a text or a floating number that it cannot read out of its stats. To name the field
-    is not enough: an option does that, too, and nothing on the table says which field a writer tracked. They never
+    is not enough: an option does that, too, and nothing in the table states which field a writer tracked. They never
     do if the options or the table's settings say that writers pass on the event times of upstream commits. Raises
     ConfigError if the table has no such field.
     """

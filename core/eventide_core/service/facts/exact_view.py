@@ -1,11 +1,13 @@
 """Whether a read-optimized view is exact at T: no base file of it holds an event time at or after T.
 
-The footers of the base files tell, whoever wrote them. A base file holds later records if a cut by whole log files merged
-them, if an exact cut compacted its slice in full, or if a writer put them there. No compaction takes them out again.
+The footers of the base files show it, whichever engine wrote them. A base file holds later records if a cut by whole log
+files merged them, if an exact cut compacted its slice in full, or if a writer put them there. No compaction takes them out
+again.
 """
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 from eventide_core.action.freshness.freshness import Freshness
 from eventide_core.errors import NoExactCutError, format_timestamp
@@ -13,16 +15,15 @@ from eventide_core.ports import BaseContent, Engine
 from eventide_core.service.facts.watermark_views import published_views
 from eventide_core.service.state.table import TableState
 from eventide_core.table.files.file_slice import FileSlice
-from eventide_core.table.records.event_time import EventTimeRange
 from eventide_core.table.timeline.plans import CutMode
 
 
 @dataclass(frozen=True, slots=True)
 class Exactness:
-    """How a view relates to T.
+    """How a view relates to T, `threshold_ms`. Times are in epoch milliseconds, paths relative to the table's root.
 
-    The latest event time in its base files with the file that holds it, and a base file whose footer doesn't state its event
-    times, if there is one.
+    `latest_ms` is the latest event time in its base files, `latest_path` the file that holds it; both None if no footer
+    states one. `silent_path` is a base file whose footer doesn't state its event times, if there is one.
     """
 
     threshold_ms: int
@@ -32,7 +33,7 @@ class Exactness:
 
     @property
     def is_exact(self) -> bool | None:
-        """None if the footers don't tell."""
+        """None if the footers don't show it."""
         if self.latest_ms is not None and self.latest_ms >= self.threshold_ms:
             return False
         return True if self.silent_path is None else None
@@ -59,16 +60,16 @@ class ExactViews:
         """Whether the read-optimized view, as it is now, is exact at T. Reads one footer for each file group."""
         return self.of(state.view.latest_base_files(), field, threshold_ms)
 
-    def told(self, state: TableState, found: Freshness) -> Freshness:
-        """The freshness of that state, which says whether the view is exact at the cut if that was an exact one."""
-        is_asked = state.cut is CutMode.EXACT and state.cut_ms == found.cut_ms
+    def told(self, state: TableState, fresh: Freshness) -> Freshness:
+        """The freshness of that state, which states whether the view is exact at the cut if that was an exact one."""
+        is_asked = state.cut_mode is CutMode.EXACT and state.cut_ms == fresh.cut_ms
         if state.cut_ms is None or state.cut_field is None or not is_asked:
-            return found
-        return replace(found, is_exact=self.now(state, state.cut_field, state.cut_ms).is_exact)
+            return fresh
+        return replace(fresh, is_exact=self.now(state, state.cut_field, state.cut_ms).is_exact)
 
     def of(self, slices: Sequence[FileSlice], field: str, threshold_ms: int) -> Exactness:
-        paths = [found.base_file.path for found in slices if found.base_file is not None]
-        told = list(self.engine.map(_Ask(self.bases(), field), paths)) if paths else []
+        paths = [file_slice.base_file.path for file_slice in slices if file_slice.base_file is not None]
+        told = self.engine.map(partial(self.bases().event_times, field=field), paths) if paths else []
         latest: tuple[int, str] | None = None
         silent: str | None = None
         for path, times in zip(paths, told, strict=True):
@@ -85,27 +86,16 @@ class ExactViews:
         If the cut at T was an exact one from the beginning, all that a compaction can do has been done, whatever the base
         files hold besides.
         """
-        found = self.now(state, field, asked_ms)
+        exactness = self.now(state, field, asked_ms)
         first = next((view for view in published_views(state) if view.cut_ms == asked_ms), None)
         if first is not None:
-            was_exact = state.publications[first.compaction.requested_time].cut is CutMode.EXACT
+            was_exact = state.publications[first.compaction.requested_time].cut_mode is CutMode.EXACT
         else:  # it may be archived
-            was_exact = state.cut_ms == asked_ms and state.cut is CutMode.EXACT
-        if found.is_exact is not True and not was_exact:
+            was_exact = state.cut_ms == asked_ms and state.cut_mode is CutMode.EXACT
+        if exactness.is_exact is not True and not was_exact:
             raise NoExactCutError(
-                f"no exact cut at {format_timestamp(asked_ms)}: the published cut is there or later, {found}, and no "
+                f"no exact cut at {format_timestamp(asked_ms)}: the published cut is there or later, {exactness}, and no "
                 "compaction takes records out of a base file; use a later T, or restore the table to before the "
                 "compaction that merged them"
             )
-        return found
-
-
-@dataclass(frozen=True, slots=True)
-class _Ask:
-    """Picklable: the event times of a base file."""
-
-    bases: BaseContent
-    field: str
-
-    def __call__(self, path: str) -> EventTimeRange | None:
-        return self.bases.event_times(path, self.field)
+        return exactness

@@ -1,9 +1,9 @@
 """The clock of a table: moments as instant times, and back.
 
 Instants are UTC, or local times of the machines that write the table (`hoodie.table.timeline.timezone`). For the latter,
-the files of the timeline tell in which zone that is (table/timeline/observed_offset.py).
+the files of the timeline show in which zone that is (table/timeline/observed_offset.py).
 
-1. If that is this process's own zone, or if no file tells, this zone applies, with its clock changes.
+1. If that is this process's own zone, or if no file shows it, this zone applies, with its clock changes.
 2. Otherwise a new instant follows the writers' clock, not this one: with an instant ahead of them, what they write next
    would be hidden.
 3. A moment of the user's in a table like that is refused, because the zone's clock changes are not known, and a copied
@@ -52,7 +52,7 @@ def differing_clocks(config: TableConfig, timeline: Timeline, clock: Clock) -> s
 
 
 def moment_as_instant(config: TableConfig, timeline: Timeline, epoch_ms: int, clock: Clock) -> str:
-    """A user's moment as an instant time. Raises InstantNotFoundError if the table's clock can't tell it."""
+    """A user's moment as an instant time. Raises InstantNotFoundError if the writers' clock may mean another one."""
     said = f"the moment {instant_time(epoch_ms)} UTC"
     cure = "give the time as on the timeline, in Hudi's digits (yyyyMMddHHmmssSSS)"
     differing = differing_clocks(config, timeline, clock)

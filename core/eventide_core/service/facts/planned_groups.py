@@ -15,7 +15,7 @@ def planned_groups(files: TableFiles, config: TableConfig, plans: Iterable[Insta
 
 
 def groups_of_plan(files: TableFiles, config: TableConfig, pending: Instant) -> Sequence[FileGroup]:
-    """Raises BusyError for a pending plan that does not say which file groups it takes."""
+    """Raises BusyError for a pending plan that does not name its file groups."""
     if pending.action is not Action.COMPACTION:
         raise BusyError(
             f"a {pending.action} is pending at {pending.requested_time}, and may use any file group; try "

@@ -9,18 +9,19 @@ below `.hoodie/metadata` except for the second step:
 3. `hoodie.properties`.
 4. The requested, the inflight and the completed file of the delta commit.
 
-No reader looks at any of it until the table's own settings name the partitions, which the caller writes last. A run after a
+No reader uses any of it until the table's own settings name the partitions, which the caller writes last. A run after a
 crash begins with the removal of the whole directory.
 """
 
 from typing import Final
 
 from eventide_core.action.metadata_table.bootstrap import first_properties, made_with, new_file_groups
+from eventide_core.action.write.partition_forms import partition_mark
 from eventide_core.ports import MetadataCodec, MetadataLog, MetadataTableState, NewMetadataTable, Storage
 from eventide_core.service.metadata_table.update import delta_commit
 from eventide_core.service.state.table_files import TableFiles
 from eventide_core.service.state.timeline_files import TimelineFiles
-from eventide_core.table.files.table_path import INDEX_DEFINITIONS, METADATA_DIRECTORY, PARTITION_MARK, partition_mark
+from eventide_core.table.files.table_path import INDEX_DEFINITIONS, METADATA_DIRECTORY
 from eventide_core.table.timeline.commit_metadata import CommitMetadata, WriteStat
 from eventide_core.table.timeline.layout import layout_of
 
@@ -37,8 +38,8 @@ def make_metadata_table(files: TableFiles, new: NewMetadataTable, *, name: str, 
     content = table.content(new)
     stats: dict[str, tuple[WriteStat, ...]] = {}
     for partition in new.partitions:
-        mark = f"{METADATA_DIRECTORY}/{partition}/{PARTITION_MARK}"
-        storage.put(mark, partition_mark(partition, new.instant))
+        path, mark = partition_mark(partition, new.instant)
+        storage.put(f"{METADATA_DIRECTORY}/{path}", mark)
         groups = new_file_groups(partition, new.instant)
         table.place([MetadataLog(file_slice, log, 0, content.empty_logs[partition]) for file_slice, log, _ in groups])
         stats[partition] = tuple(content.write_bases(partition, [base for _, _, base in groups]))

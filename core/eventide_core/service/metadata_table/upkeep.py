@@ -80,12 +80,16 @@ _BY_FILE = frozenset((FILES, BLOOM_FILTERS))
 
 @dataclass(frozen=True, slots=True)
 class PendingUpdate:
-    """The effect of one action on the metadata table. `update` is None if the metadata table is dropped or absent."""
+    """The effect of one action on the metadata table. `update` is None if the metadata table is dropped or absent.
+
+    `delta_commits_max` is the number of delta commits after which the metadata table is compacted.
+    """
 
     compactor: MetadataCompactor
     changes: FileChanges
     update: MetadataUpdate | None
     is_dropped: bool
+    delta_commits_max: int
 
     @property
     def dropped_indexes(self) -> tuple[str, ...]:
@@ -102,19 +106,22 @@ class PendingUpdate:
         """Before the commit. `completion_time`: the same for each run of one action (`write_update`)."""
         if self.is_dropped:
             lease.check()
-            drop_metadata_table(self.compactor.storage)
+            self.drop()
         elif self.update is not None:
             lease.check()
-            own = self.compactor
-            write_update(own.storage, own.table, own.codec, self.update, completion_time)
+            owner = self.compactor
+            write_update(owner.storage, owner.table, owner.codec, self.update, completion_time)
 
     def check_after_commit(self, lease: Lease) -> None:
         """After the commit."""
         if self.update is not None and not self.compactor.table.reflects(self.changes):
             lease.check()
-            drop_metadata_table(self.compactor.storage)
+            self.drop()
 
-    def compact(self, lease: Lease, completion_time: str, options: Options) -> None:
+    def drop(self) -> None:
+        drop_metadata_table(self.compactor.storage)
+
+    def compact(self, lease: Lease, completion_time: str) -> None:
         """Compacts the metadata table if due. `completion_time` is that of the commit.
 
         Neither a damaged metadata table nor a lost lock fails the action, which has completed. The next action finds the
@@ -123,24 +130,23 @@ class PendingUpdate:
         if self.update is None:
             return
         with suppress(*_DAMAGE, LockError):
-            due = self.compactor.due(options.get(COMPACT_AFTER), completion_time)
-            if due is not None and _survives(due, lease):
+            due = self.compactor.due(self.delta_commits_max, completion_time)
+            if due is not None and _stays_after(due, self.compactor.storage, lease):
                 self.compactor.remove_old_slices(lease)
-
-
-def _survives(compaction: MetadataCompaction | None, lease: Lease) -> bool:
-    """Runs a compaction. Whether the metadata table still exists after it."""
-    if compaction is None or compaction.run(lease):
-        return True
-    lease.check()
-    drop_metadata_table(compaction.compactor.storage)
-    return False
 
 
 @dataclass(frozen=True, slots=True)
 class MetadataTableUpkeep:
     compactor: MetadataCompactor
     options: Options
+
+    @property
+    def storage(self) -> Storage:
+        return self.compactor.storage
+
+    @property
+    def table(self) -> MetadataTable:
+        return self.compactor.table
 
     def check(self, config: TableConfig, rows: RowChange) -> tuple[str, ...]:
         """Notes for the user on the effect on the metadata table; none if the table has none.
@@ -165,7 +171,7 @@ class MetadataTableUpkeep:
 
     def _check_followed(self, rows: RowChange) -> None:
         """Raises UnsupportedTableError for an index that cannot follow, BusyError for what has to be waited for."""
-        state, root = self.compactor.table.load(), self.compactor.storage.root
+        state, root = self.table.load(), self.storage.root
         facts = state.facts
         check_indexes(facts, rows, root)
         if rows in (RowChange.WRITTEN, RowChange.WIDENED) and RECORD_INDEX in facts.partitions:
@@ -185,8 +191,7 @@ class MetadataTableUpkeep:
         """The record index, if it is kept up to date and has followed each completed action of that timeline."""
         if self._choice() is not Choice.UPDATE:
             return None
-        own = self.compactor
-        return complete_record_index(own.storage, own.table, own.codec, config, timeline)
+        return complete_record_index(self.storage, self.table, self.compactor.codec, config, timeline)
 
     def known_ahead(self, config: TableConfig, instant: str, changes: FileChanges) -> FileAnswers:
         """What `prepare` has to know of the content of files, before the lock is acquired.
@@ -195,7 +200,7 @@ class MetadataTableUpkeep:
         """
         with suppress(EventideError):
             if self.reads_files(config):
-                return self.compactor.table.read_ahead(instant, changes)
+                return self.table.read_ahead(instant, changes)
         return {}
 
     def prepare(
@@ -213,16 +218,17 @@ class MetadataTableUpkeep:
         self.check(config, changes.rows)
         is_used = bool(config.metadata_partitions)
         is_updated = is_used and self._choice() is Choice.UPDATE
-        if is_updated and not _survives(self.compactor.begun(), lease):
+        if is_updated and not _stays_after(self.compactor.begun(), self.storage, lease):
             is_used = is_updated = False
-        update = self.compactor.table.prepare(instant, changes, known) if is_updated else None
-        return PendingUpdate(self.compactor, changes, update, is_used and not is_updated)
+        delta_commits_max = self.options.get(COMPACT_AFTER) if is_updated else 0
+        update = self.table.prepare(instant, changes, known) if is_updated else None
+        return PendingUpdate(self.compactor, changes, update, is_used and not is_updated, delta_commits_max)
 
     def differences(self, config: TableConfig, present: Iterable[DataFile]) -> FileChanges:
         """The changes after which it names exactly the existing data files; none if it is not kept up to date."""
         if not config.metadata_partitions or self._choice() is not Choice.UPDATE:
             return FileChanges(RowChange.NONE)
-        listed = self.compactor.table.listing(()) or {}
+        listed = self.table.listing(()) or {}
         there = {(f.partition, f.name): f.size for f in present if is_data_file(f.name)}
         added = tuple(
             AddedFile(partition, name, size)
@@ -245,9 +251,9 @@ class MetadataTableUpkeep:
         if config.metadata_partitions:
             lease.check()
             if self._choice() is Choice.UPDATE:
-                self.compactor.table.drop_indexes_over_rows()
+                self.table.drop_indexes_over_rows()
             else:
-                drop_metadata_table(self.compactor.storage)
+                drop_metadata_table(self.storage)
 
     def revert(self, config: TableConfig, lease: Lease, instant: str) -> None:
         """Removes what an action that never committed, by whichever engine, had already made of it.
@@ -257,12 +263,23 @@ class MetadataTableUpkeep:
         if config.metadata_partitions:
             lease.check()
             if self._choice() is Choice.DROP:
-                drop_metadata_table(self.compactor.storage)
-            elif _survives(self.compactor.begun(), lease):  # its plan may name log files of that instant
-                revert_update(self.compactor.storage, self.compactor.table, instant)
+                drop_metadata_table(self.storage)
+            elif _stays_after(
+                self.compactor.begun(), self.storage, lease
+            ):  # its plan may name log files of that instant
+                revert_update(self.storage, self.table, instant)
 
     def _choice(self) -> Choice:
         return self.options.get(OPTION)
+
+
+def _stays_after(compaction: MetadataCompaction | None, storage: Storage, lease: Lease) -> bool:
+    """Runs the compaction, if there is one. Whether the metadata table still exists then."""
+    if compaction is None or compaction.run(lease):
+        return True
+    lease.check()
+    drop_metadata_table(storage)
+    return False
 
 
 def complete_record_index(

@@ -1,6 +1,6 @@
-"""Makes `hoodie.properties` anew where it and its backup are lost.
+"""Rebuilds `hoodie.properties` if it and its backup are lost.
 
-The table's other files tell some of the settings. The user states the others, and none of them is guessed: a wrong
+The table's other files show some of the settings. The user states the others, and none of them is guessed: a wrong
 ordering field keeps wrong versions of records. Nothing is written before all of them are known. Then, under the table
 lock, the file is written as a repair with a backup: an interrupted one is completed by the next, and an undo removes it.
 """
@@ -19,7 +19,7 @@ from eventide_core.errors import (
     RefusedError,
     UnsupportedTableError,
 )
-from eventide_core.ports import Clock, FileInfo, TableLock
+from eventide_core.ports import Clock, TableLock
 from eventide_core.service.facts.planning import instant_beyond
 from eventide_core.service.repair.backup import RepairBackup, backups_of
 from eventide_core.service.state.outcome import instants_with_outcome
@@ -84,7 +84,10 @@ _OF_FIELDS: Final = (_KEYS, _PARTITIONS, _ORDERING, _ORDERING_0X)
 
 @dataclass(frozen=True, slots=True)
 class KnownSetting:
-    """A value, and what it is known from."""
+    """The `value` of a setting as hoodie.properties will have it, unescaped.
+
+    `evidence` is what it is known from: a file, a directory, or `stated` by the user.
+    """
 
     value: str
     evidence: str
@@ -92,9 +95,10 @@ class KnownSetting:
 
 @dataclass(frozen=True, slots=True)
 class RecoveredSettings:
-    """The settings of a lost `hoodie.properties`. `missing` are those that the user has to state, with a hint for each.
+    """The settings of a lost `hoodie.properties`, by key.
 
-    `backup` is the instant of the repair that wrote the file; None if nothing was written.
+    `known` is what the file gets. `missing` are those that the user has to state, with a hint for each. `backup` is the
+    instant of the repair that wrote the file; None if nothing was written.
     """
 
     known: Mapping[str, KnownSetting]
@@ -147,14 +151,14 @@ class SettingsRecovery:
                 if backup.is_interrupted and not backup.is_undoing and backup.changes_settings:
                     backup.apply(lease)
                     return RecoveredSettings({}, {}, backup.instant)
-            found = self.plan(stated)
-            if found.missing:
-                named = ", ".join(f"{key} ({hint})" for key, hint in sorted(found.missing.items()))
+            recovered = self.plan(stated)
+            if recovered.missing:
+                named = ", ".join(f"{key} ({hint})" for key, hint in sorted(recovered.missing.items()))
                 raise ConfigError(
                     f"{storage.root}: {PROPERTIES_PATH} is lost, and no file tells {named}; state each of them, as an empty "
                     "value if the table had none"
                 )
-            pairs = {key: setting.value for key, setting in sorted(found.known.items()) if setting.value}
+            pairs = {key: setting.value for key, setting in sorted(recovered.known.items()) if setting.value}
             text = stored_properties({**pairs, "hoodie.table.checksum": table_checksum(pairs)})
             config = TableConfig.parse(text, storage.root, self.files.mergers, self.files.event_time_texts)
             taken = {*instants_with_outcome(storage), *(b.instant for b in backups_of(storage))}
@@ -163,7 +167,7 @@ class SettingsRecovery:
             said = {"check": "settings", "path": PROPERTIES_PATH, "problem": "is lost", "action": "makes it anew"}
             backup.begin([Replacement(PROPERTIES_PATH, text.encode())], [said], (), lease)
             backup.apply(lease)
-        return RecoveredSettings(found.known, {}, instant)
+        return RecoveredSettings(recovered.known, {}, instant)
 
     def _timeline(self) -> tuple[str, Timeline]:
         """The directory of the timeline, and what is in it: that of version 8 and later if it has instants."""
@@ -190,7 +194,7 @@ def _required(known: Mapping[str, KnownSetting]) -> Iterator[str]:
 
 
 def _of_merges(known: Mapping[str, KnownSetting], version: str) -> Iterator[str]:
-    """Without these, readers would merge versions of a record differently, and say nothing."""
+    """Without these, readers would merge versions of a record differently, without an error."""
     if version == "9":
         yield _PARTIAL_UPDATE
     if version != "6":
@@ -210,12 +214,8 @@ def _own_properties(files: TableFiles) -> Mapping[str, str]:
     return own if own.get("hoodie.table.checksum") == table_checksum(own) else {}
 
 
-def _is_archive_log(entry: FileInfo) -> bool:
-    return archive_log_number(entry.path.rpartition("/")[2]) is not None
-
-
 class _Evidence:
-    """What the files of a table tell of its settings."""
+    """What the files of a table show of its settings."""
 
     def __init__(self, files: TableFiles, path: str, timeline: Timeline) -> None:
         self._files, self._path, self._timeline = files, path, timeline
@@ -230,7 +230,7 @@ class _Evidence:
                 break
 
     def known(self) -> Iterator[tuple[str, KnownSetting]]:
-        """Each setting that the files tell for certain."""
+        """Each setting that the files show for certain."""
         layout, history = ("2", "history") if self._path != ".hoodie" else ("1", "archived")
         yield "hoodie.timeline.layout.version", KnownSetting(layout, "the directory of the timeline")
         yield "hoodie.archivelog.folder", self._archive_folder(layout, history)
@@ -255,7 +255,11 @@ class _Evidence:
         storage = self._files.storage
         for entry in storage.list(".hoodie") if layout == "1" else ():
             name = entry.path.rpartition("/")[2]
-            if entry.is_directory and name != usual and any(map(_is_archive_log, storage.list(entry.path))):
+            if (
+                entry.is_directory
+                and name != usual
+                and any(archive_log_number(e.path.rpartition("/")[2]) is not None for e in storage.list(entry.path))
+            ):
                 return KnownSetting(name, f"the archived files in {entry.path}")
         return KnownSetting(usual, "the layout of the timeline")
 

@@ -17,10 +17,11 @@ from eventide_core.service.state.table import TableState
 
 @dataclass(frozen=True, slots=True)
 class TagChange:
-    """Names of tags.
+    """Names of tags that came and went with the watermark.
 
-    `made` is None if none was due, if a savepoint keeps that state of the table already, or if its files have been
-    cleaned, as they may have been when tags are asked for the first time.
+    `made` is None if none was due, if a savepoint keeps that state of the table already, or if its files have been cleaned,
+    as they may have been when tags are asked for the first time. `deleted` are those beyond the number to retain, oldest
+    first.
     """
 
     made: str | None = None

@@ -17,13 +17,16 @@ from eventide_core.table.timeline.timeline import Timeline
 
 OUTCOME_DIRECTORY = ".hoodie/.aux/eventide"
 ROLLED_BACK_KEPT_MS = 24 * 60 * 60 * 1000
-"""A process that runs a plan that was rolled back asks for the outcome when it wakes up. None sleeps for a day."""
+"""A process that runs a plan that was rolled back reads the outcome when it continues. No process is paused for a day."""
 _READ_AT_ONCE = 500  # each costs a read under the table lock; earlier versions kept all of them
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """The outcome of the compaction at `instant`: completed at a time, or (None) rolled back."""
+    """The outcome of the compaction at `instant`: completed at `completion_time`, or (None) rolled back.
+
+    Its file has the time on version 6, too, although the timeline does not.
+    """
 
     instant: str
     completion_time: str | None
@@ -54,13 +57,13 @@ def settled_outcomes(
     now_ms: int,
     publishes: Callable[[str], bool],
 ) -> tuple[str, ...]:
-    """The instants whose outcomes nobody asks for any more. All of them lie before the active timeline.
+    """The instants whose outcomes are no longer needed. All of them are before the active timeline.
 
     1. Completed: all but the last completed that published a cut, from which the archived cut is known. The archived
        timeline has the others.
     2. Rolled back: as soon as no file bears the instant (`borne` are those of the files), and a day has passed.
 
-    `publishes` tells of an archived compaction whether it published a cut. If there are very many outcomes, those of the
+    `publishes` returns whether an archived compaction published a cut. If there are very many outcomes, those of the
     earliest instants are judged, and the next call judges more.
     """
     completed: list[tuple[str, str]] = []

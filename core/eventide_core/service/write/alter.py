@@ -43,9 +43,10 @@ _OVER_COLUMNS: Final = ("secondary_index_", "expr_index_")
 
 @dataclass(frozen=True, slots=True)
 class AlterResult:
-    """A change of a table's schema. `schema` is the Avro schema after it.
+    """A change of a table's schema. `schema` is the Avro schema after it, without Hudi's meta fields.
 
-    `instant` is None for a dry run, and if the table has that schema already.
+    `changes` are what the schema differs in from the one before. `instant` is None for a dry run, and if the table has that
+    schema already; so is `completion_time`, which on version 6, where none is recorded, is the instant.
     """
 
     schema: str

@@ -40,8 +40,9 @@ _TIMESTAMPS = {
 
 @dataclass(frozen=True, slots=True)
 class TableColumns:
-    """The columns of a table, in order. `spark_fields` are the fields of Spark's schema, with the same names.
+    """The columns of a table, in order, with Hudi's meta fields first unless they are left out.
 
+    `hive` has them with Hive's types; `spark_fields` are the fields of Spark's schema (JSON values), with the same names.
     Names are the table's own. A catalog keeps Hive's names in lower case.
     """
 
@@ -125,8 +126,8 @@ class _Kinds:
                 return {"type": "array", "elementType": element, "containsNull": contains_null}, nullable
             case "map":
                 value, contains_null = self._spark(plain["values"], path)
-                said = {"type": "map", "keyType": "string", "valueType": value, "valueContainsNull": contains_null}
-                return said, nullable
+                map_type = {"type": "map", "keyType": "string", "valueType": value, "valueContainsNull": contains_null}
+                return map_type, nullable
             case name:
                 match plain.get("logicalType"):
                     case "decimal":

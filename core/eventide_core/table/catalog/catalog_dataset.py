@@ -8,7 +8,7 @@ from dataclasses import dataclass
 class CatalogDataset:
     """A dataset as the catalog has it. `schema` is an Avro schema (JSON), or None if there is none.
 
-    `properties` may contain those of others. `is_removed`: somebody marked it as deleted.
+    `properties` may contain those of others. `is_removed`: it was marked as deleted.
     """
 
     schema: str | None
@@ -18,9 +18,10 @@ class CatalogDataset:
 
 @dataclass(frozen=True, slots=True)
 class DatasetChange:
-    """What is written to a dataset. `schema` is None if it stays. Properties that are in neither field stay.
+    """What is written to a dataset. `schema` is None if it stays.
 
-    `is_revived`: a dataset that was marked as deleted no longer is.
+    `properties` get these values, `removed_properties` go; those that are in neither field stay. `is_revived`: a dataset
+    that was marked as deleted no longer is.
     """
 
     schema: str | None

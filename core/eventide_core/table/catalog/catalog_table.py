@@ -18,8 +18,12 @@ class CatalogColumn:
 class CatalogTable:
     """A table's entry in a catalog. Names and types are in lower case, as catalogs store them.
 
-    `kind` is EXTERNAL_TABLE, MANAGED_TABLE, VIRTUAL_VIEW, ..., and is never changed. A view has no location and no
-    formats (empty strings). `properties` may contain more than was written, because a catalog adds its own.
+    `name` is unique in `database`. `kind` is EXTERNAL_TABLE, MANAGED_TABLE, VIRTUAL_VIEW, ..., and is never changed.
+    `location` is the table's directory. `columns` are in order, without the `partition_columns`, which a catalog can't
+    change. `input_format`, `output_format` and `serde` are Java classes; the first decides whether Hive reads base files or
+    snapshots. A view has no location and no formats (empty strings). `serde_properties` state for Spark where the table is
+    and what it shows. `properties` may contain more than was written, because a catalog adds its own; so may
+    `serde_properties`.
     """
 
     database: str
@@ -40,7 +44,10 @@ class CatalogTable:
 
 @dataclass(frozen=True, slots=True)
 class CatalogPartition:
-    """A partition: a value for each partition column, and its directory."""
+    """A partition: `values`, one for each partition column, as texts; and its directory.
+
+    `location` is the whole location, beginning with the table's own.
+    """
 
     values: tuple[str, ...]
     location: str

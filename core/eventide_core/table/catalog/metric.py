@@ -8,8 +8,8 @@ from dataclasses import dataclass
 class Metric:
     """One measured value: times in seconds since the epoch, durations in seconds, sizes in bytes, otherwise a count.
 
-    `name` ends with its unit, as Prometheus recommends. `about` describes it in one line, which is the same for every
-    value of that name. `reason` distinguishes values of one name.
+    `name` ends with the unit of `value`, as Prometheus recommends. `about` describes it in one line, which is the same for
+    every value of that name. `reason` distinguishes values of one name.
     """
 
     name: str

@@ -14,7 +14,10 @@ _NAME = re.compile(r"(?:([A-Za-z][A-Za-z0-9+._-]*)://)?([\w-]+)\.([\w-]+)", re.A
 
 @dataclass(frozen=True, slots=True)
 class TableName:
-    """Database and table, in lower case as catalogs store them. `catalog` is None in a name without one."""
+    """`database` and `table`, in lower case as catalogs store them.
+
+    `catalog` is None in a name without one, and as the user wrote it otherwise.
+    """
 
     catalog: str | None
     database: str

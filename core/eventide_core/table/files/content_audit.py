@@ -6,10 +6,10 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True, slots=True)
 class RepeatedKey:
-    """Keys that occur more than once in the same way: their number, and one of them.
+    """Keys that occur more than once in the same way.
 
-    `places` are file ids, `commit_times` those of its rows (empty if the table has no meta fields), both sorted.
-    `is_same_version`: two of the rows are the same version of the record.
+    `count` is how many keys, `example` the least of them. `places` are file ids, `commit_times` those of its rows (empty if
+    the table has no meta fields), both sorted. `is_same_version`: two of the rows are the same version of the record.
     """
 
     count: int
@@ -21,7 +21,7 @@ class RepeatedKey:
 
 @dataclass(frozen=True, slots=True)
 class StrayKeys:
-    """Wrong keys: their number, and one of them."""
+    """Wrong keys: `count` is how many, and `example` one of them, or what is known of one, for people."""
 
     count: int
     example: str
@@ -57,9 +57,10 @@ class SliceAudit:
 
 @dataclass(frozen=True, slots=True)
 class RowDifference:
-    """How the rows of two slices differ.
+    """How the rows of two slices differ, by keys.
 
-    Counts the keys that only one slice has, and the keys with different values, with an example of each.
+    `lost` are the keys that only the earlier slice has, `added` those that only the later one has, and `changed` those with
+    different values; None for none.
     """
 
     lost: StrayKeys | None

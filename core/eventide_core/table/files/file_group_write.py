@@ -16,8 +16,9 @@ STAGING: Final = ".staging"
 class Placement:
     """The number of records of a write in one place of a partition.
 
-    `place` is a bucket's name under the bucket index. Under other indexes it is the file ID of the group that has the
-    keys, or empty for keys that the table does not have.
+    `place` is a bucket's name under the bucket index. Under other indexes it is the file ID of the group that has the keys,
+    or empty for keys that the table does not have. `upserts` and `deletes` count them after versions of one key were
+    combined, if the write does that.
     """
 
     partition: str
@@ -38,11 +39,14 @@ class FileGroupWrite:
     """What one write puts into one file group.
 
     Its file names are fixed beforehand, so that a retry makes the same files. The group gets `share` parts of the records of
-    `partition` and `place`, out of the parts of all groups of the place. `number` distinguishes the groups of
-    a write. A log file's name contains `slice_instant`, which is that of its slice on version 6 and that of the write on
-    version 8 and later; the first log file has the version `first_log_version`.
-    `base_file` is the slice's base file, and `earlier_logs` are the names of the slice's log files under that instant.
-    `filled_up` is the base file whose rows a new one begins with.
+    `partition` and `place`, out of the parts of all groups of the place. `number` distinguishes the groups of a write.
+    `kind`: it gets log files, or one base file.
+
+    A log file's name contains `slice_instant`, which is that of its slice on version 6 and that of the write on version 8
+    and later; the first log file has the version `first_log_version`. `base_file` is the name of the slice's base file, if
+    its instant is `slice_instant`, and `earlier_logs` are the names of the slice's log files under that instant, for the
+    write stats of version 6. `filled_up` is the base file whose rows a new one begins with; None if it begins empty, and for
+    log files.
     """
 
     number: int

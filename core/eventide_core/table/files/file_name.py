@@ -33,6 +33,12 @@ CHANGE_LOG_SUFFIX: Final = ".cdc"
 
 @bulk_dataclass(frozen=True, slots=True)
 class BaseFileName:
+    """The parts of a base file's name: `<file_id>_<write_token>_<instant><extension>`.
+
+    `instant` is the requested time of the write or compaction that made it. `write_token` is Hudi's `task-stage-attempt`,
+    which keeps attempts apart. `extension` begins with its dot.
+    """
+
     file_id: str
     write_token: str
     instant: str
@@ -53,6 +59,13 @@ class BaseFileName:
 
 @bulk_dataclass(frozen=True, slots=True)
 class LogFileName:
+    """The parts of a log file's name: `.<file_id>_<instant>.log.<version>_<write_token><suffix>`.
+
+    `instant` is that of its slice on version 6, and of its write on version 8 and later, which for a left-over is the
+    compaction. `version` counts from 1 under one instant; left-overs and carried tombstones on version 6 have 0.
+    `write_token` is empty in a name without one. `suffix` is `.cdc` for a change log, else empty.
+    """
+
     file_id: str
     instant: str
     version: int

@@ -24,11 +24,11 @@ class LogFile:
 
 @bulk_dataclass(frozen=True, slots=True)
 class FileSlice:
-    """A base file (absent if records came only as log files) and its log files in reader order.
+    """A base file (absent if records came only as log files) and its log files.
 
-    `base_instant` is the instant of the base file; a slice without one has the instant that identifies it.
-    `change_log_files` contain changes for queries of format `cdc`, and no records: they belong to the slice and are
-    never merged.
+    `base_instant` is the instant of the base file; a slice without one has the instant that identifies it. `log_files` are
+    in reader order. `change_log_files` contain changes for queries of format `cdc`, and no records: they belong to the slice
+    and are never merged.
     """
 
     partition: str

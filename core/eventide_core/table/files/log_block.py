@@ -59,8 +59,9 @@ _SHARED_TEXT_BYTES_MAX = 16 * 1024
 class LogBlock:
     """One block without its content: its position in the file, its type, and its header.
 
-    `offset` and `content_offset` are positions in the file; `end` is the position after the block. A CORRUPT block
-    covers the torn bytes up to the next magic or the end of the file; it has a header if that is intact.
+    `offset` and `content_offset` are positions in the file; `end` is the position after the block. `content_length` is in
+    bytes, without the header. `header` has the keys that the block states, each as text. A `block_type` of CORRUPT covers
+    the torn bytes up to the next magic or the end of the file; it has a header if that is intact.
     """
 
     offset: int
@@ -225,7 +226,7 @@ def _header_of_torn_block(read: ReadRange, offset: int, end: int, path: str) -> 
 
 
 def torn_without_name(log_path: str, offset: int) -> str:
-    """What is wrong with a log file if torn bytes don't say whose they are, and may be a completed write's."""
+    """What is wrong with a log file if torn bytes have no readable instant, and may be a completed write's."""
     return (
         f"log file {log_path}, block at byte {offset}: torn before it names its write, which may have completed; restore "
         "the file from a copy, or compact the table in full with Hudi, which skips these bytes for good"

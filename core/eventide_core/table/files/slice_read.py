@@ -16,7 +16,7 @@ class LogWriters:
     """What the timeline states about the writers of a slice's log files. A damaged block header contradicts it.
 
     `instants` are those on the timeline, in any state; None if the log files are a part of a slice, in which the command
-    block that rolls back a block may be missing. `of_logs` says of a log file, by path, how many blocks each completed write
+    block that rolls back a block may be missing. `of_logs` has for a log file, by path, how many blocks each completed write
     of the active timeline put into it at least, `ends` how many bytes it had then. `is_final`: from version 8 on, nothing
     in a log file is later than `instants`. On version 6 a writer may have appended to a log file since the timeline was
     read.
@@ -87,10 +87,13 @@ class BlockFilter:
 
 @dataclass(frozen=True, slots=True)
 class SliceRead:
-    """One slice to read: base and log files in reader order, merged, and only commits of `commit_times` where given.
+    """One slice to read: base and log files, merged, and only commits of `commit_times` where given.
 
-    `is_plain`: its rows are those of its base file, with the query's columns and types, so that any Parquet reader can
-    read them. `null_fields` are columns that the query shows as null, whatever the files hold. `whole`, of an increment: the
+    `base_path` is None if no base file is read. `log_paths` are in reader order, each with how many of its bytes are read.
+    Paths are relative to the table's root. `blocks` decides which blocks of the log files count.
+
+    `is_plain`: its rows are those of its base file, with the query's columns and types, so that any Parquet reader can read
+    them. `null_fields` are columns that the query shows as null, whatever the files hold. `whole`, of an increment: the
     slice as of its end, which has the columns that partial updates lack; None if that slice has been cleaned.
     """
 
@@ -118,10 +121,11 @@ class ChangeRead(SliceRead):
 
 @dataclass(frozen=True, slots=True)
 class QueryPlan:
-    """The slices that a query reads, in no particular order of rows, and the shape of their records.
+    """The `slices` that a query reads, in no particular order of rows, and the shape of their records.
 
     `note`: what a later query of the same kind will not show, if anything. `completed`: the requested times of all actions
-    of the active timeline whose latest rows are read, if an index may say where keys are; None: only files say it.
+    of the active timeline whose latest rows are read, if an index may have the places of keys; None: they have to be
+    searched in files.
     """
 
     slices: tuple[SliceRead, ...]

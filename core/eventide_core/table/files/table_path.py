@@ -13,9 +13,10 @@ This rule does not check where links lead. Only the storage that follows them kn
 import re
 
 HOODIE_DIRECTORY = ".hoodie"
+PARTITION_MARK = ".hoodie_partition_metadata"
+"""The file by which Hudi knows a directory as a partition."""
 METADATA_DIRECTORY = f"{HOODIE_DIRECTORY}/metadata"  # the metadata table, itself a table
 INDEX_DEFINITIONS = f"{HOODIE_DIRECTORY}/.index_defs/index.json"
-PARTITION_MARK = ".hoodie_partition_metadata"  # makes a directory a partition
 
 _SEPARATOR = re.compile(r"[/\\]")
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
@@ -49,9 +50,3 @@ def why_no_partition(path: str) -> str | None:
     return why_unsafe(path) or (
         f"has a part {HOODIE_DIRECTORY}" if HOODIE_DIRECTORY in _SEPARATOR.split(path) else None
     )
-
-
-def partition_mark(partition: str, instant: str) -> bytes:
-    """The content of the mark of a partition that a write at that instant begins."""
-    depth = len(partition.split("/")) if partition else 0
-    return f"#partition metadata\ncommitTime={instant}\npartitionDepth={depth}\n".encode()

@@ -17,6 +17,7 @@ class CustomMerger:
     """`name` is `module:Class`. Each process that merges imports the class by it.
 
     `is_associative`: merging (a, b) and then c gives the same record as merging a with the merger's result for (b, c).
+    `delete_rule` decides where one of two records is a delete, and is an order by commit time or by event time.
     """
 
     name: str

@@ -12,11 +12,11 @@ FORMAT_KEY: Final = "eventide.event.time.format"
 
 @dataclass(frozen=True, slots=True)
 class EventTimeTexts:
-    """The settings that say how: a time zone by its name, and a pattern of Java, both as the user wrote them.
+    """How texts of event times are read: `zone` is a time zone's name, `pattern` one of Java, both as the user wrote them.
 
-    With a zone alone, an ISO-8601 text without a zone is a time in that zone. With a pattern, a text of that form is a
-    time, in the zone unless the pattern has one of its own. A text of digits is then no number of seconds. ISO-8601 with a
-    zone, which cannot be mistaken, is always a time.
+    With a zone alone, an ISO-8601 text without a zone is a time in that zone. With a pattern, a text of that form is a time,
+    in the zone unless the pattern has one of its own. A text of digits is then no number of seconds. ISO-8601 with a zone,
+    which cannot be mistaken, is always a time. Without either (None), no other text is one.
     """
 
     zone: str | None = None
@@ -24,24 +24,24 @@ class EventTimeTexts:
 
     @classmethod
     def of(cls, settings: Mapping[str, str]) -> "EventTimeTexts":
-        """What a table's own settings, or options, say."""
+        """By a table's own settings, or by options."""
         return cls(settings.get(ZONE_KEY) or None, settings.get(FORMAT_KEY) or None)
 
     @property
     def settings(self) -> dict[str, str]:
-        """What is said, by the keys of a table's settings."""
-        said = {ZONE_KEY: self.zone, FORMAT_KEY: self.pattern}
-        return {key: value for key, value in said.items() if value is not None}
+        """The values that are set, by the keys of a table's settings."""
+        values = {ZONE_KEY: self.zone, FORMAT_KEY: self.pattern}
+        return {key: value for key, value in values.items() if value is not None}
 
     def source(self, field: str) -> str:
         """The field, with how its texts are read: two figures are of the same event times if this is the same.
 
-        So what one reading of the column found is not believed after the settings changed.
+        So figures from before a change of the settings are not used after it.
         """
         return " ".join([field, *(f"{key.rpartition('.')[2]}={value}" for key, value in self.settings.items())])
 
     def or_else(self, asked: "EventTimeTexts", root: str) -> "EventTimeTexts":
-        """What the table says, otherwise what the user asks for. Raises ConfigError if both speak and disagree."""
+        """The table's own, otherwise what the user asks for. Raises ConfigError if both are set and differ."""
         if self == ISO_WITH_ZONE:
             return asked
         for key, value in asked.settings.items():
@@ -57,4 +57,4 @@ class EventTimeTexts:
 
 
 ISO_WITH_ZONE: Final = EventTimeTexts()
-"""What a text has to be where nothing else is said."""
+"""The form of a text if nothing else is set."""

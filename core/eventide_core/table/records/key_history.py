@@ -7,10 +7,12 @@ from eventide_core.table.records.record_order import Version
 
 @dataclass(frozen=True, slots=True)
 class KeyHistory:
-    """All versions of one key in a slice: in the base file, in the log files to merge, and in the left-overs.
+    """All versions of one record key, `key`, in a slice.
 
-    Positions number the versions of the history, so that two versions of equal ordering are distinguished. `early` are
-    the versions in the log files to leave over that are merged anyway: an exact cut merges everything before T.
+    `base` is that in the base file, None if it has none; `merged` are those in the log files to merge, `left_overs` those in
+    the others; both in reader order. Positions number the versions of the history, so that two versions of equal ordering
+    are distinguished. `early` are the versions in the log files to leave over that are merged anyway: an exact cut merges
+    everything before T.
     """
 
     key: str

@@ -1,7 +1,7 @@
 """How versions merge that hold some columns only: the plain-Python truth that the columnar merge is held to.
 
-Which of two versions wins, record_order says. If both are records, the winner takes the columns that it lacks from the other
-one, and its ordering value stays. A delete takes nothing, and gives nothing: a version that replaces a delete in the
+`record_order` decides which of two versions wins. If both are records, the winner takes the columns that it lacks from the
+other one, and its ordering value stays. A delete takes nothing, and gives nothing: a version that replaces a delete in the
 log files still takes columns of the base's record, as in Hudi 1.1 and 1.2.
 
 A version lacks a column
@@ -23,7 +23,7 @@ from eventide_core.table.records.record_order import MergeRule, Version, merge_i
 
 @dataclass(frozen=True, slots=True)
 class PartialVersion:
-    """A version and the values of the columns that it has; a delete has none."""
+    """A version, and in `values` the columns that it has, by name; a delete has none."""
 
     version: Version
     values: Mapping[str, object]

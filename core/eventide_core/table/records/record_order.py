@@ -22,8 +22,8 @@ HUDI_1_1_CUSTOM_PAYLOAD, like HUDI_0X_DEFAULT never the rule of a compaction: Hu
 names EventTimeAvroPayload. Any insert beats an earlier delete among log files, and of two deletes the first stays; the
 rest is as by event time.
 
-CUSTOM: a user-defined merger makes one record out of two (custom_merger.py). No order of versions says what it makes, so
-no function here takes it.
+CUSTOM: a user-defined merger makes one record out of two (custom_merger.py). No order of versions determines what it makes,
+so no function here takes it.
 """
 
 from collections.abc import Iterable
@@ -49,9 +49,11 @@ _NO_ORDER = "a user-defined merger is no order of versions"
 
 @dataclass(frozen=True, slots=True)
 class Version:
-    """One version of one key. `position` says which record it is, in whatever terms the caller counts.
+    """One version of one key. `position` identifies the record, in the caller's own terms.
 
-    `is_partial`: it may take columns of other versions (table/records/partial_update.py).
+    `ordering` is its ordering value, or the rank of that among those compared; None if it has none. `is_delete`: it deletes
+    its key, and without an ordering value it is a natural delete. `is_partial`: it may take columns of other versions
+    (table/records/partial_update.py).
     """
 
     ordering: Ordering

@@ -19,7 +19,10 @@ class DeleteMarker:
 
 @dataclass(frozen=True, slots=True)
 class PartialUpdate:
-    """A record takes from older records the columns in which it is null or, with a marker, equal to the marker."""
+    """A record takes from older records the columns that it lacks (hoodie.table.partial.update.mode).
+
+    It lacks those that are null or, with `unavailable`, those whose text is this marker; None if there is no marker.
+    """
 
     unavailable: str | None
 
@@ -28,9 +31,12 @@ class PartialUpdate:
 class RecordShape:
     """`schema` is the table's Avro schema as JSON, without Hudi's meta fields. The fields are names from it.
 
-    Several ordering fields are compared one after another. `key_fields` make up a record's key if the table has no meta
-    fields; empty if the meta field has the key. Without `orders_deletes`, no delete has an ordering value, whatever its
-    log block says. `merger` is set under merge rule CUSTOM. `column_names` is None if columns have one name in all files.
+    `merge_rule` is the one by which records are merged here. Several `ordering_fields` are compared one after another.
+    `delete_marker` is None if no value of a record deletes it. `key_fields` make up a record's key if the table has no meta
+    fields; empty if the meta field has the key. `partial_update` is None if each record has all its columns. Without
+    `orders_deletes`, no delete has an ordering value, whatever its log block contains. `merger` is set under merge rule
+    CUSTOM. `event_time_texts` is how a text in the event-time field is read. `column_names` is None if columns have one name
+    in all files.
     """
 
     schema: str

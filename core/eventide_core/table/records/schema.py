@@ -29,7 +29,7 @@ def without_meta_fields(schema: str) -> str:
         own = [field for field in parsed["fields"] if field["name"] not in META_FIELDS]
         return json.dumps({**parsed, "fields": own}, separators=(",", ":"))
     except (ValueError, TypeError, KeyError, RecursionError):
-        return schema  # who reads it says what is wrong with it
+        return schema  # its reader raises an error that states what is wrong
 
 
 def with_names(schema: str, names: Sequence[str]) -> str:
@@ -74,9 +74,10 @@ def refuse_defaults(schema: str, table: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class SchemaChanges:
-    """The names of the top-level columns that a write adds to a table's schema, widens, and drops.
+    """The names of the top-level columns that a write changes in a table's schema.
 
-    `renamed` are pairs of the old and the new name, which are in none of the others.
+    `added` and `widened` are in the order of the schema after it, `dropped` in that of the one before. `renamed` are pairs
+    of the old and the new name, which are in none of the others.
     """
 
     added: tuple[str, ...] = ()

@@ -1,1 +1,1 @@
-"""What hoodie.properties says, and what a new table's says."""
+"""The content of hoodie.properties, and that of a new table's."""

@@ -5,7 +5,7 @@ key         value                          of one key field
 partition   ""                             NonpartitionedKeyGenerator
             value[/value...]               Simple- and ComplexKeyGenerator, `field=value` in Hive's style
             time by a format               TimestampBasedKeyGenerator
-            either of the two, by field    CustomKeyGenerator, whose fields say it: `field:SIMPLE`, `field:TIMESTAMP`
+            either of the two, by field    CustomKeyGenerator, whose fields state it: `field:SIMPLE`, `field:TIMESTAMP`
 """
 
 import re
@@ -80,7 +80,11 @@ class TimeKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class PartitionTime:
-    """A partition path that is a time. Formats are Java's patterns; `zone` is an IANA name or an offset, `+08:00`."""
+    """A partition path that is a time. Formats are Java's patterns; `zone` is an IANA name or an offset, `+08:00`.
+
+    `kind` is what the values of the field are. `input_format` is how a text among them is read, None if the table doesn't
+    state it; `output_format` is how the directory is written, as of the zone.
+    """
 
     kind: TimeKind
     input_format: str | None
@@ -116,9 +120,12 @@ class Slashes:
 
 @dataclass(frozen=True, slots=True)
 class KeyFormat:
-    """`names_key_fields`: whether a record key contains its fields' names. The directories of `time_fields` are times.
+    """How a record's key and its partition's path are made of its columns.
 
-    `slashes`: set if the table says that the directories of the other fields may not be their values as they are.
+    `key_fields` and `partition_fields` are in the order in which they are joined. `names_key_fields`: whether a record key
+    contains its fields' names. `is_hive_style`: directories are `field=value`. `is_url_encoded`: characters of values that a
+    path can't have are %-encoded. The directories of `time_fields` are times, by `partition_time`; None if there are none.
+    `slashes`: set if the table states that the directories of the other fields may not be their values as they are.
     """
 
     key_fields: tuple[str, ...]
@@ -180,16 +187,16 @@ class KeyFormat:
 
 
 def _generator(properties: Mapping[str, str], config: TableConfig, root: str) -> KeyGenerator:
-    said = properties.get("hoodie.table.keygenerator.type") or properties.get("hoodie.table.keygenerator.class")
-    if said is None:
+    stated = properties.get("hoodie.table.keygenerator.type") or properties.get("hoodie.table.keygenerator.class")
+    if stated is None:
         if not config.partition_fields:
             return KeyGenerator.NON_PARTITION
         is_single = len(config.partition_fields) == 1 and len(config.record_key_fields) == 1
         return KeyGenerator.SIMPLE if is_single else KeyGenerator.COMPLEX
-    found = KeyGenerator.named(said)
+    found = KeyGenerator.named(stated)
     if found is None:
         raise UnsupportedTableError(
-            f"{root}: key generator {said} is not one of {', '.join(_CLASSES.values())}; write to the table with Hudi"
+            f"{root}: key generator {stated} is not one of {', '.join(_CLASSES.values())}; write to the table with Hudi"
         )
     return found
 

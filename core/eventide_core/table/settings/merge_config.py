@@ -1,7 +1,7 @@
-"""How a table's properties say that its records merge.
+"""How a table's records merge, by its properties.
 
-1. The merge mode of version 8 and later says the rule. Without one the payload class does, as in version 6; without either
-   the ordering field: by event time where there is one, else by commit.
+1. The merge mode of version 8 and later states the rule. Without one, the payload class does, as in version 6; without
+   either the ordering field: by event time where there is one, else by commit.
 2. Of Hudi 1's properties for a merge the delete marker is followed, and on version 9 the partial update modes that Hudi
    1.1 and 1.2 know (table/records/partial_update.py). A payload, a strategy or a mode beyond that is refused.
 3. Merge mode CUSTOM of version 8 is followed for payloads that are an order of versions, with or without the columns that a
@@ -96,9 +96,12 @@ _STRATEGY_OF_MODE: dict[str | None, str] = {
 
 @dataclass(frozen=True, slots=True)
 class MergeConfig:
-    """`reader_rules` are those of each kind of engine that reads the table, `rule` among them (see TableConfig).
+    """How versions of a record merge, by a table's settings.
 
-    `orders_deletes`: see RecordShape.
+    `rule` is the table's own, by which compactions merge. `reader_rules` are those of each kind of engine that reads the
+    table, `rule` among them (see TableConfig). `payload_class` is Hudi's, as written; None if the table states none.
+    `ordering_fields` are empty without an order. `delete_marker`, `partial_update`, `orders_deletes` and `merger`: see
+    RecordShape.
     """
 
     rule: MergeRule
@@ -241,7 +244,7 @@ def _is_custom_payload(properties: Mapping[str, str], payload: str, version: int
 
 
 def _refuse_contradiction(properties: Mapping[str, str], version: int, root: str) -> None:
-    """Version 9 goes by the mode alone."""
+    """On version 9, the mode alone decides."""
     mode, strategy = properties[_MODE], properties.get(_STRATEGY)
     if version == 8 and strategy and strategy != _STRATEGY_OF_MODE[mode]:
         raise UnsupportedTableError(

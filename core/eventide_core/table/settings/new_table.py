@@ -26,14 +26,23 @@ _MERGERS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class NewTable:
-    """The settings of a merge-on-read table. `schema` is its Avro schema, without meta fields.
+    """The settings of a merge-on-read table.
 
-    Without partition fields, it has one partition. Without an ordering field, the last commit wins. `writer_options`
-    are options that every writer needs and that Hudi expects in each write (the index, the number of buckets, the
-    event-time field); eventide's writers find them here, and Hudi's ignore them. `partition_times` are the options of a
-    TimestampBasedKeyGenerator, which the table has if any is given. The table has a CustomKeyGenerator if
-    `partition_kinds` are given, for every partition field; then they are its options. `wished_generator` can turn a
-    SimpleKeyGenerator into a ComplexKeyGenerator; any other must be the generator that the fields require.
+    `name`: as in `hoodie.table.name`.
+    `schema`: its Avro schema, without meta fields.
+    `version`: the table version, 6, 8 or 9.
+    `merge_rule`: by commit time or by event time.
+    `record_key_fields`: at least one, in the order in which they make up the key.
+    `partition_fields`: in the order of the path; without any, the table has one partition.
+    `ordering_field`: decides which version is newer; None if the last commit wins, which EVENT_TIME_ORDERING does not allow.
+    `is_hive_style`: partition directories are `field=value`.
+    `is_url_encoded`: values in them are %-encoded.
+    `writer_options`: options that every writer needs and that Hudi expects in each write (the index, the number of buckets,
+        the event-time field); eventide's writers find them here, and Hudi's ignore them.
+    `partition_times`: the options of a TimestampBasedKeyGenerator, which the table has if any is given.
+    `partition_kinds`: the options of a CustomKeyGenerator, which the table has if they are given, for every partition field.
+    `wished_generator`: can turn a SimpleKeyGenerator into a ComplexKeyGenerator; any other must be the generator that the
+        fields require.
     """
 
     name: str

@@ -27,7 +27,7 @@ _SIGNS: Final = (
     ("_delta_log/00000000000000000000.json", "it is a Delta Lake table"),
     ("metadata/version-hint.text", "it is an Iceberg table"),
 )
-"""Files that tell what a directory without settings is."""
+"""Files that show what a directory without settings is."""
 
 ReadRange = Callable[[str, int, int], bytes]
 """As Storage.read_range: path, offset, length. Raises MissingFileError."""
@@ -86,10 +86,10 @@ def settings_problem(data: bytes) -> str | None:
         return "is not a text file"
     if properties.get(_CHECKSUM) == table_checksum(properties):
         return None
-    said = f"{_CHECKSUM}={properties[_CHECKSUM]}" if _CHECKSUM in properties else f"no {_CHECKSUM}"
+    checksum = f"{_CHECKSUM}={properties[_CHECKSUM]}" if _CHECKSUM in properties else f"no {_CHECKSUM}"
     return (
-        f"contains {said}, but the names of database and table result in {table_checksum(properties)}: its writer stopped "
-        "halfway, or someone changed it; Hudi doesn't load such a table either"
+        f"contains {checksum}, but the names of database and table result in {table_checksum(properties)}: its writer "
+        "stopped halfway, or someone changed it; Hudi doesn't load such a table either"
     )
 
 
@@ -133,7 +133,7 @@ def stored_properties(properties: Mapping[str, str]) -> str:
 
 
 def with_settings(text: str, values: Mapping[str, str | None]) -> str:
-    """The text with these values of settings; a key with None goes. Everything else stays as it is.
+    """The text with these values of settings; a key with None is removed. Everything else stays as it is.
 
     Values are comma-separated names of fields, which need no escapes.
     """

@@ -17,7 +17,10 @@ BATCH_KEY = "_hudi_streaming_sink_checkpoint"
 
 @dataclass(frozen=True, slots=True)
 class StreamBatch:
-    """`sink` identifies the stream among all that write to the table, across its restarts."""
+    """One batch of a stream. `sink` identifies the stream among all that write to the table, across its restarts.
+
+    `number` rises from batch to batch, and is the same when a batch is repeated.
+    """
 
     sink: str
     number: int

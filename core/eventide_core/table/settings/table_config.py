@@ -27,14 +27,24 @@ INDEX_DEFINITIONS_KEY = "hoodie.table.index.defs.path"
 
 @dataclass(frozen=True, slots=True)
 class TableConfig:
-    """A table's own settings. `properties` are the raw lines, unescaped.
+    """A table's own settings.
 
-    `reader_rules` are the rules by which the engines that can read the table merge it, `merge_rule` among them: Hudi 0.x
-    has rules of its own for a version 6 table that it wrote (one that Hudi 1.x wrote names its ordering field under a key
-    that 0.x does not know, so 0.x cannot be said to read it). `virtual_key_fields` make up a record's key where the files
-    have no meta fields; there are none where they have.
-
-    A copy-on-write table has base files alone: every query reads them as they are, so that its merge rule decides nothing.
+    `name`: as in `hoodie.table.name`, empty if it is missing.
+    `version`: the table version, 6, 8 or 9.
+    `is_copy_on_write`: it has base files alone: every query reads them as they are, so that its merge rule decides nothing.
+    `merge_rule`: the one by which compactions merge.
+    `reader_rules`: the rules by which the engines that can read the table merge it, `merge_rule` among them. Hudi 0.x has
+        rules of its own for a version 6 table that it wrote (one that Hudi 1.x wrote names its ordering field under a key
+        that 0.x does not know, so 0.x does not read it reliably).
+    `payload_class`, `delete_marker`, `partial_update`, `orders_deletes`, `merger`: see MergeConfig.
+    `record_key_fields`: those that the table states; empty if Hudi generates keys.
+    `virtual_key_fields`: make up a record's key where the files have no meta fields; there are none where they have.
+    `partition_fields`: in the order of the path, without their kinds; empty for a table with one partition.
+    `ordering_fields`: compared one after another; empty without an order.
+    `event_time_texts`: how texts of event times are read: as the table states, otherwise as the user does.
+    `timeline_path`: the directory of the active timeline, relative to the table's root.
+    `metadata_partitions`: those of Hudi's metadata table that readers may use; empty if they must list directories.
+    `properties`: the raw lines, unescaped.
     """
 
     name: str
@@ -52,7 +62,6 @@ class TableConfig:
     orders_deletes: bool
     merger: CustomMerger | None
     event_time_texts: EventTimeTexts
-    base_file_extension: str
     timeline_path: str
     metadata_partitions: tuple[str, ...]
     properties: Mapping[str, str]
@@ -110,7 +119,7 @@ class TableConfig:
 
     @property
     def event_time_field(self) -> str | None:
-        """The event-time field that the table was created with; Hudi's own tables do not say."""
+        """The event-time field that the table was created with; Hudi's own tables do not state it."""
         return self.properties.get("hoodie.payload.event.time.field") or None
 
     @classmethod
@@ -120,7 +129,7 @@ class TableConfig:
     ) -> "TableConfig":
         """The settings in the text of hoodie.properties; `root` names the table in errors.
 
-        `mergers` are the user-defined mergers that may merge the table, `times` what the user says of its texts of
+        `mergers` are the user-defined mergers that may merge the table, `times` the user's options for its texts of
         event times.
         """
         properties = parse_properties(text)
@@ -157,7 +166,6 @@ class TableConfig:
             orders_deletes=merge.orders_deletes,
             merger=merge.merger,
             event_time_texts=EventTimeTexts.of(properties).or_else(times, root),
-            base_file_extension=".parquet",
             timeline_path=layout_of(version).timeline_path(properties),
             metadata_partitions=names(properties, METADATA_PARTITIONS_KEY),
             properties=properties,

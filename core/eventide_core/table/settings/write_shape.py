@@ -58,12 +58,13 @@ class LogBlockFormat(StrEnum):
 class WriteLayout:
     """The layout of files. Sizes are in bytes.
 
-    `codec` is a config.ParquetCodec. A log file ends after the block with which it reaches `log_file_bytes_max`, and
-    the next one begins. The bloom filter of a base file is designed for `bloom_entries` keys at the given rate of false
-    positives. `notes_event_times`: records event times in the headers of log blocks, which Hudi ignores.
-    `tracks_event_times`: records them in write stats. `log_block_span_ms`: the span of event times in a block of a log
-    file, 0 for no limit. A block then contains the records between two multiples of it, and adjacent ones that are
-    rare.
+    `log_block_format` is that of the data blocks; as many records go into one as, by their average size in memory, make
+    `log_block_bytes_max`. `codec` is a config.ParquetCodec. A log file ends after the block with which it reaches
+    `log_file_bytes_max`, and the next one begins. The bloom filter of a base file is designed for `bloom_entries` keys at a
+    rate of false positives of `bloom_false_positives`, from 0 to 1. `notes_event_times`: records event times in the headers
+    of log blocks, which Hudi ignores. `tracks_event_times`: records them in write stats. `log_block_span_ms`: the span of
+    event times in a block of a log file, 0 for no limit. A block then contains the records between two multiples of it, and
+    adjacent ones that are rare.
     """
 
     log_block_format: LogBlockFormat
@@ -79,10 +80,11 @@ class WriteLayout:
 
 @dataclass(frozen=True, slots=True)
 class WriteShape:
-    """The shape of the records, their keys, the files, and how the table lies on disk.
+    """What a write needs to know: the shape of the `records`, how their `keys` are made, and two layouts.
 
-    `has_global_keys`: a key is unique in the whole table; otherwise, in its partition. `refuses_unreadable_times`: the
-    event-time field is one that the user named, so that each of its values has to be a time or null.
+    `layout` is how the write makes its files, `table_layout` how the table is laid out on disk. `has_global_keys`: a key is
+    unique in the whole table; otherwise, in its partition. `refuses_unreadable_times`: the event-time field is one that the
+    user named, so that each of its values has to be a time or null.
     """
 
     records: RecordShape

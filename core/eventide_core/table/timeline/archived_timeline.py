@@ -1,6 +1,6 @@
 """The file names of an archived timeline.
 
-    8 and later   <timeline>/history/   _version_ (says N)   manifest_N   <first>_<last>_<level>.parquet
+    8 and later   <timeline>/history/   _version_ (contains N)   manifest_N   <first>_<last>_<level>.parquet
     version 6     .hoodie/archived/     .commits_.archive.<number>_<write token>
 
 `first` and `last` are the least and the greatest requested time in the file. Only the files that manifest_N names
@@ -23,7 +23,11 @@ _ARCHIVE_LOG = re.compile(r"\.commits_\.archive\.(?P<number>[1-9]\d{0,9})(?:_\d+
 
 @dataclass(frozen=True, slots=True, order=True)
 class HistoryFileName:
-    """A Parquet file of archived instants. Files sort by their last requested time."""
+    """A Parquet file of archived instants, from version 8 on. Files sort by their last requested time.
+
+    `first` and `last` are the least and the greatest requested time in it, `level` how often its instants have been merged
+    into a larger file.
+    """
 
     last: str
     first: str

@@ -34,7 +34,11 @@ def with_checksums(
 
 @dataclass(frozen=True, slots=True)
 class Checksums:
-    """What a commit records: the checksums of files by path, and of its extra metadata by key; the settings by key."""
+    """What a commit records to be compared with later; each part is empty if it records none.
+
+    `files` are the checksums of files by path, `extra` those of its extra metadata by key, and `settings` the values of the
+    table's settings by key, not checksums.
+    """
 
     files: Mapping[str, str]
     extra: Mapping[str, str]

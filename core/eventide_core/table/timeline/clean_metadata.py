@@ -18,11 +18,12 @@ class CleaningPolicy(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class CleanPlan:
-    """What the clean requested at `instant` removes: file names by partition, sorted.
+    """What the clean requested at `instant` removes.
 
-    `earliest_to_retain` is the first write whose slices stay; None if the policy does not go by time, or keeps all.
-    `last_completed` is the requested time of the last write that had completed, empty if none had. `savepoints` are
-    those at that time: an engine that cleans incrementally reexamines a partition if one of them was deleted.
+    `deleted` are file names by partition, sorted. `policy` is what chose them. `earliest_to_retain` is the first write whose
+    slices stay; None if the policy does not go by time, or keeps all. `last_completed` is the requested time of the last
+    write that had completed, empty if none had. `savepoints` are those at that time: an engine that cleans incrementally
+    reexamines a partition if one of them was deleted.
     """
 
     instant: str
@@ -39,7 +40,12 @@ class CleanPlan:
 
 @dataclass(frozen=True, slots=True)
 class CleanMetadata:
-    """What a clean did. `earliest_to_retain` is a requested time, empty if the policy does not go by time."""
+    """What a clean did.
+
+    `deleted` are the names of the files that it was to remove, by partition; some may not have been there.
+    `earliest_to_retain` is a requested time, empty if the policy does not go by time. `policy`, `last_completed` and
+    `savepoints` are the plan's.
+    """
 
     instant: str
     policy: CleaningPolicy

@@ -94,7 +94,9 @@ class WriteStat(NamedTuple):
 class CommitMetadata:
     """Hudi's HoodieCommitMetadata (and HoodieReplaceCommitMetadata: `replaced_file_ids` by partition).
 
-    `stats` are all write stats, by partition.
+    `write_stats` are by partition; `stats` are all of them, in that order. `extra_metadata` has texts by key, the table's
+    schema and eventide's own keys among them. `operation_type` is Hudi's name, such as UPSERT or COMPACT, and UNKNOWN if the
+    commit states none. `is_compacted`: the commit is a compaction's; a log compaction is none.
     """
 
     write_stats: Mapping[str, tuple[WriteStat, ...]]

@@ -1,15 +1,15 @@
 """What a compaction of eventide publishes in its commit's extraMetadata. Only this module reads and writes it.
 
-    epoch milliseconds; this key and the next three only if the compaction publishes a cut
-    the event-time field
+    hoodie.ro.event.time.cut         epoch milliseconds; this key and the next three only if the compaction publishes a cut
+    hoodie.ro.event.time.field       the event-time field
     eventide.cut                     file or exact: what the cut took; absent in commits of earlier versions of eventide
     hoodie.ro.event.time.watermark   epoch milliseconds, as the commit found it: late records may have lowered it since
     hoodie.ro.late.records           a count, as the commit found it
     eventide.link.mode               how left-overs became visible; every commit of eventide's own compactions has it
     eventide.symlink.operations      JSON: path of each left-over's file in the new slice -> name of its log file
-    JSON: reason -> number of slices that were compacted in full for it
+    eventide.fallbacks               JSON: reason -> number of slices that were compacted in full for it
     eventide.waiting.event.times     JSON: see `uncompacted`; absent if an exact cut took nothing early
-    JSON: path of a left-over's file -> number of its deletes, if it has any
+    eventide.left.over.deletes       JSON: path of a left-over's file -> number of its deletes, if it has any
 
 Values are parsed on access, so that a damaged value raises only where it matters. A commit of a plan that another
 engine ran has none of these keys.
@@ -39,16 +39,18 @@ _DELETES_KEY = "eventide.left.over.deletes"
 
 @dataclass(frozen=True, slots=True)
 class PublishedThreshold:
-    """The cut of a compaction, in epoch milliseconds, with its field and watermark.
+    """The cut of a compaction, with its field and watermark.
 
-    There is no watermark if a log file that the compaction did not merge has an event time that cannot be read.
+    `cut_ms` and `watermark_ms` are in epoch milliseconds. There is no watermark (None) if a log file that the compaction did
+    not merge has an event time that cannot be read. `late_records` counts those that the commit found; `cut_mode` is whether
+    whole log files or exactly the records before it were taken.
     """
 
     cut_ms: int
     watermark_ms: int | None
     late_records: int
     event_time_field: str
-    cut: CutMode = CutMode.FILE
+    cut_mode: CutMode = CutMode.FILE
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +88,7 @@ class CompactionExtraMetadata:
         }
         if cut is not None:
             texts[CUT_KEY] = str(cut.cut_ms)
-            texts[_CUT_MODE_KEY] = str(cut.cut)
+            texts[_CUT_MODE_KEY] = str(cut.cut_mode)
             texts[_EVENT_TIME_FIELD_KEY] = cut.event_time_field
             if cut.watermark_ms is not None:
                 texts[WATERMARK_KEY] = str(cut.watermark_ms)
@@ -106,8 +108,8 @@ class CompactionExtraMetadata:
         return self._number(CUT_KEY)
 
     @property
-    def cut(self) -> CutMode | None:
-        """What the cut took; None if the commit does not say."""
+    def cut_mode(self) -> CutMode | None:
+        """What the cut took; None if the commit does not state it."""
         text = self.texts.get(_CUT_MODE_KEY)
         return CutMode(text) if text in list(CutMode) else None
 
@@ -204,9 +206,9 @@ def writers_of_logs(commits: Mapping[str, CommitMetadata]) -> dict[str, Mapping[
     found: dict[str, Mapping[str, int]] = {}
     origins: dict[str, str] = {}
     for time, commit in commits.items():
-        said = CompactionExtraMetadata.of(time, commit)
-        if said is not None:
-            origins.update(said.origins)
+        published = CompactionExtraMetadata.of(time, commit)
+        if published is not None:
+            origins.update(published.origins)
             continue
         # Only of its own writes does eventide know that records and deletes have separate blocks.
         both = 2 if WRITER_KEY in commit.extra_metadata else 1

@@ -60,7 +60,11 @@ class DataFile:
 
 @dataclass(frozen=True, slots=True)
 class FileSystemView:
-    """All file slices of committed data, by file group and base instant."""
+    """All file slices of committed data.
+
+    `slices` are those of each file group, by base instant; a group that was replaced is there until it is cleaned. File
+    groups are in the order of partition and file ID.
+    """
 
     slices: Mapping[FileGroup, tuple[FileSlice, ...]]
     _replaced_at: Mapping[FileGroup, str]

@@ -1,4 +1,4 @@
-"""In which time zone the writers of a table take instants, as its timeline files tell.
+"""In which time zone the writers of a table take instants, as its timeline files show.
 
 With `hoodie.table.timeline.timezone=LOCAL`, Hudi's default, an instant is the local time of the machine that made it, and
 nothing on the table states its zone. But a file is put just after its time is taken:
@@ -7,7 +7,7 @@ nothing on the table states its zone. But a file is put just after its time is t
    file of a write just after its requested time. A compaction may have an instant long before its file, and a savepoint
    has that of its commit; these don't count.
 2. The difference between that time, taken as UTC, and the file's modification time is the zone's offset. Offsets are
-   multiples of a quarter of an hour between -12 and +14 hours. Any other difference says nothing: the file was copied.
+   multiples of a quarter of an hour between -12 and +14 hours. Any other difference is ignored: the file was copied.
 3. Of the newest such files, the least offset counts. Instants that are too early are harmless, as a new one is later than
    all others anyway; those that are too late hide what the table's writers write next.
 
@@ -25,12 +25,15 @@ _QUARTER_MS = 15 * _MINUTE_MS
 _DELAY_MS = 5 * _MINUTE_MS
 _LEAST_MS, _GREATEST_MS = -12 * 60 * _MINUTE_MS, 14 * 60 * _MINUTE_MS
 _NEWEST = 8
-"""So many files, that an engine in another zone does not go unseen between the writers' own."""
+"""So many files, so that an engine in another zone is noticed among the writers' own."""
 
 
 @dataclass(frozen=True, slots=True)
 class ObservedOffset:
-    """An offset from UTC in milliseconds, and when it was seen, in epoch milliseconds."""
+    """An offset from UTC, `offset_ms` in milliseconds, to the east positive.
+
+    `seen_ms` is when it was seen, the modification time of a timeline file, in epoch milliseconds.
+    """
 
     offset_ms: int
     seen_ms: int
@@ -39,17 +42,17 @@ class ObservedOffset:
 def observed_offset(files: Iterable[tuple[str, int]]) -> ObservedOffset | None:
     """The offset of the instants in a listing of the timeline: names, and modification times in epoch milliseconds.
 
-    None if no file tells.
+    None if no file shows it.
     """
-    told: list[ObservedOffset] = []
+    offsets: list[ObservedOffset] = []
     for name, modified_ms in sorted(files, key=lambda file: file[1], reverse=True):
         taken = _time_taken(Instant.parse(name))
         offset_ms = None if taken is None else _offset_ms(taken, modified_ms)
         if offset_ms is not None:
-            told.append(ObservedOffset(offset_ms, modified_ms))
-        if len(told) == _NEWEST:
+            offsets.append(ObservedOffset(offset_ms, modified_ms))
+        if len(offsets) == _NEWEST:
             break
-    return min(told, key=lambda seen: seen.offset_ms, default=None)
+    return min(offsets, key=lambda seen: seen.offset_ms, default=None)
 
 
 def _time_taken(instant: Instant | None) -> str | None:

@@ -90,10 +90,13 @@ class LeftOver:
 class PlannedOperation:
     """The changes of one file slice.
 
-    `compacted` and `left_overs` together are all its log files, in reader order. `new_base_name` is the new base file's
-    name. `carried_name` is the name of the log file with carried tombstones, which precedes the left-overs; None if
-    none is needed. `captures_changes`: the compaction writes a change log beside the base file. `rests_on_no_deletes`: the
-    slice is split because, by what its files' writers state, nothing that is merged is a delete.
+    `base_instant` identifies the slice. `base_path` is its base file, relative to the table's root, and `base_size` the size
+    of that in bytes; None and 0 if it has none. `compacted` and `left_overs` together are all its log files, in reader
+    order. `new_base_name` is the new base file's name. `carried_name` is the name of the log file with carried tombstones,
+    which precedes the left-overs; None if none is needed. `fallback` is set if it is compacted in full although less would
+    reach T, and `reason` states for people why so much of it is compacted. `captures_changes`: the compaction writes a
+    change log beside the base file. `rests_on_no_deletes`: the slice is split because, by what its files' writers state,
+    nothing that is merged is a delete.
     """
 
     partition: str
@@ -154,12 +157,14 @@ class PlannedOperation:
 class CompactionPlan:
     """A compaction at instant `instant`, as scheduled.
 
-    `cut_ms`: everything before it that was committed before the plan will be in the read-optimized view. None if the
-    plan can't promise such a time: its strategy has none, or omits slices that contain earlier records
-    (action/freshness). `event_time_field` is None if the strategy uses no event time. `schema` is the table's Avro
-    schema, without Hudi's meta fields, with which the base files are written. `partitions_with_logs` still have log
-    files after the plan has run: to plan its next compaction, Hudi 1.1 and later reads only these and the partitions
-    that were written since.
+    `cut_ms`: everything before it that was committed before the plan will be in the read-optimized view. None if the plan
+    can't guarantee such a time: its strategy has none, or omits slices that contain earlier records (action/freshness).
+    `cut` is its cut mode: whole log files, or exactly the records before T. `link_mode` is how all its left-overs become
+    visible, and `link_reason` states why, for people. `event_time_field` is None if the strategy uses no event time.
+    `operations` are one for each slice, in the order in which they were chosen; there may be none, and the plan only
+    publishes its cut. `schema` is the table's Avro schema, without Hudi's meta fields, with which the base files are
+    written. `partitions_with_logs` still have log files after the plan has run: to plan its next compaction, Hudi 1.1 and
+    later reads only these and the partitions that were written since.
     """
 
     instant: str
@@ -205,7 +210,11 @@ class CompactionPlan:
 
 @dataclass(frozen=True, slots=True)
 class ForeignOperation:
-    """One file slice of a plan of another engine: the base file that it merges, and all log files on top of it."""
+    """One file slice of a plan of another engine: the base file that it merges, and all log files on top of it.
+
+    `base_instant` identifies the slice. `base_path` is None if it has no base file. `log_paths` are as the plan has them;
+    both kinds of paths are relative to the table's root, made of the plan's file names.
+    """
 
     partition: str
     file_id: str
@@ -221,7 +230,7 @@ class ForeignOperation:
 
 @dataclass(frozen=True, slots=True)
 class ForeignPlan:
-    """A plan of another engine.
+    """A plan of another engine, at `instant`, with `operations` in its order.
 
     Hudi's plans merge all log files of each slice, and don't name the files that they create.
     """

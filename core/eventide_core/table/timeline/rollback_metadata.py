@@ -14,7 +14,7 @@ from eventide_core.table.timeline.instant import Action
 
 @dataclass(frozen=True, slots=True)
 class RollbackTarget:
-    """The instant that is undone, and its action on the timeline."""
+    """The instant that is undone, and its `action` on the timeline, which for a completed compaction is `commit`."""
 
     instant: str
     action: Action
@@ -25,7 +25,7 @@ class RollbackRequest:
     """`deleted` are file names in the partition; `log_blocks` are log files whose blocks are rolled back, with sizes.
 
     `base_instant` is that of the log files' slice: the command block goes into its next log file. `rolls_back_blocks`: it is
-    due although the plan names no log file, because the target had not said which ones it wrote.
+    due although the plan names no log file, because the target had not recorded which ones it wrote.
     """
 
     partition: str
@@ -41,7 +41,7 @@ class RollbackRequest:
 
 @dataclass(frozen=True, slots=True)
 class RollbackPlan:
-    """What the rollback requested at `instant` does, in this order."""
+    """What the rollback requested at `instant` does: undo `target`, by `requests` in this order."""
 
     instant: str
     target: RollbackTarget
@@ -54,7 +54,11 @@ class RollbackPlan:
 
 @dataclass(frozen=True, slots=True)
 class RolledBackPartition:
-    """`rollback_logs` are the log files with the command blocks, `failed_logs` those rolled back; both with sizes."""
+    """What a rollback did in one partition, by names of files in it.
+
+    `deleted` were removed. `rollback_logs` are the log files with the command blocks, `failed_logs` those rolled back; both
+    with sizes in bytes. eventide leaves both empty from version 8 on, where it removes log files whole.
+    """
 
     deleted: tuple[str, ...] = ()
     rollback_logs: Mapping[str, int] = field(default_factory=dict[str, int])
@@ -63,7 +67,10 @@ class RolledBackPartition:
 
 @dataclass(frozen=True, slots=True)
 class RollbackMetadata:
-    """What a rollback did; names are those of files in the partition."""
+    """What the rollback requested at `instant` did.
+
+    `targets` are the instants that it undid: one, if eventide made it. `partitions` has what it did in each that it touched.
+    """
 
     instant: str
     targets: tuple[RollbackTarget, ...]
@@ -71,7 +78,7 @@ class RollbackMetadata:
 
     @classmethod
     def of_plan(cls, plan: RollbackPlan) -> "RollbackMetadata":
-        """What a rollback did that completed, as its plan says; but not in which log files its command blocks are."""
+        """What a completed rollback did, by its plan; but not in which log files its command blocks are."""
         found: dict[str, RolledBackPartition] = {}
         for request in plan.requests:
             known = found.get(request.partition, RolledBackPartition())
@@ -83,7 +90,10 @@ class RollbackMetadata:
 
 @dataclass(frozen=True, slots=True)
 class RestorePlan:
-    """The restore requested at `instant`. `savepoint` is None if an early Hudi planned it."""
+    """The restore requested at `instant`. `savepoint` is None if an early Hudi planned it.
+
+    `targets` are the writes to undo, the newest first.
+    """
 
     instant: str
     savepoint: str | None
@@ -92,5 +102,7 @@ class RestorePlan:
 
 @dataclass(frozen=True, slots=True)
 class RestoreMetadata:
+    """What the restore requested at `instant` did: `rollbacks` has one for each write that it undid, the newest first."""
+
     instant: str
     rollbacks: tuple[RollbackMetadata, ...]

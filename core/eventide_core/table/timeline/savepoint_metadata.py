@@ -6,7 +6,7 @@ Hudi's metadata has no place for a tag, so it is the first line of the comments,
     what else was commented
     eventide.tag.exact=true
 
-The last line is there for the view as of a watermark, if the footers of its base files tell.
+The last line is there for the view as of a watermark, if the footers of its base files show it.
 """
 
 import re
@@ -23,7 +23,12 @@ _TAG_NAME = re.compile(r"\w[\w.:/+@-]{0,127}")
 
 @dataclass(frozen=True, slots=True)
 class SavepointMetadata:
-    """Hudi's HoodieSavepointMetadata: names of files by partition. `saved_at_ms` is epoch milliseconds."""
+    """Hudi's HoodieSavepointMetadata.
+
+    `files` are names of base and log files by partition: those of every slice as of the commit. `saved_by` names who made
+    it, `eventide` or what another engine's user stated. `saved_at_ms` is epoch milliseconds. `comments` are for people, but
+    for the lines of a tag.
+    """
 
     saved_by: str
     saved_at_ms: int
@@ -41,7 +46,7 @@ class SavepointMetadata:
 
     @property
     def remarks(self) -> str:
-        """The comments without what tells of the tag."""
+        """The comments without the lines that belong to the tag."""
         if self.tag is None:
             return self.comments
         return "\n".join(line for line in self.comments.split("\n")[1:] if not line.startswith(_EXACT))
@@ -57,8 +62,8 @@ def remarks_with_exactness(remarks: str, *, is_exact: bool | None) -> str:
     """The remarks of a tag that keeps the view as of a watermark."""
     if is_exact is None:
         return remarks
-    said = f"{_EXACT}{str(is_exact).lower()}"
-    return f"{remarks}\n{said}" if remarks else said
+    exactness = f"{_EXACT}{str(is_exact).lower()}"
+    return f"{remarks}\n{exactness}" if remarks else exactness
 
 
 def comments_with_tag(tag: str | None, remarks: str) -> str:

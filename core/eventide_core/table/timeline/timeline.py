@@ -15,22 +15,22 @@ _STATE_RANK = {State.REQUESTED: 0, State.INFLIGHT: 1, State.COMPLETED: 2}
 
 @dataclass(frozen=True, slots=True)
 class Timeline:
-    """The instants of the active timeline, each in its latest state, by requested time.
+    """The active timeline: `instants` are its instants, each in its latest state, by requested time.
 
     A pending action and its completed file share a requested time, and are one instant. A savepoint has the time of the
-    commit that it keeps, and is a separate instant, which `_by_time` omits. The same applies to a compaction if a
-    writer without a shared lock took its requested time in the same millisecond: `_by_time` has the writer's instant.
-    `_archived` are instants that have left the active timeline; only their completion times are known here.
+    commit that it keeps, and is a separate instant, which `_by_time` omits. The same applies to a compaction if a writer
+    without a shared lock took its requested time in the same millisecond: `_by_time` has the writer's instant. `_archived`
+    are instants that have left the active timeline; only their completion times are known here.
 
     `start` is the earliest requested time of a write; any earlier write has been archived, so it has ended. None if the
-    timeline is empty. Cleans, rollbacks, and savepoints stay while the writes around them are archived, so they don't
-    count. Nor does a write that a savepoint keeps, which may stay behind the archived ones
-    (`hoodie.archive.beyond.savepoint`), unless there is no other.
+    timeline is empty. Cleans, rollbacks, and savepoints stay while the writes around them are archived, so they don't count.
+    Nor does a write that a savepoint keeps, which may stay behind the archived ones (`hoodie.archive.beyond.savepoint`),
+    unless there is no other.
 
     `completed` and `pending` are the completed and pending instants; `writes` are the completed ones that have commit
-    metadata. `offset` is the writers' offset from UTC, if the instants are local times and the files told it.
-    `put_ms` has the modification times of the completed files of writes on version 6, in epoch milliseconds: Hudi 1.x
-    takes them for the completion times that this version doesn't record.
+    metadata. `offset` is the writers' offset from UTC, if the instants are local times and the files show it. `put_ms` has
+    the modification times of the completed files of writes on version 6, in epoch milliseconds: Hudi 1.x takes them for the
+    completion times that this version doesn't record.
     """
 
     instants: tuple[Instant, ...]

@@ -13,14 +13,15 @@ import pytest
 
 from eventide_adapters.format.base_file.footer_columns import Footer, codec_of, require_sound_columns
 from eventide_core.errors import CorruptBaseFileError
+from support.columns import schema_of
 
 pytestmark = pytest.mark.slow
 
-COLUMNS: "list[pa.Field[Any]]" = [pa.field("key", pa.string()), pa.field("ms", pa.int64())]
+SCHEMA = schema_of(key=pa.string(), ms=pa.int64())
 
 
 def written(codec: Any = "gzip", rows: int = 20) -> bytes:
-    table = pa.table({"key": [f"k{n}" for n in range(rows)], "ms": range(rows)}, schema=pa.schema(COLUMNS))
+    table = pa.table({"key": [f"k{n}" for n in range(rows)], "ms": range(rows)}, schema=SCHEMA)
     sink = io.BytesIO()
     pq.write_table(table, sink, compression=codec, row_group_size=10)
     return sink.getvalue()
@@ -46,7 +47,7 @@ def test_the_codec_is_that_of_the_columns(codec: str) -> None:
 
 def test_a_file_without_row_groups_has_no_codec() -> None:
     sink = io.BytesIO()
-    pq.ParquetWriter(sink, pa.schema(COLUMNS)).close()
+    pq.ParquetWriter(sink, SCHEMA).close()
     require_sound_columns(*opened(sink.getvalue()), "empty")
     assert codec_of(opened(sink.getvalue())[1]) is None
 

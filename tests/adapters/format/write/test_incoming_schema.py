@@ -12,6 +12,7 @@ from eventide_adapters.format.avro.schema import arrow_schema
 from eventide_adapters.format.write.incoming_schema import conform, evolved_schema
 from eventide_core.errors import InvalidColumnNameError, InvalidRecordError
 from eventide_core.table.settings.write_shape import SchemaRules
+from support.columns import schema_of
 
 COLUMNS: "list[pa.Field[Any]]" = [
     pa.field("id", pa.string(), nullable=False),
@@ -32,12 +33,10 @@ def evolved(**columns: Any) -> pa.Schema:
 
 
 def test_columns_that_fit_leave_the_schema_as_it_stands() -> None:
-    incoming: list[pa.Field[Any]] = [
-        pa.field("at", pa.timestamp("ms", tz="UTC")),
-        pa.field("id", pa.string()),
-        pa.field("n", pa.int16()),
-    ]
-    assert evolved_schema(SCHEMA, pa.schema(incoming), "t", MERGE) == SCHEMA
+    assert (
+        evolved_schema(SCHEMA, schema_of(at=pa.timestamp("ms", tz="UTC"), id=pa.string(), n=pa.int16()), "t", MERGE)
+        == SCHEMA
+    )
 
 
 def test_a_wider_column_widens_the_tables() -> None:

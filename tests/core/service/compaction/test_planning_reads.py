@@ -23,6 +23,7 @@ from eventide_core.config import (
 from eventide_core.errors import format_timestamp
 from eventide_core.service.compaction.draft_plan import DraftPlan
 from eventide_core.table.timeline.plans import CutMode
+from support.columns import schema_of
 from support.counting_storage import CountingStorage
 
 pytestmark = pytest.mark.slow
@@ -133,8 +134,7 @@ def test_what_write_stats_tell_of_a_log_is_what_its_blocks_hold(version: int, tm
 def test_a_compaction_records_the_actual_content_of_a_left_over(version: int, tmp_path: Path) -> None:
     """Of logs that no writer told of, with deletes and without, and those whose time is not known."""
     silent: dict[str, str] = {LOG_EVENT_TIMES: "false", TRACK_EVENT_TIMES: "false", BUCKETS: "1", MAX_LEFT_OVERS: "9"}
-    columns: list[pa.Field[Any]] = [pa.field("id", pa.string()), pa.field("at", pa.int64())]
-    schema, path = pa.schema(columns), str(tmp_path)
+    schema, path = schema_of(id=pa.string(), at=pa.int64()), str(tmp_path)
     table = Table.create(path, schema=schema, record_key="id", event_time="at", version=version, options=silent)
     for at in (1, 10, 20, 30):
         table.upsert(pa.Table.from_pylist([{"id": f"{at} {n}", "at": at + n} for n in range(3)], schema=schema))

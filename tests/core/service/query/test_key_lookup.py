@@ -20,17 +20,12 @@ from eventide_adapters.format.metadata_table.reader import MetadataTableReader
 from eventide_adapters.format.metadata_table.table import HudiMetadataTable
 from eventide_core.config import BLOOM_ENTRIES, CLOCK_SKEW_MS, INDEX_TYPE
 from support.campaign import IS_REPEATED, tries
+from support.columns import schema_of
 from support.counting_storage import CountingStorage
 
 pytestmark = pytest.mark.slow
 
-COLUMNS: "list[pa.Field[Any]]" = [
-    pa.field("id", pa.string()),
-    pa.field("part", pa.string()),
-    pa.field("ts", pa.int64()),
-    pa.field("note", pa.string()),
-]
-SCHEMA = pa.schema(COLUMNS)
+SCHEMA = schema_of(id=pa.string(), part=pa.string(), ts=pa.int64(), note=pa.string())
 EPOCH_MS = 1_700_000_000_000
 OPTIONS: dict[str, str] = {
     CLOCK_SKEW_MS: "1",

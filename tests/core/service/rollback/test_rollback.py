@@ -5,7 +5,6 @@ import shutil
 import time
 from collections import Counter
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -20,6 +19,7 @@ from eventide_core.table.timeline.instant import Action
 from golden.histories import EPOCH_MS
 from golden.readings import as_json
 from support import golden
+from support.columns import schema_of
 from support.command_line import content_of, run, run_json
 from support.metadata_updates import check_files
 from support.thresholds import dividing_plan
@@ -217,12 +217,7 @@ def test_the_metadata_table_names_what_a_rollback_leaves(name: str, tmp_path: Pa
 def test_a_rollback_on_version_6_lists_a_partition_once_for_all_its_file_groups() -> None:
     options: dict[str, str] = {BUCKETS: "4"}
     uri = "memory://rolled back"
-    columns: list[pa.Field[Any]] = [
-        pa.field("id", pa.string()),
-        pa.field("part", pa.string()),
-        pa.field("ms", pa.int64()),
-    ]
-    schema = pa.schema(columns)
+    schema = schema_of(id=pa.string(), part=pa.string(), ms=pa.int64())
     table = Table.create(
         uri, schema=schema, record_key="id", partition="part", ordering="ms", version=6, options=options
     )

@@ -23,6 +23,7 @@ from eventide_core.ports import NoProgress
 from eventide_core.table.files.bucket import BUCKET_INDEX_DIRECTORY
 from eventide_core.table.settings.write_shape import WriteOperation
 from support.append_tables import SCHEMA, START_MS, make, rows, seen
+from support.columns import schema_of
 
 LAYOUTS = [(6, "BUCKET"), (9, "BUCKET"), (6, "SIMPLE"), (9, "SIMPLE"), (9, "BLOOM")]
 
@@ -237,12 +238,7 @@ def test_a_log_file_of_full_size_ends_and_the_next_version_continues(
 
 
 def test_keys_of_several_fields_and_partitions_by_time_are_hudis(tmp_path: Path) -> None:
-    columns: list[pa.Field[Any]] = [
-        pa.field("id", pa.int32()),
-        pa.field("kind", pa.string()),
-        pa.field("ms", pa.int64()),
-    ]
-    schema = pa.schema(columns)
+    schema = schema_of(id=pa.int32(), kind=pa.string(), ms=pa.int64())
     times = {
         "hoodie.keygen.timebased.timestamp.type": "EPOCHMILLISECONDS",
         "hoodie.keygen.timebased.output.dateformat": "yyyy/MM/dd",

@@ -1,0 +1,1 @@
+"""HDFS, by WebHDFS or libhdfs, with Kerberos. Imports only what storages share."""

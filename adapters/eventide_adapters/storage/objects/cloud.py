@@ -1,0 +1,164 @@
+"""What the objects of Google Cloud Storage and Azure have in common: marked creates, and settings of fsspec's packages.
+
+The packages repeat requests without reporting it, so "the name is taken" can be the response to the repeat of a create
+that succeeded. Therefore, each create gives its object a unique mark as metadata, as on S3 (s3.py).
+"""
+
+import json
+import uuid
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import lru_cache
+from io import BytesIO
+from pathlib import Path
+from typing import Any, ClassVar, Final
+
+from eventide_adapters.storage.objects.contract import PART_BYTES, StoredObject, Upload
+from eventide_adapters.storage.refusals import storage_error
+from eventide_adapters.storage.secret_texts import harmless, may_be_secret, without_secrets
+from eventide_core.errors import EventideError, StorageAccessError, StorageError
+
+# Azure allows no hyphen in the name of a metadatum.
+MARK: Final = "eventide_write"
+
+_FLAGS: Final = {"true": True, "false": False}
+_NUMBERS: Final = ("timeout", "concurrency", "blocksize", "block_size")
+
+
+@dataclass(frozen=True, slots=True)
+class CloudObjects(ABC):
+    """The common part of contract.Objects.
+
+    `bucket` is a bucket of Google Cloud Storage or a container of Azure, and `scheme` is that of the URI. `settings` are
+    keywords of the store's package, which may include secrets. `allows_unsafe_writes`: the user promises that nobody else
+    writes, so the store need not support conditional requests.
+    """
+
+    bucket: str
+    settings: tuple[tuple[str, str], ...] = field(repr=False)
+    allows_unsafe_writes: bool
+
+    scheme: ClassVar[str]
+    container: ClassVar[str]
+    """What the store calls a bucket."""
+
+    @property
+    def where(self) -> str:
+        return f"the store of {self.scheme}://{self.bucket}"
+
+    @abstractmethod
+    def head(self, key: str) -> StoredObject | None: ...
+
+    @abstractmethod
+    def _read(self, key: str, offset: int = 0, length: int | None = None) -> tuple[bytes, str] | None:
+        """The object, or a range of it, and its version; None if it is absent."""
+
+    @abstractmethod
+    def upload(self, key: str) -> Upload: ...
+
+    @abstractmethod
+    def _is_taken(self, failure: Exception, stored: StoredObject | None) -> bool:
+        """Whether this is the response to a create of a name that exists. `stored` is what has the name now."""
+
+    def read(self, key: str, offset: int = 0, length: int | None = None) -> bytes | None:
+        content = self._read(key, offset, length)
+        return None if content is None else content[0]
+
+    def read_version(self, key: str) -> tuple[bytes, str] | None:
+        """The object and its version; None if it is absent."""
+        return self._read(key)
+
+    def copy(self, source: StoredObject, key: str, *, is_conditional: bool = True) -> bool:
+        """Copies through the client, in parts."""
+        upload = self.upload(key)
+        content = BytesIO()  # neither store requires that an upload is repeated
+        try:
+            for start in range(0, source.size, PART_BYTES):
+                part = self._read(source.key, start, min(PART_BYTES, source.size - start))
+                if part is None or part[1] != source.etag:
+                    raise StorageError(f"{source.key!r} in {self.where} was changed or removed while it was copied")
+                upload.send(part[0])
+            return upload.complete(content, is_conditional=is_conditional)
+        finally:
+            upload.abort()
+
+    def _create(self, key: str, send: Callable[[dict[str, str]], object], mark: str | None = None) -> bool:
+        """Sends a create with a mark as metadata. Returns False if the name is taken by another create."""
+        mark = mark or uuid.uuid4().hex
+        with self._answering("write", key):
+            try:
+                send({MARK: mark})
+            except Exception as failure:  # each package has different errors
+                stored = self.head(key)
+                if stored is not None and stored.mark == mark:
+                    return True
+                if self._is_taken(failure, stored):
+                    return False
+                raise
+        return True
+
+    def _no_bucket(self) -> StorageAccessError:
+        return StorageAccessError(
+            f"{self.where} has no {self.container} {self.bucket!r}: check the table's URI, the account and the endpoint"
+        )
+
+    @contextmanager
+    def _answering(self, verb: str, key: str) -> Iterator[None]:
+        secrets = tuple(value for name, value in self.settings if may_be_secret(name))
+        try:
+            yield
+        except EventideError:
+            raise
+        except Exception as failure:  # each package has different errors
+            # Azure adds the whole response to its words.
+            said = str(failure).partition("\nRequestId:")[0] or type(failure).__name__
+            shown = " ".join(without_secrets(said, secrets).split())
+            message = f"cannot {verb} {key!r} in {self.where}: {shown}"
+            raise storage_error(message, failure) from harmless(failure, secrets)
+
+
+@lru_cache(maxsize=32)
+def opened(kind: Callable[..., Any], settings: tuple[tuple[str, str], ...], process: int) -> Any:  # noqa: ARG001
+    """The package's file system: one per process, because a fork must not use its parent's. Raises StorageAccessError.
+
+    A cached listing would not show later writes of other processes.
+    """
+    _check_key_file(dict(settings).get("token", ""))
+    try:
+        return kind(use_listings_cache=False, skip_instance_cache=True, **keywords(settings))
+    except (ValueError, TypeError) as failure:
+        secrets = tuple(value for name, value in settings if may_be_secret(name))
+        raise StorageAccessError(
+            f"{kind.__module__.partition('.')[0]} takes no account from the options fsspec.* and the environment: "
+            f"{without_secrets(str(failure), secrets)}; set the account and its credentials (docs/storage.md)"
+        ) from None
+
+
+def _check_key_file(token: str) -> None:
+    """Raises StorageAccessError if the option for Google's credentials names a file that has none.
+
+    gcsfs takes the name of a missing file for an access token, and asks Google about it.
+    """
+    if not token.startswith("/"):
+        return
+    try:
+        content = json.loads(Path(token).read_bytes())
+    except FileNotFoundError:
+        raise StorageAccessError("option fsspec.token names a file that is not there: correct its path") from None
+    except (OSError, ValueError):
+        content = None
+    if not isinstance(content, dict) or not {"type", "refresh_token"} & content.keys():
+        raise StorageAccessError(
+            "option fsspec.token names a file that is no key: name the JSON file that Google issued for a service "
+            "account or a user"
+        )
+
+
+def keywords(settings: tuple[tuple[str, str], ...]) -> dict[str, object]:
+    """The settings as values: flags and numbers of seconds and bytes are no text for the packages."""
+    return {
+        name: int(text) if name.endswith(_NUMBERS) and text.isdigit() else _FLAGS.get(text.lower(), text)
+        for name, text in settings
+    }

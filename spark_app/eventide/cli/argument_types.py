@@ -1,0 +1,55 @@
+"""The types of arguments that several verbs take: a path, an instant, a duration."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from eventide_core.config import duration_of, positive_duration_of
+from eventide_core.errors import ConfigError
+
+
+class FilePath(click.Path):
+    """A path. An empty one, as a shell makes it of a variable that is not set, is the working directory to Python."""
+
+    def __init__(self) -> None:
+        super().__init__(path_type=Path)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        if not str(value).strip():
+            self.fail(f"{value!r} is no path: is a variable of the shell empty?", param, ctx)
+        return super().convert(value, param, ctx)
+
+
+class InstantText(click.types.StringParamType):
+    """The time that names an action, checked where the table is known. An empty one would be left out of every message."""
+
+    name = "instant"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        if not str(value).strip():
+            self.fail(f"{value!r} is no instant: is a variable of the shell empty?", param, ctx)
+        return super().convert(value, param, ctx)
+
+
+if TYPE_CHECKING:
+    _WholeNumber = click.ParamType[int]
+else:
+    _WholeNumber = click.ParamType  # not subscriptable before 8.4
+
+
+class Duration(_WholeNumber):
+    """A duration on the command line, in whole seconds: 90s, 30m, 2h, 1d, or 1h30m."""
+
+    name = "duration"
+
+    def __init__(self, *, is_positive: bool = False) -> None:
+        self._read = positive_duration_of if is_positive else duration_of
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        if isinstance(value, int):
+            return value
+        try:
+            return self._read(value, "")
+        except ConfigError as error:
+            self.fail(str(error), param, ctx)

@@ -1,0 +1,211 @@
+"""`eventide compact`: schedules a compaction and runs it."""
+
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from types import FrameType
+from typing import Any
+
+import click
+
+from eventide import Table
+from eventide.cli.argument_types import InstantText
+from eventide.cli.compaction.plan import chosen, foreign_plans_option, plan_for, plan_options
+from eventide.cli.console import Console
+from eventide.cli.cures import in_commands
+from eventide.cli.settings import Settings, common_options, detail_options, table_argument
+from eventide.formatting import format_size
+from eventide.results.detail import Detail
+from eventide.results.plan import Plan
+from eventide_core.config import EVENT_TIME_FIELD, FOREIGN_PLANS
+from eventide_core.errors import EngineError, StorageError, counted, format_moment
+from eventide_core.service.compaction.result import CompactionResult, Ended
+from eventide_core.table.records.event_time import parse_threshold
+
+
+@click.command()
+@table_argument
+@plan_options
+@click.option("--schedule-only", is_flag=True, help="Puts the plan on the timeline and does not run it.")
+@click.option(
+    "--execute",
+    "scheduled",
+    type=InstantText(),
+    metavar="INSTANT",
+    help="Runs the compaction that was scheduled at INSTANT.",
+)
+@click.option(
+    "--force", is_flag=True, help="With --execute: also runs a plan that another engine, now dead, has started."
+)
+@foreign_plans_option
+@detail_options
+@common_options
+def compact(
+    settings: Settings,
+    table: str,
+    event_time: str | None,
+    schedule_only: bool,
+    scheduled: str | None,
+    force: bool,
+    foreign_plans: bool | None,
+    detail: Detail,
+    **words: Any,
+) -> None:
+    """Compact everything before T.
+
+    First completes or rolls back what dead runs on TABLE left, and runs compactions that Hudi has planned but not started.
+    Then schedules a compaction and runs it: on Spark if that is large and PySpark is installed, otherwise on threads.
+
+    Without --before and --data-latency, the strategy and the trigger in the options decide. A trigger that is not due is
+    reported. After any interruption, run the command again.
+    """
+    if scheduled is not None and (schedule_only or any(word is not None for word in words.values())):
+        raise click.UsageError("--execute runs a plan as it was scheduled: omit the options of the plan")
+    if words["before"] is not None:
+        words["before"] = parse_threshold(words["before"])  # before Spark starts
+    if force and scheduled is None:
+        raise click.UsageError("--force takes over the plan that you name: add --execute INSTANT")
+    console = settings.console
+    settings = settings.having(EVENT_TIME_FIELD, event_time).having(FOREIGN_PLANS, chosen(foreign_plans))
+    if schedule_only:
+        with settings.table(table) as opened:
+            made = opened.schedule(plan_for(opened, words))
+            if made.idle is not None:
+                _say_idle(console, opened, made, Ended())
+                return
+        console.result(_scheduled(made), made.explain(detail), f"scheduled at {made.instant}")
+        return
+    with settings.engine_by_size() as engine:
+        opened = Table.open(table, settings.options, engine=engine)
+        if scheduled is not None:
+            result = _run(console, opened, scheduled, force=force)
+        else:
+            ended = _end_pending(console, opened)
+            made = plan_for(opened, words)
+            if made.idle is None:
+                engine.prepare(made.draft.plan.bytes_read)  # before anything is written
+                made = opened.schedule(made, is_for_later=False)
+            if made.idle is not None:
+                _say_idle(console, opened, made, ended)
+                return
+            console.say(made.explain(detail) if detail.shows_files else made.summary())
+            result = replace(_run(console, opened, made, force=False), ended=ended)
+    console.report_dropped(result.dropped_indexes)
+    console.result({**_completed(result), "engine": engine.name}, *_summary(result))
+    if result.sync_error is not None:
+        # No second document: the first one contains this, too.
+        failed = in_commands(f"the compaction is complete, but the catalog was not updated: {result.sync_error}")
+        click.echo(f"error: {failed}", err=True)
+        click.get_current_context().exit(result.sync_error.exit_code)
+
+
+def _end_pending(console: Console, table: Table) -> Ended:
+    """First completes or rolls back what dead runs left."""
+    if not table.has_pending_runs():
+        return Ended()
+    with _interruptible("what was pending is still pending"), console.progress() as progress:
+        ended = table.resume(progress=progress)
+    for instant in ended.rolled_back:
+        console.tell(f"rolled back {instant}, which a dead run left")
+    for instant in ended.resumed:
+        console.tell(f"completed the compaction at {instant}, which was pending")
+    return ended
+
+
+def _run(console: Console, table: Table, scheduled: str | Plan, *, force: bool) -> CompactionResult:
+    instant = scheduled if isinstance(scheduled, str) else scheduled.instant
+    is_pending = f"the compaction at {instant} is pending, and no reader sees any of it"
+    with _interruptible(is_pending), console.progress() as progress:
+        return table.execute(scheduled, progress=progress, force=force)
+
+
+@contextmanager
+def _interruptible(state: str) -> Iterator[None]:
+    """Ctrl-C and SIGTERM end the block in order, so that the next run need not wait for this one's heartbeat to expire."""
+    cure = f"{state}; run the same command again to continue"
+
+    def stop(_: int, __: FrameType | None) -> None:
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGTERM, stop) if threading.current_thread() is threading.main_thread() else None
+    try:
+        yield
+    except KeyboardInterrupt:
+        raise KeyboardInterrupt(f"interrupted: {cure}") from None
+    except (StorageError, EngineError) as failure:
+        failure.add_note(cure)
+        raise
+    finally:
+        if before is not None:
+            signal.signal(signal.SIGTERM, before)
+
+
+def _say_idle(console: Console, table: Table, plan: Plan, ended: Ended) -> None:
+    """Reports that there was nothing to do, which is not a failure."""
+    state = table.state()
+    cut_ms = state.cut_ms
+    watermark_ms = None if cut_ms is None else table.freshness().watermark_ms
+    document: dict[str, Any] = {
+        "instant": None,
+        "state": "idle",
+        "idle": plan.idle,
+        "already_reached": plan.is_reached,
+        "resumed": list(ended.resumed),
+        "rolled_back": list(ended.rolled_back),
+        "watermark_ms": watermark_ms,
+        "cut_ms": cut_ms,
+        "metrics": {},
+    }
+    if state.config.is_copy_on_write:
+        console.result(document, f"nothing to do: {plan.idle}")
+        return
+    reached = (
+        "no compaction by event time yet"
+        if cut_ms is None
+        else f"watermark {format_moment(watermark_ms)}, cut {format_moment(cut_ms)}"
+    )
+    console.result(document, f"nothing to do: {plan.idle}", reached)
+
+
+def _scheduled(plan: Plan) -> dict[str, Any]:
+    return {
+        "instant": plan.instant,
+        "state": "requested",
+        "watermark_ms": None,
+        "predicted_watermark_ms": plan.predicted_watermark_ms,
+        "cut_ms": plan.cut_ms,
+        "metrics": {},
+    }
+
+
+def _completed(result: CompactionResult) -> dict[str, Any]:
+    return {
+        "instant": result.instant,
+        "state": "completed",
+        "already_reached": False,
+        "resumed": list(result.ended.resumed),
+        "rolled_back": list(result.ended.rolled_back),
+        "watermark_ms": result.freshness.watermark_ms,
+        "cut_ms": result.freshness.cut_ms,
+        "late_records": result.freshness.late_records,
+        "sync_error": None if result.sync_error is None else str(result.sync_error),
+        "metrics": dict(result.metrics),
+        "dropped_indexes": list(result.dropped_indexes),
+    }
+
+
+def _summary(result: CompactionResult) -> tuple[str, str]:
+    fresh, metrics = result.freshness, result.metrics
+    done = (
+        f"compacted at {result.instant}: {counted(metrics['operations'], 'slice')}, "
+        f"{counted(metrics['log_files_compacted'], 'log file')} merged, "
+        f"{counted(metrics['log_files_linked'], 'left-over file')} made, "
+        f"{counted(metrics['records_written'], 'record')} and {format_size(metrics['bytes_written'])} written"
+    )
+    reached = (
+        f"watermark {format_moment(fresh.watermark_ms)}, cut {format_moment(fresh.cut_ms)}, "
+        f"{counted(fresh.late_records, 'late record')}"
+    )
+    return done, reached

@@ -1,0 +1,145 @@
+"""`eventide freshness`: how fresh the read-optimized table is."""
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
+
+import click
+
+from eventide import Table
+from eventide.cli.argument_types import Duration
+from eventide.cli.console import table_of
+from eventide.cli.settings import Settings, common_options, event_time_option, table_argument
+from eventide.cli.text_table import Lines
+from eventide.results.detail import more
+from eventide_core.action.freshness.freshness import Freshness, watermark_text
+from eventide_core.config import EVENT_TIME_FIELD
+from eventide_core.errors import counted, format_moment, format_timestamp
+from eventide_core.ports import UnreadableEventTime
+from eventide_core.table.records.event_time import is_ahead, parse_threshold
+
+NOT_MET = 1
+_POLL_SECONDS = 1.0
+
+
+@click.command()
+@table_argument
+@click.option("--by", type=click.Choice(["partition"]), help="Also shows the freshness of each partition.")
+@click.option("--require", metavar="T", help="Exits with 1 unless everything before T is in the read-optimized table.")
+@click.option(
+    "--no-nulls", is_flag=True, help="Also requires that no record without an event time waits in a log file."
+)
+@click.option("--wait", type=Duration(), metavar="DURATION", help="Waits until --require is met, at most this long.")
+@event_time_option
+@common_options
+@click.pass_context
+def freshness(
+    ctx: click.Context,
+    settings: Settings,
+    table: str,
+    by: str | None,
+    require: str | None,
+    wait: int | None,
+    event_time: str | None,
+    *,
+    no_nulls: bool,
+) -> None:
+    """Show how fresh a table is.
+
+    Every committed record before the watermark is in the read-optimized TABLE.
+    """
+    if wait is not None and require is None:
+        raise click.UsageError("--wait needs --require")
+    if no_nulls and require is None:
+        raise click.UsageError("--no-nulls needs --require")
+    required_ms = None if require is None else parse_threshold(require)
+    with settings.having(EVENT_TIME_FIELD, event_time).table(table) as opened:
+        fresh = _awaited(opened, require, wait or 0, nulls_count=no_nulls)
+        unreadable = opened.unreadable_event_times() if fresh.unreadable_event_time_records else ()
+        by_partition = opened.freshness_by_partition() if by else None
+        opened.publish_metrics()
+    is_met = None if require is None else fresh.has_reached(require, nulls_count=no_nulls)
+    ahead = required_ms is not None and is_ahead(required_ms, time.time_ns() // 1_000_000)
+    settings.console.result(
+        {
+            **_json(fresh),
+            "by_partition": None if by_partition is None else {name: _json(one) for name, one in by_partition.items()},
+            "unreadable_event_times": [asdict(one) for one in unreadable],
+            "required_ms": required_ms,
+            "met": is_met,
+            "required_is_ahead": ahead,
+        },
+        _table(table, fresh, by_partition),
+        *(() if fresh.is_exact is None else (_about_exactness(fresh),)),
+        *_about_unreadable(fresh, unreadable),
+        *(f"made of {note.table} up to {format_timestamp(note.watermark_ms)}" for note in fresh.sources),
+        *(() if is_met is None else (_answer(fresh, format_moment(required_ms), is_met=is_met),)),
+        *((f"T {format_moment(required_ms)} is more than a day later than the clock",) if ahead else ()),
+    )
+    if is_met is False:
+        ctx.exit(NOT_MET)
+
+
+def _about_exactness(fresh: Freshness) -> str:
+    kept = "holds nothing" if fresh.is_exact else "also holds records"
+    return f"the read-optimized table {kept} at or after the cut"
+
+
+def _about_unreadable(fresh: Freshness, named: Sequence[UnreadableEventTime]) -> list[str]:
+    count = fresh.unreadable_event_time_records
+    if not count:
+        return []
+    why = "may be before any T, because the event time cannot be read"
+    return [
+        f"no watermark: {counted(count, 'record')} in log files {why}; a compaction by event time merges them first",
+        *(f"  {one}" for one in named),
+        *more(count - len(named)),
+    ]
+
+
+def _answer(fresh: Freshness, moment: str, *, is_met: bool) -> str:
+    """The gate's answer, and beside it the records without an event time: they are before no T, except with --no-nulls."""
+    nulls = fresh.unknown_event_time_records
+    beside = f"; {counted(nulls, 'record')} without an event time in log files" if nulls else ""
+    return f"{moment} is {'met' if is_met else 'not met'}{beside}"
+
+
+def _awaited(table: Table, require: str | None, wait_seconds: int, *, nulls_count: bool) -> Freshness:
+    deadline = time.monotonic() + wait_seconds
+    while require is not None and (left := deadline - time.monotonic()) > 0:
+        if table.freshness(is_exact=False).has_reached(require, nulls_count=nulls_count):
+            break
+        time.sleep(min(_POLL_SECONDS, left))
+    return table.freshness()
+
+
+def _json(fresh: Freshness) -> dict[str, Any]:
+    return {
+        "complete": fresh.is_complete,
+        "watermark_ms": fresh.watermark_ms,
+        "cut_ms": fresh.cut_ms,
+        "exact": fresh.is_exact,
+        "late_records": fresh.late_records,
+        "unknown_event_time_records": fresh.unknown_event_time_records,
+        "unreadable_event_time_records": fresh.unreadable_event_time_records,
+        "earliest_log_event_time_ms": fresh.earliest_log_event_time_ms,
+        "sources": [asdict(note) for note in fresh.sources],
+    }
+
+
+def _table(name: str, whole: Freshness, by_partition: Mapping[str, Freshness] | None) -> Lines:
+    """The table, and its partitions. A count of records without a usable event time has a column if there are any."""
+    named = [(name, whole), *(by_partition or {}).items()]
+    counts = [("late", [fresh.late_records for _, fresh in named])]
+    for head, numbers in (
+        ("unknown", [fresh.unknown_event_time_records for _, fresh in named]),
+        ("unreadable", [fresh.unreadable_event_time_records for _, fresh in named]),
+    ):
+        if any(numbers):
+            counts.append((head, numbers))
+    rows = (
+        (label or ".", watermark_text(fresh), format_timestamp(fresh.cut_ms), *(numbers[at] for _, numbers in counts))
+        for at, (label, fresh) in enumerate(named)
+    )
+    return table_of("", ("table", "watermark", "cut", *(head for head, _ in counts)), rows)

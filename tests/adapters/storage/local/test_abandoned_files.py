@@ -1,0 +1,22 @@
+"""A file that a killed process left half-written below `.hoodie/.eventide_temp` goes with the next clean after a day."""
+
+import os
+import time
+from pathlib import Path
+
+from eventide import Table
+from eventide_adapters.storage.local.names import ABANDONED_AFTER_SECONDS
+from eventide_adapters.storage.paths import TEMPORARY
+from support import golden
+
+
+def test_a_clean_removes_what_a_dead_writer_left_and_spares_what_may_be_being_written(tmp_path: Path) -> None:
+    path = golden.unpack("v9_no_deletes", tmp_path)
+    temporary = path / TEMPORARY
+    temporary.mkdir()
+    (temporary / "dead").write_bytes(b"half")
+    (temporary / "alive").write_bytes(b"half")
+    old = time.time() - ABANDONED_AFTER_SECONDS - 60
+    os.utime(temporary / "dead", (old, old))
+    Table.open(path).clean()
+    assert [file.name for file in temporary.iterdir()] == ["alive"]
