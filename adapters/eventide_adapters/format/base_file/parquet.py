@@ -171,8 +171,8 @@ def _batches(
     size = min(batch_rows, _batch_rows(file.metadata, len(names), batch_bytes))
     for batch in batches_of(file, size, names, use_threads=has_many, chosen=chosen):
         check_numbers(batch, few, place)
-        found = dict(zip(batch.schema.names, batch.columns, strict=True))
-        columns = {name: found[source] for name, source in sources.items()}
+        arrays = dict(zip(batch.schema.names, batch.columns, strict=True))
+        columns = {name: arrays[source] for name, source in sources.items()}
         try:
             yield resolve_columns(columns, batch.num_rows, target, place)
         except RecordDecodeError as error:

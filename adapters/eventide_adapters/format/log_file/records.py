@@ -294,8 +294,8 @@ class BlockReader:
                 sources = {field.name: written[field.name].name for field in fields if field.name in written}
                 names = list(sources.values())
                 for batch in file.inflated(names).batches(_BATCH_ROWS, names):
-                    found = dict(zip(batch.schema.names, batch.columns, strict=True))
-                    columns = {name: found[source] for name, source in sources.items()}
+                    arrays = dict(zip(batch.schema.names, batch.columns, strict=True))
+                    columns = {name: arrays[source] for name, source in sources.items()}
                     yield resolve_columns(columns, batch.num_rows, fields, placed.place)
             except (EventideError, MemoryError):
                 raise

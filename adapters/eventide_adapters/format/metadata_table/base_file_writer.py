@@ -65,7 +65,7 @@ class BaseFileWriter:
 
     def _written(self, operation: PlannedOperation, entries: Iterator[tuple[bytes, bytes]], sources: int) -> WriteStat:
         reader, path = self.reader, operation.path_of(operation.new_base_name)
-        count, size = write_base_file(reader.storage, path, entries, self.schema, reader.layout)
+        count, size = write_base_file(reader.storage, path, entries, self.schema, reader.facts.layout)
         return WriteStat(
             file_id=operation.file_id,
             path=path,

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Final
 
+from eventide_adapters.format.base_file.thrift_compact import varint
 from eventide_adapters.format.metadata_table.hfile import (
     BLOCK_HEADER_LENGTH,
     DATA_MAGIC,
@@ -98,9 +99,9 @@ def write_hfile(
         9: 0,  # the first data block
         10: offset,
     }
-    trailer = b"".join(_varint(field << 3) + _varint(number) for field, number in numbers.items())
-    trailer += _delimited(11, _COMPARATOR) + _varint(12 << 3) + _varint(GZIP)
-    head = TRAILER_MAGIC + _varint(len(trailer)) + trailer
+    trailer = b"".join(varint(field << 3) + varint(number) for field, number in numbers.items())
+    trailer += _delimited(11, _COMPARATOR) + varint(12 << 3) + varint(GZIP)
+    head = TRAILER_MAGIC + varint(len(trailer)) + trailer
     write(indexes + info + head.ljust(TRAILER_LENGTH - 4, b"\0") + struct.pack(">i", style.value))
     return totals.count
 
@@ -167,7 +168,7 @@ def _info(totals: _Totals, schema: AvroSchema, style: HFileStyle, *, has_key_ran
         b"schema": schema.text.encode(),
     }
     message = b"".join(_delimited(1, _delimited(1, key) + _delimited(2, value)) for key, value in pairs.items())
-    return INFO_PREFIX + _varint(len(message)) + message
+    return INFO_PREFIX + varint(len(message)) + message
 
 
 def _index_key(key: bytes, style: HFileStyle) -> bytes:
@@ -183,16 +184,7 @@ def _cell(key: bytes) -> bytes:
 
 
 def _delimited(field: int, data: bytes) -> bytes:
-    return _varint(field << 3 | 2) + _varint(len(data)) + data
-
-
-def _varint(number: int) -> bytes:
-    out = bytearray()
-    while number > 127:
-        out.append(number & 127 | 128)
-        number >>= 7
-    out.append(number)
-    return bytes(out)
+    return varint(field << 3 | 2) + varint(len(data)) + data
 
 
 def _vint(number: int) -> bytes:

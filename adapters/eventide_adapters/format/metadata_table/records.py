@@ -169,18 +169,18 @@ def record_index_value(partition: str, file_id: str, instant_ms: int) -> Value:
         high, low = struct.unpack(">qq", bytes.fromhex(parts["uuid"].replace("-", "")))
         number = _NO_NUMBER if parts["number"] is None else int(parts["number"])
         place = {"fileIdHighBits": high, "fileIdLowBits": low, "fileIndex": number, "fileId": "", "fileIdEncoding": 0}
-    found = {"partitionName": partition, "instantTime": instant_ms, **place}
-    return {"type": _RECORD_INDEX_TYPE, "recordIndexMetadata": found}
+    info = {"partitionName": partition, "instantTime": instant_ms, **place}
+    return {"type": _RECORD_INDEX_TYPE, "recordIndexMetadata": info}
 
 
 def record_index_place(value: Value) -> tuple[str, str]:
     """The partition and file ID in a value of `record_index_value`. Raises KeyError or TypeError for any other value."""
-    found = value["recordIndexMetadata"]
-    if found.get("fileIdEncoding") == 1:
-        return found["partitionName"], found["fileId"]
-    uuid = str(UUID(bytes=struct.pack(">qq", found["fileIdHighBits"], found["fileIdLowBits"])))
-    number = found["fileIndex"]
-    return found["partitionName"], uuid if number == _NO_NUMBER else f"{uuid}-{number}"
+    info = value["recordIndexMetadata"]
+    if info.get("fileIdEncoding") == 1:
+        return info["partitionName"], info["fileId"]
+    uuid = str(UUID(bytes=struct.pack(">qq", info["fileIdHighBits"], info["fileIdLowBits"])))
+    number = info["fileIndex"]
+    return info["partitionName"], uuid if number == _NO_NUMBER else f"{uuid}-{number}"
 
 
 def bloom_filter_value(type_code: str, instant: str, bloom_filter: bytes) -> Value:
