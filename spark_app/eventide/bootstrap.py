@@ -34,7 +34,6 @@ from eventide_core.table.settings.table_config import TableConfig
 if TYPE_CHECKING:
     from eventide_adapters.format.merge.change_reader import ArrowChangeReader
     from eventide_adapters.format.merge.content_audit import ArrowContentAudit
-    from eventide_adapters.format.merge.slice_merger import ArrowSliceMerger
     from eventide_adapters.format.merge.slice_reader import ArrowSliceReader
     from eventide_core.action.freshness.freshness import Freshness
     from eventide_core.ports import BaseContent, LogContent
@@ -137,6 +136,7 @@ class Application:
 
     @cached_property
     def runner(self) -> "CompactionRunner":
+        from eventide_adapters.format.merge.slice_merger import ArrowSliceMerger
         from eventide_core.service.compaction.compact_slice import SliceCompactor
         from eventide_core.service.compaction.replan import Replanner
         from eventide_core.service.compaction.run import CompactionRunner
@@ -148,7 +148,7 @@ class Application:
             Replanner(self._slice_facts, self._splits),
             self.freshness,
             self.metadata,
-            SliceCompactor(self.storage, self._merger),
+            SliceCompactor(self.storage, ArrowSliceMerger(self.storage)),
             self.engine,
             Ownership(self._lock, self._liveness),
             self._lock,
@@ -369,12 +369,6 @@ class Application:
         from eventide_core.service.compaction.split_judge import SplitJudge
 
         return SplitJudge(self._log_content, self.engine)
-
-    @cached_property
-    def _merger(self) -> "ArrowSliceMerger":
-        from eventide_adapters.format.merge.slice_merger import ArrowSliceMerger
-
-        return ArrowSliceMerger(self.storage)
 
     @cached_property
     def _liveness(self) -> "Liveness":
