@@ -72,7 +72,7 @@ class Cure:
 
     @classmethod
     def recover_settings(cls, root: str) -> "Cure":
-        """Shows the hoodie.properties that it would make anew."""
+        """Shows the hoodie.properties that it would rebuild."""
         return cls("recover_settings", root)
 
     @classmethod
@@ -82,7 +82,7 @@ class Cure:
 
     @classmethod
     def rebuild_metadata_table(cls, *indexes: str) -> "Cure":
-        """Makes Hudi's metadata table anew, with the indexes that it had; or with these."""
+        """Rebuilds Hudi's metadata table, with the indexes that it had; or with these."""
         return cls("rebuild_metadata_table", None, (("indexes", indexes),) if indexes else ())
 
     @classmethod

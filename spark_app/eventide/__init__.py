@@ -153,13 +153,13 @@ def __getattr__(name: str) -> "Any":
     if name == "__version__":
         from importlib.metadata import version
 
-        found: Any = version("eventide")
+        value: Any = version("eventide")
     elif name in __all__:
-        found = getattr(import_module(_HOMES.get(name, "eventide_core.errors")), name)
+        value = getattr(import_module(_HOMES.get(name, "eventide_core.errors")), name)
     else:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    globals()[name] = found
-    return found
+    globals()[name] = value
+    return value
 
 
 def __dir__() -> list[str]:

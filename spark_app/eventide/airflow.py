@@ -21,7 +21,7 @@ from eventide_core.errors import EventideError, NothingToDoError
 from eventide_core.table.records.event_time import Moment
 
 _PASSING: Final = (4, 5)
-"""Exit codes of what another try may mend: a busy table, and a storage or an engine that failed."""
+"""Exit codes of failures that another try may overcome: a busy table, and a storage or an engine that failed."""
 
 
 class EventideCompactOperator(BaseOperator):
@@ -128,10 +128,10 @@ class EventideWindowsOperator(BaseOperator):
                 done.append(_told(window))
             if not done:
                 raise AirflowSkipException(f"no window of the consumer {self.consumer} is due")
-            found = {"windows": done, "done_until_ms": windows.progress().next_ms}
+            extra = {"windows": done, "done_until_ms": windows.progress().next_ms}
         for outlet in self.outlets:
-            context["outlet_events"][outlet].extra = found
-        return found
+            context["outlet_events"][outlet].extra = extra
+        return extra
 
 
 class FreshnessSensor(BaseSensorOperator):

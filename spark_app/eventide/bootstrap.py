@@ -6,6 +6,7 @@ The only module that knows both a service and an adapter.
 import socket
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from functools import cached_property, partial
 from os import getpid
 from typing import TYPE_CHECKING
@@ -84,33 +85,25 @@ class SystemClock:
         return time.localtime(epoch_ms // 1000).tm_gmtoff * 1000
 
 
+@dataclass(eq=False, repr=False)
 class Application:
-    """The use cases over one table. `engine` runs their tasks.
+    """The use cases over one table. `engine` runs their tasks. Raises ConfigError for an invalid option.
 
     A use case is built when it is first used, and its modules are imported then: a verb needs few of them.
     """
 
-    def __init__(
-        self,
-        storage: Storage,
-        lock: TableLock,
-        heartbeats: Heartbeats,
-        engine: Engine,
-        clock: Clock,
-        options: Options,
-        new_uuid: Callable[[], str],
-    ) -> None:
-        """Raises ConfigError for an invalid option."""
-        self.storage = storage
-        self.engine = engine
-        self.clock = clock
-        self.options = options
-        self.metrics = open_sink(options)
-        self.files = _table_files(storage, engine, clock, options)
-        self._lock = lock
-        self._heartbeats = heartbeats
-        self._new_uuid = new_uuid
-        self._tag_schedule = tag_schedule(options)
+    storage: Storage
+    _lock: TableLock
+    heartbeats: Heartbeats
+    engine: Engine
+    clock: Clock
+    options: Options
+    _new_uuid: Callable[[], str]
+
+    def __post_init__(self) -> None:
+        self.metrics = open_sink(self.options)
+        self.files = _table_files(self.storage, self.engine, self.clock, self.options)
+        self._tag_schedule = tag_schedule(self.options)
 
     def state(self) -> TableState:
         """The current settings, timeline and file slices."""
@@ -126,7 +119,9 @@ class Application:
     def scheduler(self) -> "CompactionScheduler":
         from eventide_core.service.compaction.draft import CompactionDrafter
         from eventide_core.service.compaction.schedule import CompactionScheduler
+        from eventide_core.service.compaction.settings import CompactionSettings
 
+        settings = CompactionSettings.of(self.options)
         drafter = CompactionDrafter(
             self.files,
             self._splits,
@@ -136,8 +131,9 @@ class Application:
             self.exact_views,
             self.clock,
             self.options,
+            settings,
         )
-        return CompactionScheduler(self.files, drafter, check_merger, self.engine, self._lock, self.clock, self.options)
+        return CompactionScheduler(self.files, drafter, check_merger, self.engine, self._lock, self.clock, settings)
 
     @cached_property
     def runner(self) -> "CompactionRunner":
@@ -154,29 +150,29 @@ class Application:
             self.metadata,
             SliceCompactor(self.storage, self._merger),
             self.engine,
-            Ownership(self._lock, self._heartbeats, self._liveness),
+            Ownership(self._lock, self._liveness),
             self._lock,
             self.clock,
-            self.options,
+            self.scheduler.settings,
         )
 
     @cached_property
     def pending(self) -> "PendingCompactions":
         from eventide_core.service.compaction.pending import PendingCompactions
 
-        return PendingCompactions(self.files, self.runner, self.rollback, self.clock, self.options)
+        return PendingCompactions(self.files, self.runner, self.rollback, self.clock, self.scheduler.settings)
 
     @cached_property
     def rollback(self) -> "Rollback":
         from eventide_core.service.rollback.instant import Rollback
 
-        return Rollback(self.files, self.metadata, self._lock, self._heartbeats, self.clock, self.options)
+        return Rollback(self.files, self.metadata, self._lock, self._liveness, self.clock)
 
     @cached_property
     def cleaner(self) -> "Cleaner":
         from eventide_core.service.maintenance.clean import Cleaner
 
-        return Cleaner(self.files, self.metadata, self.rollback, self._lock, self._heartbeats, self.clock, self.options)
+        return Cleaner(self.files, self.metadata, self.rollback, self._lock, self._liveness, self.clock, self.options)
 
     @cached_property
     def archiver(self) -> "Archiver":
@@ -200,22 +196,17 @@ class Application:
     def restorer(self) -> "Restorer":
         from eventide_core.service.rollback.restore import Restorer
 
-        return Restorer(self.files, self.metadata, self._lock, self._heartbeats, self.clock, self.options)
+        return Restorer(self.files, self.metadata, self._lock, self._liveness, self.clock)
 
     @cached_property
     def append(self) -> "Append":
         from eventide_core.service.write.append import Append
+        from eventide_core.service.write.instants import WriteInstants
 
-        return Append(
-            self.files,
-            self.metadata,
-            self.rollback,
-            self._lock,
-            self._heartbeats,
-            self.clock,
-            self.options,
-            self._new_uuid,
+        instants = WriteInstants(
+            self.files, self.metadata, self.rollback, self._lock, self._liveness, self.clock, self.options
         )
+        return Append(self.files, self.metadata, instants, self.options, self._new_uuid)
 
     @cached_property
     def alter(self) -> "Alter":
@@ -264,7 +255,7 @@ class Application:
     def freshness(self) -> "FreshnessReader":
         from eventide_core.service.facts.freshness import FreshnessReader
 
-        return FreshnessReader(self._log_content, self._log_facts, self.engine, self.options)
+        return FreshnessReader(self._log_facts, self.options)
 
     @cached_property
     def verifier(self) -> "Verifier":
@@ -314,9 +305,8 @@ class Application:
         from eventide_core.service.metadata_table.compaction import MetadataCompactor
         from eventide_core.service.metadata_table.upkeep import MetadataTableUpkeep
 
-        table = self.files.metadata_table
-        compactor = MetadataCompactor(self.storage, table, self.files.codec, self.engine)
-        return MetadataTableUpkeep(self.storage, table, compactor, self.options)
+        compactor = MetadataCompactor(self.storage, self.files.metadata_table, self.files.codec, self.engine)
+        return MetadataTableUpkeep(compactor, self.options)
 
     @cached_property
     def metadata_rebuilder(self) -> "MetadataRebuilder":
@@ -390,7 +380,7 @@ class Application:
     def _liveness(self) -> "Liveness":
         from eventide_core.service.state.liveness import Liveness
 
-        return Liveness(self.storage, self._heartbeats, self.clock, self.options)
+        return Liveness.of(self.storage, self.heartbeats, self.clock, self.options)
 
 
 def assemble(

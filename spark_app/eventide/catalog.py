@@ -52,7 +52,7 @@ def tool_of(catalog: str) -> str:
 def catalogs_of(options: Options) -> tuple[str, ...]:
     """The names of the catalogs in the options. Raises ConfigError for one that neither eventide nor a package has."""
     names = {_short_name(tool): name for name, tool in _TOOLS.items()}
-    found: list[str] = []
+    catalogs: list[str] = []
     tools = options.get(SYNC_TOOLS) or (_TOOLS["hive"],)
     for tool in tools:
         name = names.get(_short_name(tool), tool)
@@ -62,8 +62,8 @@ def catalogs_of(options: Options) -> tuple[str, ...]:
                 f"option {SYNC_TOOLS}={','.join(tools)}: eventide has no sync by {tool}: use "
                 f"{', '.join([*_TOOLS.values(), *of_packages])}, {_HOW_TO_ADD}"
             )
-        found.append(name)
-    return tuple(dict.fromkeys(found))
+        catalogs.append(name)
+    return tuple(dict.fromkeys(catalogs))
 
 
 def open_catalog(name: str, options: Options, engine: Engine | None) -> Any:
@@ -132,8 +132,8 @@ def naming_catalog(name: str, options: Options, engine: Engine | None = None) ->
     tool_of(name)
     if name == "datahub":
         raise ConfigError("the catalog datahub does not say where tables are: use another one, or the table's path")
-    found: Catalog = open_catalog(name, options, engine)
-    return found
+    catalog: Catalog = open_catalog(name, options, engine)
+    return catalog
 
 
 def _location_of(name: TableName, catalog: Catalog) -> str:
@@ -163,8 +163,8 @@ def hudi_tables(catalog: str, options: Options, database: str, engine: Engine | 
     with closing(naming_catalog(catalog, options, engine)) as listed:
         if not listed.has_database(database):
             raise DatabaseNotFoundError(f"database {database!r} does not exist in the catalog")
-        found = [listed.table(database, name) for name in listed.table_names(database)]
-    return locations_of(table for table in found if table is not None)
+        tables = [listed.table(database, name) for name in listed.table_names(database)]
+    return locations_of(table for table in tables if table is not None)
 
 
 def _short_name(class_name: str) -> str:
@@ -179,12 +179,12 @@ def locations_of(tables: Iterable[CatalogTable]) -> Mapping[str, str]:
             by_location.setdefault(_plain_location(table), set()).add(table.name)
     # A table that has a name itself keeps it, before those that have it with an ending.
     of_locations = sorted((_short(names) not in names, location) for location, names in by_location.items())
-    found: dict[str, str] = {}
+    locations: dict[str, str] = {}
     for _, location in of_locations:
         names = by_location[location]
         short = _short(names)
-        found[min(names) if short in found else short] = location
-    return found
+        locations[min(names) if short in locations else short] = location
+    return locations
 
 
 def _plain_location(table: CatalogTable) -> str:

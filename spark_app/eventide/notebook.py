@@ -30,8 +30,8 @@ def _shown(value: object) -> str:
     return escape(printable(str(value)))
 
 
-def _freshness(found: Freshness) -> str:
-    return html_facts("Freshness of the read-optimized table", found.facts())
+def _freshness(fresh: Freshness) -> str:
+    return html_facts("Freshness of the read-optimized table", fresh.facts())
 
 
 type.__setattr__(Freshness, "_repr_html_", _freshness)

@@ -88,22 +88,22 @@ def check_storage(uri: str, options: Mapping[str, str], progress: Progress | Non
     progress = progress or NoProgress()
     with _scratch(uri, Options(dict(options))) as storage:
         progress.start("checks", len(GUARANTEES) + 1)
-        found: list[GuaranteeCheck] = []
+        checks: list[GuaranteeCheck] = []
         for number, guarantee in enumerate(GUARANTEES):
             is_supported = guarantee.needs(storage)
             broken = _broken(guarantee, storage, f"check-{number}") if is_supported else None
-            found.append(GuaranteeCheck(guarantee.name, guarantee.text, is_supported, broken))
+            checks.append(GuaranteeCheck(guarantee.name, guarantee.text, is_supported, broken))
             progress.advance()
         names = tuple(str(member.name).lower() for member in Capability if member in storage.capabilities)
         can_create = Capability.PUT_IF_ABSENT in storage.capabilities
         costs = _costs(storage) if can_create else ()
         step, offset = _clock(storage)
         progress.advance()
-    return StorageCheck(uri, names, tuple(found), step, offset, costs)
+    return StorageCheck(uri, names, tuple(checks), step, offset, costs)
 
 
 def _broken(guarantee: Guarantee, storage: Storage, directory: str) -> str | None:
-    """What the store does instead. An error is that, too: the store was there before this check."""
+    """What the store does instead. An error counts as well: the store could be reached before this check."""
     try:
         return guarantee.broken_by(storage, directory)
     except StorageError as failure:

@@ -112,7 +112,7 @@ def _write(path: Path, version: int, merge_rule: MergeRule, *, leaves_one_inflig
     commit(late, pa.table({"id": ["k5"], "part": ["b"]}))
     if leaves_one_inflight:
         pending = begin(_rows(("k6", "a", 900, "inflight")))
-        application.append.heartbeats.stop(pending.instant)
+        application.heartbeats.stop(pending.instant)
     commit(_rows(("k0", "a", 400, "last")))
 
 

@@ -127,7 +127,7 @@ def test_hudi_rolls_a_dead_write_of_eventide_back(version: int, tmp_path: Path, 
     dying = assemble(str(path), {BLOOM_ENTRIES: "1000"})
     records = arrow_records(dying, rows(("k0", 50, "dead"), ("k1", 50, "dead")), None)
     pending = dying.append.begin(WriteOperation.UPSERT, records, NoProgress())
-    dying.append.heartbeats.stop(pending.instant)
+    dying.heartbeats.stop(pending.instant)
 
     options = STOCK | BUCKET_INDEX | (table_version(9) if version == 9 else {})
     judge.write(path, rows(("k2", 60, "theirs"), ("k9", 1, "theirs")), options=options)

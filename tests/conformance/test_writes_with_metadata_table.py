@@ -282,7 +282,7 @@ def test_hudi_rolls_back_an_overwrite_that_died(judge_015: HudiJudge, tmp_path: 
     incoming = incoming_records(application, WriteOperation.INSERT_OVERWRITE, table_of([row(0, 9, "over")]))
     pending = application.append.begin(WriteOperation.INSERT_OVERWRITE, incoming, NoProgress())
     assert snapshot(judge_015, path) == before
-    application.append.heartbeats.stop(pending.instant)
+    application.heartbeats.stop(pending.instant)
 
     judge_015.write(path, table_of([row(1, 50, "Hudi again")]), options=options)
     timeline = {i.requested_time: i for i in judge_015.timeline(path)}

@@ -25,7 +25,7 @@ def test_the_page_has_the_counterexamples_that_mutants_repeat() -> None:
 
 
 def test_each_figure_that_plans_believe_has_one_guard() -> None:
-    _, _, section = PAGE.partition("## What plans believe\n")
+    _, _, section = PAGE.partition("## What plans rely on\n")
     figures = re.findall(r"^\| ([^|]+) \|", section.partition("\n## ")[0], re.MULTILINE)
     assert len(figures) > 15
     assert len(figures) == len(set(figures))

@@ -1,7 +1,7 @@
 """A writer that lies in footers, in the metadata table, and in what a commit says it replaced.
 
 No lie moves a watermark or loses a row of a query by eventide, or `verify` finds it; where only the lie itself tells, the
-test says what becomes of it (docs/invariants.md, "What plans believe").
+test says what becomes of it (docs/invariants.md, "What plans rely on").
 """
 
 import struct

@@ -1,6 +1,6 @@
 """A writer that states wrong figures about its files: no lie loses a row or brings one back.
 
-Each is not believed, is refused, or is found by `verify --deep` (docs/invariants.md, "What plans believe").
+Each is not believed, is refused, or is found by `verify --deep` (docs/invariants.md, "What plans rely on").
 """
 
 from collections.abc import Callable

@@ -22,7 +22,7 @@ from eventide.testing.observation import MARKERS_PREFIX
 from eventide.testing.oracle import Order
 from eventide.testing.schedules import End, Explored, Schedules, in_words
 from eventide_core.action.compaction.request import CompactionRequest
-from eventide_core.config import PENDING_WRITE_WAIT_MS, LinkChoice, Options
+from eventide_core.config import LinkChoice
 from eventide_core.errors import (
     BusyError,
     EventideError,
@@ -106,7 +106,7 @@ class Scene:
 def impatient(application: Application) -> CompactionScheduler:
     """Waits for a gap between writes for one look: each further one is an operation, and multiplies the orders."""
     scheduler = application.scheduler
-    return replace(scheduler, options=Options({**scheduler.options.values, PENDING_WRITE_WAIT_MS: "5"}))
+    return replace(scheduler, settings=replace(scheduler.settings, wait_ms=5))
 
 
 def scene(

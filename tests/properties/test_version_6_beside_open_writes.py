@@ -77,7 +77,7 @@ def begin(table: LivingTable, changes: Commit) -> PendingWrite:
     pending = application.append.begin(
         WriteOperation.UPSERT, arrow_records(application, *records(changes)), NoProgress()
     )
-    application.append.heartbeats.stop(pending.instant)
+    application.heartbeats.stop(pending.instant)
     return pending
 
 

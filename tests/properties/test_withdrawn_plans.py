@@ -64,7 +64,7 @@ class Overtaken:
         bench.load(before.later(5))
         writer = bench.process()
         self.late = writer.append.begin(WriteOperation.UPSERT, arrow_records(writer, *records(LATE)), NoProgress())
-        writer.append.heartbeats.stop(self.late.instant)
+        writer.heartbeats.stop(self.late.instant)
         assert self.late.instant < self.instant
         self.new = {path: file for path, file in self.table.files.items() if path not in before.files}
         bench.load(self.planned)

@@ -43,7 +43,7 @@ def check(path: Path, rows: RowChange) -> None:
     """Checks that an action of that kind could keep the metadata table up to date."""
     storage = LocalStorage(path)
     config = TableConfig.parse((path / ".hoodie" / "hoodie.properties").read_text(), str(path))
-    upkeep = MetadataTableUpkeep(storage, HudiMetadataTable(storage), compactor(storage), Options({}))
+    upkeep = MetadataTableUpkeep(compactor(storage), Options({}))
     upkeep.check(config, rows)
 
 

@@ -55,7 +55,7 @@ def begin_and_die(story: Story, changes: Commit) -> PendingWrite:
     """A write whose files exist, and whose last heartbeat is long past."""
     writer = story.writer
     failed = writer.append.begin(WriteOperation.UPSERT, arrow_records(writer, *records(changes)), NoProgress())
-    writer.append.heartbeats.stop(failed.instant)
+    writer.heartbeats.stop(failed.instant)
     story.clock.sleep(HEARTBEAT_EXPIRY_MS)
     return failed
 

@@ -70,7 +70,7 @@ class DataHubCatalog:
 
         urn = self._urn(database, name)
         aspects: list[Any] = [] if change.schema is None else [self._schema(name, change.schema)]
-        # A schema alone would not show a dataset again that somebody marked as deleted.
+        # A schema alone would not show a dataset again that was marked as deleted.
         if change.is_revived or change.schema is not None:
             aspects.append(StatusClass(removed=False))
         # A patch, because an upsert would drop the properties of others.

@@ -50,7 +50,7 @@ class FileHeartbeats:
         return is_dead(content) or (content == self._content and instant not in self._running)
 
     def _beat(self, instant: str) -> bool:
-        """Returns False if the write was rolled back or taken over while this process slept.
+        """Returns False if the write was rolled back or taken over while this process was paused.
 
         Without a beat that succeeds, this process rightly counts as dead.
         """

@@ -10,7 +10,7 @@ creates a key twice by each kind of request, and the second create must fail. Su
 
 This test does not detect a store that checks for the key before it writes it, without locking. SeaweedFS 4 does that
 for CompleteMultipartUpload, but not for PutObject. If two writers create one large file there at the same time, both
-may be told that they succeeded; the file is complete in any case. The files that eventide creates in parts are data
+may get the response that they succeeded; the file is complete in any case. The files that eventide creates in parts are data
 files, whose names belong to one task of one plan.
 
 Some stores list a backslash in a key as a slash, so that nobody would find what was written. The first create of such a key

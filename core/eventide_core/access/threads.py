@@ -1,4 +1,4 @@
-"""Work that is handed over to other threads, and that no one waits for in vain.
+"""Work that is handed over to other threads. No thread waits for a result that never comes.
 
 Where memory is short, a new thread can die before its first line, and a running one beside its work. The executor of the
 standard library then waits for ever: in `Thread.start`, for a result, or at the end of the process. Here, whoever waits for

@@ -136,7 +136,7 @@ UPSTREAM_EVENT_TIMES = Option(
     "hoodie.write.track.event.time.propagate.from.upstream",
     FLAG,
     False,
-    "Whether Hudi's write stats hold the event times of upstream commits; then they are not believed.",
+    "Whether Hudi's write stats hold the event times of upstream commits; then they are not used.",
 )
 LOG_EVENT_TIMES = Option(
     "eventide.log.event.times",

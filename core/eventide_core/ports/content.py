@@ -21,7 +21,7 @@ class LogSummary:
 
     `event_times` is the range of all its records and deletes. `instants` are those of its blocks. `delete_count` counts
     deletes of either kind, `rolled_back` are the instants whose blocks a command block of it rolls back, `has_torn_block`
-    says that a write was interrupted in it (its instant is among `instants`, if the bytes name it), `has_merged_block` that
+    means that a write was interrupted in it (its instant is among `instants`, if the bytes name it), `has_merged_block` that
     a log compaction wrote one, `has_partial_updates` that one has records of some columns. `nameless_from` is the offset of
     the first torn bytes that name no write.
     """

@@ -57,7 +57,7 @@ class FileChanges:
     """An action's changes to the files of a table.
 
     `added` are the files that it adds, left-overs and carried tombstones among them; `removed` the names that it removes, by
-    partition. `rows` says what it does to rows, which decides about indexes. `written` is set if `rows` are written.
+    partition. `rows` is what it does to rows, which decides about indexes. `written` is set if `rows` are written.
     """
 
     rows: RowChange

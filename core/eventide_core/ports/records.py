@@ -40,7 +40,7 @@ class MergeTask:
     `base_path` is None if the slice has no base file; `new_base_path`, in whose name `instant` is, is the same in a retry.
     `left_overs` are in reader order. Of those in `early`, by path, the records before a time are merged as well, and those
     without an event time. `link_mode` is how a left-over gets its `target`. `carried_path` is the log file that carries
-    tombstones that beat a left-over record. `marker_path` is created before the base file. `blocks` tells which blocks of
+    tombstones that beat a left-over record. `marker_path` is created before the base file. `blocks` decides which blocks of
     `merged` count; `codec` is that of the new base file. `change_log_path` is None if the compaction writes no change log;
     `logged` is what it would hold. With `rests_on_no_deletes`, a delete among what is merged raises PlanMismatchError: the
     plan can't have known of it.
@@ -191,12 +191,12 @@ class IncomingRecords(Protocol):
     def place_by_global_key(
         self, slices: Sequence[SliceRead], *, by_bloom: bool, moves: bool, index: KeyIndex | None = None
     ) -> tuple[Placement, ...]:
-        """Places by the slices, of whatever partition, in which the keys live.
+        """Places by the slices, of whatever partition, which have the keys.
 
         `index` gives these slices. Without it, or if it names a slice that is not among `slices`, because it is of a later
         moment than they are, all slices are searched.
 
-        A record whose key lives in another partition goes to where that is, and has that partition. With `moves` it
+        A record whose key is in another partition is written there, with that partition. With `moves` it
         stays in its own, and its key is deleted in the other one: unless the record there is later by its ordering value.
         """
         ...

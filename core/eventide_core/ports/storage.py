@@ -28,8 +28,8 @@ class FileInfo:
     """One entry of a listing. `path` is relative to the root of the storage.
 
     `size` is in bytes; for a link, the target's. `modified_ms` is when it was last written, in epoch milliseconds by the
-    storage's clock. `is_directory`: then the size says nothing. `link_target` is where a symbolic link leads, one hop; None
-    for anything else.
+    storage's clock. `is_directory`: then the size has no meaning. `link_target` is where a symbolic link leads, one hop;
+    None for anything else.
     """
 
     path: str
@@ -66,7 +66,7 @@ class Storage(Protocol):
 
     @property
     def is_remote(self) -> bool:
-        """Whether each request waits for a server, so that several are asked side by side. Asks nobody."""
+        """Whether each request waits for a server, so that several are sent side by side. Sends none itself."""
         ...
 
     @property

@@ -42,9 +42,9 @@ class GroupWithExitCodes(click.Group):
 
     def invoke(self, ctx: click.Context) -> Any:
         with _told_broken_pipe():
-            found = super().invoke(ctx)
+            value = super().invoke(ctx)
             sys.stdout.flush()
-        return found
+        return value
 
     def main(  # type: ignore[override]  # narrower than click's: it always ends the process
         self, args: Sequence[str] | None = None, prog_name: str | None = None, **extra: Any

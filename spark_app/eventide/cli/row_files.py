@@ -5,10 +5,10 @@ A text in a CSV file that begins with =, +, -, @, a tab or a carriage return is 
 """
 
 import json
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from pathlib import Path
-from typing import Any, BinaryIO, Protocol
+from typing import Any, BinaryIO, TypeAlias
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -22,20 +22,16 @@ from eventide_core.errors import ConfigError
 _FORMULA = r"^[=+\-@\t\r]"
 
 
-class RowFormat(Protocol):
-    """Writes batches to an open file."""
-
-    def __call__(self, file: BinaryIO, schema: pa.Schema, batches: Iterable[pa.RecordBatch], /) -> int:
-        """Returns the number of rows written."""
-        ...
+RowFormat: TypeAlias = Callable[[BinaryIO, pa.Schema, Iterable[pa.RecordBatch]], None]
+"""Writes batches to an open file."""
 
 
 def format_of(path: Path) -> RowFormat:
     """The format by the file's name. Raises ConfigError for an unknown one."""
-    found = _FORMATS.get(path.suffix.lower())
-    if found is None:
+    row_format = _FORMATS.get(path.suffix.lower())
+    if row_format is None:
         raise ConfigError(f"file {str(path)!r} has an unknown format: its name must end in {', '.join(_FORMATS)}")
-    return found
+    return row_format
 
 
 def write_rows(
@@ -45,32 +41,35 @@ def write_rows(
     write = format_of(path)
     if escapes_formulas and write is _write_csv:
         write = partial(_write_csv, escapes_formulas=True)
-    with appearing_whole(path) as file:
-        return write(file, schema, batches)
-
-
-def _write_parquet(file: BinaryIO, schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> int:
     count = 0
+
+    def counted() -> Iterator[pa.RecordBatch]:
+        nonlocal count
+        for batch in batches:
+            yield batch
+            count += batch.num_rows
+
+    with appearing_whole(path) as file:
+        write(file, schema, counted())
+    return count
+
+
+def _write_parquet(file: BinaryIO, schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> None:
     with pq.ParquetWriter(file, schema) as writer:
         for batch in batches:
             writer.write_batch(batch)
-            count += batch.num_rows
-    return count
 
 
 def _write_csv(
     file: BinaryIO, schema: pa.Schema, batches: Iterable[pa.RecordBatch], *, escapes_formulas: bool = False
-) -> int:
+) -> None:
     fields = [_csv_field(field) for field in schema]
-    count = 0
     with pyarrow.csv.CSVWriter(file, pa.schema(fields)) as writer:
         for batch in batches:
             columns = [_csv_column(batch.column(i), field) for i, field in enumerate(fields)]
             if escapes_formulas:
                 columns = [_without_formulas(column) for column in columns]
             writer.write_batch(pa.RecordBatch.from_arrays(columns, schema=pa.schema(fields)))
-            count += batch.num_rows
-    return count
 
 
 def _csv_field(field: Any) -> Any:
@@ -98,13 +97,9 @@ def _csv_text(value: Any) -> str | None:
     return plain if plain is None or isinstance(plain, str) else json.dumps(plain)
 
 
-def _write_json_lines(file: BinaryIO, schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> int:  # noqa: ARG001
-    count = 0
+def _write_json_lines(file: BinaryIO, schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> None:  # noqa: ARG001
     for batch in batches:
-        for row in plain_rows(batch):
-            file.write(json.dumps(row, ensure_ascii=False).encode() + b"\n")
-            count += 1
-    return count
+        file.writelines(json.dumps(row, ensure_ascii=False).encode() + b"\n" for row in plain_rows(batch))
 
 
 _FORMATS: dict[str, RowFormat] = {".parquet": _write_parquet, ".csv": _write_csv, ".json": _write_json_lines}

@@ -64,7 +64,7 @@ class ChangeStream(DataSourceStreamReader):
             return []
         rows = Table.open(self._path, self._options).incremental(begin, until)
         reading = rows.reading(chosen_columns(rows.schema, self._schema)).of_slices()
-        return [_ChangedSlice(found, reading) for found in rows.plan.slices]
+        return [_ChangedSlice(slice_read, reading) for slice_read in rows.plan.slices]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         assert isinstance(partition, _ChangedSlice)

@@ -81,11 +81,7 @@ def stream_sink(table: str, options: Mapping[str, Any] | None = None) -> "Stream
                 f"option {keys.STREAM_WATERMARK_AS_THRESHOLD}=true needs a classic SparkSession: over Spark "
                 f"Connect, set T by {DATA_LATENCY}"
             )
-    return StreamSink(table, settings, stream_operation(typed), stream_compaction(typed), session)
-
-
-def stream_operation(options: Options) -> WriteOperation:
-    return options.get(keys.WRITE_OPERATION)
+    return StreamSink(table, settings, typed.get(keys.WRITE_OPERATION), stream_compaction(typed), session)
 
 
 def stream_compaction(options: Options) -> StreamCompaction:
@@ -144,7 +140,7 @@ class StreamSink:
 
     def _compact(self, spark: "SparkSession", query: str | None) -> None:
         if self._beside is not None:
-            self._beside.run()  # if its thread died before it began, for want of memory
+            self._beside.run()  # if its thread died before it began, for lack of memory
         is_running = self._beside is not None and not self._beside.done()
         if self.compaction is StreamCompaction.NONE or is_running:
             return
@@ -213,8 +209,8 @@ def _log(done: Round) -> None:
 
 def _watermark_ms(session: "SparkSession", query: str | None) -> int | None:
     """The stream's watermark in its last batch, never later than the current one; None if it has none yet."""
-    found = session.streams.get(query) if query is not None else None
-    progress = None if found is None else found.lastProgress
+    streaming_query = session.streams.get(query) if query is not None else None
+    progress = None if streaming_query is None else streaming_query.lastProgress
     text = None if progress is None else progress["eventTime"].get("watermark")
     if not text:
         return None

@@ -41,8 +41,8 @@ class FreshnessFunction:
         table = _table(path, event_time, options)
         yield _freshness(None, table.freshness())
         if by_partition:
-            for name, found in table.freshness_by_partition().items():
-                yield _freshness(name, found)
+            for name, fresh in table.freshness_by_partition().items():
+                yield _freshness(name, fresh)
 
 
 class PlanFunction:
@@ -143,22 +143,22 @@ def _table(path: str, event_time: str | None, options: _Options) -> Table:
     return Table.open(path, {**(options or {}), **own})
 
 
-def _freshness(partition: str | None, found: Freshness) -> _Row:
+def _freshness(partition: str | None, fresh: Freshness) -> _Row:
     return (
         partition,
-        _moment(found.watermark_ms),
-        _moment(found.cut_ms),
-        found.watermark_ms,
-        found.cut_ms,
-        found.late_records,
-        found.unknown_event_time_records,
-        found.is_complete,
-        found.unreadable_event_time_records,
+        _moment(fresh.watermark_ms),
+        _moment(fresh.cut_ms),
+        fresh.watermark_ms,
+        fresh.cut_ms,
+        fresh.late_records,
+        fresh.unknown_event_time_records,
+        fresh.is_complete,
+        fresh.unreadable_event_time_records,
     )
 
 
-def _reached(found: Freshness) -> _Row:
-    return _moment(found.watermark_ms), found.watermark_ms, found.late_records
+def _reached(fresh: Freshness) -> _Row:
+    return _moment(fresh.watermark_ms), fresh.watermark_ms, fresh.late_records
 
 
 def _text(before: Any) -> Any:

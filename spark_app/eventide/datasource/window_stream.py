@@ -86,12 +86,12 @@ class WindowStream(DataSourceStreamReader):
             return self._offered
         self._runner = self._runner or str(uuid4())
         try:
-            found = windows.take(self._runner, take_over=self._take_over)
+            window = windows.take(self._runner, take_over=self._take_over)
         except BusyError as busy:
             _LOG.info("%s", busy)
             return self._seen
         self._take_over = False  # of a runner that was dead when the stream started
-        self._offered = None if found is None else _offset_of(found, self._runner)
+        self._offered = None if window is None else _offset_of(window, self._runner)
         return self._offered or self._seen
 
     def partitions(self, start: Offset, end: Offset) -> Sequence[InputPartition]:
@@ -135,8 +135,8 @@ class WindowStream(DataSourceStreamReader):
 
     def _slices(self, window: Window, table: Table) -> Sequence[InputPartition]:
         # With the columns as they are now, so that all batches of a stream have the same ones.
-        found, now = window.rows(), table.read_optimized()
-        rows = replace(found, plan=replace(found.plan, shape=now.plan.shape))
+        delivered, now = window.rows(), table.read_optimized()
+        rows = replace(delivered, plan=replace(delivered.plan, shape=now.plan.shape))
         schema = with_window_columns(rows.schema)
         columns = chosen_columns(schema, self._schema)
         names = [name for name in columns if name in rows.schema.names]

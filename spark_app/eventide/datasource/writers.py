@@ -14,7 +14,6 @@ from eventide.datasource.streaming import (
     StreamCompaction,
     compact_after_batch,
     stream_compaction,
-    stream_operation,
     write_batch,
 )
 from eventide.formatting import format_size
@@ -86,9 +85,10 @@ def overwriting(options: Mapping[str, str]) -> dict[str, str]:
     """The options of a write with mode("overwrite"). Raises ConfigError for an operation that replaces nothing."""
     typed = Options(options)
     if typed.text(streams.WRITE_OPERATION) is not None:
-        if not stream_operation(typed).is_overwrite:
+        operation = typed.get(streams.WRITE_OPERATION)
+        if not operation.is_overwrite:
             raise ConfigError(
-                f'mode("overwrite") with {streams.WRITE_OPERATION}={stream_operation(typed)}: use mode("append") for it'
+                f'mode("overwrite") with {streams.WRITE_OPERATION}={operation}: use mode("append") for it'
             )
         return dict(options)
     is_dynamic = typed.get(streams.PARTITION_OVERWRITE_MODE) == "dynamic"
@@ -107,14 +107,14 @@ class Writer(DataSourceArrowWriter):
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
         rows = _unpacked(messages, self._limit)
         if rows is None:
-            if stream_operation(Options(self._options)).is_overwrite:
+            if Options(self._options).get(streams.WRITE_OPERATION).is_overwrite:
                 raise InvalidRecordError(
                     f"{streams.WRITE_OPERATION}: an overwrite without rows; to empty the table, use "
                     f"Table.open({self._path!r}).insert_overwrite_table(frame)"
                 )
             return
         application = written_by_spark(self._path, rows.schema, self._options)
-        operation = stream_operation(application.options)
+        operation = application.options.get(streams.WRITE_OPERATION)
         append_of(application).write(operation, incoming_records(application, operation, rows), NoProgress())
 
     def abort(self, messages: list[WriterCommitMessage | None]) -> None:
@@ -147,7 +147,9 @@ class StreamWriter(DataSourceStreamArrowWriter):
         if rows is None:
             return
         application = written_by_spark(self._path, rows.schema, self._options)
-        write_batch(application, StreamBatch(self._sink, batchId), stream_operation(application.options), rows)
+        write_batch(
+            application, StreamBatch(self._sink, batchId), application.options.get(streams.WRITE_OPERATION), rows
+        )
         compact_after_batch(Table.open(self._path, self._options).service(), self._compaction)
 
     def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803

@@ -6,6 +6,7 @@ from eventide.report.axis import Axis
 from eventide.report.coverage import Role, SliceCoverage
 from eventide.report.drawing import MARGIN, WIDTH, draw_coverage
 from eventide.report.style import key, page
+from eventide.report.tables import wide
 from eventide.report.words import shown
 from eventide_core.errors import format_timestamp
 
@@ -18,14 +19,15 @@ Coverage = Sequence[SliceCoverage]
 
 def draw(before: Coverage, after: Coverage, threshold_ms: int, sentences: Sequence[str]) -> str:
     """The page as HTML. Times are in UTC."""
-    ranges = [file.event_times for found in (*before, *after) for file in found.files]
+    ranges = [file.event_times for slice_coverage in (*before, *after) for file in slice_coverage.files]
     last_ms = max(times.max_ms for times in ranges if times is not None and times.max_ms is not None)
     end_ms = max(last_ms, threshold_ms + _HOUR_MS)
     axis = Axis(threshold_ms - _SHOWN_BEFORE_MS, end_ms, 10 + MARGIN, WIDTH - 10, margin_before=MARGIN)
+    marks = {"T": threshold_ms}
     drawings = "".join(
-        f'<h2>{title}</h2><div class="wide" role="region" tabindex="0" aria-label="{title}">'
-        f"{draw_coverage(found, axis, {'T': threshold_ms}, name=title.lower(), title=f'{title} the compaction')}</div>"
-        for title, found in (("Before", before), ("After", after))
+        f"<h2>{title}</h2>"
+        + wide(title, draw_coverage(slices, axis, marks, name=title.lower(), title=f"{title} the compaction"))
+        for title, slices in (("Before", before), ("After", after))
     )
     steps = "".join(f"<li>{shown(sentence)}</li>" for sentence in sentences)
     body = f"""<h1>Compaction of everything before {format_timestamp(threshold_ms)}</h1>

@@ -26,7 +26,6 @@ from eventide.demo.flights import EVENT_TIME, KEY, PARTITION, SCHEMA, Reports, d
 from eventide.demo.picture import Coverage, draw
 from eventide.results.plan import Plan
 from eventide.rows.own_place import require_own_place
-from eventide.rows.reader import Rows
 from eventide.table.table import Table
 from eventide_core import config as keys
 from eventide_core.config import Options
@@ -225,10 +224,10 @@ class _Story:
         state = table.state()
         begin = state.timeline.completion_time(last_but_one) or last_but_one
         counts = {
-            "snapshot": _rows(table.snapshot()),
-            "read_optimized": _rows(table.read_optimized()),
-            "as_of": _rows(table.as_of(loaded)),
-            "incremental": _rows(table.incremental(begin)),
+            "snapshot": table.snapshot().count(),
+            "read_optimized": table.read_optimized().count(),
+            "as_of": table.as_of(loaded).count(),
+            "incremental": table.incremental(begin).count(),
         }
         self._check(counts["snapshot"] == len(snapshot))
         self._step(
@@ -239,24 +238,24 @@ class _Story:
         )
 
     def _freshness(self, table: Table, threshold: datetime) -> int | None:
-        found = table.freshness()
-        self._check(found.watermark_ms == _ms(threshold))
+        fresh = table.freshness()
+        self._check(fresh.watermark_ms == _ms(threshold))
         self._step(
             "freshness",
-            f"watermark {format_timestamp(found.watermark_ms)}: everything before it that was reported is in the "
+            f"watermark {format_timestamp(fresh.watermark_ms)}: everything before it that was reported is in the "
             "read-optimized view",
-            {"watermark_ms": found.watermark_ms, "cut_ms": found.cut_ms, "late_records": found.late_records},
+            {"watermark_ms": fresh.watermark_ms, "cut_ms": fresh.cut_ms, "late_records": fresh.late_records},
         )
-        return found.watermark_ms
+        return fresh.watermark_ms
 
     def _late(self, table: Table, reports: Reports, threshold: datetime) -> None:
         records = reports.between(threshold + COMPACTED_AT, threshold + timedelta(days=1))
         table.upsert(records)
-        found = table.freshness()
+        fresh = table.freshness()
         late = _count_before(records, threshold)
-        self._check(found.late_records == late)
+        self._check(fresh.late_records == late)
         moved = (
-            f"lower the watermark to {format_timestamp(found.watermark_ms)}"
+            f"lower the watermark to {format_timestamp(fresh.watermark_ms)}"
             if late
             else "leave the watermark where it is"
         )
@@ -264,7 +263,7 @@ class _Story:
             "late",
             f"{counted(len(records), 'report')} of the rest of the day, {late} of them from before T, {moved}; "
             "the next compaction takes them in",
-            {"rows": len(records), "late_records": found.late_records, "watermark_ms": found.watermark_ms},
+            {"rows": len(records), "late_records": fresh.late_records, "watermark_ms": fresh.watermark_ms},
         )
 
     def _picture(self, before: Coverage, after: Coverage, threshold: datetime) -> Path:
@@ -298,10 +297,6 @@ def _count_before(rows: pa.Table, moment: datetime) -> int:
 def _max_ms(rows: pa.Table) -> int | None:
     latest = pc.max(rows[EVENT_TIME]).as_py()
     return None if latest is None else _ms(latest)
-
-
-def _rows(rows: Rows) -> int:
-    return sum(batch.num_rows for batch in rows.to_batches([KEY]))
 
 
 def _ms(moment: datetime) -> int:

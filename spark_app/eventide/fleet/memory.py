@@ -32,7 +32,7 @@ def read_memory(path: Path | None) -> dict[str, Remembered]:
         return {}
     try:
         document: Any = json.loads(path.read_text(encoding="utf-8"))
-        return {name: _remembered(found) for name, found in document["tables"].items()}
+        return {name: _remembered(fields) for name, fields in document["tables"].items()}
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return {}
 
@@ -42,10 +42,10 @@ def write_memory(path: Path, tables: Mapping[str, Remembered]) -> None:
     write_page(path, json.dumps({"tables": {name: asdict(one) for name, one in tables.items()}}, indent=1) + "\n")
 
 
-def _remembered(found: Mapping[str, Any]) -> Remembered:
-    learned = found["learned"]
+def _remembered(fields: Mapping[str, Any]) -> Remembered:
+    learned = fields["learned"]
     return Remembered(
         None if learned is None else Learned(**{name: float(value) for name, value in learned.items()}),
-        None if found["last_error"] is None else str(found["last_error"]),
-        None if found["last_error_ms"] is None else int(found["last_error_ms"]),
+        None if fields["last_error"] is None else str(fields["last_error"]),
+        None if fields["last_error_ms"] is None else int(fields["last_error_ms"]),
     )

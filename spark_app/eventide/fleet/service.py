@@ -3,9 +3,9 @@
 1. The scheduler chooses a table for each free worker (`core/eventide_core/action/fleet/scheduler.py`).
 2. A worker opens the table, measures it, and runs one round of the table service on it, on threads of this process. If its
    log files are large and Spark is used, the round runs on Spark. All tables share one session.
-3. The scheduler takes what the round cost, and the lag after it. If the compaction failed, or the table can't be opened, the
-   table backs off. No error of a table ends the service.
-4. Once the service is to end, no table is chosen, and the running rounds end after their current step.
+3. The scheduler gets the costs of the round, and the lag after it. If the compaction failed, or the table can't be opened,
+   the table backs off. No error of a table ends the service.
+4. Once the service shuts down, no table is chosen, and the running rounds end after their current step.
 """
 
 import threading
@@ -131,27 +131,31 @@ class FleetService:
             threads.shutdown(wait=False, cancel_futures=True)
 
     def _patience(self) -> float:
-        """Seconds until a table can be chosen, but no more than until the service looks whether it is to end."""
+        """Seconds until a table can be chosen, at most the interval at which the service checks for its shutdown."""
         wakes = self.scheduler.wakes_at(self.clock.now_ms())
         left = _LOOK_SECONDS if wakes is None else (wakes - self.clock.now_ms()) / 1000
         return min(_LOOK_SECONDS, max(0.001, left))
 
     def _taken(self, ended: "_Ended") -> FleetRound:
         """Hands a round's result to the scheduler, and remembers it."""
-        found, name = ended.round, ended.round.table.name
+        fleet_round, name = ended.round, ended.round.table.name
         if ended.before is not None:
             self.scheduler.measured(name, ended.before)
         if ended.after is not None:
-            self.scheduler.succeeded(name, found.took_ms, ended.after)
+            self.scheduler.succeeded(name, fleet_round.took_ms, ended.after)
         else:
-            found = replace(found, retry_at_ms=self.scheduler.failed(name, found.took_ms, found.at_ms + found.took_ms))
+            ended_ms = fleet_round.at_ms + fleet_round.took_ms
+            retry_at_ms = self.scheduler.failed(name, fleet_round.took_ms, ended_ms)
+            fleet_round = replace(fleet_round, retry_at_ms=retry_at_ms)
         old = self._remembered[name]
-        error, at_ms = (old.last_error, old.last_error_ms) if found.error is None else (found.error, found.at_ms)
+        error, at_ms = (
+            (old.last_error, old.last_error_ms) if fleet_round.error is None else (fleet_round.error, fleet_round.at_ms)
+        )
         self._remembered[name] = Remembered(self.scheduler.learned(name), error, at_ms)
         if self.settings.state is not None:
             with suppress(ConfigError):  # it only saves measuring again
                 write_memory(self.settings.state, self._remembered)
-        return found
+        return fleet_round
 
     def _reported(self, table: FleetTable, is_leaving: Callable[[], bool], report: Callable[[], None]) -> "_Ended":
         ended = self._round(table, is_leaving)
@@ -160,7 +164,7 @@ class FleetService:
         return ended
 
     def _round(self, table: FleetTable, is_leaving: Callable[[], bool]) -> "_Ended":
-        """Runs on a thread. Takes every error: none of them is the next table's."""
+        """Runs on a thread. Catches every error: one table's must not end the others' rounds."""
         begun_ms = self.clock.now_ms()
         try:
             return self._served(table, begun_ms, is_leaving)
@@ -180,10 +184,10 @@ class FleetService:
         now_ms, logs = self.clock.now_ms(), _logs(opened)
         lag_ms = None if done.freshness is None else lag_of(done.freshness, now_ms)
         error = "; ".join(map(str, done.troubles)) or None
-        found = FleetRound(table, begun_ms, now_ms - begun_ms, done, lag_ms, error, done.exit_code)
+        fleet_round = FleetRound(table, begun_ms, now_ms - begun_ms, done, lag_ms, error, done.exit_code)
         if done.freshness is None or any(one.step in _DECISIVE for one in done.troubles):
-            return _Ended(found, before)
-        return _Ended(found, before, Measured(now_ms, lag_ms, logs.log_files, logs.bytes))
+            return _Ended(fleet_round, before)
+        return _Ended(fleet_round, before, Measured(now_ms, lag_ms, logs.log_files, logs.bytes))
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,16 +205,16 @@ def _ended(running: Mapping[int, Handed[_Ended]], reports: SimpleQueue[int], pat
         number = reports.get(timeout=patience)
         return [number] if number in running else []
     if patience == _LOOK_SECONDS:
-        for work in running.values():  # a thread that died before its round, for want of memory, has left it
+        for work in running.values():  # a thread that died before its round, for lack of memory, has left it
             work.run()
     return [number for number, work in running.items() if work.done()]  # also one that had no memory for its report
 
 
-def lag_of(found: Freshness, now_ms: int) -> int | None:
+def lag_of(fresh: Freshness, now_ms: int) -> int | None:
     """The clock minus the watermark; None without a watermark, and 0 for a copy-on-write table."""
-    if found.is_complete:
+    if fresh.is_complete:
         return 0
-    return None if found.watermark_ms is None else max(0, now_ms - found.watermark_ms)
+    return None if fresh.watermark_ms is None else max(0, now_ms - fresh.watermark_ms)
 
 
 def _logs(table: Table) -> Backlog:

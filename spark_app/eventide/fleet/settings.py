@@ -21,12 +21,12 @@ options = { "hoodie.compaction.target.io" = 10240 }
 """
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from eventide.options.toml_options import flat_options, toml_document
+from eventide.options.toml_options import check_keys, flat_options, toml_document
 from eventide_core.action.fleet.scheduler import Target
 from eventide_core.action.fleet.window import Window
 from eventide_core.config import DATA_LATENCY, THRESHOLD, Options, positive_duration_of, zone_of
@@ -77,7 +77,7 @@ def fleet_of_file(path: Path, options: Mapping[str, str]) -> FleetSettings:
     """The fleet of a TOML file. `options` of the command line take precedence. Raises ConfigError."""
     where = f"fleet file {path}"
     document = toml_document(path, "fleet file")
-    _check_keys(document, ("fleet", "defaults", "options", "table"), where)
+    check_keys(document, ("fleet", "defaults", "options", "table"), where)
     fleet, defaults = _section(document, "fleet", _FLEET, where), _section(document, "defaults", _DEFAULTS, where)
     common = dict(flat_options(_section(document, "options", None, where), where))
     listed = document.get("table", [])
@@ -88,7 +88,7 @@ def fleet_of_file(path: Path, options: Mapping[str, str]) -> FleetSettings:
         at = f"{where}, table {number}"
         if not isinstance(given, dict):
             raise ConfigError(f"{at} is not a TOML table: write [[table]] with a uri")
-        _check_keys(given, _TABLE, at)
+        check_keys(given, _TABLE, at)
         tables.append(_table({**defaults, **given}, common, options, at))
     workers = fleet.get("workers", 1)
     if not isinstance(workers, int) or isinstance(workers, bool) or workers < 1:
@@ -150,38 +150,31 @@ def _check_threshold(options: Mapping[str, str], where: str) -> None:
 def _window(given: Mapping[str, Any], where: str) -> Window | None:
     if "window" not in given:
         return None
-    found = zone_of(_text(given.get("time_zone", "UTC"), "time_zone", where), f"{where}: time_zone ")
+    zone = zone_of(_text(given.get("time_zone", "UTC"), "time_zone", where), f"{where}: time_zone ")
     try:
-        return Window.parse(_text(given["window"], "window", where), found)
+        return Window.parse(_text(given["window"], "window", where), zone)
     except ConfigError as error:
         raise ConfigError(f"{where}: {error}") from None
 
 
-def _section(document: Mapping[str, Any], name: str, keys: Iterable[str] | None, where: str) -> dict[str, Any]:
-    found = document.get(name, {})
-    if not isinstance(found, dict):
+def _section(document: Mapping[str, Any], name: str, keys: Sequence[str] | None, where: str) -> dict[str, Any]:
+    section = document.get(name, {})
+    if not isinstance(section, dict):
         raise ConfigError(f"{where}: {name} is not a TOML table: write [{name}]")
     if keys is not None:
-        _check_keys(found, keys, f"{where}, [{name}]")
-    return dict(found)
-
-
-def _check_keys(given: Mapping[str, Any], known: Iterable[str], where: str) -> None:
-    names = tuple(known)
-    for key in given:
-        if key not in names:
-            raise ConfigError(f"{where}: {key!r} is not one of {', '.join(names)}")
+        check_keys(section, keys, f"{where}, [{name}]")
+    return dict(section)
 
 
 def _named_once(tables: Iterable[FleetTable], where: str) -> tuple[FleetTable, ...]:
-    found: dict[str, FleetTable] = {}
+    by_name: dict[str, FleetTable] = {}
     for table in tables:
-        if table.name in found:
+        if table.name in by_name:
             raise ConfigError(
-                f"{where}: {found[table.name].uri} and {table.uri} are both named {table.name!r}; set another name"
+                f"{where}: {by_name[table.name].uri} and {table.uri} are both named {table.name!r}; set another name"
             )
-        found[table.name] = table
-    return tuple(found.values())
+        by_name[table.name] = table
+    return tuple(by_name.values())
 
 
 def _text(value: object, key: str, where: str) -> str:
@@ -195,7 +188,7 @@ def _seconds(value: object, key: str, where: str) -> int:
 
 
 def _size(text: str, where: str) -> int:
-    found = _SIZE.fullmatch(text)
-    if found is None:
+    match = _SIZE.fullmatch(text)
+    if match is None:
         raise ConfigError(f"{where}: spark_from {text!r} is not a size; use one such as 256MiB or 1GiB")
-    return int(found[1]) * _UNITS[found[2]]
+    return int(match[1]) * _UNITS[match[2]]

@@ -106,19 +106,19 @@ def fleet_status(fleet: FleetSettings, reports: Path | None = None) -> tuple[Tab
         asked = [
             threads.submit(_status, table, remembered.get(table.name, Remembered()), reports) for table in fleet.tables
         ]
-        found = [one.result() for one in asked]
-    return tuple(sorted(found, key=_urgency))
+        statuses = [one.result() for one in asked]
+    return tuple(sorted(statuses, key=_urgency))
 
 
 def write_fleet_page(path: Path, tables: Iterable[TableStatus], reports: str, now_ms: int) -> None:
     """Writes the page. `reports` is the directory of the tables' reports, relative to the page. Raises ConfigError."""
-    found = tuple(tables)
-    met = sum(one.is_met for one in found)
-    lead = f"{met:,} of {counted(len(found), 'table')} within the target"
-    rows = "".join(_row(one, reports) for one in found)
+    statuses = tuple(tables)
+    met = sum(one.is_met for one in statuses)
+    lead = f"{met:,} of {counted(len(statuses), 'table')} within the target"
+    rows = "".join(_row(one, reports) for one in statuses)
     heads = "".join(f'<th scope="col">{name}</th>' for name in _PAGE_COLUMNS)
     table = f"<table><thead><tr>{heads}</tr></thead><tbody>{rows}</tbody></table>"
-    kind = "lead" if met == len(found) else "lead late"
+    kind = "lead" if met == len(statuses) else "lead late"
     about = f'<p class="soft">as of <span class="moment">{format_timestamp(now_ms)}</span>, the worst first</p>'
     body = f'<header><h1>Fleet</h1>{about}</header><main><p class="{kind}">{lead}.</p>{wide("tables", table)}</main>'
     write_page(path, page("Fleet: lag against target", body))

@@ -1,7 +1,7 @@
 """Options in a TOML file."""
 
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,13 @@ def toml_document(path: Path, what: str) -> dict[str, Any]:
         raise ConfigError(f"{what} {path} cannot be read: {error.strerror}") from None
     except ValueError as error:
         raise ConfigError(f"{what} {path} is not TOML: {error}") from None
+
+
+def check_keys(given: Mapping[str, Any], known: Sequence[str], where: str) -> None:
+    """Raises ConfigError for a key that is not one of the known ones."""
+    for key in given:
+        if key not in known:
+            raise ConfigError(f"{where}: {key!r} is not one of {', '.join(known)}")
 
 
 def flat_options(table: Mapping[str, Any], where: str, prefix: str = "") -> Iterator[tuple[str, str]]:

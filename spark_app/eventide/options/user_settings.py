@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from eventide.options.toml_options import flat_options, toml_document
+from eventide.options.toml_options import check_keys, flat_options, toml_document
 from eventide_core.errors import ConfigError
 
 CATALOG_VARIABLE: Final = "EVENTIDE_CATALOG"
@@ -34,9 +34,7 @@ def user_settings() -> UserSettings:
     path = settings_path()
     document = toml_document(path, "settings file") if path.exists() else {}
     where = f"settings file {path}"
-    for key in document:
-        if key not in _KEYS:
-            raise ConfigError(f"{where}: {key!r} is not one of {', '.join(_KEYS)}")
+    check_keys(document, _KEYS, where)
     catalog, options = document.get("catalog"), document.get("options", {})
     if not isinstance(catalog, str | None) or not isinstance(options, dict):
         raise ConfigError(f'{where}: catalog is a string, such as "hive", and [options] a table')

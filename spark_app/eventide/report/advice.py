@@ -13,8 +13,8 @@ from eventide_core.table.timeline.plans import CompactionPlan
 def what_to_do(report: Report) -> str:
     """A section of the page."""
     steps = [f"<li>{shown(why)}{f': {code_of(command)}' if command else '.'}</li>" for why, command in _steps(report)]
-    found = f"<ol>{''.join(steps)}</ol>" if steps else "<p>Nothing: no record before the cut waits in a log file.</p>"
-    return f"<h2>What to do first</h2>{found}"
+    body = f"<ol>{''.join(steps)}</ol>" if steps else "<p>Nothing: no record before the cut waits in a log file.</p>"
+    return f"<h2>What to do first</h2>{body}"
 
 
 def code_of(command: str) -> str:

@@ -67,8 +67,8 @@ def window(spans: Sequence[tuple[int, int]], left: float, right: float, *, margi
     first, last = _bulk(times, 2 * max(len(spans) // 5, 1 if len(spans) > 2 else 0))
     before, after = (margin if is_cut else 0 for is_cut in (first > 0, last < len(times)))
     sign = 1 if left < right else -1
-    found = Axis.over(times[first:last], left + sign * before, right - sign * after)
-    return replace(found, margin_before=before, margin_after=after)
+    axis = Axis.over(times[first:last], left + sign * before, right - sign * after)
+    return replace(axis, margin_before=before, margin_after=after)
 
 
 def _bulk(times: Sequence[int], most: int) -> tuple[int, int]:

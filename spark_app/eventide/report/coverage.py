@@ -100,14 +100,15 @@ class CoverageReader:
     problems: Mapping[str, str]
     merged: frozenset[str] = frozenset()
 
-    def of_logs(self, found: FileSlice) -> SliceCoverage:
+    def of_logs(self, file_slice: FileSlice) -> SliceCoverage:
         """The coverage of the slice's log files only. Opens no file."""
-        return SliceCoverage(found.partition, found.file_id, tuple(self._log(log) for log in found.log_files))
+        return SliceCoverage(file_slice.partition, file_slice.file_id, tuple(map(self._log, file_slice.log_files)))
 
-    def of(self, found: FileSlice) -> SliceCoverage:
+    def of(self, file_slice: FileSlice) -> SliceCoverage:
         """The coverage of the slice, including its base file, whose footer is read."""
-        base = () if found.base_file is None else (self._base(found.base_file.path, found.base_file.size),)
-        return SliceCoverage(found.partition, found.file_id, base + self.of_logs(found).files)
+        file = file_slice.base_file
+        base = () if file is None else (self._base(file.path, file.size),)
+        return SliceCoverage(file_slice.partition, file_slice.file_id, base + self.of_logs(file_slice).files)
 
     def _log(self, log: LogFile) -> FileCoverage:
         fact = self.facts.get(log.path)

@@ -39,31 +39,31 @@ def coverage_axis(slices: Iterable[SliceCoverage], marked: Iterable[int]) -> Axi
     known = spans[False] or spans[True]
     if not known:
         return None
-    found = window([*known, *((at, at) for at in marked)], 10, WIDTH - 10, margin=MARGIN)
+    axis = window([*known, *((at, at) for at in marked)], 10, WIDTH - 10, margin=MARGIN)
     # Base files that reach further back have a margin, too.
-    if found.margin_before == 0 and any(begin < found.begin_ms for begin, _ in spans[True]):
-        found = replace(found, left=found.left + MARGIN, margin_before=MARGIN)
-    return found
+    if axis.margin_before == 0 and any(begin < axis.begin_ms for begin, _ in spans[True]):
+        axis = replace(axis, left=axis.left + MARGIN, margin_before=MARGIN)
+    return axis
 
 
 def draw_coverage(
     slices: Sequence[SliceCoverage], axis: Axis, marks: Mapping[str, int], *, name: str, title: str
 ) -> str:
     """The drawing as SVG. `marks` are the times with a line, by label. `name` is unique on the page."""
-    partitions = {found.partition for found in slices}
+    partitions = {coverage.partition for coverage in slices}
     labels = _labels(marks, axis)
     ticks_y = _LABEL * (1 + max((row for *_, row in labels), default=0)) + 18
     bars: list[str] = []
     texts: list[str] = []
     top = ticks_y + 6
-    for found in slices:
+    for coverage in slices:
         texts.append(
-            f'<text class="name" x="10" y="{top + 11}">{shown(_name(found, is_one_of_many=len(partitions) > 1))}'
-            f"<title>{shown(found.partition or '.')} {shown(found.file_id)}</title></text>"
-            f'<text class="note" x="{WIDTH - 10}" y="{top + 11}" text-anchor="end">{_note(found)}</text>'
+            f'<text class="name" x="10" y="{top + 11}">{shown(_name(coverage, is_one_of_many=len(partitions) > 1))}'
+            f"<title>{shown(coverage.partition or '.')} {shown(coverage.file_id)}</title></text>"
+            f'<text class="note" x="{WIDTH - 10}" y="{top + 11}" text-anchor="end">{_note(coverage)}</text>'
         )
         top += _TITLE
-        for file in _drawn(found):
+        for file in _drawn(coverage):
             bars.append(_file(file, top, axis))
             top += _ROW
         top += _GAP
@@ -108,11 +108,11 @@ def _anchor(axis: Axis, at: int) -> str:
 
 def _margins(axis: Axis, label_y: int, bottom: int) -> str:
     """The margins of the files and marks beyond the axis."""
-    found = ((axis.left - axis.margin_before, axis.margin_before, "earlier"), (axis.right, axis.margin_after, "later"))
+    sides = ((axis.left - axis.margin_before, axis.margin_before, "earlier"), (axis.right, axis.margin_after, "later"))
     return "".join(
         f'<rect class="margin" x="{left:.1f}" y="{label_y - 12}" width="{width}" height="{bottom - label_y + 12}"/>'
         f'<text class="tick" x="{left + width / 2:.1f}" y="{label_y}" text-anchor="middle">{word}</text>'
-        for left, width, word in found
+        for left, width, word in sides
         if width
     )
 
@@ -122,7 +122,7 @@ def _labels(marks: Mapping[str, int], axis: Axis) -> list[tuple[str, str, float,
     by_place: dict[float, list[tuple[str, int]]] = {}
     for label, at in marks.items():
         by_place.setdefault(round(axis.place(at), 1), []).append((label, at))
-    found: list[tuple[str, str, float, int]] = []
+    labels: list[tuple[str, str, float, int]] = []
     row_ends: list[float] = []
     for place in sorted(by_place):
         # Marks of the same time share a label, and so do those that share a margin.
@@ -133,8 +133,8 @@ def _labels(marks: Mapping[str, int], axis: Axis) -> list[tuple[str, str, float,
         begin, end = _reach(label, place)
         row = next((n for n, taken in enumerate(row_ends) if taken < begin), len(row_ends))
         row_ends[row : row + 1] = [end]
-        found.append((label, title, place, row))
-    return found
+        labels.append((label, title, place, row))
+    return labels
 
 
 def _reach(label: str, place: float) -> tuple[float, float]:
@@ -154,28 +154,28 @@ def _mark_texts(labels: Sequence[tuple[str, str, float, int]]) -> str:
     return "".join(texts)
 
 
-def _name(found: SliceCoverage, *, is_one_of_many: bool) -> str:
+def _name(coverage: SliceCoverage, *, is_one_of_many: bool) -> str:
     """The slice, with its partition if the drawing has slices of others."""
-    partition = f"{shortened(found.partition or '.', 2 * _NAME_CHARACTERS)}, " if is_one_of_many else ""
-    return f"{partition}slice {shortened(found.file_id, _NAME_CHARACTERS)}"
+    partition = f"{shortened(coverage.partition or '.', 2 * _NAME_CHARACTERS)}, " if is_one_of_many else ""
+    return f"{partition}slice {shortened(coverage.file_id, _NAME_CHARACTERS)}"
 
 
-def _note(found: SliceCoverage) -> str:
-    logs = sum(file.role is not Role.BASE for file in found.files)
-    hidden = len(found.files) - len(_drawn(found))
+def _note(coverage: SliceCoverage) -> str:
+    logs = sum(file.role is not Role.BASE for file in coverage.files)
+    hidden = len(coverage.files) - len(_drawn(coverage))
     parts = [counted(logs, "log") if logs else "no logs"]
-    if found.late:
-        parts.append(f"{len(found.late)} late")
+    if coverage.late:
+        parts.append(f"{len(coverage.late)} late")
     if hidden:
         parts.append(f"{hidden} not drawn")
     return ", ".join(parts)
 
 
-def _drawn(found: SliceCoverage) -> list[FileCoverage]:
-    if len(found.files) <= _FILES_SHOWN:
-        return list(found.files)
-    first = sorted(range(len(found.files)), key=lambda n: (n > 0, found.files[n].role is not Role.LATE, n))
-    return [found.files[n] for n in sorted(first[:_FILES_SHOWN])]
+def _drawn(coverage: SliceCoverage) -> list[FileCoverage]:
+    if len(coverage.files) <= _FILES_SHOWN:
+        return list(coverage.files)
+    first = sorted(range(len(coverage.files)), key=lambda n: (n > 0, coverage.files[n].role is not Role.LATE, n))
+    return [coverage.files[n] for n in sorted(first[:_FILES_SHOWN])]
 
 
 def _without_times(times: EventTimeRange) -> Iterator[str]:

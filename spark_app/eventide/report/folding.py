@@ -24,9 +24,9 @@ _NAME: Final = 80
 def coverage_by_partition(report: Report, axis: Axis, marks: Mapping[str, int]) -> str:
     """The drawings as HTML, on the same time axis, the partition of the most urgent slice first."""
     groups: dict[str, list[SliceCoverage]] = {}
-    for found in report.slices:
-        groups.setdefault(found.partition, []).append(found)
-    slices_of = Counter(found.partition for found in report.table.file_slices)
+    for coverage in report.slices:
+        groups.setdefault(coverage.partition, []).append(coverage)
+    slices_of = Counter(file_slice.partition for file_slice in report.table.file_slices)
     parts: list[str] = []
     drawn = 0
     for number, (partition, slices) in enumerate(groups.items()):
@@ -44,7 +44,7 @@ def coverage_by_partition(report: Report, axis: Axis, marks: Mapping[str, int]) 
 
 def _unfolded(slices: list[SliceCoverage], *, has_cut: bool) -> int:
     """Up to how many drawn slices the partition is unfolded."""
-    files = [file for found in slices for file in found.files]
+    files = [file for coverage in slices for file in coverage.files]
     if any(file.role is Role.LATE or file.event_times is None for file in files):
         return _SLICES_UNFOLDED
     if all(file.uncompacted is not None and file.uncompacted.min_ms is None for file in files):
@@ -54,8 +54,8 @@ def _unfolded(slices: list[SliceCoverage], *, has_cut: bool) -> int:
 
 def _about(slices: list[SliceCoverage], in_partition: int) -> str:
     """What is in a partition, as HTML."""
-    late = sum(1 for found in slices if found.late)
-    since = min((ms for found in slices if (ms := found.uncompacted_from_ms) is not None), default=None)
+    late = sum(1 for coverage in slices if coverage.late)
+    since = min((ms for coverage in slices if (ms := coverage.uncompacted_from_ms) is not None), default=None)
     parts = [counted(in_partition, "slice")]
     if len(slices) < in_partition:
         parts.append(f"{len(slices):,} drawn")

@@ -70,15 +70,15 @@ class Report:
             "now_ms": self.now_ms,
             "freshness": None if self.freshness is None else asdict(self.freshness),
             "lag_ms": self.lag_ms,
-            "by_partition": {partition: asdict(found) for partition, found in self.partitions.items()},
+            "by_partition": {partition: asdict(fresh) for partition, fresh in self.partitions.items()},
             "backlog": asdict(self.backlog),
             "pinned_bytes": self.pinned_bytes,
-            "held_back_by": [found.to_json() for found in self.late],
-            "slices": [found.to_json() for found in self.slices],
+            "held_back_by": [coverage.to_json() for coverage in self.late],
+            "slices": [coverage.to_json() for coverage in self.slices],
             "slices_left_out": self.slices_left_out,
             "compactions": [asdict(past) for past in self.history],
             "pending": about["pending"],
-            "offending": [offending_json(found) for found in self.offending],
+            "offending": [offending_json(records) for records in self.offending],
             "tags": [{"tag": tag.name, "instant": tag.instant, "comment": tag.savepoint.remarks} for tag in self.tags],
         }
 
@@ -88,9 +88,9 @@ def gather(application: Application) -> Report:
     table = describe(application)
     state = table.state
     reader = _reader(application, table)
-    logs = [(found, reader.of_logs(found)) for found in table.file_slices]
-    late = sorted((found for _, found in logs if found.late), key=_earliest)
-    shown = [found for found, _ in sorted(logs, key=lambda pair: _urgency(pair[1]))][:SLICES_SHOWN]
+    logs = [(file_slice, reader.of_logs(file_slice)) for file_slice in table.file_slices]
+    late = sorted((coverage for _, coverage in logs if coverage.late), key=_earliest)
+    shown = [file_slice for file_slice, _ in sorted(logs, key=lambda pair: _urgency(pair[1]))][:SLICES_SHOWN]
     partitions = {} if table.problems else application.freshness.by_partition(state)
     history = compaction_history(state, application.storage, application.clock)
     offending = offending_log_files(_slice_facts(table), state.cut_ms, application.clock.now_ms())
@@ -101,7 +101,7 @@ def gather(application: Application) -> Report:
         partitions=partitions,
         backlog=backlog(table.file_slices, table.facts),
         pinned_bytes=kept_bytes(state, history).linked,
-        slices=tuple(reader.of(found) for found in shown),
+        slices=tuple(map(reader.of, shown)),
         slices_left_out=len(logs) - len(shown),
         late=tuple(late),
         history=history,
@@ -114,7 +114,7 @@ def coverage(application: Application, *, merged: frozenset[str]) -> tuple[Slice
     """The files of every slice; `merged` are the paths of log files that a plan merges."""
     table = describe(application)
     reader = replace(_reader(application, table), merged=merged)
-    return tuple(reader.of(found) for found in table.file_slices)
+    return tuple(reader.of(file_slice) for file_slice in table.file_slices)
 
 
 def _reader(application: Application, table: TableDescription) -> CoverageReader:
@@ -126,22 +126,23 @@ def _whole(table: TableDescription, partitions: Mapping[str, Freshness]) -> Fres
     """The whole table's freshness, with the sum of the late records of its partitions."""
     if table.state.config.is_copy_on_write:
         return COMPLETE
-    late_records = sum(found.late_records for found in partitions.values())
+    late_records = sum(fresh.late_records for fresh in partitions.values())
     return freshness(table.state.cut_ms, (fact.uncompacted for fact in table.facts.values()), late_records)
 
 
 def _slice_facts(table: TableDescription) -> Iterator[SliceFacts]:
     """The facts of the slices' log files, if known."""
-    for found in table.file_slices:
-        yield SliceFacts(found, tuple(table.facts[log.path] for log in found.log_files if log.path in table.facts))
+    for file_slice in table.file_slices:
+        facts = (table.facts[log.path] for log in file_slice.log_files if log.path in table.facts)
+        yield SliceFacts(file_slice, tuple(facts))
 
 
-def _earliest(found: SliceCoverage) -> tuple[int, str, str]:
-    assert found.uncompacted_from_ms is not None  # a late record has an event time
-    return (found.uncompacted_from_ms, found.partition, found.file_id)
+def _earliest(coverage: SliceCoverage) -> tuple[int, str, str]:
+    assert coverage.uncompacted_from_ms is not None  # a late record has an event time
+    return (coverage.uncompacted_from_ms, coverage.partition, coverage.file_id)
 
 
-def _urgency(found: SliceCoverage) -> tuple[bool, int, str, str]:
+def _urgency(coverage: SliceCoverage) -> tuple[bool, int, str, str]:
     """A sort key. Late slices come first, because their uncompacted event times are before the cut."""
-    since = found.uncompacted_from_ms
-    return (since is None, since or 0, found.partition, found.file_id)
+    since = coverage.uncompacted_from_ms
+    return (since is None, since or 0, coverage.partition, coverage.file_id)

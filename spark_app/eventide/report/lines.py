@@ -50,11 +50,11 @@ def draw_history(history: Sequence[PastCompaction], now_ms: int, watermark_ms: i
 
 def _margins(up: Axis) -> str:
     """The margins of the times beyond the axis, which grows upward."""
-    found = ((up.left, up.margin_before, "earlier"), (up.right - up.margin_after, up.margin_after, "later"))
+    sides = ((up.left, up.margin_before, "earlier"), (up.right - up.margin_after, up.margin_after, "later"))
     return "".join(
         f'<rect class="margin" x="{_LEFT}" y="{top:.1f}" width="{WIDTH - _LEFT}" height="{height}"/>'
         f'<text class="tick" x="{_LEFT - 8}" y="{top + height / 2 + 4:.1f}" text-anchor="end">{word}</text>'
-        for top, height, word in found
+        for top, height, word in sides
         if height
     )
 

@@ -172,7 +172,7 @@ def _reason(report: Report) -> str:
             f"The earliest is of {_moment(first.uncompacted_from_ms)}, in {where}."
         )
     text = "Only the cut itself: no record before it is in a log file. A later compaction raises both."
-    first_waiting = next((found for found in report.slices if found.uncompacted_from_ms is not None), None)
+    first_waiting = next((coverage for coverage in report.slices if coverage.uncompacted_from_ms is not None), None)
     if first_waiting is not None:
         text += (
             f" The earliest record that waits for it is of {_moment(first_waiting.uncompacted_from_ms)}, in "
@@ -190,7 +190,7 @@ def _holds_back(report: Report) -> str:
     """The files that hold the watermark back, one by one."""
     head = "<h2>What holds the watermark back</h2>"
     if report.late:
-        rows = [_late_row(found, file, report.freshness) for found in report.late for file in found.late]
+        rows = [_late_row(coverage, file, report.freshness) for coverage in report.late for file in coverage.late]
         return head + html_table(
             "", ("earliest event time", "behind the cut by", "partition", "file slice", "log"), rows
         )
@@ -198,14 +198,14 @@ def _holds_back(report: Report) -> str:
     return head + html_table("", ("log", "why"), problems) if problems else ""
 
 
-def _late_row(found: SliceCoverage, file: FileCoverage, fresh: Freshness | None) -> tuple[str, ...]:
+def _late_row(coverage: SliceCoverage, file: FileCoverage, fresh: Freshness | None) -> tuple[str, ...]:
     since = None if file.uncompacted is None else file.uncompacted.min_ms
     behind = None if since is None or fresh is None or fresh.cut_ms is None else fresh.cut_ms - since
     return (
         format_timestamp(since),
         format_duration(behind),
-        named(found.partition or ".", NAME_CHARACTERS),
-        named(found.file_id),
+        named(coverage.partition or ".", NAME_CHARACTERS),
+        named(coverage.file_id),
         named(file.name),
     )
 
@@ -249,7 +249,7 @@ def _coverage(report: Report) -> str:
             f" The drawing shows {counted(len(report.slices), 'slice')}, those that hold the watermark back first, "
             f"and omits {report.slices_left_out:,} more."
         )
-    is_unknown = any(file.event_times is None for found in report.slices for file in found.files)
+    is_unknown = any(file.event_times is None for coverage in report.slices for file in coverage.files)
     unknown = '<p class="soft">A dashed bar is a file whose event times are unknown.</p>' if is_unknown else ""
     return f"{head}<p>{text}</p>{key(_KEY)}{unknown}{coverage_by_partition(report, axis, marks)}"
 
@@ -288,7 +288,7 @@ def _history_row(past: PastCompaction) -> tuple[str, ...]:
     )
 
 
-def _partitions(found: Iterable[tuple[str, Freshness]]) -> str:
+def _partitions(partitions: Iterable[tuple[str, Freshness]]) -> str:
     rows = [
         (
             named(partition or ".", NAME_CHARACTERS),
@@ -297,7 +297,7 @@ def _partitions(found: Iterable[tuple[str, Freshness]]) -> str:
             f"{fresh.unknown_event_time_records:,}",
             format_timestamp(fresh.earliest_log_event_time_ms),
         )
-        for partition, fresh in sorted(found, key=lambda pair: (_since(pair[1]), pair[0]))
+        for partition, fresh in sorted(partitions, key=lambda pair: (_since(pair[1]), pair[0]))
     ]
     if not rows:
         return ""
@@ -315,14 +315,14 @@ def _backlog(report: Report) -> str:
         return "<h2>Backlog</h2><p>No slice has log files: every record is in a base file.</p>"
     rows = [
         (
-            named(found.partition or ".", NAME_CHARACTERS),
-            named(found.file_id),
+            named(coverage.partition or ".", NAME_CHARACTERS),
+            named(coverage.file_id),
             f"{len(files):,}",
             format_size(sum(file.size for file in files)),
-            format_timestamp(found.uncompacted_from_ms, "nothing"),
+            format_timestamp(coverage.uncompacted_from_ms, "nothing"),
         )
-        for found in report.slices
-        if (files := [file for file in found.files if file.role is not Role.BASE])
+        for coverage in report.slices
+        if (files := [file for file in coverage.files if file.role is not Role.BASE])
     ]
     about = (
         f"{counted(logs.file_slices, 'slice')} with {counted(logs.log_files, 'log file')} of {format_size(logs.bytes)}"

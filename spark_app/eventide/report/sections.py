@@ -12,16 +12,16 @@ def from_the_future(report: Report) -> str:
         return ""
     rows = [
         (
-            named(found.offending.partition or ".", NAME_CHARACTERS),
-            named(found.offending.file_id),
-            named(str(found.offending.log_file.name)),
+            named(records.offending.partition or ".", NAME_CHARACTERS),
+            named(records.offending.file_id),
+            named(str(records.offending.log_file.name)),
             named(key, NAME_CHARACTERS),
             when,
-            f"{found.offending.held_back:,}",
+            f"{records.offending.held_back:,}",
         )
-        for found in report.offending
-        for key, when in [(one.key, format_timestamp(one.event_time_ms)) for one in found.keys]
-        or [(found.problem or "none", "")]
+        for records in report.offending
+        for key, when in [(one.key, format_timestamp(one.event_time_ms)) for one in records.keys]
+        or [(records.problem or "none", "")]
     ]
     text = (
         "<p>These records seem to come from a wrong clock. An exact cut keeps their log files, and all "

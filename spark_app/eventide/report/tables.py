@@ -23,8 +23,8 @@ def html_table(caption: str, columns: Sequence[str], rows: Sequence[Sequence[str
     lines = [f"<tr>{_cells(row, kinds)}</tr>" for row in rows[:_ROWS_SHOWN]]
     unfolded = len(lines) if len(lines) <= _ROWS_UNFOLDED + 1 else _ROWS_UNFOLDED
 
-    def part(found: Sequence[str]) -> str:
-        return f"<thead><tr>{heads}</tr></thead><tbody>{''.join(found)}</tbody></table>"
+    def part(part_lines: Sequence[str]) -> str:
+        return f"<thead><tr>{heads}</tr></thead><tbody>{''.join(part_lines)}</tbody></table>"
 
     label = caption or columns[0]
     first = wide(label, f"<table>{said}{part(lines[:unfolded])}")

@@ -55,11 +55,11 @@ def _entries(state: TableState) -> Iterator[HistoryEntry]:
             yield HistoryEntry(*entry)
             continue
         commit = state.commit(instant)
-        found = published.get(instant.requested_time)
+        publication = published.get(instant.requested_time)
         yield HistoryEntry(
             *entry,
             operation=commit.operation_type or None,
             records=sum(stat.num_writes for stat in commit.stats),
             bytes=sum(stat.file_size_bytes for stat in commit.stats),
-            cut_ms=found.cut_ms if found is not None and found.has_cut else None,
+            cut_ms=publication.cut_ms if publication is not None and publication.has_cut else None,
         )

@@ -120,7 +120,7 @@ class Plan:
                 {"partition": held.partition, "file_id": held.file_id, "earliest_event_time_ms": held.earliest_ms}
                 for held in self.draft.held
             ],
-            "offending": [offending_json(found) for found in self.offending],
+            "offending": [offending_json(records) for records in self.offending],
             "notes": list(self.draft.notes),
         }
 
@@ -178,7 +178,7 @@ class Plan:
         return f"{counted(logs, 'log file')} of {counted(len(plan.operations), 'slice')}{before}"
 
     def _remarks(self) -> list[str]:
-        offending = [line for found in self.offending for line in _offending(found)]
+        offending = [line for records in self.offending for line in _offending(records)]
         return [*offending, *(f"note: {note}" for note in self.draft.notes)]
 
     def __str__(self) -> str:
@@ -268,26 +268,24 @@ def _operation(op: PlannedOperation, link_mode: str) -> dict[str, Any]:
     }
 
 
-def offending_json(found: OffendingRecords) -> dict[str, Any]:
+def offending_json(records: OffendingRecords) -> dict[str, Any]:
     """A log file with records of the future as plain values."""
     return {
-        "partition": found.offending.partition,
-        "file_id": found.offending.file_id,
-        "log": found.offending.log_file.path,
-        "held_back": found.offending.held_back,
-        "records": [{"key": one.key, "event_time_ms": one.event_time_ms} for one in found.keys],
-        "problem": found.problem,
+        "partition": records.offending.partition,
+        "file_id": records.offending.file_id,
+        "log": records.offending.log_file.path,
+        "held_back": records.offending.held_back,
+        "records": [{"key": one.key, "event_time_ms": one.event_time_ms} for one in records.keys],
+        "problem": records.problem,
     }
 
 
-def _offending(found: OffendingRecords) -> list[str]:
-    above = counted(found.offending.held_back, "log file")
-    held_back = f", which holds back {above} above it" if found.offending.held_back else ""
-    lines = [
-        f"from the future: {found.offending.log_file.path} reaches {format_timestamp(found.offending.latest_ms)}{held_back}"
-    ]
-    lines += [f"    - key {one.key!r} has event time {format_timestamp(one.event_time_ms)}" for one in found.keys]
-    return lines if found.problem is None else [*lines, f"    - {found.problem}"]
+def _offending(records: OffendingRecords) -> list[str]:
+    log = records.offending
+    held_back = f", which holds back {counted(log.held_back, 'log file')} above it" if log.held_back else ""
+    lines = [f"from the future: {log.log_file.path} reaches {format_timestamp(log.latest_ms)}{held_back}"]
+    lines += [f"    - key {one.key!r} has event time {format_timestamp(one.event_time_ms)}" for one in records.keys]
+    return lines if records.problem is None else [*lines, f"    - {records.problem}"]
 
 
 def _link(name: str | None) -> str:

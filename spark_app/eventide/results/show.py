@@ -49,7 +49,10 @@ class TableDescription:
     def notes(self) -> tuple[str, ...]:
         """What the user should know about the table's writers."""
         alone = tuple(map(single_writer_note, self.single_writers))
-        return alone if self.unused_lock is None else (*alone, _unused_lock_note(self.unused_lock))
+        if self.unused_lock is None:
+            return alone
+        lock = f"hoodie.properties names the lock {self.unused_lock}: writes are refused until {LOCK_PROVIDER} is set"
+        return (*alone, lock)
 
     def to_json(self) -> dict[str, Any]:
         """The description as plain values. Event times are in epoch milliseconds, sizes in bytes."""
@@ -75,20 +78,20 @@ class TableDescription:
                 "cut_ms": self.state.cut_ms,
             },
             "timeline": [_instant(instant) for instant in self.state.timeline.instants],
-            "file_slices": [self._slice(found) for found in self.file_slices],
+            "file_slices": [self._slice(file_slice) for file_slice in self.file_slices],
             "pending": [self._pending(instant) for instant in self.state.timeline.pending],
             "single_writers": [write.requested_time for write in self.single_writers],
             "notes": list(self.notes),
         }
 
-    def _slice(self, found: FileSlice) -> dict[str, Any]:
-        base = found.base_file
+    def _slice(self, file_slice: FileSlice) -> dict[str, Any]:
+        base = file_slice.base_file
         return {
-            "partition": found.partition,
-            "file_id": found.file_id,
-            "base_instant": found.base_instant,
+            "partition": file_slice.partition,
+            "file_id": file_slice.file_id,
+            "base_instant": file_slice.base_instant,
             "base_file": None if base is None else {"path": base.path, "size": base.size},
-            "log_files": [self._log(log) for log in found.log_files],
+            "log_files": [self._log(log) for log in file_slice.log_files],
         }
 
     def _log(self, log: LogFile) -> dict[str, Any]:
@@ -123,7 +126,7 @@ def describe(application: Application) -> TableDescription:
     """
     files = application.files
     state = TableState.load(files)
-    logs = [log for found in state.view.latest_slices() for log in found.log_files]
+    logs = [log for file_slice in state.view.latest_slices() for log in file_slice.log_files]
     try:
         field = event_time_field_of(state, application.options)
     except ConfigError:
@@ -136,8 +139,8 @@ def describe(application: Application) -> TableDescription:
     elif logs:
         shape = state.shape(field)
         proof = are_stats_proof(shape.schema, field, application.options, state.config.properties)
-        facts, found = application.freshness.facts.read_each(state, shape, logs, are_stats_proof=proof)
-        errors |= found
+        facts, read_errors = application.freshness.facts.read_each(state, shape, logs, are_stats_proof=proof)
+        errors |= read_errors
     for error in errors.values():
         if isinstance(error, UnsupportedTableError):
             raise error
@@ -155,10 +158,6 @@ def describe(application: Application) -> TableDescription:
     return TableDescription(
         files.storage.root, state, field, facts, problems, plans, alone, metadata_table, unused_lock
     )
-
-
-def _unused_lock_note(provider: str) -> str:
-    return f"hoodie.properties names the lock {provider}: writes are refused until {LOCK_PROVIDER} is set"
 
 
 def _error_of_last(application: Application, state: TableState, logs: Sequence[LogFile]) -> dict[str, EventideError]:

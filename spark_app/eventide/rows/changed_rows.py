@@ -87,8 +87,8 @@ class ChangedTable:
         has_null = np.zeros(len(new), np.bool_)
         for field in self.ordering:
             has_null |= column_at(new, field).is_null().to_numpy()
-        found: np.ndarray[Any, Any] = (new_ranks < old_ranks) & ~has_null
-        return found
+        older: np.ndarray[Any, Any] = (new_ranks < old_ranks) & ~has_null
+        return older
 
 
 def own_columns(rows: pa.Table) -> pa.Table:

@@ -74,9 +74,9 @@ def parsed(text: str, what: str) -> Node:
 
 def _with_doubled_quotes(tokens: Sequence[Token], text: str) -> list[Token]:
     """Joins the two texts that the dialect reads where a quote is doubled: it is one quote, as in SQL and Spark 4."""
-    found: list[Token] = []
+    joined_tokens: list[Token] = []
     for token in tokens:
-        last = found[-1] if found else None
+        last = joined_tokens[-1] if joined_tokens else None
         if (
             last is not None
             and last.token_type == token.token_type == TokenType.STRING
@@ -84,10 +84,10 @@ def _with_doubled_quotes(tokens: Sequence[Token], text: str) -> list[Token]:
             and text[last.end] == text[token.start]
         ):
             joined = f"{last.text}{text[token.start]}{token.text}"
-            found[-1] = Token(TokenType.STRING, joined, last.line, last.col, last.start, token.end)
+            joined_tokens[-1] = Token(TokenType.STRING, joined, last.line, last.col, last.start, token.end)
         else:
-            found.append(token)
-    return found
+            joined_tokens.append(token)
+    return joined_tokens
 
 
 def _unsupported(node: Node) -> InvalidFilterError:
@@ -98,8 +98,8 @@ def _unsupported(node: Node) -> InvalidFilterError:
 
 
 def _place(error: SqlglotError) -> str:
-    for found in getattr(error, "errors", ()):
-        return f" at {found['highlight']!r} (character {found['col']})"
+    for problem in getattr(error, "errors", ()):
+        return f" at {problem['highlight']!r} (character {problem['col']})"
     return (
         ": is a quote or a comment not closed?" if isinstance(error, TokenError) else f": {str(error).splitlines()[0]}"
     )
@@ -116,8 +116,8 @@ class Translation:
         # The parser's nodes have arguments for extras of every dialect. Ignoring one would give a wrong result.
         if any(value and name not in _KNOWN_ARGUMENTS for name, value in node.args.items()):
             raise _unsupported(node)
-        found = self._positive(node)
-        return ~found if node.args.get("negate") else found
+        expression = self._positive(node)
+        return ~expression if node.args.get("negate") else expression
 
     def _positive(self, node: Node) -> pc.Expression:
         match node:
@@ -152,8 +152,9 @@ class Translation:
         column, kind = self._column(node.this)
         values = [literal(item, kind, text_of(node.this)) for item in node.expressions]
         # In SQL, null in a set is null; Arrow's set lookup returns false.
-        found: pc.Expression = pc.if_else(column.is_valid(), _is_in(column, kind, values), pa.scalar(None, pa.bool_()))
-        return found
+        unknown = pa.scalar(None, pa.bool_())
+        is_member: pc.Expression = pc.if_else(column.is_valid(), _is_in(column, kind, values), unknown)
+        return is_member
 
     def _like(self, node: sql.Like) -> pc.Expression:
         column, kind = self._column(node.this)
@@ -189,11 +190,11 @@ class Translation:
             raise InvalidFilterError(f"{text_of(node)!r} is used in place of a column")
         fields, kind = list(self._schema), None
         for name in names:
-            found = next((field for field in fields if field.name == name), None)
-            if found is None:
+            child = next((field for field in fields if field.name == name), None)
+            if child is None:
                 known = ", ".join(field.name for field in fields) or f"nothing: it is of type {kind}"
                 raise InvalidFilterError(f"{text_of(node)!r}: there is no column {name!r}; there is {known}")
-            kind = found.type
+            kind = child.type
             fields = [kind.field(i) for i in range(kind.num_fields)] if pa.types.is_struct(kind) else []
         return pc.field(*names), kind
 
@@ -254,10 +255,10 @@ def _number(text: str, kind: ArrowType, column: str) -> "pa.Scalar[Any]":
     value = Decimal(text)
     try:
         if pa.types.is_floating(kind):
-            found = pa.scalar(float(value), kind)
-            if isinf(found.as_py()):
+            number = pa.scalar(float(value), kind)
+            if isinf(number.as_py()):
                 raise OverflowError
-            return found
+            return number
         if pa.types.is_decimal(kind):
             return pa.scalar(value)
         # Arrow chooses the type, not the column, and widens it in a comparison: 5000000000 compares with an int.

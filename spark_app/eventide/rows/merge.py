@@ -107,13 +107,13 @@ class Merge:
     def changes(self, source: pa.Table, read: Reader) -> Changes:
         """Raises ConfigError, InvalidFilterError and InvalidRecordError. Reads only rows that may match."""
         source = self._conformed(source).combine_chunks()
-        found = self._matchable(source, read)
-        target_rows, source_rows = self._pairs(found, source)
-        own = found.select(self.schema.names)
+        matchable = self._matchable(source, read)
+        target_rows, source_rows = self._pairs(matchable, source)
+        own = matchable.select(self.schema.names)
         matched = _sides(source=source.take(source_rows), target=own.take(target_rows))
         is_deleted = self._chosen(matched, self.clauses.matched_delete, "when_matched_delete")
         is_updated = self._chosen(matched, self.clauses.matched_update, "when_matched_update") & ~is_deleted
-        updated = self._updated(matched.filter(pa.array(is_updated)), found.take(target_rows[is_updated]))
+        updated = self._updated(matched.filter(pa.array(is_updated)), matchable.take(target_rows[is_updated]))
         others = np.setdiff1d(np.arange(len(source)), source_rows)
         inserted = self._inserted(source.take(others), read)
         deleted = own.take(target_rows[is_deleted])
@@ -145,9 +145,9 @@ class Merge:
 
     def _may_have(self, rows: pa.Table, keys: Any) -> pc.Expression:
         """A filter that keeps the rows of the table with the same identity as one of the rows, and few partitions."""
-        found = _is_in(RECORD_KEY, keys)
+        condition = _is_in(RECORD_KEY, keys)
         if self.table.has_global_keys or self.table.keys.slashes is not None:
-            return found
+            return condition
         for name in self.table.keys.partition_fields:
             if name in self.table.keys.time_fields or name not in rows.column_names:
                 continue
@@ -155,18 +155,18 @@ class Merge:
             values = pc.unique(rows.column(name))
             is_plain = pa.types.is_integer(values.type) or pa.types.is_string(values.type)
             if is_plain and not _NO_DIRECTORY.intersection(values.to_pylist()):
-                found &= _is_in(name, values)
-        return found
+                condition &= _is_in(name, values)
+        return condition
 
-    def _pairs(self, found: pa.Table, source: pa.Table) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+    def _pairs(self, matchable: pa.Table, source: pa.Table) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
         """The positions of the rows of the table and of the source that match, by the source's order."""
         if self.on is None:
             one, other = (
-                self._identity(found.column(RECORD_KEY), found.column(PARTITION_PATH)),
+                self._identity(matchable.column(RECORD_KEY), matchable.column(PARTITION_PATH)),
                 self._identity(*self._identities(source, "source rows")),
             )
         else:
-            one, other = found.select(self.on), source.select(self.on)
+            one, other = matchable.select(self.on), source.select(self.on)
         target_rows, source_rows = _matches(one, other)
         for rows, what in ((source_rows, "source row {} matches several rows of the table"), (target_rows, "")):
             row = _repeated(rows)
@@ -190,10 +190,10 @@ class Merge:
         except pa.ArrowException as error:
             raise ConfigError(f"{what}: the condition {condition!r} does not fit the rows: {error}") from None
 
-    def _updated(self, matched: pa.Table, found: pa.Table) -> pa.Table:
-        """The new rows of the table's rows `found`, with their source rows in `matched`."""
+    def _updated(self, matched: pa.Table, targets: pa.Table) -> pa.Table:
+        """The new rows of the table's rows `targets`, with their source rows in `matched`."""
         what, clause = "when_matched_update", self.clauses.matched_update
-        old = _nullable(found.select(self.schema.names))
+        old = _nullable(targets.select(self.schema.names))
         given = _values_of(clause)
         if clause is None or clause is False:
             return old
@@ -205,20 +205,20 @@ class Merge:
             self.table.refuse_keys(list(given), what)
         new = with_values(old, evaluated(matched, parsed_values(given, self.schema, matched.schema, what), self.schema))
         if any(name in self.table.key_columns for name in given):
-            self._refuse_moved(new, found)
+            self._refuse_moved(new, targets)
         return new.filter(pa.array(~self.table.is_older(new, old)))
 
-    def _refuse_moved(self, new: pa.Table, found: pa.Table) -> None:
+    def _refuse_moved(self, new: pa.Table, targets: pa.Table) -> None:
         """Raises InvalidRecordError for an update with a source row of another key or partition."""
         for column, own in zip(self._identities(new, "source rows"), (RECORD_KEY, PARTITION_PATH), strict=True):
             moved = np.flatnonzero(
-                pc.not_equal(column, found.column(own).combine_chunks()).to_numpy(zero_copy_only=False)
+                pc.not_equal(column, targets.column(own).combine_chunks()).to_numpy(zero_copy_only=False)
             )
             if len(moved):
                 row = int(moved[0])
                 raise InvalidRecordError(
-                    f"when_matched_update: the row of key {found.column(RECORD_KEY)[row].as_py()!r} would change its key or "
-                    f"partition ({found.column(own)[row].as_py()!r} to {column[row].as_py()!r}); name the columns to "
+                    f"when_matched_update: the row of key {targets.column(RECORD_KEY)[row].as_py()!r} would change its key "
+                    f"or partition ({targets.column(own)[row].as_py()!r} to {column[row].as_py()!r}); name the columns to "
                     "update, or delete the row and insert it"
                 )
 
@@ -308,8 +308,8 @@ def _nullable(rows: pa.Table) -> pa.Table:
 
 
 def _is_in(name: str, values: Any) -> pc.Expression:
-    found: pc.Expression = pc.field(name).isin(pc.unique(values))
-    return found
+    is_member: pc.Expression = pc.field(name).isin(pc.unique(values))
+    return is_member
 
 
 def _matches(one: pa.Table, other: pa.Table) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:

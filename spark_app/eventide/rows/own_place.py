@@ -25,7 +25,7 @@ def require_own_place(uri: str, options: Options) -> None:
         raise ConfigError(
             f"{uri} holds the Hudi table {inner}: choose a path beside it, such as {uri.rstrip('/')}/NAME"
         )
-    above = next((found for found in _above(uri) if _is_table(found, options)), None)
+    above = next((directory for directory in _above(uri) if _is_table(directory, options)), None)
     if above is not None:
         raise ConfigError(f"{uri} is in the Hudi table {above}: write to that table, or choose a path beside it")
 
@@ -42,6 +42,6 @@ def _above(uri: str) -> Iterator[str]:
     parts = uri.rstrip("/").split("/")
     least = 4 if "://" in uri else 1
     for end in range(len(parts) - 1, least - 1, -1):
-        found = "/".join(parts[:end])
-        if found:
-            yield found
+        directory = "/".join(parts[:end])
+        if directory:
+            yield directory

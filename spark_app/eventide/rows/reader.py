@@ -62,8 +62,8 @@ class Rows:
     Any library that accepts Arrow's C stream accepts the rows: `polars.DataFrame(rows)`, `pyarrow.table(rows)`.
 
     `plan_again` returns the plan of the same query on the current table; without it, the query is planned once. `config`
-    reads the table's configuration, for a filter; without it, all partitions are read. `key_lookup` asks the record index
-    where the keys of a filter are; without it, files are searched. `row_limit` is the greatest number of rows that are read;
+    reads the table's configuration, for a filter; without it, all partitions are read. `key_lookup` finds the keys of a
+    filter in the record index; without it, files are searched. `row_limit` is the greatest number of rows that are read;
     None: all.
     """
 
@@ -161,7 +161,7 @@ class Rows:
         rows, plans = self, 1
         is_begun = False
         while True:
-            read = rows._reader(columns, filter)
+            read = rows.reading(columns, filter)
             try:
                 for slice_read in read.slices:
                     for batch in read(slice_read):
@@ -196,7 +196,7 @@ class Rows:
         rows, plans = self, 1
         while True:
             try:
-                return ask(rows._reader(columns, filter))
+                return ask(rows.reading(columns, filter))
             except MissingFileError as missing:
                 rows = rows._after(missing, may_go_on=plans < PLANS_AT_MOST)
                 plans += 1
@@ -252,7 +252,7 @@ class Rows:
         from pyspark.sql.pandas.types import from_arrow_schema
 
         ship_packages(spark)
-        chosen = self._reader(columns, filter)
+        chosen = self.reading(columns, filter)
         read = chosen.of_slices()
         schema, root = from_arrow_schema(with_lists(read.schema)), self.reader.storage.root
         by_spark, slices = (
@@ -277,7 +277,21 @@ class Rows:
 
     def reading(self, columns: Sequence[str] | None = None, filter: Filter | None = None) -> "SliceReading":
         """The picklable read of one of the plan's slices, for callers with their own engine."""
-        return self._reader(columns, filter)
+        kept, row_filter = self.schema_of(columns), filter_expression(filter, self.schema)
+        names = self._read_names(kept.names, row_filter)
+        if row_filter is None or self.config is None:
+            is_few = row_filter is None and self.row_limit is not None
+            reader = replace(self.reader, few_rows=_FEW_ROWS) if is_few else self.reader
+            return SliceReading(reader, self.plan.shape, kept, row_filter, names, self.plan.slices)
+        config = self.config()
+        is_by_path = self.key_lookup is None or not self.key_lookup.may_leave_keys(config)
+        selection = selected(self.plan, row_filter, self.schema, config, is_by_path=is_by_path)
+        sought = Sought(row_filter, self.schema, self._read_names((), row_filter), selection.keys)
+        reader = replace(self.reader, sought=sought)
+        slices = selection.slices
+        if self.key_lookup is not None:
+            slices = self.key_lookup.kept(config, self.plan, slices, selection.named)
+        return SliceReading(reader, self.plan.shape, kept, row_filter, names, slices)
 
     def _after(self, missing: MissingFileError, *, may_go_on: bool) -> "Rows":
         """The rows of the same query on the current table. Raises the error if the table still has the file."""
@@ -290,23 +304,6 @@ class Rows:
                 f"that happens often, retain more ({COMMITS_RETAINED}) or read a tag"
             ) from missing
         return replace(self, plan=newer)
-
-    def _reader(self, columns: Sequence[str] | None, filter: Filter | None) -> "SliceReading":
-        kept, row_filter = self.schema_of(columns), filter_expression(filter, self.schema)
-        names = self._read_names(kept.names, row_filter)
-        if row_filter is None or self.config is None:
-            is_few = row_filter is None and self.row_limit is not None
-            reader = replace(self.reader, few_rows=_FEW_ROWS) if is_few else self.reader
-            return SliceReading(reader, self.plan.shape, kept, row_filter, names, self.plan.slices)
-        config = self.config()
-        is_by_path = self.key_lookup is None or not self.key_lookup.may_leave_keys(config)
-        found = selected(self.plan, row_filter, self.schema, config, is_by_path=is_by_path)
-        sought = Sought(row_filter, self.schema, self._read_names((), row_filter), found.keys)
-        reader = replace(self.reader, sought=sought)
-        slices = found.slices
-        if self.key_lookup is not None:
-            slices = self.key_lookup.kept(config, self.plan, slices, found.named)
-        return SliceReading(reader, self.plan.shape, kept, row_filter, names, slices)
 
     def _read_names(self, columns: Sequence[str], row_filter: pc.Expression | None) -> tuple[str, ...]:
         """The columns to read: those requested, and those that the filter needs."""
@@ -342,7 +339,7 @@ class SliceReading:
     def unskipped(self, engine: Engine) -> tuple[SliceRead, ...]:
         """The slices without those that footers and block headers exclude: a task for them would read no row.
 
-        Looks at no file if there are too many to look at one after another.
+        Opens no file if there are too many to open one after another.
         """
         is_whole = self.reader.reads_whole_slices and self.reader.sought is None
         if is_whole or len(self.slices) > _LOOKED_AT_MAX:
@@ -378,14 +375,14 @@ class SliceReading:
 
     def count_up_to(self, most: int) -> int:
         """The number of rows, up to this many. Opens no slice behind them."""
-        found = 0
+        count = 0
         for slice_read in self.slices:
             known = None if self.row_filter is not None else self.reader.base_row_count(slice_read)
             for rows in (known,) if known is not None else (batch.num_rows for batch in self(slice_read)):
-                found += rows
-                if found >= most:
+                count += rows
+                if count >= most:
                     return most
-        return found
+        return count
 
 
 def _limited(batches: Iterable[pa.RecordBatch], rows: int) -> Iterator[pa.RecordBatch]:

@@ -35,7 +35,7 @@ _NO_VALUE = ("", "default", "__HIVE_DEFAULT_PARTITION__")
 def filter_expression(row_filter: Filter | None, schema: pa.Schema) -> pc.Expression | None:
     """The expression that is true for the rows to keep. Raises InvalidFilterError."""
     if row_filter is None or isinstance(row_filter, pc.Expression):
-        found = row_filter
+        expression = row_filter
     elif isinstance(row_filter, str):
         # Imported here: most queries have no SQL filter, and importing the parser is slow.
         from eventide.rows.filter_expression import parse_filter
@@ -46,18 +46,18 @@ def filter_expression(row_filter: Filter | None, schema: pa.Schema) -> pc.Expres
 
         conditions: Any = row_filter
         try:
-            found = filters_to_expression(list(conditions))
+            expression = filters_to_expression(list(conditions))
             _refuse_letters(conditions)
         except (TypeError, ValueError) as error:
             raise InvalidFilterError(
                 f"filter {row_filter!r} is not a list of (column, operator, value): {error}"
             ) from None
-    if found is not None:
+    if expression is not None:
         try:
-            schema.empty_table().filter(found)
+            schema.empty_table().filter(expression)
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowKeyError, TypeError) as error:
-            raise InvalidFilterError(f"filter {found} does not fit the table: {error}") from None
-    return found
+            raise InvalidFilterError(f"filter {expression} does not fit the table: {error}") from None
+    return expression
 
 
 def _refuse_letters(conditions: Any) -> None:
@@ -125,8 +125,8 @@ def _values_of_fields(
     key_format: KeyFormat, row_filter: pc.Expression, schema: pa.Schema
 ) -> dict[str, tuple[str, ...]]:
     """The texts of the key fields whose values the filter names."""
-    found = {name: values_of(row_filter, name, schema) for name in key_format.key_fields}
-    return {name: tuple(map(str, values)) for name, values in found.items() if values is not None}
+    by_field = {name: values_of(row_filter, name, schema) for name in key_format.key_fields}
+    return {name: tuple(map(str, values)) for name, values in by_field.items() if values is not None}
 
 
 def _record_keys(
@@ -158,7 +158,7 @@ def _guarantee(path: str, fields: "Sequence[pa.Field[Any] | None]", key_format: 
     parts = path.split("/")
     if len(parts) != len(fields):
         return None  # a value contains a slash
-    found: pc.Expression | None = None
+    condition: pc.Expression | None = None
     for part, field in zip(parts, fields, strict=True):
         if field is None:
             continue
@@ -171,5 +171,5 @@ def _guarantee(path: str, fields: "Sequence[pa.Field[Any] | None]", key_format: 
         except (ValueError, OverflowError, pa.ArrowInvalid):
             continue
         said = pc.field(field.name) == scalar
-        found = said if found is None else found & said
-    return found
+        condition = said if condition is None else condition & said
+    return condition

@@ -1,7 +1,7 @@
 """Warns where the texts of an ordering field would merge otherwise than the times or numbers that they hold.
 
 Hudi compares texts by their letters, and so does eventide: '9' wins over '10', and '02:00+02:00' over '01:00Z'. Only the
-rows that make a table are looked at: afterwards the order is what its readers agree on.
+rows that make a table are checked: afterwards the order is what its readers agree on.
 """
 
 import re

@@ -102,8 +102,8 @@ def evaluated(rows: pa.Table, values: Mapping[str, pc.Expression], schema: pa.Sc
 
 def is_true(rows: pa.Table, condition: pc.Expression) -> "pa.Array[Any]":
     """For each row, if the condition is true: null is not."""
-    found: pa.Array[Any] = _pc.fill_null(_projected(rows, condition), False).combine_chunks()
-    return found
+    truth: pa.Array[Any] = _pc.fill_null(_projected(rows, condition), False).combine_chunks()
+    return truth
 
 
 def _projected(rows: pa.Table, expression: pc.Expression) -> "pa.ChunkedArray[Any]":
@@ -163,8 +163,8 @@ class _Values(Translation):
             is_met = _pc.coalesce(self.condition(case.this), _pc.scalar(False))
             return _pc.if_else(is_met, self._chosen(case.args["true"], wanted), rest)
 
-        found: Expression = reduce(otherwise, reversed(cases), last)
-        return found
+        expression: Expression = reduce(otherwise, reversed(cases), last)
+        return expression
 
     def _computed(self, node: Node, wanted: ArrowType) -> Expression:
         """Arithmetic. A literal in it is exact beside a decimal, a fraction beside a fraction, and else what it is."""
@@ -174,13 +174,13 @@ class _Values(Translation):
         if exact is None and (isinstance(node, sql.Div) or self._is_fraction(one) or self._is_fraction(other)):
             # A double holds them nearly. Arrow would compute `number * 1.5` with floats, which hold 24 bits.
             one, other = one.cast(pa.float64(), safe=False), other.cast(pa.float64(), safe=False)
-        found: Expression = _ARITHMETIC[type(node)](one, other)
-        return found
+        expression: Expression = _ARITHMETIC[type(node)](one, other)
+        return expression
 
     def _chosen(self, node: Node, wanted: ArrowType) -> Expression:
         """One of several values. Beside a fraction, Arrow would take whole numbers for floats."""
-        found = self.value(node, wanted)
-        return found.cast(wanted) if pa.types.is_floating(wanted) and not self._is_fraction(found) else found
+        value = self.value(node, wanted)
+        return value.cast(wanted) if pa.types.is_floating(wanted) and not self._is_fraction(value) else value
 
     def _is_fraction(self, value: Expression) -> bool:
         try:

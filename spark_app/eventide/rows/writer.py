@@ -220,11 +220,11 @@ def _key_generator(options: Options) -> KeyGenerator | None:
     text = options.get(keys.KEY_GENERATOR)
     if text is None:
         return None
-    found = KeyGenerator.named(text)
-    if found is None:
+    key_generator = KeyGenerator.named(text)
+    if key_generator is None:
         known = ", ".join(generator.class_name for generator in KeyGenerator)
         raise ConfigError(f"option {options.name(keys.KEY_GENERATOR)}={text!r} is not one of {known}")
-    return found
+    return key_generator
 
 
 def _kinds(partition: Sequence[str]) -> dict[str, str]:

@@ -67,7 +67,7 @@ def _names(source: Source, dialect: Dialect) -> tuple[str, ...]:
                     use_threads=False, block_size=block_bytes, autogenerate_column_names=dialect.names is not None
                 )
                 options = _parse_options(source, dialect)
-                found = list(pyarrow.csv.open_csv(text, read_options=read, parse_options=options).schema.names)
+                names = list(pyarrow.csv.open_csv(text, read_options=read, parse_options=options).schema.names)
                 break
             except pa.ArrowInvalid as error:
                 if "Empty CSV" in str(error):
@@ -76,9 +76,9 @@ def _names(source: Source, dialect: Dialect) -> tuple[str, ...]:
                 if "straddling" in str(error) and block_bytes < _BLOCK_BYTES_MAX:
                     block_bytes = min(block_bytes * 8, _BLOCK_BYTES_MAX)
                     continue
-                found = _header(source, dialect)
+                names = _header(source, dialect)
                 break
-    return _checked_names(source, dialect, found)
+    return _checked_names(source, dialect, names)
 
 
 def _header(source: Source, dialect: Dialect) -> list[str]:
@@ -90,24 +90,24 @@ def _header(source: Source, dialect: Dialect) -> list[str]:
     return []
 
 
-def _checked_names(source: Source, dialect: Dialect, found: list[str]) -> tuple[str, ...]:
+def _checked_names(source: Source, dialect: Dialect, names: list[str]) -> tuple[str, ...]:
     if dialect.names is not None:
-        if len(found) != len(dialect.names):
+        if len(names) != len(dialect.names):
             raise ConfigError(
-                f"source {source.name!r} has {len(found)} columns, and without a header {len(dialect.names)} are expected: "
+                f"source {source.name!r} has {len(names)} columns, and without a header {len(dialect.names)} are expected: "
                 f"{', '.join(dialect.names)}; state them in --schema, or check --delimiter"
             )
         return dialect.names
     delimiter = _delimiter(source, dialect)
-    if len(found) == 1:
+    if len(names) == 1:
         for other, shown in _OTHER_DELIMITERS.items():
-            if other in found[0] and other != delimiter:
+            if other in names[0] and other != delimiter:
                 raise ConfigError(
-                    f"source {source.name!r} has the single column {found[0]!r}: if its columns are separated by {shown}, "
+                    f"source {source.name!r} has the single column {names[0]!r}: if its columns are separated by {shown}, "
                     f"add --delimiter {shown}"
                 )
-    for name in found:
-        if found.count(name) > 1:
+    for name in names:
+        if names.count(name) > 1:
             raise ConfigError(
                 f"source {source.name!r} has the column {name!r} twice: rename one in its header, or use --no-header if its "
                 "first row is data"
@@ -116,7 +116,7 @@ def _checked_names(source: Source, dialect: Dialect, found: list[str]) -> tuple[
             raise ConfigError(
                 f"source {source.name!r}: a column has no name in the header: name it, or use --no-header"
             )
-    return tuple(found)
+    return tuple(names)
 
 
 def _batches(

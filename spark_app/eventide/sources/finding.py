@@ -52,13 +52,10 @@ class SourceFinder:
         """All sources, in the order of the words. Raises ConfigError for a word that names none."""
         if words.count(STDIN) > 1:
             raise ConfigError("standard input (-) is named twice, and can be read only once: name it once")
-        found: list[Source] = []
+        sources: list[Source] = []
         for word in words:
-            found += [self._standard_input(stdin)] if word == STDIN else self._named(word)
-        return tuple(found)
-
-    def _standard_input(self, stdin: BinaryIO) -> Source:
-        return self._spooled(_STDIN_NAME, stdin)
+            sources += [self._spooled(_STDIN_NAME, stdin)] if word == STDIN else self._named(word)
+        return tuple(sources)
 
     def _spooled(self, name: str, stream: BinaryIO) -> Source:
         copy: Any = NamedTemporaryFile(prefix="eventide_")  # noqa: SIM115 - lives as long as `living`
@@ -81,12 +78,12 @@ class SourceFinder:
             raise ConfigError(f"source {without_secrets(word, ())!r} cannot be opened: {error}") from None
         if isinstance(storage, LocalStorage):
             return self._local(word, Path(storage.root.removeprefix("file://")) / name)
-        found = storage.stat(name)
-        if found is not None and not found.is_directory:
+        entry = storage.stat(name)
+        if entry is not None and not entry.is_directory:
             return [self._file(word, partial(storage.open_input, name))]
-        if found is None and _MAGIC.search(word):
+        if entry is None and _MAGIC.search(word):
             return self._glob_of_store(word)
-        if found is None:
+        if entry is None:
             raise ConfigError(f"source {word!r} does not exist: correct its name")
         inside = [info for info in storage.list(name) if not info.is_directory]
         base = word.rstrip("/")
@@ -130,23 +127,23 @@ class SourceFinder:
         if is_glob and not files:
             raise ConfigError(f"source {word!r} matches no file: correct the pattern")
         if self._stated is not None or is_glob:
-            found = [self._file(name, start) for name, start in files]
+            sources = [self._file(name, start) for name, start in files]
         else:
-            found = [Source(n, ending, start) for n, start in files if (ending := format_by_name(n)) is not None]
+            sources = [Source(n, ending, start) for n, start in files if (ending := format_by_name(n)) is not None]
             left_out = [name.rpartition("/")[2] for name, _ in files if format_by_name(name) is None]
-            if left_out and found:
+            if left_out and sources:
                 more = f" and {len(left_out) - 1} more" if len(left_out) > 1 else ""
                 self._say(f"left out of {word}: {left_out[0]}{more} (unknown ending)")
-        if not found:
+        if not sources:
             raise ConfigError(f"source {word!r}: no file in it ends in {KNOWN_ENDINGS}")
-        by_format = {source.format: source.name for source in reversed(found)}
+        by_format = {source.format: source.name for source in reversed(sources)}
         if len(by_format) > 1:
             examples = ", ".join(f"{name} ({kind})" for kind, name in sorted(by_format.items()))
             cure = (
                 "let the pattern end in one ending" if is_glob else f"name one of them, as in {word.rstrip('/')}/*.csv"
             )
             raise ConfigError(f"source {word!r} has files of several formats: {examples}; {cure}")
-        return found
+        return sources
 
 
 def _name(info: FileInfo) -> str:

@@ -40,24 +40,24 @@ def json_tables(source: Source, types: Callable[[str], Any], encoding: str | Non
             yield rows
 
 
-def declared_type(found: Any, declared: Any, *, reads_times: bool) -> Any:
+def declared_type(kind: Any, declared: Any, *, reads_times: bool) -> Any:
     """The declared type for a column that was read: of a struct, only the fields that were found.
 
     `declared` is None if nothing declares it. Without `reads_times`, times are texts: Arrow's JSON reader does not read
     them, or not with their zone.
     """
     if declared is None:
-        return found if reads_times else _without_times(found)
-    if pa.types.is_struct(found) and pa.types.is_struct(declared):
+        return kind if reads_times else _without_times(kind)
+    if pa.types.is_struct(kind) and pa.types.is_struct(declared):
         fields: list[Any] = []
-        for field in found:
+        for field in kind:
             place = declared.get_field_index(field.name)
             known = declared.field(place).type if place >= 0 else None
             fields.append(field.with_type(declared_type(field.type, known, reads_times=reads_times)))
         return pa.struct(fields)
-    if pa.types.is_list(found) and pa.types.is_list(declared):
-        item = declared_type(found.value_type, declared.value_type, reads_times=reads_times)
-        return pa.list_(found.value_field.with_type(item))
+    if pa.types.is_list(kind) and pa.types.is_list(declared):
+        item = declared_type(kind.value_type, declared.value_type, reads_times=reads_times)
+        return pa.list_(kind.value_field.with_type(item))
     return declared if reads_times else _without_times(declared)
 
 
@@ -99,16 +99,16 @@ def _parsed(chunk: bytes, types: Callable[[str], Any], place: str, first_row: in
         return pa.table({})
     is_declared = False
     try:
-        found = _read(chunk, None)
-        for name in found.column_names:
+        rows = _read(chunk, None)
+        for name in rows.column_names:
             if types(name) is None:
-                _refuse_rounded(found.column(name), name, chunk, place, first_row)
+                _refuse_rounded(rows.column(name), name, chunk, place, first_row)
         wanted: list[Any] = [
             column.with_type(declared_type(column.type, types(column.name), reads_times=False))
-            for column in found.schema
+            for column in rows.schema
         ]
         schema, is_declared = pa.schema(wanted), True
-        return found if schema == found.schema else _read(chunk, schema)
+        return rows if schema == rows.schema else _read(chunk, schema)
     except pa.ArrowNotImplementedError as error:
         raise InvalidRecordError(f"source {place!r}: {error}: use Parquet for such a column") from None
     except pa.ArrowException as error:
@@ -161,6 +161,6 @@ def _what(error: str, place: str, first_row: int, *, is_declared: bool) -> str:
         return f"source {place!r}: {text}; correct the value"
     where = f"source {place!r}, row {first_row + int(row[1]) + 1}"
     cure = next(
-        (cure for found, cure in _CURES.items() if found in text), "write one object per line, as `jq -c .` does"
+        (cure for symptom, cure in _CURES.items() if symptom in text), "write one object per line, as `jq -c .` does"
     )
     return f"{where}: {text[: row.start()].rstrip('.')}: {cure}"

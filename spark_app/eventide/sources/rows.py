@@ -6,7 +6,7 @@
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pyarrow as pa
@@ -74,7 +74,7 @@ def read_rows(
     count = 0
     for source in sources:
         for part in _parts(source, types, dialect):
-            kept = part if rows_max is None else _cut(part, rows_max - count)
+            kept = part if rows_max is None else replace(part, rows=part.rows.slice(0, rows_max - count))
             count += len(kept.rows)
             on_rows(len(kept.rows))
             parts.append(kept)
@@ -83,21 +83,15 @@ def read_rows(
     return _whole(parts)
 
 
-def _cut(part: Part, rows: int) -> Part:
-    return Part(part.source, part.first_row, part.rows.slice(0, rows), part.candidates)
-
-
 def _parts(source: Source, types: Callable[[str], Any], dialect: Dialect) -> Iterator[Part]:
     match source.format:
         case Format.PARQUET:
             yield from _parquet_parts(source)
         case Format.CSV:
-            first_row = 0
-            for batch in csv_batches(source, dialect):
-                yield _typed(source.name, first_row, pa.Table.from_batches([batch]), types, EVERY_TYPE)
-                first_row += len(batch)
+            batches = (pa.Table.from_batches([batch]) for batch in csv_batches(source, dialect))
+            yield from _text_parts(source, batches, types, EVERY_TYPE)
         case Format.JSON:
-            yield from _json_parts(source, types, dialect)
+            yield from _text_parts(source, json_tables(source, types, dialect.encoding), types, TIMES)
 
 
 def _parquet_parts(source: Source) -> Iterator[Part]:
@@ -116,10 +110,12 @@ def _parquet_parts(source: Source) -> Iterator[Part]:
             first_row += len(batch)
 
 
-def _json_parts(source: Source, types: Callable[[str], Any], dialect: Dialect) -> Iterator[Part]:
+def _text_parts(
+    source: Source, tables: Iterator[pa.Table], types: Callable[[str], Any], candidates: tuple[Any, ...]
+) -> Iterator[Part]:
     first_row = 0
-    for rows in json_tables(source, types, dialect.encoding):
-        yield _typed(source.name, first_row, rows, types, TIMES)
+    for rows in tables:
+        yield _typed(source.name, first_row, rows, types, candidates)
         first_row += len(rows)
 
 

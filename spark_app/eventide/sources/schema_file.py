@@ -77,16 +77,16 @@ def _lines(text: str, path: Path) -> StatedSchema:
         stated = line.strip()
         if not stated or stated.startswith("#"):
             continue
-        found = _LINE.fullmatch(stated.removesuffix(","))
-        kind = None if found is None else type_of(found[2])
-        if found is None or kind is None:
+        match = _LINE.fullmatch(stated.removesuffix(","))
+        kind = None if match is None else type_of(match[2])
+        if match is None or kind is None:
             raise ConfigError(
                 f"--schema {str(path)!r}, line {number}: {stated!r} is not `name type` with a type of {TYPE_WORDS}; use "
                 "Avro for any other"
             )
-        if any(field.name == found[1] for field in fields):
-            raise ConfigError(f"--schema {str(path)!r}, line {number}: the column {found[1]!r} comes twice: remove one")
-        fields.append(pa.field(found[1], kind, nullable=found[3] is None))
+        if any(field.name == match[1] for field in fields):
+            raise ConfigError(f"--schema {str(path)!r}, line {number}: the column {match[1]!r} comes twice: remove one")
+        fields.append(pa.field(match[1], kind, nullable=match[3] is None))
     if not fields:
         raise ConfigError(f"--schema {str(path)!r} has no column: write a line `name type` for each")
     return StatedSchema(pa.schema(fields))

@@ -68,12 +68,12 @@ def format_by_name(name: str) -> Format | None:
 
 def known_format(name: str) -> Format:
     """The format by the name's ending. Raises ConfigError for an unknown one."""
-    found = format_by_name(name)
-    if found is None:
+    kind = format_by_name(name)
+    if kind is None:
         raise ConfigError(
             f"source {name!r} has an unknown ending: name the format with --format, or let it end in {KNOWN_ENDINGS}"
         )
-    return found
+    return kind
 
 
 def _ending(name: str) -> str:

@@ -56,7 +56,7 @@ def converted(column: Any, kind: Any, name: str, place: str, first_row: int, *, 
         ) from None
     except pa.ArrowInvalid as error:
         row = _first_misfit(cells, kind)
-        hint = next((cure for found, cure in _CURES.items() if found in str(error)), "")
+        hint = next((cure for symptom, cure in _CURES.items() if symptom in str(error)), "")
         raise InvalidRecordError(
             f"source {place!r}, row {first_row + row + 1}: column {name!r}: {cells[row].as_py()!r} is no {kind}{hint}; "
             "correct the value, or declare it as null with --null"
@@ -102,10 +102,10 @@ def _fits(column: Any, kind: Any) -> bool:
 
 def _cast(column: Any, kind: Any) -> Any:
     """The column in that type. Raises pa.ArrowInvalid as a cast does, and for digits that the type has no number for."""
-    found = column.cast(kind)
-    if pa.types.is_floating(kind) and _any_matches(column.filter(pc.is_inf(found)), r"\d"):  # not the word `inf`
+    values = column.cast(kind)
+    if pa.types.is_floating(kind) and _any_matches(column.filter(pc.is_inf(values)), r"\d"):  # not the word `inf`
         raise pa.ArrowInvalid(f"a number too large for {kind}")
-    return found
+    return values
 
 
 def _first_misfit(column: Any, kind: Any) -> int:

@@ -90,8 +90,8 @@ class SparkHiveCatalog:
 
     def partitions(self, table: CatalogTable) -> tuple[CatalogPartition, ...]:
         with self._asking(f"list the partitions of {table}"):
-            found = self._client.listPartitions(table.database, table.name, ALL_PARTITIONS)
-            return tuple(CatalogPartition(tuple(one.getValues()), one.getSd().getLocation()) for one in found)
+            raw = self._client.listPartitions(table.database, table.name, ALL_PARTITIONS)
+            return tuple(CatalogPartition(tuple(one.getValues()), one.getSd().getLocation()) for one in raw)
 
     def add_partitions(self, table: CatalogTable, partitions: Sequence[CatalogPartition]) -> None:
         for some in _batches(partitions):
@@ -123,10 +123,10 @@ class SparkHiveCatalog:
         state.catalog().refreshTable(state.sqlParser().parseTableIdentifier(f"`{table.database}`.`{table.name}`"))
 
     def _found(self, ask: Callable[[], Any]) -> Any:
-        found: list[Any] = []
+        answers: list[Any] = []
         with self._asking("answer", forgiving=_NOT_THERE):
-            found.append(ask())
-        return found[0] if found else None
+            answers.append(ask())
+        return answers[0] if answers else None
 
     @contextmanager
     def _asking(self, what: str, *, forgiving: str | None = None) -> Iterator[None]:

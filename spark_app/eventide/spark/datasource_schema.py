@@ -14,12 +14,12 @@ def chosen_columns(table: pa.Schema, asked: StructType) -> tuple[str, ...]:
     Spark passes the whole schema to a Python source, whichever columns the query selects. If the user passes a schema with
     only some of the columns (`.schema("id string, fare double")`), only those are read.
     """
-    found = {field.name: field.dataType for field in from_arrow_schema(with_lists(table))}
+    types = {field.name: field.dataType for field in from_arrow_schema(with_lists(table))}
     for field in asked:
-        if field.name not in found:
-            raise ConfigError(f"column {field.name!r} is not one of the table's: {', '.join(found)}")
+        if field.name not in types:
+            raise ConfigError(f"column {field.name!r} is not one of the table's: {', '.join(types)}")
         # The names of types: they leave out what may be null, which a schema in SQL cannot state.
-        asked_type, own_type = field.dataType.simpleString(), found[field.name].simpleString()
+        asked_type, own_type = field.dataType.simpleString(), types[field.name].simpleString()
         if asked_type != own_type:
             kinds = f"{own_type}, not {asked_type}"
             raise ConfigError(

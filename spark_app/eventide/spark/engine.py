@@ -64,7 +64,8 @@ class SparkEngine:
         if not items:
             return []
         shared = portions(sizes or [_TASK_BYTES] * len(items), parallelism(self._spark))
-        tasks = _Tasks(function, tuple(pickle.dumps([(place, items[place]) for place in found]) for found in shared))
+        pickled = (pickle.dumps([(place, items[place]) for place in portion]) for portion in shared)
+        tasks = _Tasks(function, tuple(pickled))
         answered = self._spark.range(0, len(shared), 1, len(shared)).mapInArrow(tasks, _ANSWERS)
         pieces: list[list[bytes]] = [[] for _ in items]
         with _progress(self._spark, on_done, len(items), len(shared)):
@@ -73,7 +74,7 @@ class SparkEngine:
                     pieces[place].append(bytes(piece))
             except Exception as error:
                 raise failure_of(error) from error
-        answers: list[Any] = [pickle.loads(b"".join(found)) for found in pieces]
+        answers: list[Any] = [pickle.loads(b"".join(parts)) for parts in pieces]
         for answer in answers:
             if isinstance(answer, EventideError):
                 raise answer
@@ -193,14 +194,14 @@ def portions(sizes: Sequence[int], cores: int) -> list[range]:
     """Groups adjacent items into tasks by the bytes that each item reads: small items, or all items if there are many."""
     total = sum(sizes)
     enough = max(min(_TASK_BYTES, total / (_TASKS_A_CORE_MIN * cores)), total / (_TASKS_A_CORE * cores))
-    found: list[range] = []
+    ranges: list[range] = []
     begin, filled = 0, 0
     for place, size in enumerate(sizes):
         if place > begin and filled + size > enough:
-            found.append(range(begin, place))
+            ranges.append(range(begin, place))
             begin, filled = place, 0
         filled += size
-    return [*found, range(begin, len(sizes))]
+    return [*ranges, range(begin, len(sizes))]
 
 
 def spark_session(master: str | None = None) -> "SparkSession":

@@ -13,7 +13,7 @@ By the record index of the metadata table (`adapters/format/write/indexed_keys`)
 """
 
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -22,7 +22,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from eventide.spark.engine import parallelism
-from eventide.spark.packed_rows import gathered
+from eventide.spark.packed_rows import Batches, gathered
 from eventide_adapters.format.avro.schema import RECORD_KEY
 from eventide_adapters.format.log_file.ordering_values import orderings_of
 from eventide_adapters.format.merge.slice_reader import ArrowSliceReader
@@ -51,7 +51,6 @@ _HOMES = "_eventide_homes"
 _NUMBER = "_eventide_index_group"
 _DECIDES = "_eventide_decides"
 _KEYS_AT_ONCE = 200_000
-Batches = Iterable[pa.RecordBatch]
 Placing = Callable[[Batches], Iterator[pa.Table]]
 """Gives tables of keyed records with their places."""
 
@@ -145,7 +144,7 @@ class _Located:
 
     def __call__(self, batches: Batches) -> Iterator[pa.RecordBatch]:
         look_up = IndexLookup(self.index)
-        for number, rows in _runs(batches, _NUMBER, _KEYS_AT_ONCE):
+        for number, rows in _runs(batches, _NUMBER):
             keyed = rows.drop_columns([_NUMBER]).cast(keyed_schema(self.shape))
             coded: Any = keyed.column(RECORD_KEY).combine_chunks().dictionary_encode()
             codes = coded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
@@ -169,9 +168,9 @@ class _Decided:
     moves: bool
 
     def __call__(self, batches: Batches) -> Iterator[pa.Table]:
-        known = {f"{found.partition}/{found.file_id}": found for found in self.slices}
+        known = {f"{slice_read.partition}/{slice_read.file_id}": slice_read for slice_read in self.slices}
         lookup = HomeLookup(self.storage)
-        for home, rows in _runs(batches, _DECIDES, _KEYS_AT_ONCE):
+        for home, rows in _runs(batches, _DECIDES):
             names = keyed_schema(self.shape)
             keyed = rows.select(names.names).cast(names)
             texts: Any = [
@@ -186,7 +185,7 @@ class _Decided:
                 yield place_located(keyed, places, self.shape, moves=self.moves)
 
 
-def _runs(batches: Batches, column: str, rows_max: int) -> Iterator[tuple[Any, pa.Table]]:
+def _runs(batches: Batches, column: str) -> Iterator[tuple[Any, pa.Table]]:
     """The rows of each run of one value in a column, by which the batches are sorted; a long run in parts."""
     waiting, count, current = list[pa.Table](), 0, None
     for batch in batches:
@@ -195,7 +194,7 @@ def _runs(batches: Batches, column: str, rows_max: int) -> Iterator[tuple[Any, p
         begin = 0
         while begin < len(values):
             end = bisect_right(values, values[begin], begin)
-            if waiting and (values[begin] != current or count >= rows_max):
+            if waiting and (values[begin] != current or count >= _KEYS_AT_ONCE):
                 yield current, pa.concat_tables(waiting)
                 waiting, count = [], 0
             current = values[begin]
@@ -219,9 +218,10 @@ class _Living:
         reader = ArrowSliceReader(self.storage)
         for batch in batches:
             for position in batch.column(0).to_numpy():
-                found = self.slices[int(position)]
-                for rows in reader.read(found, self.shape.records, names):
-                    home: list[Any] = [pa.repeat(text, len(rows)) for text in (found.partition, found.file_id)]
+                slice_read = self.slices[int(position)]
+                places = (slice_read.partition, slice_read.file_id)
+                for rows in reader.read(slice_read, self.shape.records, names):
+                    home: list[Any] = [pa.repeat(text, len(rows)) for text in places]
                     columns = [rows.column(name) for name in names]
                     yield pa.RecordBatch.from_arrays([*columns, *home], names=[*names, _HOME_PARTITION, _HOME_FILE])
 
@@ -233,9 +233,9 @@ class _Combined:
     shape: WriteShape
 
     def __call__(self, batches: Batches) -> Iterator[pa.RecordBatch]:
-        found = list(batches)
-        if found:
-            keyed = pa.Table.from_batches(found).cast(keyed_schema(self.shape))
+        parts = list(batches)
+        if parts:
+            keyed = pa.Table.from_batches(parts).cast(keyed_schema(self.shape))
             yield from combined(keyed, self.shape).to_batches()
 
 
@@ -257,5 +257,5 @@ class _Settled:
             orderings = orderings_of(pa.RecordBatch.from_arrays(typed, names=list(fields)), fields)
             if not fields:
                 orderings = pa.nulls(len(rows))
-            found = Homes(rows, homes.column(_HOME_PARTITION), homes.column(_HOME_FILE), orderings)
-            yield place_records(keyed, found, self.shape, moves=self.moves)
+            places = Homes(rows, homes.column(_HOME_PARTITION), homes.column(_HOME_FILE), orderings)
+            yield place_records(keyed, places, self.shape, moves=self.moves)

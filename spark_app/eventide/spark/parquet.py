@@ -31,13 +31,13 @@ def divided(
     """The slices whose columns of `schema` Spark can read by itself, and the others. `root` is the table's URI."""
     if not root.startswith(_SCHEMES) or not all(_is_alike(field.type) for field in schema):
         return (), tuple(slices)
-    is_spark = [found.is_plain and not _PATTERN.search(f"{root}/{found.base_path}") for found in slices]
+    is_spark = [slice_read.is_plain and not _PATTERN.search(f"{root}/{slice_read.base_path}") for slice_read in slices]
     return tuple(compress(slices, is_spark)), tuple(compress(slices, (not is_one for is_one in is_spark)))
 
 
 def parquet_frame(spark: "SparkSession", slices: Sequence[SliceRead], root: str, schema: "StructType") -> "DataFrame":
     """The rows of the slices, with the columns of `schema`."""
-    paths = [f"{root}/{found.base_path}" for found in slices]
+    paths = [f"{root}/{slice_read.base_path}" for slice_read in slices]
     return spark.read.options(**_AS_STORED).schema(schema).parquet(*paths)
 
 

@@ -44,8 +44,8 @@ _TEXTS: Mapping[type[Filter], Callable[[pc.Expression, str], pc.Expression]] = {
 
 def pushed_filter(filters: Sequence[Filter], schema: pa.Schema) -> pc.Expression | None:
     """The conjunction of the filters that Arrow can express over columns of the schema; None if there is none."""
-    found = [expression for expression in (_expression(one, schema) for one in filters) if expression is not None]
-    return reduce(operator.and_, found) if found else None
+    expressions = [expression for expression in (_expression(one, schema) for one in filters) if expression is not None]
+    return reduce(operator.and_, expressions) if expressions else None
 
 
 def _expression(condition: Filter, schema: pa.Schema) -> pc.Expression | None:

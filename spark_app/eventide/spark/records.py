@@ -18,7 +18,7 @@ same ordering value, the last one in the order of the DataFrame's partitions is 
 import itertools
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -34,7 +34,7 @@ from eventide.spark.global_keys import (
     placed_by_index,
     placed_by_key,
 )
-from eventide.spark.packed_rows import ORDER, PACKED, Message, Packer, chunk_bytes, gathered, messages
+from eventide.spark.packed_rows import ORDER, PACKED, Batches, Message, Packer, chunk_bytes, gathered, messages
 from eventide.spark.types import arrow_schema_of
 from eventide.spark.workers import cause_of, failure_of, ship_packages
 from eventide_adapters.format.avro.schema import RECORD_KEY
@@ -66,7 +66,6 @@ if TYPE_CHECKING:
 
 _TASK_BYTES = 32 << 20  # of packed rows: half a second of writing; starting a task costs a tenth of a second
 _STATS = "group int, stats string"
-Batches = Iterable[pa.RecordBatch]
 
 
 @dataclass(slots=True)
@@ -130,10 +129,10 @@ class SparkRecords:
         def keys_of(batches: Batches) -> Iterator[pa.RecordBatch]:
             for batch in batches:
                 for position in batch.column(0).to_numpy():
-                    found = asked[int(position)]
-                    for keys in lookup.distinct_keys(found, shape):
-                        columns = [keys, pa.repeat(found.partition, len(keys)), pa.repeat(found.file_id, len(keys))]
-                        yield pa.RecordBatch.from_arrays(columns, names=[RECORD_KEY, PARTITION_PATH, PLACE])
+                    slice_read = asked[int(position)]
+                    for keys in lookup.distinct_keys(slice_read, shape):
+                        home = [pa.repeat(text, len(keys)) for text in (slice_read.partition, slice_read.file_id)]
+                        yield pa.RecordBatch.from_arrays([keys, *home], names=[RECORD_KEY, PARTITION_PATH, PLACE])
 
         positions = spark.range(0, len(asked), 1, len(asked))
         held = positions.mapInArrow(keys_of, f"{RECORD_KEY} string, {PARTITION_PATH} string, {PLACE} string").distinct()
@@ -160,8 +159,8 @@ class SparkRecords:
             new = combined_by_key(new, shape)
         if index is not None:
             placements = self._place(*placed_by_index(new, slices, shape, storage, index, moves=moves))
-            known = {(found.partition, found.file_id) for found in slices}
-            if all((found.partition, found.place) in known for found in placements if found.place):
+            known = {(slice_read.partition, slice_read.file_id) for slice_read in slices}
+            if all((placement.partition, placement.place) in known for placement in placements if placement.place):
                 return placements
         return self._place(*placed_by_key(new, slices, shape, storage, moves=moves))
 
@@ -182,12 +181,12 @@ class SparkRecords:
             answers = _answered(lambda: shared.sortWithinPartitions(*ORDER).mapInArrow(written, _STATS).collect())
         finally:
             self._packed.unpersist()
-        found: dict[int, tuple[WriteStat, ...]] = {}
+        stats_of: dict[int, tuple[WriteStat, ...]] = {}
         for row in answers:
-            found[row.group] = tuple(_stat(stat) for stat in json.loads(row.stats))
+            stats_of[row.group] = tuple(_stat(stat) for stat in json.loads(row.stats))
             if on_done is not None:
                 on_done()
-        return [found.get(number, ()) for number in range(len(groups))]
+        return [stats_of.get(number, ()) for number in range(len(groups))]
 
     @property
     def _required_shape(self) -> WriteShape:
@@ -210,7 +209,7 @@ class SparkRecords:
         self._packed = packed
         counted = packed.groupBy(*ORDER[:2]).agg(*(functions.sum(name) for name in ("upserts", "deletes", "size")))
         try:
-            found = _answered(counted.collect)
+            counts = _answered(counted.collect)
         except EventideError:
             packed.unpersist()
             raise
@@ -220,8 +219,8 @@ class SparkRecords:
                 if kept is not None:
                     kept.unpersist()
             self._keyed = None
-        self._packed_bytes = sum(int(row[4]) for row in found)
-        return tuple(Placement(row[0], row[1], int(row[2]), int(row[3])) for row in sorted(found))
+        self._packed_bytes = sum(int(row[4]) for row in counts)
+        return tuple(Placement(row[0], row[1], int(row[2]), int(row[3])) for row in sorted(counts))
 
 
 @dataclass(frozen=True, slots=True)
@@ -275,8 +274,8 @@ class _Divided:
         for message in messages(batches):
             rows = message.rows(keyed_schema(self.shape))
             place, all_first = (message.partition, message.place), np.zeros(len(rows), np.int64)
-            found = assign_groups([place], all_first, rows.column(RECORD_KEY), self.groups)
-            yield from packer.pack(rows, file_ids.take(found))
+            group_numbers = assign_groups([place], all_first, rows.column(RECORD_KEY), self.groups)
+            yield from packer.pack(rows, file_ids.take(group_numbers))
 
 
 @dataclass(frozen=True, slots=True)
@@ -290,13 +289,13 @@ class _Written:
     combines: bool
 
     def __call__(self, batches: Batches) -> Iterator[pa.RecordBatch]:
-        for place, found in itertools.groupby(messages(batches), lambda message: (message.partition, message.place)):
+        for place, group in itertools.groupby(messages(batches), lambda message: (message.partition, message.place)):
             if place not in self.place_of:
-                for message in found:
+                for message in group:
                     self._require_deletes(message)
                 continue
             number = self.place_of[place]
-            rows = pa.concat_tables([message.rows(keyed_schema(self.shape)) for message in found])
+            rows = pa.concat_tables([message.rows(keyed_schema(self.shape)) for message in group])
             one = combined(rows, self.shape) if self.combines else rows
             stats = [stat._asdict() for stat in self.writer(GroupRows(self.groups[number], self.shape, one))]
             columns: list[Any] = [pa.array([number], pa.int32()), pa.array([json.dumps(stats)])]

@@ -75,15 +75,15 @@ def ship_packages(spark: "SparkSession") -> None:
     if master == "local" or master.startswith("local["):
         if not os.environ.get("PYSPARK_PYTHON") and sys.executable:
             context.pythonExec = sys.executable
-        found = _asked(context, 1)
+        workers = _asked(context, 1)
         # This process found eventide where the workers don't look, such as in a directory that it added to `sys.path`.
-        if any(facts["packages"]["eventide"] is None for facts in found):
+        if any(facts["packages"]["eventide"] is None for facts in workers):
             _add_packages(context)
-            found = _asked(context, 1)
+            workers = _asked(context, 1)
     else:
         _add_packages(context)
-        found = _asked(context, min(max(1, context.defaultParallelism), _ASKED_MAX))
-    _require_packages(found)
+        workers = _asked(context, min(max(1, context.defaultParallelism), _ASKED_MAX))
+    _require_packages(workers)
     setattr(context, _SHIPPED, True)
 
 
@@ -127,15 +127,15 @@ def _look(needed: tuple[str, ...]) -> Callable[[], str]:
         from importlib import import_module
         from importlib.metadata import version
 
-        found: dict[str, str | None] = {}
+        versions: dict[str, str | None] = {}
         for name in needed:
-            found[name] = None
+            versions[name] = None
             with suppress(ImportError):
                 module = import_module(name)
-                found[name] = "an unknown version"
+                versions[name] = "an unknown version"
                 # A directory of eventide on PYTHONPATH has no metadata, or finds those of the one that is installed.
-                found[name] = str(getattr(module, "__version__", None) or version(name))
-        facts = {"host": socket.gethostname(), "python": sys.executable, "packages": found}
+                versions[name] = str(getattr(module, "__version__", None) or version(name))
+        facts = {"host": socket.gethostname(), "python": sys.executable, "packages": versions}
         return json.dumps(facts | {"version": platform.python_version()})
 
     return look
@@ -167,10 +167,10 @@ def _asked_by_connect(session: Any) -> list[Any]:
     return [json.loads(row[0]) for row in rows]
 
 
-def _require_packages(found: Iterable[Mapping[str, Any]]) -> None:
+def _require_packages(workers: Iterable[Mapping[str, Any]]) -> None:
     """Raises WorkerPackagesError for the first worker that lacks a package, or has another eventide."""
     own = json.loads(_look(NEEDED)())["packages"]
-    for facts in found:
+    for facts in workers:
         packages = facts["packages"]
         where = f"Spark's Python worker on {facts['host']} ({facts['python']}, Python {facts['version']})"
         lacks = [f"{name} ({own[name]} here)" for name in NEEDED if packages[name] is None]

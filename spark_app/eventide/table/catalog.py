@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Catalog:
-    """A catalog, such as a Hive Metastore or AWS Glue. Every method connects to it anew."""
+    """A catalog, such as a Hive Metastore or AWS Glue. Every method opens a new connection."""
 
     name: str
     options: Mapping[str, str] = field(repr=False)  # may contain secrets
@@ -44,9 +44,10 @@ class Catalog:
         name = name or settings.catalog
         if name is None:
             raise ConfigError(f"no catalog is named: pass hive or glue, or set catalog in {settings_path()}")
-        found = cls(name, {**settings.options, **options_of(options)}, None if engine is None else task_engine(engine))
-        naming_catalog(name, Options(dict(found.options)), found._engine).close()
-        return found
+        lender = None if engine is None else task_engine(engine)
+        catalog = cls(name, {**settings.options, **options_of(options)}, lender)
+        naming_catalog(name, Options(dict(catalog.options)), lender).close()
+        return catalog
 
     def list_tables(self, database: str) -> tuple[str, ...]:
         """The Hudi tables of a database as DATABASE.TABLE, in order. Several names of one location are one table.
@@ -54,13 +55,13 @@ class Catalog:
         Raises CatalogError, DatabaseNotFoundError.
         """
         require_texts(database=database)
-        found = hudi_tables(self.name, Options(dict(self.options)), database, self._engine)
-        return tuple(sorted(f"{database}.{name}" for name in found))
+        locations = hudi_tables(self.name, Options(dict(self.options)), database, self._engine)
+        return tuple(sorted(f"{database}.{name}" for name in locations))
 
     def load_table(self, name: str) -> Table:
         """Opens the table DATABASE.TABLE. Raises CatalogError, and what `Table.open` raises."""
         require_texts(name=name)
-        found = TableName.parse(name)
-        if found is None or found.catalog not in (None, self.name):
+        table_name = TableName.parse(name)
+        if table_name is None or table_name.catalog not in (None, self.name):
             raise ConfigError(f"{name!r} does not name a table of the catalog {self.name}: pass DATABASE.TABLE")
-        return Table.open(f"{self.name}://{found.qualified}", self.options, engine=self._engine)
+        return Table.open(f"{self.name}://{table_name.qualified}", self.options, engine=self._engine)

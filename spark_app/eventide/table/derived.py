@@ -131,8 +131,8 @@ def _note(
     if isinstance(read, Freshness):
         return SourceNote(root, None, read.watermark_ms, read.is_complete)
     if isinstance(read, CompactionResult):
-        found = read.freshness
-        return SourceNote(root, read.instant, _made_of(source, read.instant, found.watermark_ms), found.is_complete)
+        fresh = read.freshness
+        return SourceNote(root, read.instant, _made_of(source, read.instant, fresh.watermark_ms), fresh.is_complete)
     # Imported here: most tables have no windows.
     from eventide.table.window import Window
 

@@ -80,8 +80,7 @@ class TableMaintenance(OpenTable):
         It checks names, sizes, headers and footers. `deep` also reads every record of the latest slices. Damage is part of
         the answer and raises no error.
         """
-        application = self._application if engine is None else self._on(engine)
-        return application.verifier.verify(is_deep=deep, progress=progress_of(progress))
+        return self._on(engine).verifier.verify(is_deep=deep, progress=progress_of(progress))
 
     def repair(
         self,
@@ -98,7 +97,7 @@ class TableMaintenance(OpenTable):
         RefusedError if someone else changed a file meanwhile.
         """
         require_names(checks=checks)
-        repairer = (self._application if engine is None else self._on(engine)).repairer
+        repairer = self._on(engine).repairer
         run = repairer.apply if apply else repairer.plan
         return run(checks, is_deep=deep, progress=progress_of(progress))
 
@@ -108,10 +107,9 @@ class TableMaintenance(OpenTable):
         """The keys that missing and damaged files take with them, for each file group of which files are lost.
 
         They come from the record index of Hudi's metadata table, or from the previous file slice, if that is whole.
-        Otherwise, nothing tells them. Writes nothing. Raises CorruptTimelineError while the timeline is damaged.
+        Otherwise, they are unknown. Writes nothing. Raises CorruptTimelineError while the timeline is damaged.
         """
-        application = self._application if engine is None else self._on(engine)
-        return application.lost_keys.read(progress_of(progress))
+        return self._on(engine).lost_keys.read(progress_of(progress))
 
     @staticmethod
     def recover_settings(
@@ -121,9 +119,9 @@ class TableMaintenance(OpenTable):
         *,
         apply: bool = False,
     ) -> "RecoveredSettings":
-        """What the files of a table tell of its lost `hoodie.properties`; with `apply`, writes the file.
+        """What the files of a table show of its lost `hoodie.properties`; with `apply`, writes the file.
 
-        `settings` are those that the files don't tell; an empty value stands for one that the table didn't have. `apply`
+        `settings` are those that the files don't show; an empty value stands for one that the table didn't have. `apply`
         raises ConfigError if one is missing. Raises RefusedError if the table has its settings.
         """
         recovery = assemble(*located(uri_of(uri), options_of(options))).settings_recovery
@@ -139,13 +137,13 @@ class TableMaintenance(OpenTable):
 
     def metadata_table(self) -> "MetadataTableStatus | None":
         """The state of Hudi's metadata table; None if the table has none."""
-        found = self._application.files.metadata_table.load().facts.status
-        return found if found.partitions else None
+        status = self._application.files.metadata_table.load().facts.status
+        return status if status.partitions else None
 
     def rebuild_metadata_table(
         self, indexes: Sequence[str] | None = None, *, engine: "SparkSession | Engine | None" = None
     ) -> "RebuiltMetadataTable":
-        """Makes Hudi's metadata table anew, also where there is none: `files`, and the `indexes`.
+        """Rebuilds Hudi's metadata table, also if there is none: `files`, and the `indexes`.
 
         `indexes` are of `bloom_filters`, `column_stats` (with `partition_stats`) and `record_index`; by default those that
         the old one has. Every writer has to share the table lock. Raises BusyError if a write is pending, and
@@ -153,8 +151,7 @@ class TableMaintenance(OpenTable):
         """
         if indexes is not None:
             require_names(indexes=indexes)
-        application = self._application if engine is None else self._on(engine)
-        return application.metadata_rebuilder.rebuild(indexes)
+        return self._on(engine).metadata_rebuilder.rebuild(indexes)
 
     def sync(
         self,

@@ -30,7 +30,10 @@ class OpenTable:
         """The current settings, timeline and file slices."""
         return self._application.state()
 
-    def _on(self, engine: "SparkSession | Engine") -> Application:
+    def _on(self, engine: "SparkSession | Engine | None") -> Application:
+        """The use cases on another engine, if one is given."""
+        if engine is None:
+            return self._application
         return assemble(self.uri, self.options, engine=task_engine(engine), storage=self._application.storage)
 
     def _noting(self, append: "Append", sources: "Mapping[Self, SourceState] | None") -> "Append":

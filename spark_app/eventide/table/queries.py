@@ -99,7 +99,7 @@ class TableQueries(OpenTable):
         from eventide.rows.reader import Rows
 
         application = self._application
-        plan = partial(application.queries.changes, _instant(begin), _end(end))
+        plan = partial(application.queries.changes, _instant(begin), None if end is None else _instant(end))
         return Rows(plan(), application.change_reader, application.engine, plan)
 
     def instant_time(self, time: str | datetime) -> str:
@@ -119,10 +119,10 @@ class TableQueries(OpenTable):
         completion = getattr(given, "completion_time", None)
         if completion is None:
             state = self._application.state()
-            found = state.timeline.find(given.instant) or state.archive.find(given.instant)
-            if found is None or not found.is_completed:
+            instant = state.timeline.find(given.instant) or state.archive.find(given.instant)
+            if instant is None or not instant.is_completed:
                 raise InstantNotFoundError(f"there is no completed commit at {given.instant}: it was rolled back")
-            completion = found.completion_time or given.instant
+            completion = instant.completion_time or given.instant
         return str(completion)
 
     def settled_until(self) -> str:
@@ -152,7 +152,3 @@ def _instant(time: str | datetime) -> str:
     if time.tzinfo is None:
         raise InstantNotFoundError(f"the time {time} has no time zone: pass one, such as tzinfo=datetime.UTC")
     return time.isoformat(timespec="milliseconds")
-
-
-def _end(time: str | datetime | None) -> str | None:
-    return None if time is None else _instant(time)

@@ -71,10 +71,10 @@ class TableSchema(OpenTable):
         from eventide_adapters.format.avro.schema import arrow_schema
         from eventide_adapters.format.avro.type_words import TYPE_WORDS, type_of
 
-        found = type_of(kind) if isinstance(kind, str) else kind
-        if not isinstance(found, pa.DataType):
+        arrow_type = type_of(kind) if isinstance(kind, str) else kind
+        if not isinstance(arrow_type, pa.DataType):
             raise ConfigError(f"column {name!r}: {kind!r} is no type; use an Arrow type, or one of {TYPE_WORDS}")
-        schema = avro_schema_of(self._application.files.config().name, pa.schema([(name, found)]))
+        schema = avro_schema_of(self._application.files.config().name, pa.schema([(name, arrow_type)]))
         arrow_schema(schema)  # refuses what no file can hold, such as a struct without fields
         (column,) = json.loads(schema)["fields"]
         return column["type"][1]
@@ -82,10 +82,10 @@ class TableSchema(OpenTable):
 
 def _placed(kind: Any) -> tuple[Any, str | None]:
     """The type and the place of a new column."""
-    found = _PLACED.fullmatch(kind.strip()) if isinstance(kind, str) else None
-    if found is None:
+    match = _PLACED.fullmatch(kind.strip()) if isinstance(kind, str) else None
+    if match is None:
         return kind, None
-    return found["kind"], None if found["place"] is None else _place(found["place"])
+    return match["kind"], None if match["place"] is None else _place(match["place"])
 
 
 def _place(text: str) -> str:

@@ -183,7 +183,7 @@ class Table(TableWrites, TableSchema, TableTags, TableWindows, TableMaintenance)
         request = compaction_request(self.options, given) if plan is None else _plan_of(plan).request
         ended = self.resume(engine=engine, progress=progress)
         # On the same engine, which thereby shows that it can merge the table.
-        application = self._application if engine is None else self._on(engine)
+        application = self._on(engine)
         scheduled = _schedule(application, request, is_for_later=False)
         if scheduled.idle is None:
             result = _execute(application, scheduled, progress)
@@ -205,7 +205,7 @@ class Table(TableWrites, TableSchema, TableTags, TableWindows, TableMaintenance)
         """
         from eventide.integrations.lineage import report_resumed
 
-        application = self._application if engine is None else self._on(engine)
+        application = self._on(engine)
         return report_resumed(application, application.pending.end(progress_of(progress)))
 
     def has_pending_runs(self) -> bool:
@@ -231,8 +231,7 @@ class Table(TableWrites, TableSchema, TableTags, TableWindows, TableMaintenance)
 
         if not isinstance(instant, Plan):
             require_texts(instant=instant)
-        application = self._application if engine is None else self._on(engine)
-        return _execute(application, instant, progress, may_take_over=force)
+        return _execute(self._on(engine), instant, progress, may_take_over=force)
 
     def service(self, *, cut: str | None = None, link_mode: str | None = None) -> "TableService":
         """The table service. The options set its strategy, its trigger, and T or the data latency."""
@@ -250,8 +249,8 @@ class Table(TableWrites, TableSchema, TableTags, TableWindows, TableMaintenance)
         `is_exact` is false.
         """
         state = self.state()
-        found = self._application.freshness.now(state)
-        own = self._application.exact_views.told(state, found) if is_exact else found
+        fresh = self._application.freshness.now(state)
+        own = self._application.exact_views.told(state, fresh) if is_exact else fresh
         return self._application.with_sources(state, own)
 
     def freshness_by_partition(self) -> "Mapping[str, Freshness]":
@@ -260,8 +259,8 @@ class Table(TableWrites, TableSchema, TableTags, TableWindows, TableMaintenance)
 
         state = self.state()
         notes = source_notes(self._application.files, state)
-        found = self._application.freshness.by_partition(state)
-        return {partition: derived_freshness(own, notes) for partition, own in found.items()}
+        by_partition = self._application.freshness.by_partition(state)
+        return {partition: derived_freshness(own, notes) for partition, own in by_partition.items()}
 
     def unreadable_event_times(self) -> "tuple[UnreadableEventTime, ...]":
         """A few of the log records whose event time cannot be read, and because of which there is no watermark."""
@@ -328,9 +327,9 @@ class Table(TableWrites, TableSchema, TableTags, TableWindows, TableMaintenance)
         from eventide.report import gather, render, write_page
 
         target = Path(uri_of(path))
-        found = gather(self._application)
-        write_page(target, render(found))
-        return found
+        report = gather(self._application)
+        write_page(target, render(report))
+        return report
 
     def coverage(self, plan: "Plan | None" = None) -> "tuple[SliceCoverage, ...]":
         """The event times in each file of each slice. Log files that `plan` merges are marked."""

@@ -167,8 +167,8 @@ class Windows:
         Raises what the iteration raises.
         """
         service = self._application.windows(runner)
-        found = service.next(self.consumer, self.terms, take_over=take_over, renew=self.renew)
-        return None if found is None else Window(self._application, service, found, self.terms)
+        delivery = service.next(self.consumer, self.terms, take_over=take_over, renew=self.renew)
+        return None if delivery is None else Window(self._application, service, delivery, self.terms)
 
     def progress(self) -> "Progress":
         """How far the consumer is, with the windows that are closed by now. Writes nothing, and compares no rows."""
@@ -177,8 +177,8 @@ class Windows:
     def open_window(self, token: int | None = None) -> Window | None:
         """The window that a runner holds, in any process; None if none is, or if `token` is another delivery's."""
         service = self._application.windows("")
-        found = service.open_delivery(self.consumer, token)
-        return None if found is None else Window(self._application, service, found, self.terms)
+        delivery = service.open_delivery(self.consumer, token)
+        return None if delivery is None else Window(self._application, service, delivery, self.terms)
 
 
 def runner_of(name: str) -> str:
@@ -192,9 +192,9 @@ def held_window(application: Application, consumer: str, stream: str) -> Window 
     progress = service.progress(consumer)
     if progress is None or progress.open is None or progress.open.runner != runner_of(stream):
         return None
-    found = service.open_delivery(consumer, progress.open.token)
+    delivery = service.open_delivery(consumer, progress.open.token)
     calendar = WindowCalendar(progress.seconds, zone_of(progress.zone, "time zone "))
-    return None if found is None else Window(application, service, found, WindowTerms(calendar, progress.zone))
+    return None if delivery is None else Window(application, service, delivery, WindowTerms(calendar, progress.zone))
 
 
 def window_terms(

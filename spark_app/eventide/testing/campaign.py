@@ -85,7 +85,7 @@ def seed_of(part: Part) -> int:
 
 def run_part(part: Part) -> Outcome:
     """Runs the examples of a part, in this process."""
-    (configuration,) = (found for found in configurations() if str(found) == part.configuration)
+    (configuration,) = (kind for kind in configurations() if str(kind) == part.configuration)
     reach: Counter[str] = Counter()
     failure: str | None = None
     said, began = StringIO(), time.process_time()
@@ -116,9 +116,9 @@ def run_campaign(
             f"{verdict}, {outcome.reach.get('examples', 0)} examples in {outcome.cpu_seconds} s\n"
         )
         out.flush()
-    found = tuple(outcomes(tally))
-    _tell(found, out)
-    return all(outcome.failure is None for outcome in found)
+    all_outcomes = tuple(outcomes(tally))
+    _tell(all_outcomes, out)
+    return all(outcome.failure is None for outcome in all_outcomes)
 
 
 def outcomes(tally: Path) -> Iterator[Outcome]:
@@ -134,9 +134,9 @@ def outcomes(tally: Path) -> Iterator[Outcome]:
             yield Outcome(**fields)
 
 
-def _tell(found: Sequence[Outcome], out: TextIO) -> None:
+def _tell(all_outcomes: Sequence[Outcome], out: TextIO) -> None:
     by_kind: dict[str, Counter[str]] = {}
-    for outcome in found:
+    for outcome in all_outcomes:
         total = by_kind.setdefault(outcome.configuration, Counter())
         total.update(outcome.reach)
         total["failures"] += outcome.failure is not None
@@ -151,7 +151,7 @@ def _tell(found: Sequence[Outcome], out: TextIO) -> None:
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     lines = ("  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)) for row in rows)
     out.writelines(f"{line.rstrip()}\n" for line in lines)
-    seconds = sum(outcome.cpu_seconds for outcome in found)
+    seconds = sum(outcome.cpu_seconds for outcome in all_outcomes)
     out.write(f"{seconds:.0f} s of processor time, {seconds / max(every['examples'], 1):.2f} s an example\n")
 
 

@@ -7,6 +7,7 @@ import io
 import re
 from collections import Counter
 from collections.abc import Collection, Mapping
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import fastavro
@@ -102,10 +103,10 @@ def check_files_untouched(files: Files, before: Files) -> None:
 
 def check_each_version_once(state: "TableState", files: Files, oracle: Oracle, block_instants: BlockInstants) -> None:
     """I10: the visible log files have the blocks of exactly the commits that are in no base file, each in one log file."""
-    for found in state.view.latest_slices():
-        name = group_name(found.partition, found.file_id, oracle.buckets)
+    for file_slice in state.view.latest_slices():
+        name = group_name(file_slice.partition, file_slice.file_id, oracle.buckets)
         known = frozenset(oracle.instants)
-        logs = [frozenset(block_instants(files, log.path)) & known for log in found.log_files]
+        logs = [frozenset(block_instants(files, log.path)) & known for log in file_slice.log_files]
         expected = oracle.log_instants(name)
         counting = [instants for instants in logs if instants]
         assert counting == expected, f"{name}: logs of {list(map(sorted, counting))}, not {expected}"
@@ -113,13 +114,13 @@ def check_each_version_once(state: "TableState", files: Files, oracle: Oracle, b
 
 def check_single_completion(files: Files, instant: str | None = None) -> None:
     """I12: a plan completes once, as does every other action."""
-    found: Counter[tuple[str, str]] = Counter()
+    completions: Counter[tuple[str, str]] = Counter()
     for path in files:
         directory, _, name = path.rpartition("/")
         match = _COMPLETED.fullmatch(name)
         if match is not None and directory in (".hoodie", ".hoodie/timeline") and instant in (None, match[1]):
-            found[match[1], match[2]] += 1
-    twice = [what for what, times in found.items() if times > 1]
+            completions[match[1], match[2]] += 1
+    twice = [what for what, times in completions.items() if times > 1]
     assert not twice, f"{twice} completed more than once"
 
 
@@ -203,13 +204,14 @@ def check_slices_by_modification_time(state: "TableState") -> None:
     It takes the modification time of a completed file for the completion time, and a log file belongs to the slice that is
     latest at the completion of the instant in its name.
     """
-    for found in (found for slices in state.view.slices.values() for found in slices):
-        put_ms = state.timeline.put_ms.get(found.base_instant)
-        if put_ms is not None and found.log_files:
-            bases = (later.base_instant for later in state.view.slices[found.file_group] if later.base_file is not None)
-            later = [base for base in bases if found.base_instant < base <= instant_time(put_ms)]
+    for file_slice in chain.from_iterable(state.view.slices.values()):
+        put_ms = state.timeline.put_ms.get(file_slice.base_instant)
+        if put_ms is not None and file_slice.log_files:
+            group = state.view.slices[file_slice.file_group]
+            bases = (later.base_instant for later in group if later.base_file is not None)
+            later = [base for base in bases if file_slice.base_instant < base <= instant_time(put_ms)]
             assert not later, (
-                f"Hudi 1.x finds {found.log_files[0].path}, completed at {instant_time(put_ms)}, in {later}"
+                f"Hudi 1.x finds {file_slice.log_files[0].path}, completed at {instant_time(put_ms)}, in {later}"
             )
 
 
@@ -252,8 +254,8 @@ def commits_above(
         return {}
 
     def is_above(left: LeftOver) -> bool:
-        found = blocks(files, left.log_file.path) & known
-        return bool(found) and (left.new_name is None or bool(found & frozenset(since)))
+        instants = blocks(files, left.log_file.path) & known
+        return bool(instants) and (left.new_name is None or bool(instants & frozenset(since)))
 
     return {
         group_name(op.partition, op.file_id, oracle.buckets): sum(map(is_above, op.left_overs))
@@ -285,5 +287,5 @@ def _bears(path: str, instant: str) -> bool:
     return instant in path or (path.startswith(".hoodie/metadata/") and path.endswith(f"-{instant[8:]}"))
 
 
-def _same(found: Rows, expected: Rows, what: str) -> None:
-    assert found == expected, f"{what} lost {sorted(expected - found)} and shows {sorted(found - expected)} instead"
+def _same(rows: Rows, expected: Rows, what: str) -> None:
+    assert rows == expected, f"{what} lost {sorted(expected - rows)} and shows {sorted(rows - expected)} instead"

@@ -80,8 +80,8 @@ class Case:
         self.bench.load(moment)
         application = self.bench.process()
         state = TableState.load(application.files)
-        found = state.timeline.find(self.instant)
-        status = "absent" if found is None else "completed" if found.is_completed else "pending"
+        instant = state.timeline.find(self.instant)
+        status = "absent" if instant is None else "completed" if instant.is_completed else "pending"
         oracle = self.after if status == "completed" else self.before
         if moment.visible not in self.seen:
             self.seen[moment.visible] = self.observer.look(application, oracle.instants)
@@ -107,8 +107,8 @@ class Case:
             uncommitted = () if status == "completed" else (*made_files(self.plan), *others)
             check_metadata_listing(moment.files, uncommitted)
         if status == "completed":
-            assert found is not None
-            assert found.action is Action.COMMIT
+            assert instant is not None
+            assert instant.action is Action.COMMIT
         return status
 
     def attempt(self, moment: Moment, protocol: Protocol) -> tuple[Moment, str, EventideError | None]:

@@ -57,11 +57,7 @@ OPTIONS: dict[str, str] = {
 LOCK_EXPIRY_MS = 61_000
 
 
-def _new_uuid() -> str:
-    return str(uuid4())
-
-
-Protocol = Callable[[Application], None]
+Protocol = Callable[[Application], object]
 _Answer = TypeVar("_Answer")
 _Item = TypeVar("_Item")
 
@@ -135,7 +131,9 @@ class Bench:
     def moment(self) -> Moment:
         return Moment(self.storage.dump(), self.clock.time_ms)
 
-    def process(self, storage: Storage | None = None, new_uuid: Callable[[], str] = _new_uuid) -> Application:
+    def process(
+        self, storage: Storage | None = None, new_uuid: Callable[[], str] = lambda: str(uuid4())
+    ) -> Application:
         """A process that works on the table as it is, in one thread."""
         used, engine = storage or self.storage, LocalEngine(1)
         application = assemble(
@@ -153,12 +151,16 @@ class Bench:
     def attempt(self, moment: Moment, protocol: Protocol) -> tuple[Moment, EventideError | None]:
         """Like `run`, but also returns the eventide error that the protocol ended in. Other exceptions propagate."""
         self.load(moment)
-        failure: EventideError | None = None
-        try:
-            protocol(self.process())
-        except EventideError as error:
-            failure = error
+        failure = _failure_of(protocol, self.process())
         return self.moment(), failure
+
+
+def _failure_of(protocol: Protocol, application: Application) -> EventideError | None:
+    try:
+        protocol(application)
+    except EventideError as failure:
+        return failure
+    return None
 
 
 def writes_of(bench: Bench, start: Moment, protocol: Protocol) -> tuple[Operation, ...]:
@@ -190,11 +192,7 @@ def faults(
         for fault in (Fault.ERROR, Fault.REPLY_LOST, Fault.DUPLICATED):
             bench.load(start)
             storage = FaultyStorage(bench.storage, FaultPlan(writes={number: fault}))
-            failure: EventideError | None = None
-            try:
-                protocol(bench.process(storage))
-            except EventideError as error:
-                failure = error
+            failure = _failure_of(protocol, bench.process(storage))
             yield fault, operation, bench.moment(), failure
 
 
@@ -235,34 +233,25 @@ def interludes(
     """The state if the whole of `other` runs before each write of the protocol, and the errors of the two."""
     for number, operation in enumerate(writes_of(bench, start, protocol)):
         bench.load(start)
-        others_failure: list[EventideError] = []
+        others_failures: list[EventideError | None] = []
 
-        def interlude(failures: list[EventideError] = others_failure) -> None:
-            try:
-                other(bench.process())
-            except EventideError as error:
-                failures.append(error)
+        def interlude(failures: list[EventideError | None] = others_failures) -> None:
+            failures.append(_failure_of(other, bench.process()))
 
-        failure: EventideError | None = None
-        try:
-            protocol(bench.process(StandingStill(bench.storage, number, interlude)))
-        except EventideError as error:
-            failure = error
-        yield operation, bench.moment(), failure, others_failure[0] if others_failure else None
+        failure = _failure_of(protocol, bench.process(StandingStill(bench.storage, number, interlude)))
+        yield operation, bench.moment(), failure, next(iter(others_failures), None)
 
 
 def schedule(history: History, link: LinkChoice) -> Protocol:
-    def run(application: Application) -> None:
-        application.scheduler.schedule(CompactionRequest(history.cut_epoch_ms, None, link, cut=history.cut))
+    return schedule_request(CompactionRequest(history.cut_epoch_ms, None, link, cut=history.cut))
 
-    return run
+
+def schedule_request(request: CompactionRequest) -> Protocol:
+    return lambda application: application.scheduler.schedule(request)
 
 
 def execute(instant: str) -> Protocol:
-    def run(application: Application) -> None:
-        application.runner.execute(instant, NoProgress())
-
-    return run
+    return lambda application: application.runner.execute(instant, NoProgress())
 
 
 def execute_at_once(instant: str) -> Protocol:
@@ -304,10 +293,7 @@ class _AheadEngine(LocalEngine):
 
 
 def roll_back(instant: str) -> Protocol:
-    def run(application: Application) -> None:
-        application.rollback.undo(instant)
-
-    return run
+    return lambda application: application.rollback.undo(instant)
 
 
 def pending_plan(application: Application) -> CompactionPlan:

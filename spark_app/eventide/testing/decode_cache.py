@@ -136,10 +136,10 @@ class KnownLogContent(ArrowLogContent):
 
     def _summary(self, log: LogFile, shape: RecordShape) -> LogSummary | EventideError:
         def ask() -> LogSummary:
-            (found,) = ArrowLogContent.summarize(self, [log], shape)
-            if isinstance(found, EventideError):
-                raise found
-            return found
+            (summary,) = ArrowLogContent.summarize(self, [log], shape)
+            if isinstance(summary, EventideError):
+                raise summary
+            return summary
 
         try:
             return self.decoded.summary(self.storage.read(log.path), log, shape, ask)

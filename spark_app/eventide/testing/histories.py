@@ -245,7 +245,7 @@ class Story:
         incoming = arrow_records(writer, *records(changes))
         pending = writer.append.begin(WriteOperation.UPSERT, incoming, NoProgress())
         # Heartbeats run in real time: a beat a minute later would land in the table that is under test by then.
-        writer.append.heartbeats.stop(pending.instant)
+        writer.heartbeats.stop(pending.instant)
         return pending
 
     def complete(self, pending: PendingWrite, changes: Commit) -> str:

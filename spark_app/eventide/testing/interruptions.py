@@ -10,7 +10,7 @@ from eventide_core.ports import Storage
 
 @dataclass(frozen=True, slots=True)
 class Pause:
-    """A process stands still before this write, until its lock and heartbeat have expired, and others have gone on."""
+    """A process is paused before this write until its lock and heartbeat have expired and others have changed the table."""
 
     before: int
     meanwhile: Callable[[], None]

@@ -86,21 +86,9 @@ def check_invariants(inspection: Inspection) -> None:
             raise AssertionError(f"{invariant.number}, {invariant.promise}: {broken}") from broken
 
 
-def _snapshot(it: Inspection) -> None:
-    check_snapshot(it.seen, it.oracle.snapshot())
-
-
 def _freshness_is_true(it: Inspection) -> None:
     check_read_optimized(it.seen, it.oracle.read_optimized())
     check_freshness(it.seen, it.oracle)
-
-
-def _incremental(it: Inspection) -> None:
-    check_incremental(it.seen, it.oracle)
-
-
-def _time_travel(it: Inspection) -> None:
-    check_time_travel(it.seen, it.oracle)
 
 
 def _links(it: Inspection) -> None:
@@ -146,10 +134,6 @@ def _never_falls(it: Inspection) -> None:
         assert cut_ms >= it.published_threshold_ms, f"the cut fell from {it.published_threshold_ms} to {cut_ms}"
 
 
-def _untouched(it: Inspection) -> None:
-    check_files_untouched(it.files, it.untouched)
-
-
 def _once(it: Inspection) -> None:
     is_open = it.plan is not None and not it.is_completed
     if is_open and not it.state.config.layout.names_logs_by_write:
@@ -168,10 +152,6 @@ def _other_readers(it: Inspection) -> None:
         above = commits_above(it.plan, it.oracle, it.files, it.blocks)
         after.compact(it.plan.cut_ms, merged, exact_ms(it.plan), above=above)
         check_readers_alike(before, after, merged, it.reader_orders)
-
-
-def _single(it: Inspection) -> None:
-    check_single_completion(it.files)
 
 
 def _plan_for_others(it: Inspection) -> None:
@@ -193,7 +173,7 @@ INVARIANTS = (
         "I1",
         "a snapshot shows the fold of what was committed, before, during and after every service",
         "log files [a@1, delete b@3], [b@2]; a compaction before 2 merges the first one and forgets its delete: b is back",
-        _snapshot,
+        lambda it: check_snapshot(it.seen, it.oracle.snapshot()),
     ),
     Invariant(
         "I2",
@@ -205,13 +185,13 @@ INVARIANTS = (
         "I3",
         "an incremental query shows each current change of its span, and nothing else",
         "the RFC's readers skip copies; once the original is cleaned, no incremental query shows its change",
-        _incremental,
+        lambda it: check_incremental(it.seen, it.oracle),
     ),
     Invariant(
         "I4",
         "as of a commit, the table shows what it showed then",
         "the RFC's time travel skips links: as of the compaction's own instant, the left-overs are lost",
-        _time_travel,
+        lambda it: check_time_travel(it.seen, it.oracle),
     ),
     Invariant(
         "I5",
@@ -241,7 +221,7 @@ INVARIANTS = (
         "I9",
         "no file is overwritten, and only the process that made a file removes it",
         "a left-over is named version 1 of the new slice while a writer appends version 1: one of them is lost",
-        _untouched,
+        lambda it: check_files_untouched(it.files, it.untouched),
     ),
     Invariant(
         "I10",
@@ -259,7 +239,7 @@ INVARIANTS = (
         "I12",
         "an action completes once, however often it is executed",
         "a process wakes after its lease expired, and completes the plan again under another completion time",
-        _single,
+        lambda it: check_single_completion(it.files),
     ),
     Invariant(
         "I13",

@@ -4,8 +4,8 @@ A step can die before any of its writes. The table is inspected in the state tha
 heartbeat of the dead process expire, and the next step finds the table in this state. A step can be refused only for a
 reason that it expects: any other refusal is a failure.
 
-A step can also stand still before a write, while its lock and heartbeat expire and other steps run. Then it wakes up and
-goes on, and may fail; if it is a write and succeeds, its commit is on the table.
+A step can also be paused before a write, while its lock and heartbeat expire and other steps run. Then it continues,
+and may fail; if it is a write and succeeds, its commit is on the table.
 """
 
 from collections import Counter
@@ -18,7 +18,7 @@ from typing import Any
 from eventide.bootstrap import Application
 from eventide.table.table_service import TableService
 from eventide.testing.account import Account, completed_instants, pending_instants, savepointed_instants
-from eventide.testing.crash_enumeration import OPTIONS, Bench, Moment
+from eventide.testing.crash_enumeration import OPTIONS, Bench, Moment, Protocol, execute, schedule_request
 from eventide.testing.histories import EPOCH_MS, Commit, Layout, ManualClock
 from eventide.testing.interruptions import Interruption, Pause, interrupted, was_paused
 from eventide.testing.invariants import Inspection, check_invariants
@@ -113,7 +113,7 @@ class LivingTable:
         self._step("write", run, crash_at, (BusyError,), changes=changes, removes=bool(pending_instants(self.files)))
 
     def _others_leave_no_plan(self, meanwhile: Callable[[], None], changes: Commit) -> None:
-        """That is, none that a write which wakes up would make visible to readers."""
+        """That is, none that a write which continues after a pause would make visible to readers."""
         meanwhile()
         if self.account.would_show(changes):
             self.undo_what_is_left()
@@ -126,7 +126,7 @@ class LivingTable:
         def run(application: Application) -> None:
             records = incoming(application, changes, self.layout)
             pending = application.append.begin(WriteOperation.UPSERT, records, NoProgress())
-            application.append.heartbeats.stop(pending.instant)  # heartbeats run in real time, the test doesn't
+            application.heartbeats.stop(pending.instant)  # heartbeats run in real time, the test doesn't
             begun.append(pending)
 
         self._step("begin write", run, crash_at, (BusyError,), removes=bool(pending_instants(self.files)))
@@ -146,7 +146,7 @@ class LivingTable:
             return
         failure = self._step(
             "end write",
-            lambda application: _ignored(application.append.complete(pending)),
+            lambda a: a.append.complete(pending),
             crash_at,
             (BusyError, RefusedError),
             changes=changes,
@@ -160,7 +160,7 @@ class LivingTable:
             self.reach["conflicts of writers"] += 1
 
     def expire_heartbeats(self) -> None:
-        """Lets time pass while the writers of open writes sleep, so that other processes consider them dead."""
+        """Lets time pass while the writers of open writes are paused, so that other processes consider them dead."""
         self._pass_the_expiry()
 
     def schedule(self, cut_ms: int, crash_at: Interruption = None) -> None:
@@ -169,7 +169,7 @@ class LivingTable:
         for link in links:
             request = CompactionRequest(EPOCH_MS + cut_ms, None, link, cut=self.cut)
             self._is_for_eventide_alone = self.layout.version < 8 and bool(self.open_writes)
-            failure = self._step("schedule", partial(_schedule, request), crash_at, (BusyError, RefusedError))
+            failure = self._step("schedule", schedule_request(request), crash_at, (BusyError, RefusedError))
             if not isinstance(failure, RefusedError) or isinstance(crash_at, Pause):
                 break
             if isinstance(failure, NoExactCutError):  # the published cut is later; only that one can be repeated
@@ -189,7 +189,7 @@ class LivingTable:
                 refusals = (BusyError, PlanMismatchError)
                 # Any process that finds a decided rollback can delete the files that the plan made.
                 self._before = {path: file for path, file in self._before.items() if instant not in path}
-            self._step("execute", lambda a: _ignored(a.runner.execute(instant, NoProgress())), crash_at, refusals)
+            self._step("execute", execute(instant), crash_at, refusals)
             self.reach["executed beside open writes"] += self.account.plan is None and bool(self.open_writes)
 
     def execute_as_stock(self) -> None:
@@ -220,7 +220,7 @@ class LivingTable:
 
     def undo_what_is_left(self) -> None:
         """Rolls back what dead processes left: writes, and the pending plan, or executes it if its outcome is decided."""
-        self._step("undo what is left", lambda a: _ignored(a.rollback.undo_failed_writes()), None, removes=True)
+        self._step("undo what is left", lambda a: a.rollback.undo_failed_writes(), None, removes=True)
         self.roll_back_plan()
         self.execute()
 
@@ -235,13 +235,13 @@ class LivingTable:
 
     def clean(self, retained: int, crash_at: Interruption = None) -> None:
         reasons = (BusyError,)
-        self._step("clean", lambda a: _ignored(a.cleaner.clean(retained)), crash_at, reasons, retained=retained)
+        self._step("clean", lambda a: a.cleaner.clean(retained), crash_at, reasons, retained=retained)
 
     def save(self, crash_at: Interruption = None) -> None:
         """Makes a savepoint of the completed commit with the latest instant."""
         shown = sorted(completed_instants(self.files))
         if shown:
-            self._step("save", lambda a: _ignored(a.savepoints.save(shown[-1])), crash_at, (BusyError,))
+            self._step("save", lambda a: a.savepoints.save(shown[-1]), crash_at, (BusyError,))
 
     def delete_savepoint(self, crash_at: Interruption = None) -> None:
         saved = savepointed_instants(self.files)
@@ -266,7 +266,7 @@ class LivingTable:
             self._step("restore", run, None, (BusyError, RefusedError), removes=True)
 
     def archive(self, crash_at: Interruption = None) -> None:
-        self._step("archive", lambda a: _ignored(a.archiver.archive()), crash_at, (BusyError,), archives=True)
+        self._step("archive", lambda a: a.archiver.archive(), crash_at, (BusyError,), archives=True)
 
     def record_others(self, changes: Commit, retained: int | None = None) -> None:
         """Records what other processes did: they may have committed `changes`, and cleaned all but `retained` commits."""
@@ -316,12 +316,12 @@ class LivingTable:
 
     def _undo(self, what: str, instant: str, crash_at: Interruption, *, force: bool = False) -> None:
         reasons = (BusyError, RefusedError, InstantNotFoundError)
-        self._step(what, lambda a: _ignored(a.rollback.undo(instant, force=force)), crash_at, reasons, removes=True)
+        self._step(what, lambda a: a.rollback.undo(instant, force=force), crash_at, reasons, removes=True)
 
     def _step(
         self,
         what: str,
-        run: Callable[[Application], None],
+        run: Protocol,
         crash_at: Interruption,
         refusals: tuple[type[EventideError], ...] = (),
         **effects: Any,
@@ -376,12 +376,12 @@ class LivingTable:
         self.inspect()
         return self.account.instants - known
 
-    def _die(self, run: Callable[[Application], None], crash_at: int) -> None:
+    def _die(self, run: Protocol, crash_at: int) -> None:
         died, _ = self._run(run, interrupted(self.bench.storage, crash_at, self.let_the_dead_expire))
         self.reach["crashes"] += died
         self.let_the_dead_expire()
 
-    def _run(self, run: Callable[[Application], None], storage: FaultyStorage) -> tuple[bool, EventideError | None]:
+    def _run(self, run: Protocol, storage: FaultyStorage) -> tuple[bool, EventideError | None]:
         try:
             run(self.bench.process(storage, self._next_uuid))
         except SimulatedCrash:
@@ -401,7 +401,7 @@ class LivingTable:
                 self.bench.storage.put(path, self.bench.storage.read(path))
 
     def _pass_the_expiry(self) -> None:
-        """On the same storage, which a process that stands still goes on with."""
+        """On the same storage, with which a paused process continues."""
         self.bench.clock.sleep(HEARTBEAT_EXPIRY_MS)
         if self.bench.moment().has_stuck_lock:
             for path in [path for path in self.files if path.startswith(LOCK_PREFIX)]:
@@ -410,11 +410,3 @@ class LivingTable:
     def _next_uuid(self) -> str:
         self._file_groups += 1
         return f"00000000-0000-4000-8000-{self._file_groups:012d}"
-
-
-def _schedule(request: CompactionRequest, application: Application) -> None:
-    application.scheduler.schedule(request)
-
-
-def _ignored(_: object) -> None:
-    """Drops a result, because a protocol returns None."""

@@ -122,8 +122,8 @@ class MergerContract:
 
 def values_of(field: "pa.Field[Any]") -> st.SearchStrategy[Any]:
     """Values of the column's type, few enough for equal ones; null too if it is nullable. Raises NotImplementedError."""
-    found = _of_type(field.type)
-    return st.none() | found if field.nullable else found
+    values = _of_type(field.type)
+    return st.none() | values if field.nullable else values
 
 
 def _of_type(kind: pa.DataType) -> st.SearchStrategy[Any]:

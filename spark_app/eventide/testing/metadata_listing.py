@@ -69,27 +69,27 @@ def check_metadata_listing(files: Mapping[str, MemoryFile], uncommitted: Collect
         if not path.startswith(".hoodie/") and path not in uncommitted and not name.startswith(".hoodie_partition"):
             source = file if file.link_target is None else files[file.link_target]
             expected.setdefault(partition, {})[name] = len(source.data)
-    found = listed(files)
-    assert found == expected, f"the metadata table lists {found}, but committed are {expected}"
+    listing = listed(files)
+    assert listing == expected, f"the metadata table lists {listing}, but committed are {expected}"
 
 
 def listed(files: Mapping[str, MemoryFile]) -> Listing:
     """The files of each partition that a reader who lists by the metadata table finds."""
     counting = _instants(files, METADATA_PREFIX, "completed") - _instants(files, "", "pending")
-    found: Listing = {}
+    listing: Listing = {}
     for path in sorted(filter(_is_log, files), key=_reader_order):
         for instant, content in _hfile_blocks(files[path].data):
             if instant in counting:
                 for key, changes in _records(content):
-                    partition = found.setdefault(key, {})
+                    partition = listing.setdefault(key, {})
                     for name, info in changes.items():
                         if info["isDeleted"]:
                             partition.pop(name, None)
                         else:
                             partition[name] = info["size"]
-    partitions = set(found.pop("__all_partitions__"))
-    assert partitions == found.keys(), f"partitions {partitions} are known, but {set(found)} have files"
-    return found
+    partitions = set(listing.pop("__all_partitions__"))
+    assert partitions == listing.keys(), f"partitions {partitions} are known, but {set(listing)} have files"
+    return listing
 
 
 def _value(kind: int, changes: Mapping[str, Any]) -> bytes:

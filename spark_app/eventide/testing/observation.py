@@ -92,7 +92,7 @@ class Observer:
             instants = sorted(instants)  # spans go by the requested time, not by which write completed first
         content = KnownLogContent(application.storage, self._decoded)
         facts = replace(application.freshness.facts, content=content)
-        now = replace(application.freshness, content=content, facts=facts).now(state)
+        now = replace(application.freshness, facts=facts).now(state)
         read = cache(application.storage.read)  # safe, because the table doesn't change during the queries
         answered = [i for i in instants if promised is None or i in promised]
         as_of = {instant: self._rows(application, read, queries.as_of(instant)) for instant in answered}
@@ -196,5 +196,5 @@ def check_verified(application: Application, *, is_deep: bool = False) -> None:
 
     It verifies names, sizes, headers and footers; if `is_deep`, also every record.
     """
-    found = application.verifier.verify(is_deep=is_deep, progress=NoProgress())
-    assert found.ok, f"verify finds {[(check.name, check.findings) for check in found.failed]}"
+    verification = application.verifier.verify(is_deep=is_deep, progress=NoProgress())
+    assert verification.ok, f"verify finds {[(check.name, check.findings) for check in verification.failed]}"

@@ -186,9 +186,6 @@ class Oracle:
                 groups.setdefault(partition, []).append(here)
         return _rows(change for logs in groups.values() for change in _merged(self.order, {}, logs).values())
 
-    def has_natural_delete(self) -> bool:
-        return any(change.ms is None for changes in self._history for change in changes)
-
     def shared_keys(self, group: str, count: int) -> frozenset[str]:
         """The keys that the first log files of a group share with the rest."""
         logs = self._groups[group].logs
@@ -242,13 +239,13 @@ class Oracle:
 
     def _by_group(self, changes: Iterable[Change]) -> dict[str, tuple[Change, ...]]:
         """Changes by their file group. The bucket comes from Hudi's hash of the key: that of a Java list with one string."""
-        found: dict[str, tuple[Change, ...]] = {}
+        groups: dict[str, tuple[Change, ...]] = {}
         for change in changes:
             group = change.partition
             if self.buckets > 1:
                 group += f"/{((31 + _java_hash(change.key)) & 0x7FFFFFFF) % self.buckets:08d}"
-            found[group] = (*found.get(group, ()), change)
-        return found
+            groups[group] = (*groups.get(group, ()), change)
+        return groups
 
     def _carried(
         self,
@@ -295,11 +292,11 @@ def _merged(order: Order, base: Mapping[str, Change], logs: Iterable[Sequence[Ch
 
 def _by_instant(logs: Iterable[Sequence[Change]]) -> list[list[Change]]:
     """The changes of each instant together. A log file of carried tombstones has a block for each instant, ascending."""
-    found: dict[str, list[Change]] = {}
+    by_instant: dict[str, list[Change]] = {}
     for log in logs:
         for change in sorted(log, key=lambda change: change.instant):
-            found.setdefault(change.instant, []).append(change)
-    return list(found.values())
+            by_instant.setdefault(change.instant, []).append(change)
+    return list(by_instant.values())
 
 
 def _folded(order: Order, logs: Iterable[Sequence[Change]]) -> dict[str, Change]:

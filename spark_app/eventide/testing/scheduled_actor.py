@@ -47,12 +47,12 @@ class Point:
     @property
     def answers(self) -> tuple[Hashable, ...]:
         """All answers that the actor received before this point."""
-        found: deque[Hashable] = deque()
+        answers: deque[Hashable] = deque()
         before = self.before
         while before is not None:
-            found.appendleft(before[1])
+            answers.appendleft(before[1])
             before = before[0].before
-        return tuple(found)
+        return tuple(answers)
 
 
 class ScheduledActor:
@@ -73,12 +73,12 @@ class ScheduledActor:
 
     def after(self, point: Point, answer: Hashable, world: int) -> Point:
         """The point to which the answer leads; `world` is the world after the answered step."""
-        found = point.after.get(answer)
-        if found is None or not found.is_known:
+        following = point.after.get(answer)
+        if following is None or not following.is_known:
             self._run((*point.answers, answer), world)
-            found = point.after[answer]
-            assert found.is_known
-        return found
+            following = point.after[answer]
+            assert following.is_known
+        return following
 
     def new_point(self, before: tuple[Point, Hashable] | None) -> Point:
         self._points += 1

@@ -73,10 +73,10 @@ class Worlds:
     def after(self, world: int, step: Step, actor: int) -> tuple[int, Hashable]:
         """The world after the step, and the step's answer."""
         key = world, step, actor if step.act is None else None
-        found = self._after.get(key)
-        if found is None:
-            found = self._after[key] = self._done(world, step, actor)
-        return found
+        outcome = self._after.get(key)
+        if outcome is None:
+            outcome = self._after[key] = self._done(world, step, actor)
+        return outcome
 
     def _done(self, world: int, step: Step, actor: int) -> tuple[int, Hashable]:
         files, owner = self._files[world], self._owners[world]

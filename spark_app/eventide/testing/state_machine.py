@@ -111,7 +111,7 @@ def configurations() -> tuple[Configuration, ...]:
     Version 8 has the layout of version 9, so only a few configurations use it. The same applies to version 6 without an
     ordering field, the only kind whose records may lack an event time.
     """
-    found: list[Configuration] = []
+    choices: list[Configuration] = []
     for has_many in (False, True):
         # The tables with many file groups have event times in block headers; for the others they have to be read from
         # records.
@@ -119,26 +119,26 @@ def configurations() -> tuple[Configuration, ...]:
             kinds = [(link, CutMode.FILE) for link in (LinkChoice.COPY, LinkChoice.SYMLINK, LinkChoice.HARDLINK)]
             kinds += [(LinkChoice.PREFIX, CutMode.FILE)] if layout.version >= 8 else []
             kinds += [(LinkChoice.COPY, CutMode.EXACT)]
-            found += [Configuration(layout, link, cut, ("a", "b") if has_many else ("a",)) for link, cut in kinds]
+            choices += [Configuration(layout, link, cut, ("a", "b") if has_many else ("a",)) for link, cut in kinds]
     by_event, by_commit = Layout(8, Order.EVENT_TIME, has_block_event_times=True), Layout(8, Order.COMMIT_TIME)
-    found += [
+    choices += [
         Configuration(by_event, LinkChoice.COPY, CutMode.FILE, ("a",)),
         Configuration(by_event, LinkChoice.PREFIX, CutMode.FILE, ("a", "b")),
         Configuration(by_commit, LinkChoice.COPY, CutMode.EXACT, ("a",)),
         Configuration(by_commit, LinkChoice.PREFIX, CutMode.FILE, ("a",)),
     ]
-    found += [
+    choices += [
         Configuration(Layout(6, Order.COMMIT_TIME), LinkChoice.COPY, CutMode.FILE, ("a",)),
         Configuration(Layout(6, Order.COMMIT_TIME, buckets=2), LinkChoice.SYMLINK, CutMode.FILE, ("a", "b")),
         Configuration(Layout(6, Order.COMMIT_TIME), LinkChoice.COPY, CutMode.EXACT, ("a",)),
     ]
     for version in (6, 9):
         texts = Layout(version, Order.COMMIT_TIME, has_text_times=True)
-        found += [
+        choices += [
             Configuration(texts, LinkChoice.COPY, CutMode.FILE, ("a",)),
             Configuration(replace(texts, buckets=2), LinkChoice.COPY, CutMode.EXACT, ("a", "b")),
         ]
-    return tuple(found)
+    return tuple(choices)
 
 
 @st.composite
@@ -235,7 +235,7 @@ class TableMachine(RuleBasedStateMachine):
                 self.table.clean(1, death)
 
     def pause(self, verb: Verb, before: int, others: list[Other], commit: Commit, behind_ms: int) -> None:
-        """A process stands still before a write of its verb, others go on, and it wakes up."""
+        """A process is paused before a write of its verb, others work on the table, and it continues."""
         table, cut_ms = self.table, self.now_ms - behind_ms
         pause = Pause(before, lambda: self.go_on(others, commit, behind_ms))
         if verb in (Verb.EXECUTE, Verb.ROLL_BACK_PLAN) and not self.has_plan:

@@ -55,7 +55,7 @@ def schedule_as_stock(application: Application) -> str:
     state = application.state()
     instant = _unused_instant(application, state)
     record = {
-        "operations": [_planned(found) for found in state.view.latest_slices() if found.log_files],
+        "operations": [_planned(file_slice) for file_slice in state.view.latest_slices() if file_slice.log_files],
         "extraMetadata": None,
         "version": 2,
         "strategy": None,
@@ -69,13 +69,13 @@ def schedule_as_stock(application: Application) -> str:
     return instant
 
 
-def _planned(found: FileSlice) -> dict[str, Any]:
+def _planned(file_slice: FileSlice) -> dict[str, Any]:
     return {
-        "baseInstantTime": found.base_instant,
-        "deltaFilePaths": [str(log.name) for log in reversed(found.log_files)],
-        "dataFilePath": None if found.base_file is None else str(found.base_file.name),
-        "fileId": found.file_id,
-        "partitionPath": found.partition,
+        "baseInstantTime": file_slice.base_instant,
+        "deltaFilePaths": [str(log.name) for log in reversed(file_slice.log_files)],
+        "dataFilePath": None if file_slice.base_file is None else str(file_slice.base_file.name),
+        "fileId": file_slice.file_id,
+        "partitionPath": file_slice.partition,
         "metrics": dict.fromkeys(_METRICS, 1.0),
         "bootstrapFilePath": None,
         "symlinkOperations": None,
@@ -95,8 +95,8 @@ def run_plan_as_stock(application: Application, instant: str, *, takes_lock: boo
     if seen is not None and seen.state is State.INFLIGHT:
         _roll_back(application, state, instant, takes_lock=takes_lock)
         storage.delete(inflight)
-    found = application.files.timeline(state.config).find(instant)
-    if found is None or found.is_completed:
+    pending = application.files.timeline(state.config).find(instant)
+    if pending is None or pending.is_completed:
         raise EngineFailedError(f"No Compaction request available at {instant}")
     if not storage.put_if_absent(inflight, b""):
         raise EngineFailedError(f"{inflight} already exists")
@@ -198,13 +198,13 @@ def _merge(application: Application, state: Any, instant: str) -> dict[str, tupl
 def marked_paths(storage: Storage, instant: str) -> set[str]:
     """The files that the markers of an attempt name."""
     directory = marker_directory(instant)
-    found = {
+    paths = {
         entry.path
         for part in _directories(storage, directory)
         for entry in storage.list(part)
         if not entry.is_directory
     }
-    return {path.removeprefix(f"{directory}/").rpartition(".marker.")[0] for path in found}
+    return {path.removeprefix(f"{directory}/").rpartition(".marker.")[0] for path in paths}
 
 
 def remove_markers(storage: Storage, instant: str) -> None:

@@ -45,7 +45,7 @@ def test_batches_hold_the_same_rows_as_the_whole(table: Table) -> None:
 
 
 def test_a_filter_reads_the_columns_that_it_needs_and_no_others(table: Table) -> None:
-    read = table.snapshot()._reader(["id"], pc.field("amount") > 3.0)
+    read = table.snapshot().reading(["id"], pc.field("amount") > 3.0)
     assert set(read.read_names) == {"id", "amount"}
 
 

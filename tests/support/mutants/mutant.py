@@ -79,7 +79,7 @@ def begin(application: Application, changes: Commit) -> PendingWrite:
     pending = application.append.begin(
         WriteOperation.UPSERT, arrow_records(application, *records(changes)), NoProgress()
     )
-    application.append.heartbeats.stop(pending.instant)
+    application.heartbeats.stop(pending.instant)
     return pending
 
 

@@ -84,7 +84,7 @@ class DieWriting:
         dying = assemble(str(life.path), life.options)
         records = incoming_records(dying, WriteOperation.UPSERT, rows_of(self.changes))
         pending = dying.append.begin(WriteOperation.UPSERT, records, NoProgress())
-        dying.append.heartbeats.stop(pending.instant)
+        dying.heartbeats.stop(pending.instant)
 
     def by_hudi(self, _: Life) -> tuple[Deed, ...]:
         raise AssertionError("Hudi is not killed here")

@@ -1,4 +1,4 @@
-"""The columns in a Parquet footer, looked at before Arrow does.
+"""The columns in a Parquet footer, checked before Arrow reads it.
 
 pyarrow (seen up to 26) ends the process where it is asked for a column chunk whose size statistics don't fit the schema, as
 after one flipped bit. So the footer is walked here first, wherever columns are asked for.

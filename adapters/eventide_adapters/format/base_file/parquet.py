@@ -1,7 +1,7 @@
 """Base files: Parquet as Hudi writes it, read and written in bounded memory.
 
 Read: one row group at a time, with one batch prefetched. A file's columns become those of the table's schema, as
-column_resolution describes. The reader accepts INT96 timestamps and every list form that Hudi's writers have used
+`avro/column_resolution` describes. The reader accepts INT96 timestamps and every list form that Hudi's writers have used
 (`list.element`, `array`, `bag.array`).
 
 Written: row groups of 24 MB in memory, or a batch more. While one is gathered, a thread encodes the one before. Each column

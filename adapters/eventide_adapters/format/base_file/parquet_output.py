@@ -3,9 +3,9 @@
 Arrow compresses pages, except with gzip (gzip_pages.py).
 
 A column is written without a dictionary if more than half of its values are distinct, or if its dictionary would be too
-large: the writer would look up every value in vain, and store the values in a larger form. Hudi's own writer decides by
-the first page. This writer decides by a random sample of the whole row group, because base files are often sorted. For
-Hudi's meta columns, the decision is fixed.
+large: the writer would look up every value without finding it, and store the values in a larger form. Hudi's own writer
+decides by the first page. This writer decides by a random sample of the whole row group, because base files are often
+sorted. For Hudi's meta columns, the decision is fixed.
 
 Floats have no statistics: Arrow leaves NaN out of a range, and Spark, for which NaN is the greatest float, would skip rows.
 """

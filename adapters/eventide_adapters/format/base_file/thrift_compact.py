@@ -54,7 +54,7 @@ def fields(data: Data, at: int, walked: Structs | None = None) -> tuple[dict[int
 
 
 def field(data: Data, at: int, wanted: int) -> int:
-    """Where the value of that field of the struct at this offset begins; nothing behind it is looked at.
+    """Where the value of that field of the struct at this offset begins; nothing behind it is read.
 
     Raises KeyError if the struct has no such field, and IndexError if the data ends too early.
     """

@@ -213,7 +213,7 @@ def counting_blocks(
 
 
 class _Headers:
-    """The instants that a slice's blocks name, held against those that the timeline knows."""
+    """The instants that a slice's blocks name, compared with those on the timeline."""
 
     def __init__(self, blocks: BlockFilter) -> None:
         self._blocks = blocks

@@ -1,4 +1,4 @@
-"""Record keys held against the key fields of their rows."""
+"""Compares record keys with the key fields of their rows."""
 
 from typing import Any
 

@@ -13,7 +13,7 @@ In this order, below `.hoodie/metadata` except for the second step:
 3. `hoodie.properties`.
 4. The requested, the inflight and the completed file of the delta commit.
 
-No reader looks at any of it until the table's own settings name the partitions, which the caller writes last. A run after a
+No reader uses any of it until the table's own settings name the partitions, which the caller writes last. A run after a
 crash begins with the removal of the whole directory.
 """
 

@@ -168,7 +168,7 @@ class FileContents:
     ) -> Sequence[R]:
         """What a function makes of each item, here or by tasks of the engine.
 
-        `name` stands for all that the items depend on: what was derived under the same name is known.
+        `name` identifies all that the items depend on: nothing is derived twice under one name.
         """
         if name not in self.known:
             engine = self.engine if by_tasks else None

@@ -12,10 +12,11 @@ A merge of small log files, in the order of Hudi's, and what a crash after each 
 1. `mergeArchivePlan` names the log files and the merged one. The next archival or merge removes the plan.
 2. The merged log file: their blocks, oldest first. Its instants are in two places; the next archival removes the others.
 3. The log files go, oldest first. Once one is gone, the next archival or merge removes the others.
-4. The plan goes.
+4. The plan is removed.
 
-A process may sleep before each of these writes until others have merged, too. So whoever ends a merge goes by what its files
-contain: a file goes only if its instants are in those that stay. A log file that comes late repeats instants of others.
+A process may be paused before each of these writes until others have merged, too. So whoever ends a merge reads what its
+files contain: a file is removed only if its instants are in those that stay. A log file that comes late repeats instants of
+others.
 """
 
 import io
@@ -145,7 +146,7 @@ class LogArchivedTimeline:
     def lost_files(self) -> Mapping[str, str]:
         """A merge takes two files or more. So one file alone that is missing between two numbers was not merged.
 
-        Unless the one before it was put by a process that had slept through the merge.
+        Unless the one before it was put by a process that was paused during the merge.
         """
         logs = self._logs()
         is_merging = self.storage.stat(f"{self.directory}/{_MERGE_PLAN}") is not None
@@ -200,7 +201,7 @@ class LogArchivedTimeline:
         self.refresh()
 
     def _put_merge_plan(self, data: bytes, lease: Lease) -> None:
-        """Puts the plan. Withdraws it if the lock was lost meanwhile, because Hudi goes by any plan that it finds."""
+        """Puts the plan. Withdraws it if the lock was lost meanwhile, because Hudi follows any plan that it finds."""
         path = f"{self.directory}/{_MERGE_PLAN}"
         lease.check()
         if not self.storage.put_if_absent(path, data):

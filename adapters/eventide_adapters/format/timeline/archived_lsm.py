@@ -216,7 +216,7 @@ class LsmArchivedTimeline:
     def _last(self) -> tuple[int, tuple[HistoryFileName, ...]] | None:
         """The last manifest's number and files; None if nothing has been archived.
 
-        `_version_` can be behind it: a writer has died before it wrote the number, or has slept, and wrote an old one.
+        `_version_` can be behind it: a writer died before it wrote the number, or was paused and wrote an old one.
         """
         said = self._version()
         if said is None:

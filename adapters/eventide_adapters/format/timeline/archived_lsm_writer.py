@@ -4,10 +4,10 @@ Order of writes: the file, `manifest_<N + 1>`, `_version_`. N is the last manife
 contains. A row contains the completed file of an action unchanged. For a clean, a compaction or a clustering, it also
 contains the requested file as the plan.
 
-A process may sleep before each of these writes until others have archived beyond it (docs/architecture.md, "Paused
+A process may be paused before each of these writes until others have archived beyond it (docs/architecture.md, "Paused
 processes"). So no file is replaced but `_version_`: the file of a crash is used again if it has the same content, and
 otherwise the name gets a wider range. If a process lost the lock while it put `_version_`, it raises it to the last
-manifest. Nobody lowers it.
+manifest. No process lowers it.
 
 A merge writes the rows of several files into one, in the same order of writes, and removes nothing. `remove_old` removes
 what only manifests name that are no longer kept: the manifests first, then the files, as Hudi does. So a manifest that

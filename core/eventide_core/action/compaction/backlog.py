@@ -23,8 +23,8 @@ class Backlog:
 
 def backlog(slices: Iterable[FileSlice], facts: Mapping[str, LogFacts]) -> Backlog:
     """The backlog of these slices. `facts` are by log file path, and may be incomplete."""
-    with_logs = [found for found in slices if found.log_files]
-    logs = [log for found in with_logs for log in found.log_files]
+    with_logs = [file_slice for file_slice in slices if file_slice.log_files]
+    logs = [log for file_slice in with_logs for log in file_slice.log_files]
     known = (facts[log.path].event_times.min_ms for log in logs if log.path in facts)
     earliest = min((ms for ms in known if ms is not None), default=None)
     return Backlog(len(with_logs), len(logs), sum(log.size for log in logs), earliest)

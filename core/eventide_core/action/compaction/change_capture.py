@@ -20,7 +20,6 @@ from dataclasses import replace
 
 from eventide_core import config as keys
 from eventide_core.action.compaction.slice_selection import Selection
-from eventide_core.config import Options
 from eventide_core.table.files.bucket import PURE_LOG_INDEXES, bucket_of_file_id, is_flink_file_id
 from eventide_core.table.files.file_slice import FileSlice
 from eventide_core.table.records.change_log import SupplementalLogging
@@ -28,11 +27,14 @@ from eventide_core.table.settings.table_config import TableConfig
 from eventide_core.table.timeline.plans import CompactionPlan, FallbackReason
 
 
-def writes_change_logs(config: TableConfig, options: Options, slices: Iterable[FileSlice]) -> bool:
-    """Whether compactions of the table write change logs. Raises UnsupportedTableError for an unknown kind of these."""
+def writes_change_logs(config: TableConfig, index_type: str | None, slices: Iterable[FileSlice]) -> bool:
+    """Whether compactions of the table write change logs. Raises UnsupportedTableError for an unknown kind of these.
+
+    `index_type` is the index that the user states, if any.
+    """
     if not config.captures_changes:
         return False
-    said = options.text(keys.INDEX_TYPE) or config.properties.get(keys.INDEX_TYPE)
+    said = index_type or config.properties.get(keys.INDEX_TYPE)
     is_pure_log = any(map(_is_of_pure_logs, slices)) if said is None else said.upper() in PURE_LOG_INDEXES
     if is_pure_log:
         SupplementalLogging.of(config.properties)
@@ -55,6 +57,6 @@ def without_early_records(selection: Selection) -> Selection:
     )
 
 
-def _is_of_pure_logs(found: FileSlice) -> bool:
-    is_bucket = bucket_of_file_id(found.file_id) is not None
-    return is_bucket or found.base_file is None or is_flink_file_id(found.file_id)
+def _is_of_pure_logs(file_slice: FileSlice) -> bool:
+    is_bucket = bucket_of_file_id(file_slice.file_id) is not None
+    return is_bucket or file_slice.base_file is None or is_flink_file_id(file_slice.file_id)

@@ -25,8 +25,8 @@ class LinkChoiceFacts:
     """The facts that decide the link mode.
 
     `choice` is what the user wants: a mode, or AUTO. `is_exclusive`: the table's owner declares that every reader and
-    service of it resolves links. `has_symlinks` and `has_server_copies` say what the storage can do; both are False where
-    nobody asked it, because the answer would not matter. `moment` is the quiet moment that the plan is made for
+    service of it resolves links. `has_symlinks` and `has_server_copies` are capabilities of the storage; both are False if
+    they were not tested, because they would not matter. `moment` is the quiet moment that the plan is made for
     (quiet_moment.py), and the compaction's instant unless it is back-dated; `back` has the limits for that.
     """
 
@@ -44,7 +44,7 @@ class LinkDecision:
     """What `choose_link` answers.
 
     Where nothing is left over, `mode` has no effect. `instant` is the compaction's: the quiet moment, or with PREFIX one
-    that is back-dated below the left-overs. `reason` tells people why it is this mode, and goes into the plan.
+    that is back-dated below the left-overs. `reason` states for people why it is this mode, and goes into the plan.
     """
 
     mode: LinkMode
@@ -59,11 +59,8 @@ def choose_link(selections: Sequence[Selection], facts: LinkChoiceFacts) -> Link
     """
     if facts.choice is LinkChoice.SYMLINK:
         _require_symlinks(facts)
-        return LinkDecision(LinkMode.SYMLINK, facts.moment, "asked for")
-    if facts.choice is LinkChoice.HARDLINK:
-        return LinkDecision(LinkMode.HARDLINK, facts.moment, "asked for")
-    if facts.choice is LinkChoice.COPY:
-        return LinkDecision(LinkMode.COPY, facts.moment, "asked for")
+    if facts.choice in (LinkChoice.SYMLINK, LinkChoice.HARDLINK, LinkChoice.COPY):
+        return LinkDecision(LinkMode(facts.choice), facts.moment, "asked for")
     if not any(selection.in_old_slice for selection in selections):
         return LinkDecision(LinkMode.COPY, facts.moment, "nothing is left over, so no link is needed")
     instant, why_not = _backdated_instant(selections, facts)

@@ -43,12 +43,12 @@ class LogNames:
 
     @classmethod
     def of(cls, listing: Iterable[DataFile], planned: Mapping[FileGroup, str]) -> "LogNames":
-        found: dict[FileGroup, list[LogFileName]] = {}
+        by_group: dict[FileGroup, list[LogFileName]] = {}
         for file in listing:
             name = file.parsed
             if isinstance(name, LogFileName):
-                found.setdefault((file.partition, name.file_id), []).append(name)
-        return cls({group: tuple(names) for group, names in found.items()}, planned)
+                by_group.setdefault((file.partition, name.file_id), []).append(name)
+        return cls({group: tuple(names) for group, names in by_group.items()}, planned)
 
     def next_log(self, file_slice: FileSlice, write_instant: str, layout: Layout) -> LogPlace:
         """The place of a write's first log file in that file group."""

@@ -27,9 +27,9 @@ from eventide_core.table.timeline.plans import (
 
 @dataclass(frozen=True, slots=True)
 class PlanTerms:
-    """A plan's fields besides its operations; CompactionPlan says what they are.
+    """A plan's fields besides its operations; CompactionPlan describes them.
 
-    `cut_ms` is None if the plan publishes no cut. A plan of whole slices publishes none, and its `cut` says nothing.
+    `cut_ms` is None if the plan publishes no cut. A plan of whole slices publishes none, and its `cut` has no meaning.
     `partitions_with_logs` are those that keep log files, sorted.
     """
 
@@ -52,25 +52,25 @@ def plan_compaction(selections: Sequence[Selection], link: LinkDecision, terms: 
 def plan_whole_slices(slices: Sequence[FileSlice], instant: str, terms: PlanTerms, *, reason: str) -> CompactionPlan:
     """The plan that compacts these slices in full, in this order."""
     operations = tuple(
-        whole_slice(found, instant, f"{number}-0-0", reason, None) for number, found in enumerate(slices)
+        whole_slice(file_slice, instant, f"{number}-0-0", reason, None) for number, file_slice in enumerate(slices)
     )
     link = LinkDecision(LinkMode.COPY, instant, "nothing is left over, so no link is needed")
     return _plan(operations, link, terms)
 
 
 def whole_slice(
-    found: FileSlice, instant: str, token: str, reason: str, fallback: FallbackReason | None
+    file_slice: FileSlice, instant: str, token: str, reason: str, fallback: FallbackReason | None
 ) -> PlannedOperation:
     """The operation that compacts a slice in full."""
     return PlannedOperation(
-        partition=found.partition,
-        file_id=found.file_id,
-        base_instant=found.base_instant,
-        base_path=found.base_file.path if found.base_file else None,
-        base_size=found.base_file.size if found.base_file else 0,
-        compacted=tuple(PlannedLog(log.path, log.size, None) for log in found.log_files),
+        partition=file_slice.partition,
+        file_id=file_slice.file_id,
+        base_instant=file_slice.base_instant,
+        base_path=file_slice.base_file.path if file_slice.base_file else None,
+        base_size=file_slice.base_file.size if file_slice.base_file else 0,
+        compacted=tuple(PlannedLog(log.path, log.size, None) for log in file_slice.log_files),
         left_overs=(),
-        new_base_name=str(BaseFileName(found.file_id, token, instant)),
+        new_base_name=str(BaseFileName(file_slice.file_id, token, instant)),
         carried_name=None,
         fallback=fallback,
         reason=reason,

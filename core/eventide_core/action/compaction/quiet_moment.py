@@ -12,7 +12,7 @@ its own name, and sorts after the left-overs, which have C. A pending write that
 2. Otherwise, C is in the latest gap between spans: below the request of the oldest pending write, and of every completed
    write whose span reaches across that request, and so on. C is the first time in the gap, because a writer that has
    chosen its instant but not yet created its file has most likely chosen a later one.
-3. C is not used by another instant, nor was by one that a rollback undid (its writer may sleep, and wake up). C is
+3. C is not used by another instant, nor was by one that a rollback undid (its writer may be paused, and continue). C is
    a. after the last completion of a compaction whose left-overs still exist: they have that compaction's instant and
       count from its completion. Two compactions in one gap would put them into the later slice, on top of a base file that
       has merged them. A compaction without left-overs only has to be requested before C;
@@ -177,7 +177,7 @@ def before_open_writes(facts: BackdatingFacts) -> QuietMoment:
 
 
 def no_quiet_moment(quiet: QuietMoment) -> str:
-    """The explanation for the user why there is no moment to plan at, with the writes that prevent it."""
+    """The explanation for the user why there is no quiet moment, with the writes that prevent it."""
     named = ", ".join(f"{w.action} {w.requested_time}" for w in quiet.beside[:_NAMED_WRITES])
     more = "" if len(quiet.beside) <= _NAMED_WRITES else f" and {len(quiet.beside) - _NAMED_WRITES} more"
     return f"open and overlapping writes ({named}{more}) leave no quiet moment for a plan: {quiet.why_not}"

@@ -48,7 +48,7 @@ class LogFacts:
 
     `check` has to be made for a slice that is compacted. `uncompacted` is the range of its records that are in no base file
     yet: all of them, except those that an exact cut has merged early. `has_partial_updates`: it has records of some columns,
-    as far as its headers were read. `has_torn_bytes`: an append to it broke off before it named its write.
+    as far as its headers were read. `has_torn_bytes`: an append to it was interrupted before it wrote its instant.
     """
 
     log_file: LogFile
@@ -84,12 +84,12 @@ class SliceFacts:
 class Selection:
     """A slice's split: the first `count` log files are compacted, the others remain.
 
-    `facts` are those of the slice. `fallback` is set if it is compacted in full although less would reach T; `reason` tells
-    people, in either case, why the split is where it is. `exact_ms` is T if the cut is exact: records of the others that are
-    before it are merged, too. `carried_tombstones` have to be carried, or at least one of so many may have to be.
-    `is_alike_in_time`: a reader of the new base file sees no difference as of the instants between the left-overs either.
-    `has_to_wait`: not even a full compaction is possible without a visible difference, as long as log files are above the
-    compaction.
+    `facts` are those of the slice. `fallback` is set if it is compacted in full although less would reach T; `reason`
+    states for people, in either case, why the split is where it is. `exact_ms` is T if the cut is exact: records of the
+    others that are before it are merged, too. `carried_tombstones` have to be carried, or at least one of so many may have
+    to be. `is_alike_in_time`: a reader of the new base file sees no difference as of the instants between the left-overs
+    either. `has_to_wait`: not even a full compaction is possible without a visible difference, as long as log files are
+    above the compaction.
     """
 
     facts: SliceFacts

@@ -2,7 +2,7 @@
 
 A prefix P of a slice's log files is merged into its base, the rest Q stays. For most keys that is the same by algebra
 (docs/rfc74.md): under COMMIT_TIME_ORDERING always; under EVENT_TIME_ORDERING wherever no delete is among the versions.
-The keys that P and Q share and that algebra does not answer for come here with their whole history, one by one:
+The keys that P and Q share, and about which algebra does not decide, are judged by their whole history, one by one:
 
 1. before = what a reader sees of base, P and Q.
 2. new base = base merged with P, by the table's own rule: that is what will be written. With an exact cut also with the
@@ -36,7 +36,7 @@ from eventide_core.table.timeline.plans import FallbackReason
 class SplitVerdict:
     """Whether a slice may be compacted in part, by the histories of its keys.
 
-    `fallback` says why it must be compacted in full, and `example` is a key for which that is so; both are None otherwise.
+    `fallback` states why it must be compacted in full, and `example` is a key for which that is so; both are None otherwise.
     `carried_tombstones` counts those to carry into the new slice, 0 with a fallback. `is_alike_in_time`: a reader sees no
     difference as of the instants between the left-overs either.
     """

@@ -18,17 +18,17 @@ _DAY = re.compile(r"(\d{4})/(\d{1,2})/(\d{1,2})(?!\d)", re.ASCII)
 _PARTITION_KEYS = re.compile(r"(^|/)[^/]*?=")
 
 
-def compaction_io_mb(found: FileSlice, new_base_bytes: int) -> int:
+def compaction_io_mb(file_slice: FileSlice, new_base_bytes: int) -> int:
     """Hudi's TOTAL_IO_MB: what compacting the slice reads and writes, each in whole megabytes, rounded down.
 
     The new base file counts as large as the old one; where there is none, as `new_base_bytes`.
     """
-    base_bytes = found.base_file.size if found.base_file else 0
-    return (base_bytes + log_bytes(found)) // _MEGABYTE + (base_bytes or new_base_bytes) // _MEGABYTE
+    base_bytes = file_slice.base_file.size if file_slice.base_file else 0
+    return (base_bytes + log_bytes(file_slice)) // _MEGABYTE + (base_bytes or new_base_bytes) // _MEGABYTE
 
 
-def log_bytes(found: FileSlice) -> int:
-    return sum(log.size for log in found.log_files)
+def log_bytes(file_slice: FileSlice) -> int:
+    return sum(log.size for log in file_slice.log_files)
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,11 +50,11 @@ class BoundedIOCompactionStrategy(CompactionStrategy):
     def order_and_filter(self, slices: Sequence[FileSlice]) -> Sequence[FileSlice]:
         taken: list[FileSlice] = []
         left_mb = self.target_io_mb
-        for found in slices:
+        for file_slice in slices:
             if left_mb <= 0:
                 break
-            left_mb -= compaction_io_mb(found, self.new_base_bytes)
-            taken.append(found)
+            left_mb -= compaction_io_mb(file_slice, self.new_base_bytes)
+            taken.append(file_slice)
         return taken
 
 
@@ -66,7 +66,7 @@ class LogFileSizeBasedCompactionStrategy(CompactionStrategy):
     bound: BoundedIOCompactionStrategy
 
     def order_and_filter(self, slices: Sequence[FileSlice]) -> Sequence[FileSlice]:
-        large = [found for found in slices if log_bytes(found) >= self.threshold_bytes]
+        large = [file_slice for file_slice in slices if log_bytes(file_slice) >= self.threshold_bytes]
         return self.bound.order_and_filter(sorted(large, key=log_bytes, reverse=True))
 
 
@@ -78,8 +78,8 @@ class LogFileNumBasedCompactionStrategy(CompactionStrategy):
     bound: BoundedIOCompactionStrategy
 
     def order_and_filter(self, slices: Sequence[FileSlice]) -> Sequence[FileSlice]:
-        many = [found for found in slices if len(found.log_files) >= self.threshold]
-        return self.bound.order_and_filter(sorted(many, key=lambda found: len(found.log_files), reverse=True))
+        many = [file_slice for file_slice in slices if len(file_slice.log_files) >= self.threshold]
+        return self.bound.order_and_filter(sorted(many, key=lambda file_slice: len(file_slice.log_files), reverse=True))
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,10 +134,10 @@ class PartitionRegexBasedCompactionStrategy(CompactionStrategy):
 
 def day_of(partition: str) -> date:
     """The day of a partition path `yyyy/MM/dd` or `a=yyyy/b=MM/c=dd`, whatever follows it. Raises ConfigError."""
-    found = _DAY.match(_PARTITION_KEYS.sub(r"\1", partition))
+    match = _DAY.match(_PARTITION_KEYS.sub(r"\1", partition))
     try:
-        if found is not None:
-            return date(*map(int, found.groups()))
+        if match is not None:
+            return date(*map(int, match.groups()))
     except ValueError:
         pass
     raise ConfigError(

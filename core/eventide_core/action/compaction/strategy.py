@@ -61,9 +61,9 @@ class EventTimeBasedCompactionStrategy(CompactionStrategy):
         logs = sorted(all_log_files, key=_READER_ORDER)
         ranges = [self.event_times(log) for log in logs]
         if self.cut is CutMode.EXACT:
-            count = sum(1 for _ in takewhile(lambda found: found.ends_before(self.threshold_ms), ranges))
+            count = sum(1 for _ in takewhile(lambda times: times.ends_before(self.threshold_ms), ranges))
         else:
-            count = max((n for n, found in enumerate(ranges, 1) if found.starts_before(self.threshold_ms)), default=0)
+            count = max((n for n, times in enumerate(ranges, 1) if times.starts_before(self.threshold_ms)), default=0)
         return tuple(logs[:count]), tuple(logs[count:])
 
 

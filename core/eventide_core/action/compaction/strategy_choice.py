@@ -47,10 +47,10 @@ class ChosenStrategy:
         for strategy in self.chain:
             paths = strategy.filter_partition_paths(paths)
         of_partition: dict[str, list[FileSlice]] = {path: [] for path in paths}
-        for found in slices:
-            if found.partition in of_partition:
-                of_partition[found.partition].append(found)
-        chosen: Sequence[FileSlice] = [found for path in paths for found in of_partition[path]]
+        for file_slice in slices:
+            if file_slice.partition in of_partition:
+                of_partition[file_slice.partition].append(file_slice)
+        chosen: Sequence[FileSlice] = [file_slice for path in paths for file_slice in of_partition[path]]
         for strategy in self.chain:
             chosen = strategy.order_and_filter(chosen)
         return tuple(chosen)
@@ -83,13 +83,9 @@ def _bound(options: Options) -> BoundedIOCompactionStrategy:
     )
 
 
-def _target_partitions(options: Options) -> int:
-    return options.get(keys.TARGET_PARTITIONS)
-
-
 def _earliest_day(options: Options, today: date) -> date:
     try:
-        return today - timedelta(days=_target_partitions(options))
+        return today - timedelta(days=options.get(keys.TARGET_PARTITIONS))
     except OverflowError:
         return date.min
 
@@ -114,7 +110,7 @@ _STRATEGIES: dict[str, Callable[[Options, date], CompactionStrategy]] = {
         options.get(keys.LOG_FILE_NUM_THRESHOLD), _bound(options)
     ),
     "DayBasedCompactionStrategy": lambda options, _: DayBasedCompactionStrategy(
-        _target_partitions(options), _bound(options)
+        options.get(keys.TARGET_PARTITIONS), _bound(options)
     ),
     "BoundedPartitionAwareCompactionStrategy": lambda options, today: BoundedPartitionAwareCompactionStrategy(
         _earliest_day(options, today)

@@ -1,11 +1,12 @@
 """Whether a compaction may be planned now, and whether it is due: EVENT_TIME_TRIGGER and Hudi's trigger strategies.
 
-May be (RFC-74 section 3): never while a compaction, log compaction or clustering is pending, or two plans together would
-break the rule that everything before T is compacted. Nor while a write that was requested before the compaction is
-pending: its log file would belong to the old slice, or sort after left-overs that are newer (docs/invariants.md, S0).
+No compaction may be planned (RFC-74 section 3) while a compaction, log compaction or clustering is pending: two plans
+together would break the rule that everything before T is compacted. Nor may one while a write that was requested before the
+compaction is pending: its log file would belong to the old slice, or sort after left-overs that are newer
+(docs/invariants.md, S0).
 
-Is due: by EVENT_TIME_TRIGGER, the RFC's, whenever it may be. Hudi's triggers count from the last compaction, the last
-completed `commit` of the active timeline, or where there is none from the first delta commit:
+A compaction is due by EVENT_TIME_TRIGGER, the RFC's, whenever it may be planned. Hudi's triggers count from the last
+compaction, the last completed `commit` of the active timeline, or where there is none from the first delta commit:
 
     NUM_COMMITS                     delta commits completed since
     NUM_COMMITS_AFTER_LAST_REQUEST  delta commits requested since, completed or not

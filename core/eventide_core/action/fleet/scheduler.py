@@ -17,7 +17,7 @@ moving average. From these it predicts when the table misses its target, and how
    would make another one late, the next one is tried; the one with the earliest deadline always fits.
 
 So a table that stays beyond its target, and doesn't fail, is compacted again within a bound: twice its target, in which the
-scheduler comes to know that it is late, and eight compactions for each table of the fleet, of which `workers` run at a time.
+scheduler notices that it is late, and eight compactions for each table of the fleet, of which `workers` run at a time.
 
 A table that fails waits one retry interval, then twice as long each time, up to a bound. The first success ends that.
 
@@ -55,8 +55,8 @@ _RETRY_MAX_MS: Final = 3_600_000
 class Target:
     """A table with the lag that its read-optimized view may have, and when it may be compacted.
 
-    `name` tells the tables of a fleet apart. `lag_ms` is the clock minus the watermark, at most. `window` is None if it may
-    be compacted at any time.
+    `name` distinguishes the tables of a fleet. `lag_ms` is the clock minus the watermark, at most. `window` is None if it
+    may be compacted at any time.
     """
 
     name: str
@@ -84,7 +84,7 @@ class Measured:
 
 @dataclass(frozen=True, slots=True)
 class Learned:
-    """The moving averages of a table, to go on with in another process.
+    """The moving averages of a table, with which another process continues.
 
     `lag_growth` is in milliseconds a millisecond, `work_growth` in bytes a millisecond. `residual_ms` is the lag right after
     a compaction. `cost_per_byte_ms` is what a compaction took, divided by the bytes of its `Measured.work`.
@@ -188,9 +188,6 @@ class _Table:
         room = self.target.lag_ms - self.residual_ms
         return room if room > 0 else float(self.target.lag_ms)
 
-    def misses_at_ms(self) -> float:
-        return self.since_ms + (self.target.lag_ms - (self.lag_ms or 0.0)) / self.lag_growth
-
     def cost_ms(self, now_ms: float, otherwise: float) -> float:
         work = self.work + self.work_growth * max(0.0, now_ms - self.since_ms)
         expected = work * (otherwise if self.cost_per_byte_ms is None else self.cost_per_byte_ms)
@@ -204,7 +201,8 @@ class _Table:
 
     def deadline_ms(self, now_ms: int, cost_ms: float) -> float:
         """When the compaction has to be done: before the target is missed, or before a window closes for too long."""
-        misses, window = self.misses_at_ms(), self.target.window
+        misses = self.since_ms + (self.target.lag_ms - (self.lag_ms or 0.0)) / self.lag_growth
+        window = self.target.window
         if window is None:
             return misses
         closes = window.closes_at(now_ms)
@@ -252,11 +250,11 @@ class FleetScheduler:
         return Learned(table.lag_growth, table.work_growth, table.residual_ms, table.cost_per_byte_ms)
 
     def measured(self, name: str, seen: Measured) -> None:
-        """Takes a measurement of a table, before its compaction or without one."""
+        """Records a measurement of a table, before its compaction or without one."""
         self._tables[name].measure(seen)
 
     def succeeded(self, name: str, took_ms: int, seen: Measured) -> None:
-        """Takes what a compaction took, and the table after it. `measured` has had the table before it."""
+        """Records what a compaction cost, and the table after it. `measured` was called with the table before it."""
         table = self._tables[name]
         per_byte = took_ms / max(1.0, table.work)
         known = table.cost_per_byte_ms
@@ -267,7 +265,7 @@ class FleetScheduler:
         table.failures, table.failed_after_ms, table.retry_at_ms, table.is_running = 0, 0.0, 0, False
 
     def failed(self, name: str, took_ms: int, now_ms: int) -> int:
-        """Takes a failure after `took_ms`, which the next attempt is expected to take. Returns when the table is retried."""
+        """Records a failure after `took_ms`, the expected time of the next attempt. Returns when the table is retried."""
         table = self._tables[name]
         table.failed_after_ms, table.ended_ms = took_ms, now_ms
         table.is_running = False
@@ -329,7 +327,7 @@ def largest_on_time_set(jobs: Iterable[_Job], now_ms: int, workers: int) -> list
     end_ms = float(now_ms)
     for job in sorted(jobs, key=lambda job: (job.deadline_ms, job.name)):
         if now_ms + job.cost_ms > job.deadline_ms:
-            continue  # no order helps it
+            continue  # it is late in any order
         heapq.heappush(chosen, (-job.cost_ms, job.deadline_ms, job.name, job))
         end_ms += job.cost_ms / workers
         if end_ms > job.deadline_ms:

@@ -26,10 +26,10 @@ class Window:
     @classmethod
     def parse(cls, text: str, zone: tzinfo = UTC) -> "Window":
         """`22:00-06:00`. Raises ConfigError for any other form, and for a window without length."""
-        found = _FORM.fullmatch(text)
-        if found is None:
+        match = _FORM.fullmatch(text)
+        if match is None:
             raise ConfigError(f"window {text!r} does not have the form HH:MM-HH:MM, such as 22:00-06:00")
-        hour, minute, end_hour, end_minute = map(int, found.groups())
+        hour, minute, end_hour, end_minute = map(int, match.groups())
         window = cls(hour * 60 + minute, end_hour * 60 + end_minute, zone)
         if window.start_minute == window.end_minute:
             raise ConfigError(f"window {text!r} has no length; omit it if the table may be compacted at any time")

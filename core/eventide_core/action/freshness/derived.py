@@ -23,6 +23,6 @@ def derived_freshness(own: Freshness, sources: Sequence[SourceNote]) -> Freshnes
 
 def lowest(watermarks: Iterable[int | None]) -> int | None:
     """The least of them; None if one is None."""
-    found = list(watermarks)
-    known = [watermark for watermark in found if watermark is not None]
-    return min(known) if known and len(known) == len(found) else None
+    bounds = list(watermarks)
+    known = [watermark for watermark in bounds if watermark is not None]
+    return min(known) if known and len(known) == len(bounds) else None

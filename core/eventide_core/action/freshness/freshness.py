@@ -30,7 +30,7 @@ class Freshness:
     event time is null or cannot be read. `earliest_log_event_time_ms` is the least event time of those that have one; None
     if there are none. `is_complete`: all records are in base files, and there are no watermark and no cut. `is_exact`:
     whether no base file holds an event time at or after an exact cut; None for a cut by whole log files, or where nobody
-    looked, or footers don't tell. `sources`: what a derived table was made of, which holds its watermark back, too
+    looked, or footers don't show it. `sources`: what a derived table was made of, which holds its watermark back, too
     (derived.py).
     """
 
@@ -66,7 +66,7 @@ class Freshness:
             ("late records", f"{self.late_records:,}"),
             ("records without event time", f"{self.unknown_event_time_records:,}"),
             ("records with an unreadable event time", f"{self.unreadable_event_time_records:,}"),
-            *((f"made of {note.table} up to", _note_text(note)) for note in self.sources),
+            *((f"made of {note.table} up to", watermark_text(note)) for note in self.sources),
         )
 
     def has_reached(self, threshold: Moment, *, nulls_count: bool = False) -> bool:
@@ -80,10 +80,6 @@ class Freshness:
             return True
         waits = nulls_count and self.unknown_event_time_records > 0
         return self.watermark_ms is not None and self.watermark_ms >= threshold_ms and not waits
-
-
-def _note_text(note: SourceNote) -> str:
-    return "complete (copy-on-write)" if note.is_complete else format_timestamp(note.watermark_ms)
 
 
 NO_CUT = Freshness(None, None, 0, 0, None)
@@ -112,9 +108,9 @@ def freshness(cut_ms: int | None, logs: Iterable[EventTimeRange], late_records: 
     )
 
 
-def watermark_text(found: Freshness) -> str:
+def watermark_text(fresh: Freshness | SourceNote) -> str:
     """The watermark as text for the user."""
-    return "complete (copy-on-write)" if found.is_complete else format_timestamp(found.watermark_ms)
+    return "complete (copy-on-write)" if fresh.is_complete else format_timestamp(fresh.watermark_ms)
 
 
 def publishable_cut(threshold_ms: int, left_out: Iterable[EventTimeRange], published_ms: int | None) -> int | None:
@@ -126,7 +122,7 @@ def publishable_cut(threshold_ms: int, left_out: Iterable[EventTimeRange], publi
     stays true.
     """
     ranges = tuple(left_out)
-    if not all(found.has_only_times for found in ranges):
+    if not all(times.has_only_times for times in ranges):
         return None
-    cut_ms = min([threshold_ms, *(found.min_ms for found in ranges if found.min_ms is not None)])
+    cut_ms = min([threshold_ms, *(times.min_ms for times in ranges if times.min_ms is not None)])
     return None if published_ms is not None and cut_ms < published_ms else cut_ms

@@ -5,7 +5,7 @@
 2. Of these the ones with the least cut, which hold the least that is newer: with an exact cut at T nothing newer at all.
    Cuts never fall, so they are the earliest ones, too.
 3. Several may have published that cut, each later one for what had come late. The earliest whose files are still there
-   answers: the same question has the same answer until a clean takes it away, and then one that holds more of what was late.
+   answers: the same T has the same answer until a clean removes those files, and then one that holds more of what was late.
 
 A compaction with a later cut is never taken instead of one that has been cleaned: it would hold data that was not
 requested.
@@ -23,7 +23,7 @@ from eventide_core.table.timeline.instant import Instant
 class PublishedView:
     """The read-optimized view that the completed `compaction` left. `cut_ms` and `watermark_ms` are as it published them.
 
-    Both are in epoch milliseconds, and tell of the moment of its commit: late records don't lower this watermark.
+    Both are in epoch milliseconds, and are of the time of its commit: late records don't lower this watermark.
     """
 
     compaction: Instant

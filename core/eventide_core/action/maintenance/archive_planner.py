@@ -2,12 +2,12 @@
 
 1. Nothing while there are at most `max_commits` completed writes. Otherwise, all but the last `min_commits` may go,
    oldest first.
-2. Of these only the ones before every bound: the first pending instant; the first savepoint (unless an option says so); the
-   earliest write that cleaning retains, as the last clean said and as its options say; the delta commits that Hudi's trigger
-   still counts; the last compaction of Hudi's metadata table; the first replacecommit whose file groups have not been
-   cleaned; the last write before a compaction that was rolled back and left left-overs, which would count if the timeline
-   started after that compaction.
-3. Cleans and rollbacks before the first write that stays go with them, but the last clean. Restores and savepoints stay.
+2. Of these only the ones before every bound: the first pending instant; the first savepoint (unless an option lifts this
+   bound); the earliest write that cleaning retains, by the last clean and by its options; the delta commits that Hudi's
+   trigger still counts; the last compaction of Hudi's metadata table; the first replacecommit whose file groups have not
+   been cleaned; the last write before a compaction that was rolled back and left left-overs, which would count if the
+   timeline started after that compaction.
+3. Cleans and rollbacks before the first write that stays go with them, except the last clean. Restores and savepoints stay.
 
 The oldest go first and none is left out in between: whatever lies before the first write of the active timeline has ended.
 """

@@ -2,12 +2,13 @@
 
 1. The earliest write to retain. By commits: the nth last completed write, but none after the first pending one. By hours:
    the first completed write that is not older. By file versions there is none.
-2. A file group that a replacecommit replaced before that write goes whole (by file versions: any replaced group).
+2. A file group that a replacecommit replaced before that write is removed as a whole (by file versions: any replaced group).
 3. Of every other file group the latest slice stays. By commits and by hours: the slices from the earliest write on, and
    the one below them, which was current when the retained time began. By file versions: the latest n.
 4. Whatever is needed stays, with its whole slice: by a savepoint, by a pending plan, or by a consumer of windows that still
    reads it.
-5. What a link leads to stays, through any chain of links, unless the link goes too: a left-over's link is the left-over.
+5. What a link leads to stays, through any chain of links, unless the link is removed, too: a left-over's link is the
+   left-over.
 6. Left-overs of a compaction that another engine has rolled back are removed: nothing needs them.
 """
 
@@ -70,8 +71,8 @@ def decide_clean(facts: CleanFacts, terms: CleanTerms) -> CleanDecision:
     earliest = earliest_to_retain(facts.timeline, terms)
     doomed = set(facts.strays)
     for group, slices in facts.slices.items():
-        for found in _old_slices(facts, terms, group, slices, earliest):
-            paths = paths_of(found)
+        for file_slice in _old_slices(facts, terms, group, slices, earliest):
+            paths = paths_of(file_slice)
             if not any(path in facts.needed for path in paths):
                 doomed.update(paths)
     kept = linked_targets(doomed, facts.links)
@@ -110,10 +111,10 @@ def linked_targets(doomed: Collection[str], links: Mapping[str, str]) -> set[str
     return kept
 
 
-def paths_of(found: FileSlice) -> tuple[str, ...]:
+def paths_of(file_slice: FileSlice) -> tuple[str, ...]:
     """The files of a slice."""
-    base = () if found.base_file is None else (found.base_file.path,)
-    return (*base, *(log.path for log in (*found.log_files, *found.change_log_files)))
+    base = () if file_slice.base_file is None else (file_slice.base_file.path,)
+    return (*base, *(log.path for log in (*file_slice.log_files, *file_slice.change_log_files)))
 
 
 def _old_slices(
@@ -132,15 +133,15 @@ def _old_slices(
     if replaced is not None and replaced < earliest.requested_time:
         return slices
     # The last one from before the earliest write may be the latest slice, or the one below: it stays, too.
-    return [found for found in slices if found.base_instant < earliest.requested_time][:-1]
+    return [file_slice for file_slice in slices if file_slice.base_instant < earliest.requested_time][:-1]
 
 
 def _below_latest(facts: CleanFacts, slices: Sequence[FileSlice], count: int) -> list[FileSlice]:
     """The slices below the latest n. As in Hudi, a slice that is needed anyway doesn't count."""
     old: list[FileSlice] = []
-    for found in reversed(slices):
+    for file_slice in reversed(slices):
         if count == 0:
-            old.append(found)
-        elif not any(path in facts.needed for path in paths_of(found)):
+            old.append(file_slice)
+        elif not any(path in facts.needed for path in paths_of(file_slice)):
             count -= 1
     return old

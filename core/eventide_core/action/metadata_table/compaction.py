@@ -52,7 +52,7 @@ def _instant_by_completion(facts: MetadataTableFacts, moment: str) -> str:
     ahead = [
         i.requested_time
         for i in facts.data_timeline.pending
-        if (found := facts.timeline.find(i.requested_time)) is not None and found.is_completed
+        if (update := facts.timeline.find(i.requested_time)) is not None and update.is_completed
     ]
     return min((moment, *(instant_time(instant_epoch_ms(time) - 1) for time in ahead)))
 
@@ -86,24 +86,24 @@ def plan(slices: Iterable[FileSlice], instant: str, schema: str) -> CompactionPl
         link_mode=LinkMode.PREFIX,
         link_reason="every log is merged",
         event_time_field=None,
-        operations=tuple(_operation(found, instant) for found in slices),
+        operations=tuple(_operation(file_slice, instant) for file_slice in slices),
         schema=schema,
         partitions_with_logs=(),
     )
 
 
-def _operation(found: FileSlice, instant: str) -> PlannedOperation:
-    partition = found.partition
-    base = found.base_file
+def _operation(file_slice: FileSlice, instant: str) -> PlannedOperation:
+    partition = file_slice.partition
+    base = file_slice.base_file
     return PlannedOperation(
         partition=partition,
-        file_id=found.file_id,
-        base_instant=found.base_instant,
+        file_id=file_slice.file_id,
+        base_instant=file_slice.base_instant,
         base_path=None if base is None else path_in(partition, str(base.name)),
         base_size=0 if base is None else base.size,
-        compacted=tuple(PlannedLog(path_in(partition, str(log.name)), log.size, None) for log in found.log_files),
+        compacted=tuple(PlannedLog(path_in(partition, str(log.name)), log.size, None) for log in file_slice.log_files),
         left_overs=(),
-        new_base_name=str(BaseFileName(found.file_id, _TOKEN, instant, _EXTENSION)),
+        new_base_name=str(BaseFileName(file_slice.file_id, _TOKEN, instant, _EXTENSION)),
         carried_name=None,
         fallback=None,
         reason="every log is merged",
@@ -130,7 +130,5 @@ def earliest_needed(facts: MetadataTableFacts, slices: Iterable[FileSlice]) -> s
     since = [i.requested_time for i in facts.timeline.writes if (i.completion_time or i.requested_time) >= oldest]
     if not facts.layout.names_logs_by_write:
         return min(since)
-    straddling = [
-        log.name.instant for found in slices for log in found.log_files if log.name.instant < found.base_instant
-    ]
+    straddling = [log.name.instant for s in slices for log in s.log_files if log.name.instant < s.base_instant]
     return min((*since, *straddling))

@@ -66,10 +66,10 @@ def check_indexes(facts: MetadataTableFacts, rows: RowChange, root: str) -> None
 
 def check_record_index(slices: Iterable[FileSlice]) -> None:
     """Raises UnsupportedTableError for a record index that has separate file groups for each partition."""
-    for found in slices:
-        if not is_of_whole_table(found.file_id):
+    for file_slice in slices:
+        if not is_of_whole_table(file_slice.file_id):
             raise UnsupportedTableError(
-                f"{METADATA_DIRECTORY}/{RECORD_INDEX} has the file group {found.file_id}: a record index by "
+                f"{METADATA_DIRECTORY}/{RECORD_INDEX} has the file group {file_slice.file_id}: a record index by "
                 "partition is not supported; drop that index with Hudi, or rebuild the metadata table "
                 f"({Cure.rebuild_metadata_table()}), which leaves it out"
             )

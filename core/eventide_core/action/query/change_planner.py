@@ -13,6 +13,7 @@ logging. They aren't needed here.
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from eventide_core.action.query.planner import plan_slices
 from eventide_core.errors import CleanedHistoryError
 from eventide_core.table.files.file_slice import FileSlice
 from eventide_core.table.files.slice_read import BlockFilter, ChangeRead, SliceRead
@@ -50,39 +51,36 @@ class ChangePlanner:
         for partition, file_ids in commit.replaced_file_ids.items():
             for file_id in file_ids:
                 group = (partition, file_id)
-                older = [found for found in self._slices(group) if found.base_instant < instant]
+                older = [file_slice for file_slice in self._slices(group) if file_slice.base_instant < instant]
                 if not older:
                     raise _cleaned(f"the file group {file_id} of {partition!r}", instant)
-                before = _read(older[-1], self._blocks(instant, is_after=False))
+                (before,) = plan_slices(older[-1:], self._blocks(instant, is_after=False))
                 yield ChangeRead(*group, None, (), before.blocks, instant=instant, before=before)
 
     def _of_base(self, group: FileGroup, stat: WriteStat, instant: str) -> ChangeRead:
         slices = self._slices(group)
-        own = next(
-            (found for found in slices if found.base_file is not None and found.base_file.path == stat.path), None
-        )
-        if own is None:
+        if not any(s.base_file is not None and s.base_file.path == stat.path for s in slices):
             raise _cleaned(stat.path, instant)
         before = None
         if stat.has_slice_below:
-            below = next((found for found in slices if found.base_instant == stat.prev_commit), None)
+            below = next((file_slice for file_slice in slices if file_slice.base_instant == stat.prev_commit), None)
             if below is None:
                 raise _cleaned(f"the slice of {stat.prev_commit} below {stat.path}", instant)
-            before = _read(below, self._blocks(instant, is_after=False))
+            (before,) = plan_slices([below], self._blocks(instant, is_after=False))
         return ChangeRead(*group, stat.path, (), self._blocks(instant, is_after=True), instant=instant, before=before)
 
     def _of_logs(self, group: FileGroup, stats: Sequence[WriteStat], write: Instant) -> ChangeRead:
         instant, paths = write.requested_time, {stat.path for stat in stats}
-        for found in self._slices(group):
-            if paths <= {log.path for log in found.log_files}:
+        for file_slice in self._slices(group):
+            if paths <= {log.path for log in file_slice.log_files}:
                 break
         else:
             raise _cleaned(min(paths), instant)
-        logs = found.log_files
+        logs = file_slice.log_files
         if self.layout.names_logs_by_write:
             logs = tuple(log for log in logs if log.path in paths or self._is_earlier(log.name.instant, write))
         below = tuple(log for log in logs if log.path not in paths or not self.layout.names_logs_by_write)
-        base = None if found.base_file is None else found.base_file.path
+        base = None if file_slice.base_file is None else file_slice.base_file.path
         blocks = [self._blocks(instant, is_after=is_after) for is_after in (False, True)]
         before = SliceRead(*group, base, tuple((log.path, log.size) for log in below), blocks[0])
         after = tuple((log.path, log.size) for log in logs)
@@ -97,7 +95,7 @@ class ChangePlanner:
 
     def _blocks(self, instant: str, *, is_after: bool) -> BlockFilter:
         """The blocks that count before the write, or right after it."""
-        completed = {found.requested_time for found in self.timeline.completed}
+        completed = {done.requested_time for done in self.timeline.completed}
         if not self.layout.names_logs_by_write:
             completed = {time for time in completed if time <= instant}
         own = {instant}
@@ -107,11 +105,6 @@ class ChangePlanner:
         """Before which all that has been archived counts: on version 6 the write itself may have been."""
         start = self.timeline.start
         return start if start is None or self.layout.names_logs_by_write else min(start, instant)
-
-
-def _read(found: FileSlice, blocks: BlockFilter) -> SliceRead:
-    base = None if found.base_file is None else found.base_file.path
-    return SliceRead(*found.file_group, base, tuple((log.path, log.size) for log in found.log_files), blocks)
 
 
 def _cleaned(what: str, instant: str) -> CleanedHistoryError:

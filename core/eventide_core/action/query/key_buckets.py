@@ -2,7 +2,7 @@
 
 The bucket index decides only if the table itself states that it has one with a fixed number of buckets, as tables that
 eventide made do. Hudi's writers refuse another number then. A file group that is not of one of these buckets shows that
-somebody wrote otherwise, and nothing is left out.
+they were written otherwise, and nothing is left out.
 """
 
 from collections.abc import Collection, Iterable, Mapping
@@ -45,11 +45,11 @@ def kept_groups(
         or any(mark in one for part in known for one in part for mark in _SEPARATORS)
     ):
         return None
-    found = {file_id: bucket_of_file_id(file_id) for file_id in file_ids}
-    if any(bucket is None or bucket >= int(said) for bucket in found.values()):
+    buckets = {file_id: bucket_of_file_id(file_id) for file_id in file_ids}
+    if any(bucket is None or bucket >= int(said) for bucket in buckets.values()):
         return None
     chosen = combinations(known)
     if chosen is None:
         return None
     wanted = {bucket_of(one, int(said)) for one in chosen}
-    return frozenset(file_id for file_id, bucket in found.items() if bucket in wanted)
+    return frozenset(file_id for file_id, bucket in buckets.items() if bucket in wanted)

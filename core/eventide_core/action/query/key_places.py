@@ -75,7 +75,7 @@ def slices_by_places(
     is_missing = any(places.keys().isdisjoint(forms) for forms in named)
     if is_missing and config.merge_rule is not MergeRule.COMMIT_TIME_ORDERING:
         return None
-    found = set(places.values())
-    if not found <= set(groups):
+    located = set(places.values())
+    if not located <= set(groups):
         return None  # the index is of another state after all
-    return tuple(one for one in slices if (one.partition, one.file_id) in found)
+    return tuple(one for one in slices if (one.partition, one.file_id) in located)

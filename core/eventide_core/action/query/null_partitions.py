@@ -16,7 +16,7 @@ from eventide_core.table.settings.table_config import TableConfig
 
 def with_null_fields(slices: Iterable[SliceRead], config: TableConfig) -> tuple[SliceRead, ...]:
     """The reads, those of such a partition with its null fields: their rows are no longer those of the file alone."""
-    found: list[SliceRead] = []
+    reads: list[SliceRead] = []
 
     @lru_cache(maxsize=1)
     def fields_of(partition: str) -> tuple[str, ...]:
@@ -24,8 +24,8 @@ def with_null_fields(slices: Iterable[SliceRead], config: TableConfig) -> tuple[
 
     for one in slices:
         fields = fields_of(one.partition) if NULL_PARTITION in one.partition else ()
-        found.append(replace(one, null_fields=fields, is_plain=False) if fields else one)
-    return tuple(found)
+        reads.append(replace(one, null_fields=fields, is_plain=False) if fields else one)
+    return tuple(reads)
 
 
 def null_fields(partition: str, config: TableConfig) -> tuple[str, ...]:

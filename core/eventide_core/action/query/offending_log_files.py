@@ -15,7 +15,7 @@ To name the keys of these records, the log file has to be read, which only happe
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from eventide_core.action.compaction.slice_selection import LogFacts, SliceFacts
+from eventide_core.action.compaction.slice_selection import SliceFacts
 from eventide_core.table.files.file_slice import LogFile
 
 LOG_FILES_NAMED = 5  # enough to find the device; others appear after these are repaired
@@ -45,11 +45,11 @@ def offending_log_files(
 
     `threshold_ms` is T, if any.
     """
-    found = sorted(
+    logs = sorted(
         (offending for facts in slices for offending in _of_slice(facts, threshold_ms, now_ms)),
         key=lambda o: (-o.held_back, -o.latest_ms, o.log_file.path),
     )
-    return tuple(found[:LOG_FILES_NAMED])
+    return tuple(logs[:LOG_FILES_NAMED])
 
 
 def _of_slice(facts: SliceFacts, threshold_ms: int | None, now_ms: int) -> Iterator[OffendingLogFile]:
@@ -61,9 +61,9 @@ def _of_slice(facts: SliceFacts, threshold_ms: int | None, now_ms: int) -> Itera
             continue
         since = _since(latest, later_max if later_count >= _LATER_LOG_FILES_MIN else None, now_ms)
         if since is not None and (threshold_ms is None or latest >= threshold_ms):
-            found = facts.file_slice
-            yield OffendingLogFile(found.partition, found.file_id, fact.log_file, since, latest, retirable)
-        retirable += _is_retirable(fact, threshold_ms)
+            file_slice = facts.file_slice
+            yield OffendingLogFile(file_slice.partition, file_slice.file_id, fact.log_file, since, latest, retirable)
+        retirable += threshold_ms is not None and fact.event_times.ends_before(threshold_ms)
         later_max = latest if later_max is None else max(latest, later_max)
         later_count += 1
 
@@ -72,7 +72,3 @@ def _since(latest_ms: int, later_max_ms: int | None, now_ms: int) -> int | None:
     """The time from which a log file's records seem to be of the future; None if its latest record doesn't."""
     bounds = [bound for bound in (later_max_ms, now_ms) if bound is not None and latest_ms > bound]
     return min(bounds) + 1 if bounds else None
-
-
-def _is_retirable(fact: LogFacts, threshold_ms: int | None) -> bool:
-    return threshold_ms is not None and fact.event_times.ends_before(threshold_ms)

@@ -73,7 +73,7 @@ def plan_slices(
 
     `schema_since`: every write requested from there on has the query's schema; None: nobody looked.
     """
-    return tuple(_read(found, blocks, None, schema_since) for found in slices)
+    return tuple(_read(file_slice, blocks, None, schema_since) for file_slice in slices)
 
 
 def earliest_request(begin: str) -> str:
@@ -127,13 +127,13 @@ def slices_of_span(view: FileSystemView) -> tuple[FileSlice, ...]:
     On version 6, a write that was open beside a plan may have appended to the slice below it, which the compaction has left
     over. If that compaction is before the span, its base file is not among the files, and the slices are one.
     """
-    found: list[FileSlice] = []
+    spanned: list[FileSlice] = []
     for last in view.latest_slices():
         slices = view.slices[last.file_group]
         first = max((place for place, of_group in enumerate(slices) if of_group.base_file is not None), default=0)
         logs = tuple(log for of_group in slices[first:] for log in of_group.log_files)
-        found.append(last if first == len(slices) - 1 else replace(slices[first], log_files=logs))
-    return tuple(found)
+        spanned.append(last if first == len(slices) - 1 else replace(slices[first], log_files=logs))
+    return tuple(spanned)
 
 
 def plan_incremental(
@@ -146,23 +146,22 @@ def plan_incremental(
     times = frozenset(i.requested_time for i in instants)
     blocks = BlockFilter(completed=times, timeline_start=None)
     of_group = {(one.partition, one.file_id): one for one in whole}
-    reads = (_read(found, blocks, times) for found in slices)
+    reads = (_read(file_slice, blocks, times) for file_slice in slices)
     return tuple(replace(one, whole=of_group.get((one.partition, one.file_id))) for one in reads)
 
 
 def _read(
-    found: FileSlice, blocks: BlockFilter, commit_times: frozenset[str] | None, schema_since: str | None = None
+    file_slice: FileSlice, blocks: BlockFilter, commit_times: frozenset[str] | None, schema_since: str | None = None
 ) -> SliceRead:
-    log_paths = tuple([(log.path, log.size) for log in found.log_files])
+    log_paths = tuple([(log.path, log.size) for log in file_slice.log_files])
     return SliceRead(
-        partition=found.partition,
-        file_id=found.file_id,
-        base_path=found.base_file.path if found.base_file else None,
+        *file_slice.file_group,
+        base_path=file_slice.base_file.path if file_slice.base_file else None,
         log_paths=log_paths,
         blocks=blocks.of_logs([path for path, _ in log_paths]),
         commit_times=commit_times,
         is_plain=schema_since is not None
-        and found.base_file is not None
-        and found.base_instant >= schema_since
-        and not found.log_files,
+        and file_slice.base_file is not None
+        and file_slice.base_instant >= schema_since
+        and not file_slice.log_files,
     )

@@ -1,1 +1,1 @@
-"""What can be mended of what `verify` found, and from what."""
+"""Which findings of `verify` can be repaired, and from what."""

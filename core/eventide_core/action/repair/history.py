@@ -1,7 +1,7 @@
 """Plans the repair of an archived timeline of version 8 or later that has lost a file.
 
 Until then, neither Hudi nor eventide reads or writes the table: the manifest names the file. Another one takes its place,
-with the writes of that time whose files exist. Their completion times are lost, and the requested ones stand for them. So
+with the writes of that time whose files exist. Their completion times are lost, and are replaced by the requested ones. So
 the repair is planned only if that leaves each log file in its file slice.
 """
 
@@ -13,7 +13,7 @@ from eventide_core.action.repair.repairs import HistoryRebuilding, Repair
 from eventide_core.action.verification.facts import TableFacts
 from eventide_core.action.verification.result import Finding
 from eventide_core.errors import counted
-from eventide_core.table.files.file_name import BaseFileName, LogFileName
+from eventide_core.table.files.file_name import LogFileName
 from eventide_core.table.timeline.archived_timeline import HistoryFileName
 from eventide_core.table.timeline.commit_metadata import CommitMetadata
 from eventide_core.table.timeline.file_system_view import DataFile
@@ -68,14 +68,8 @@ def _may_move(facts: TableFacts, file: DataFile) -> bool:
     log = file.parsed
     if not isinstance(log, LogFileName):
         return False
-    bases = [
-        name.instant
-        for other in facts.data_files
-        if other.partition == file.partition
-        and isinstance(name := other.parsed, BaseFileName)
-        and name.file_id == log.file_id
-        and name.instant >= log.instant
-    ]
+    group = (file.partition, log.file_id)
+    bases = [base.instant for base in facts.bases_of(group) if base.instant >= log.instant]
     return bool(bases) and (log.instant in bases or file.path not in _merged(facts.plans, max(bases)))
 
 

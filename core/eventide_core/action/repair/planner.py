@@ -5,8 +5,8 @@
    its left-over, the damaged one from the one that is whole; a commit from the files that it wrote.
 3. A compaction of eventide whose commit or base file is damaged is made pending again and run again, as long as all of
    its inputs exist: it makes the same files under the same names, and completes at the time that it has claimed.
-4. The metadata table is made anew, which changes no data, once nothing else is damaged: it names what it finds.
-5. What that cannot mend stays, with the cure that `verify` gives.
+4. The metadata table is rebuilt, which changes no data, once nothing else is damaged: it names what it finds.
+5. Damage that this cannot repair stays, with the cure that `verify` gives.
 """
 
 from collections.abc import Callable, Mapping
@@ -35,6 +35,7 @@ from eventide_core.action.verification.lost_completions import LostCompletion, l
 from eventide_core.action.verification.result import CheckResult, Finding, Verification
 from eventide_core.action.verification.settings import changed_settings
 from eventide_core.action.verification.timeline import inputs_of
+from eventide_core.action.write.partition_forms import partition_mark
 from eventide_core.errors import counted
 from eventide_core.table.files.file_name import BaseFileName, LogFileName
 from eventide_core.table.files.table_path import METADATA_DIRECTORY
@@ -50,20 +51,21 @@ _LOST_METADATA: Final = (
 _ORDERING: Final = "hoodie.table.ordering.fields"
 _ORDERING_0X: Final = "hoodie.table.precombine.field"
 _WITH_ORDERING_FIELDS: Final = 9
-_MARK: Final = ".hoodie_partition_metadata"
 
 _Repairer = Callable[[TableFacts, str, Finding], Repair | None]
 
 
-def plan_repairs(facts: TableFacts, found: Verification, checks: frozenset[str], claimed: frozenset[str]) -> RepairPlan:
+def plan_repairs(
+    facts: TableFacts, verification: Verification, checks: frozenset[str], claimed: frozenset[str]
+) -> RepairPlan:
     """The repairs of the findings of these checks; of all of them if none is named.
 
     `claimed` are the instants of compactions whose outcome eventide has claimed.
     """
-    damage = _Damage(facts, found)
+    damage = _Damage(facts, verification)
     repairs: dict[str, Repair] = {}
     unrepaired: list[Unrepaired] = []
-    for check in found.failed:
+    for check in verification.failed:
         if (checks and check.name not in checks) or check.name == METADATA_TABLE.name:
             continue
         for finding in check.findings:
@@ -79,9 +81,9 @@ def plan_repairs(facts: TableFacts, found: Verification, checks: frozenset[str],
             elif finding.path not in repairs:
                 unrepaired.append(Unrepaired(check.name, finding.path, finding.problem, finding.cure))
     unrepaired = [one for one in unrepaired if one.path not in repairs]
-    for check in found.failed:
+    for check in verification.failed:
         if check.name == METADATA_TABLE.name and (not checks or check.name in checks):
-            is_left = bool(unrepaired) or any(other.name not in checks for other in found.failed if checks)
+            is_left = bool(unrepaired) or any(other.name not in checks for other in verification.failed if checks)
             rebuild = None if is_left else _rebuild(facts, check)
             if rebuild is None:
                 unrepaired += (Unrepaired(check.name, one.path, one.problem, one.cure) for one in check.findings)
@@ -92,7 +94,7 @@ def plan_repairs(facts: TableFacts, found: Verification, checks: frozenset[str],
 
 def _rebuild(facts: TableFacts, check: CheckResult) -> Repair | None:
     """The rebuild of the metadata table; None beside a pending write, which may make one itself."""
-    if any(found.action not in BESIDE_REBUILD for found in facts.timeline.pending):
+    if any(pending.action not in BESIDE_REBUILD for pending in facts.timeline.pending):
         return None
     first, *others = check.findings
     problem = f"disagrees with the files: {first.path} {first.problem}"
@@ -183,15 +185,12 @@ def _repair_slices(facts: TableFacts, check: str, finding: Finding) -> Repair | 
     times = [time for stats in facts.committed.values() for time, stat in stats if stat.partition == partition]
     if not times:
         return None
-    depth = len(partition.split("/")) if partition else 0
-    text = f"#partition metadata\ncommitTime={min(times)}\npartitionDepth={depth}\n"
-    mark = f"{partition}/{_MARK}" if partition else _MARK
-    action = f"writes {mark} again"
-    return Repair(check, mark, f"{partition} {finding.problem}", action, (Replacement(mark, text.encode()),))
+    mark, data = partition_mark(partition, min(times))
+    return Repair(check, mark, f"{partition} {finding.problem}", f"writes {mark} again", (Replacement(mark, data),))
 
 
 def _repair_orphan(facts: TableFacts, check: str, finding: Finding) -> Repair | None:
-    """A file that no write names goes, as long as the commits of its instants are their own. Another one has lost it."""
+    """Removes a file that no write names. Not if the commit of its instant is another's: the right one may have named it."""
     file = next(file for file in facts.data_files if file.path == finding.path)
     if facts.index.files is not None and file.path in facts.index.files:
         return None  # a write that the metadata table knows has lost its commit
@@ -252,7 +251,7 @@ class _Damage:
     """The facts, and what the checks found in them."""
 
     facts: TableFacts
-    found: Verification
+    verification: Verification
 
     @cached_property
     def pairs(self) -> Mapping[str, tuple[str, str, int]]:
@@ -278,7 +277,7 @@ class _Damage:
     def _blamed(self) -> frozenset[str]:
         """The files that a check could not read, or not to their end."""
         checks = ("committed-files", "log-blocks", "records-readable", "links")
-        return frozenset(f.path for check in self.found.failed if check.name in checks for f in check.findings)
+        return frozenset(f.path for check in self.verification.failed if check.name in checks for f in check.findings)
 
     def is_whole(self, path: str, size: int) -> bool:
         """Whether the log file has its size, is no link, and nothing is found wrong with it.
@@ -299,12 +298,17 @@ def _repair_by_rerun(facts: TableFacts, check: str, finding: Finding, claimed: f
     base, instant = BaseFileName.parse(name), Instant.parse(name)
     time = base.instant if base is not None else instant.requested_time if instant is not None else None
     plan = facts.plans.get(time or "")
-    found = facts.timeline.find(time or "")
-    if not isinstance(plan, CompactionPlan) or found is None or not found.is_completed or plan.instant not in claimed:
+    completed = facts.timeline.find(time or "")
+    if (
+        not isinstance(plan, CompactionPlan)
+        or completed is None
+        or not completed.is_completed
+        or plan.instant not in claimed
+    ):
         return None
     if not _can_run_again(facts, plan):
         return None
-    commit = f"{facts.timeline_path}/{found.file_name}"
+    commit = f"{facts.timeline_path}/{completed.file_name}"
     changes = [Removal(commit)]
     if base is not None and finding.path in facts.sizes:
         changes.append(Removal(finding.path))
@@ -321,10 +325,7 @@ def _can_run_again(facts: TableFacts, plan: CompactionPlan) -> bool:
             return False
         if size is not None and not facts.is_readable(path):
             return False
-    groups = plan.file_groups
-    bases = (file.parsed for file in facts.data_files if isinstance(file.parsed, BaseFileName))
-    later = {name.file_id for name in bases if name.instant > plan.instant}
-    return not any(file_id in later for _, file_id in groups)
+    return not any(base.instant > plan.instant for group in plan.file_groups for base in facts.bases_of(group))
 
 
 def _removal(check: str, finding: Finding, action: str, loses: str | None = None) -> Repair:

@@ -60,13 +60,7 @@ def instants_in(facts: TableFacts, file: DataFile) -> frozenset[str]:
 
 def _base_below(facts: TableFacts, file: DataFile, log: LogFileName, time: str) -> BaseFileName | None:
     """The base file of the slice that the log file belongs to."""
-    bases = [
-        name
-        for other in facts.data_files
-        if other.partition == file.partition
-        and isinstance(name := other.parsed, BaseFileName)
-        and name.file_id == log.file_id
-    ]
+    bases = facts.bases_of((file.partition, log.file_id))
     if not facts.layout.names_logs_by_write:
         return next((name for name in bases if name.instant == log.instant), None)
     return max((name for name in bases if name.instant < time), key=lambda name: name.instant, default=None)

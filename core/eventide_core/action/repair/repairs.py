@@ -1,4 +1,4 @@
-"""The values of a repair: what is wrong, and which files change to mend it. Paths are relative to the table's root."""
+"""The values of a repair: what is wrong, and which files change to repair it. Paths are relative to the table's root."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ BACKUP_DIRECTORY: Final = ".hoodie/.backup"
 
 @dataclass(frozen=True, slots=True)
 class Removal:
-    """The file goes. The backup keeps it."""
+    """The file is removed. The backup keeps it."""
 
     path: str
 
@@ -87,7 +87,7 @@ class Remerging:
 
 @dataclass(frozen=True, slots=True)
 class SettingsChange:
-    """hoodie.properties, at `path`, gets these `values` by key; a key with None goes. Every other key keeps its value."""
+    """hoodie.properties, at `path`, gets these `values` by key; None removes the key. Every other key keeps its value."""
 
     path: str
     values: Mapping[str, str | None]
@@ -100,13 +100,13 @@ PlannedChange = Change | HistoryRebuilding | Rebuilding | Remerging | RollbackRe
 
 @dataclass(frozen=True, slots=True)
 class Repair:
-    """One repair. `check` found the `problem` of `path`; `action` says what the `changes` do; `loses` what they cost.
+    """One repair. `check` found the `problem` of `path`; `action` states what the `changes` do; `loses` what they cost.
 
     These texts are clauses for people, of which `path` is the subject. `loses` is None if the table is as it was before the
     damage. `changes` are made in this order; there are none for the metadata table.
 
     `rerun` is the compaction that the changes make pending again, and that is then run again. `rebuilt_indexes` are those
-    with which the metadata table is made anew, which changes no other file; None if it is not.
+    with which the metadata table is rebuilt, which changes no other file; None if it is not.
     """
 
     check: str
@@ -121,7 +121,7 @@ class Repair:
 
 @dataclass(frozen=True, slots=True)
 class Unrepaired:
-    """Damage that no repair mends: the `problem` of `path` that `check` found, and the `cure` that a person has."""
+    """Damage that no repair removes: the `problem` of `path` that `check` found, and the `cure` for a person to apply."""
 
     check: str
     path: str

@@ -61,7 +61,7 @@ def plan_rollback(
         log = _log_name(file)
         blocks.setdefault((file.partition, log.file_id, log.instant), {})[file.name] = file.size
     rolled_back = [
-        RollbackRequest(*group, log_blocks=dict(sorted(found.items()))) for group, found in sorted(blocks.items())
+        RollbackRequest(*group, log_blocks=dict(sorted(sizes.items()))) for group, sizes in sorted(blocks.items())
     ]
     deleted = [
         RollbackRequest(*group, tuple(map(str, sorted(names, key=lambda name: name.reader_order))))
@@ -91,6 +91,15 @@ class UndoneWrite:
     layout: Layout
 
 
+def check_cleaning(timeline: Timeline) -> None:
+    """Raises BusyError while a clean is pending."""
+    cleaning = next((i for i in timeline.pending if i.action is Action.CLEAN), None)
+    if cleaning is not None:
+        raise BusyError(
+            f"a clean is pending at {cleaning.requested_time}; complete it with {Cure.clean()}, then try again"
+        )
+
+
 def check_nothing_is_lost(write: UndoneWrite) -> None:
     """Raises RefusedError if undoing the completed write would lose or bring back anything but the write itself.
 
@@ -102,11 +111,7 @@ def check_nothing_is_lost(write: UndoneWrite) -> None:
             raise RefusedError(
                 f"the savepoint at {savepoint.requested_time} keeps what {time} wrote; delete the savepoint first"
             )
-    cleaning = next((i for i in write.timeline.pending if i.action is Action.CLEAN), None)
-    if cleaning is not None:
-        raise BusyError(
-            f"a clean is pending at {cleaning.requested_time}; complete it with {Cure.clean()}, then try again"
-        )
+    check_cleaning(write.timeline)
     if write.metadata.replaced_file_ids:
         raise RefusedError(
             f"{time} replaced other file groups, which a clean may have removed; restore the table to a "
@@ -134,7 +139,7 @@ def check_nothing_is_lost(write: UndoneWrite) -> None:
 
 def built_on(commits: Mapping[str, CommitMetadata], candidates: Collection[str]) -> dict[str, str]:
     """Which completed write built on a base file of each of these instants, as text, by instant."""
-    found: dict[str, str] = {}
+    evidence: dict[str, str] = {}
     for time, commit in commits.items():
         for stat in commit.stats:
             below = BaseFileName.parse(stat.base_file) if stat.base_file else None
@@ -142,8 +147,8 @@ def built_on(commits: Mapping[str, CommitMetadata], candidates: Collection[str])
             instant = below.instant if below is not None else stat.prev_commit if is_base else None
             if instant is not None and instant in candidates and instant != time:
                 place = stat.partition or "."
-                found.setdefault(instant, f"the completed write {time} built on its base file in {place}")
-    return found
+                evidence.setdefault(instant, f"the completed write {time} built on its base file in {place}")
+    return evidence
 
 
 def _check_no_later_write(write: UndoneWrite, groups: set[FileGroup]) -> None:
@@ -162,7 +167,7 @@ def _check_no_later_write(write: UndoneWrite, groups: set[FileGroup]) -> None:
 
 def _check_slices_below(write: UndoneWrite) -> None:
     """A base file also contains the rows of the slice below it, which cleaning may have removed."""
-    present = {(file.partition, found.file_id, found.instant) for file in write.listing if (found := file.parsed)}
+    present = {(file.partition, name.file_id, name.instant) for file in write.listing if (name := file.parsed)}
     for stat in write.metadata.stats:
         is_base = BaseFileName.parse(stat.path.rpartition("/")[2]) is not None
         if is_base and stat.has_slice_below and (stat.partition, stat.file_id, stat.prev_commit) not in present:

@@ -44,7 +44,7 @@ class TableChange:
 
 @dataclass(frozen=True, slots=True)
 class PartitionChanges:
-    """How a catalog's partitions, which are told apart by their values, differ from the table's.
+    """How a catalog's partitions, which are distinguished by their values, differ from the table's.
 
     `added` are missing in the catalog; `moved` have their values there and another directory. Both are as the catalog should
     have them, in the order of their paths. `dropped` are as the catalog has them, and have no live slice in the table any
@@ -65,40 +65,42 @@ def new_table(wanted: CatalogTable) -> CatalogTable:
     return replace(wanted, properties=_without(wanted.properties, times))
 
 
-def require_ours(wanted: CatalogTable, found: CatalogTable) -> None:
+def require_ours(wanted: CatalogTable, existing: CatalogTable) -> None:
     """Raises RefusedError if the table found is not this Hudi table."""
     cure = f"drop it, or set another name as {SYNC_TABLE}"
-    if found.kind not in TABLE_KINDS:
-        raise RefusedError(f"{found} in the catalog is a {found.kind}, not a table; {cure}")
-    if not is_same_place(wanted.location, found.location):
-        raise RefusedError(f"{found} in the catalog is the table at {found.location}, not {wanted.location}; {cure}")
-    is_hudi = found.input_format in (READ_OPTIMIZED_FORMAT, SNAPSHOT_FORMAT)
-    if not is_hudi and found.properties.get(PROVIDER_KEY, "").lower() != "hudi":
+    if existing.kind not in TABLE_KINDS:
+        raise RefusedError(f"{existing} in the catalog is a {existing.kind}, not a table; {cure}")
+    if not is_same_place(wanted.location, existing.location):
         raise RefusedError(
-            f"{found} in the catalog is not a Hudi table: its input format is {found.input_format}; {cure}"
+            f"{existing} in the catalog is the table at {existing.location}, not {wanted.location}; {cure}"
         )
-    if found.partition_columns != wanted.partition_columns:
+    is_hudi = existing.input_format in (READ_OPTIMIZED_FORMAT, SNAPSHOT_FORMAT)
+    if not is_hudi and existing.properties.get(PROVIDER_KEY, "").lower() != "hudi":
         raise RefusedError(
-            f"{found} in the catalog is partitioned by {_names(found)}, not {_names(wanted)}, and a catalog "
+            f"{existing} in the catalog is not a Hudi table: its input format is {existing.input_format}; {cure}"
+        )
+    if existing.partition_columns != wanted.partition_columns:
+        raise RefusedError(
+            f"{existing} in the catalog is partitioned by {_names(existing)}, not {_names(wanted)}, and a catalog "
             "can't change that: drop it there, and the next sync creates it again"
         )
 
 
-def table_change(wanted: CatalogTable, found: CatalogTable) -> TableChange:
+def table_change(wanted: CatalogTable, existing: CatalogTable) -> TableChange:
     """The change from the table found to the wanted one."""
-    properties, serde = dict(found.properties), {**found.serde_properties, **wanted.serde_properties}
-    path, path_there = wanted.serde_properties.get(PATH_KEY), found.serde_properties.get(PATH_KEY)
+    properties, serde = dict(existing.properties), {**existing.serde_properties, **wanted.serde_properties}
+    path, path_there = wanted.serde_properties.get(PATH_KEY), existing.serde_properties.get(PATH_KEY)
     if path is not None and path_there is not None and is_same_place(path, path_there):
         serde[PATH_KEY] = path_there
     ours = dict(wanted.properties)
-    if PROVIDER_KEY in ours and _spark_schema(found.properties) == _spark_schema(ours):
+    if PROVIDER_KEY in ours and _spark_schema(existing.properties) == _spark_schema(ours):
         ours = {key: value for key, value in ours.items() if not key.startswith(f"{SCHEMA_PREFIX}part.")}
-        ours[f"{SCHEMA_PREFIX}numParts"] = found.properties[f"{SCHEMA_PREFIX}numParts"]
+        ours[f"{SCHEMA_PREFIX}numParts"] = existing.properties[f"{SCHEMA_PREFIX}numParts"]
     elif PROVIDER_KEY in ours:
         properties = {key: value for key, value in properties.items() if not key.startswith(SCHEMA_PREFIX)}
     properties = {**_without(properties, (*FRESHNESS_KEYS, *_TIMES)), **ours}
     table = replace(
-        found,
+        existing,
         columns=wanted.columns,
         input_format=wanted.input_format,
         output_format=wanted.output_format,
@@ -108,15 +110,15 @@ def table_change(wanted: CatalogTable, found: CatalogTable) -> TableChange:
     )
     return TableChange(
         table,
-        is_due=table != found,
-        is_more_than_time=_timeless(table) != _timeless(found),
-        follows=all(found.properties.get(key) == wanted.properties.get(key) for key in _TIMES),
+        is_due=table != existing,
+        is_more_than_time=_timeless(table) != _timeless(existing),
+        follows=all(existing.properties.get(key) == wanted.properties.get(key) for key in _TIMES),
     )
 
 
-def partition_changes(wanted: Iterable[CatalogPartition], found: Iterable[CatalogPartition]) -> PartitionChanges:
+def partition_changes(wanted: Iterable[CatalogPartition], existing: Iterable[CatalogPartition]) -> PartitionChanges:
     """The changes from the partitions found to the wanted ones."""
-    here = {one.values: one for one in found}
+    here = {one.values: one for one in existing}
     kept = {one.values: one for one in wanted}
     return PartitionChanges(
         added=tuple(one for values, one in kept.items() if values not in here),
@@ -130,7 +132,7 @@ def partition_changes(wanted: Iterable[CatalogPartition], found: Iterable[Catalo
 
 
 def _names(table: CatalogTable) -> str:
-    return ", ".join(f"{found.name} {found.type}" for found in table.partition_columns) or "nothing"
+    return ", ".join(f"{column.name} {column.type}" for column in table.partition_columns) or "nothing"
 
 
 def _timeless(table: CatalogTable) -> CatalogTable:

@@ -92,7 +92,7 @@ def published(last_commit: str | None, last_completion: str | None, fresh: Fresh
 
 
 def _table(name: str, facts: SyncFacts, options: SyncOptions, *, is_read_optimized: bool) -> CatalogTable:
-    columns = {found.name: found for found in facts.columns.hive}
+    columns = {column.name: column for column in facts.columns.hive}
     keys = tuple(columns.get(field, CatalogColumn(field, "string")) for field in options.partition_fields)
     serde = {**options.serde_properties, "serialization.format": "1"}
     if options.is_for_spark:
@@ -102,8 +102,8 @@ def _table(name: str, facts: SyncFacts, options: SyncOptions, *, is_read_optimiz
         name=name,
         kind=EXTERNAL_TABLE,
         location=facts.location,
-        columns=tuple(_lower(found) for found in facts.columns.hive if found.name not in options.partition_fields),
-        partition_columns=tuple(_lower(found) for found in keys),
+        columns=tuple(_lower(column) for column in facts.columns.hive if column.name not in options.partition_fields),
+        partition_columns=tuple(_lower(column) for column in keys),
         input_format=READ_OPTIMIZED_FORMAT if is_read_optimized else SNAPSHOT_FORMAT,
         output_format=OUTPUT_FORMAT,
         serde=SERDE,

@@ -93,7 +93,7 @@ def check_freshness(facts: TableFacts) -> Iterator[Observation]:
     if facts.event_times.problem is not None:
         yield Unchecked(facts.event_times.problem)
     by_end = sorted(
-        (i for i in facts.timeline.writes if _has_cut(facts, i.requested_time)),
+        (i for i in facts.timeline.writes if (said := facts.publications.get(i.requested_time)) and said.has_cut),
         key=lambda i: i.completion_time or i.requested_time,
     )
     highest: int | None = None
@@ -121,10 +121,10 @@ def check_freshness(facts: TableFacts) -> Iterator[Observation]:
 
 def _early_logs(facts: TableFacts, cut_at: str, cut_ms: int | None) -> Iterator[Observation]:
     left = _left_over_now(facts, cut_at, facts.compactions.get(cut_at))
-    for found in facts.latest_slices:
-        if found.file_group in facts.damaged_groups:
+    for file_slice in facts.latest_slices:
+        if file_slice.file_group in facts.damaged_groups:
             continue
-        for log in found.log_files:
+        for log in file_slice.log_files:
             times = facts.event_times.uncompacted.get(log.path)
             if times is None or cut_ms is None or times.min_ms is None or times.min_ms >= cut_ms:
                 continue
@@ -166,13 +166,8 @@ def _group(op: PlannedOperation) -> tuple[str, str]:
 
 
 def _commit_path(facts: TableFacts, time: str) -> str:
-    found = facts.timeline.find(time)
-    return f"{facts.timeline_path}/{time if found is None else found.file_name}"
-
-
-def _has_cut(facts: TableFacts, time: str) -> bool:
-    said = facts.publications.get(time)
-    return said is not None and said.has_cut
+    instant = facts.timeline.find(time)
+    return f"{facts.timeline_path}/{time if instant is None else instant.file_name}"
 
 
 COMPACTIONS = Check(

@@ -23,7 +23,7 @@ def check_log_blocks(facts: TableFacts) -> Iterator[Observation]:
         yield Unchecked("the file slices are not known")
         return
     lost = lost_completions(facts)
-    logs = [log for slices in facts.view.slices.values() for found in slices for log in found.log_files]
+    logs = [log for slices in facts.view.slices.values() for file_slice in slices for log in file_slice.log_files]
     for log in logs:
         scan = facts.log_scans.get(log.path)
         if scan is None:
@@ -42,12 +42,12 @@ def check_log_blocks(facts: TableFacts) -> Iterator[Observation]:
 def _wrong_instants(facts: TableFacts, log: LogFile, scan: LogScan, lost: Collection[str]) -> Iterator[Observation]:
     """Blocks whose header names the wrong write: readers skip their records, or attribute them to another write."""
     writers = facts.log_writers.get(log.path, {})
-    found = Counter(block.instant for block in scan.blocks if not block.is_command)
+    counts = Counter(block.instant for block in scan.blocks if not block.is_command)
     for writer, least in sorted(writers.items()):
-        if found[writer] < least:
+        if counts[writer] < least:
             yield Finding(
                 log.path,
-                f"has {found[writer]} blocks of {writer}, but that commit wrote {least}",
+                f"has {counts[writer]} blocks of {writer}, but that commit wrote {least}",
                 restore_cure(facts, log.path),
             )
     of_name = log.name.instant

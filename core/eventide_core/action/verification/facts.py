@@ -1,6 +1,6 @@
 """The facts about a table that its checks use. All paths are relative to the table's root."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -116,9 +116,9 @@ class ArchivedFacts(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class BaseFacts:
-    """What the footers of base files say, by path.
+    """The content of the footers of base files, by path.
 
-    `row_counts` are the rows of those that can be read; `problems` say why the others can't.
+    `row_counts` are the rows of those that can be read; `problems` state why the others can't.
     """
 
     row_counts: Mapping[str, int]
@@ -232,12 +232,12 @@ class TableFacts:
     @cached_property
     def recorded_checksums(self) -> Mapping[str, tuple[str, WriteStat, str]]:
         """The commit, write stat and checksum of each file of which an active commit records one, by path."""
-        found: dict[str, tuple[str, WriteStat, str]] = {}
+        recorded: dict[str, tuple[str, WriteStat, str]] = {}
         for time, commit in self.commits.items():
             with suppress(CorruptTimelineError):  # the check of the timeline reports it
                 files = Checksums.of(commit).files
-                found.update({s.path: (time, s, files[s.path]) for s in commit.stats if s.path in files})
-        return found
+                recorded.update({s.path: (time, s, files[s.path]) for s in commit.stats if s.path in files})
+        return recorded
 
     def knows(self, instant: str) -> bool:
         """Whether the instant is on the timeline in any state, has been archived, or was undone: its blocks may be left."""
@@ -253,11 +253,11 @@ class TableFacts:
     @cached_property
     def committed(self) -> Mapping[str, tuple[tuple[str, WriteStat], ...]]:
         """The write stats of each file that completed writes of the active timeline name, with their requested times."""
-        found: dict[str, list[tuple[str, WriteStat]]] = {}
+        by_path: dict[str, list[tuple[str, WriteStat]]] = {}
         for time, metadata in self.commits.items():
             for stat in metadata.stats:
-                found.setdefault(stat.path, []).append((time, stat))
-        return {path: tuple(stats) for path, stats in found.items()}
+                by_path.setdefault(stat.path, []).append((time, stat))
+        return {path: tuple(stats) for path, stats in by_path.items()}
 
     @cached_property
     def compactions(self) -> Mapping[str, CompactionPlan]:
@@ -274,8 +274,8 @@ class TableFacts:
     @cached_property
     def publications(self) -> Mapping[str, CompactionExtraMetadata]:
         """What compactions of eventide published, by requested time."""
-        found = ((time, CompactionExtraMetadata.of(time, commit)) for time, commit in self.commits.items())
-        return {time: said for time, said in found if said is not None}
+        published = ((time, CompactionExtraMetadata.of(time, commit)) for time, commit in self.commits.items())
+        return {time: said for time, said in published if said is not None}
 
     def is_named_by_its_slice(self, log: DataFile) -> bool:
         """Whether the instant in the log file's name is that of its slice: so version 6 has it, and an upgrade leaves it.
@@ -287,13 +287,19 @@ class TableFacts:
         name, scan = log.parsed, self.log_scans.get(log.path)
         if name is None or scan is None or not scan.instants or name.instant in scan.instants:
             return False
-        return (log.partition, name.file_id, name.instant) in self._bases
+        return any(base.instant == name.instant for base in self.bases_of((log.partition, name.file_id)))
+
+    def bases_of(self, group: FileGroup) -> Sequence[BaseFileName]:
+        """The base files of the file group that exist, committed or not."""
+        return self._bases.get(group, ())
 
     @cached_property
-    def _bases(self) -> frozenset[tuple[str, str, str]]:
-        """Partition, file id and instant of the base files that exist."""
-        names = ((file.partition, file.parsed) for file in self.data_files)
-        return frozenset((part, name.file_id, name.instant) for part, name in names if isinstance(name, BaseFileName))
+    def _bases(self) -> Mapping[FileGroup, Sequence[BaseFileName]]:
+        bases: dict[FileGroup, list[BaseFileName]] = {}
+        for file in self.data_files:
+            if isinstance(file.parsed, BaseFileName):
+                bases.setdefault((file.partition, file.parsed.file_id), []).append(file.parsed)
+        return bases
 
     @cached_property
     def doubled(self) -> Mapping[str, int]:
@@ -301,7 +307,7 @@ class TableFacts:
 
         Each with the greatest size that a write left.
         """
-        found: dict[str, int] = {}
+        sizes: dict[str, int] = {}
         for path, stats in self.committed.items():
             scan = self.log_scans.get(path)
             if scan is None:
@@ -311,13 +317,13 @@ class TableFacts:
                 ends[time] = max(stat.file_size_bytes, ends.get(time, 0))
             records = [block for block in scan.blocks if block.instant is not None and not block.is_command]
             if any(block.instant in ends and block.offset >= ends[block.instant] > 0 for block in records):
-                found[path] = max(ends.values())
-        return found
+                sizes[path] = max(ends.values())
+        return sizes
 
     def slice_at(self, group: FileGroup, instant: str) -> FileSlice | None:
         """The slice of that base instant."""
         slices = () if self.view is None else self.view.slices.get(group, ())
-        return next((found for found in slices if found.base_instant == instant), None)
+        return next((file_slice for file_slice in slices if file_slice.base_instant == instant), None)
 
     @cached_property
     def latest_slices(self) -> tuple[FileSlice, ...]:
@@ -332,23 +338,17 @@ class TableFacts:
         2. Cleaning takes older slices as a whole: a log file that is gone where its base file stayed was lost. Not so
            where a savepoint keeps that base file, which keeps the log files of its time alone.
         """
-        if self.view is None:
-            return {}
-        bases = self.known_bases
         kept = {path for paths in self.removals.saved.values() for path in paths}
         lost: dict[str, tuple[str, WriteStat]] = {}
-        for path, stats in self.committed.items():
-            time, stat = stats[-1]
-            group = (stat.partition, stat.file_id)
-            if path in self.sizes or path in self.removals.pending or self.view.is_replaced(group):
-                continue
-            at = self.slice_of(path, bases.get(group, {}))
+        for path, (time, stat) in self._absent.items():
+            bases = self.known_bases.get((stat.partition, stat.file_id), {})
+            at = self.slice_of(path, bases)
             if at is None:
                 continue
-            if at >= max(bases.get(group, {}), default=""):
+            if at >= max(bases, default=""):
                 lost[path] = (time, stat)
             elif LogFileName.parse(path.rpartition("/")[2]) is not None:
-                base = bases[group].get(at)
+                base = bases.get(at)
                 if base is not None and base in self.sizes and base not in kept:
                     lost[path] = (time, stat)
         return lost
@@ -360,40 +360,43 @@ class TableFacts:
         Only where all cleans are known that can have removed the file: those after the next base file of its file group.
         """
         since = self.removals.cleans_known_since
-        if self.view is None or self.unreadable or since is None:
+        if self.unreadable or since is None:
             return {}
         removed = {path for paths in self.removals.cleans.values() for path in paths}
         lost: dict[str, tuple[str, WriteStat]] = {}
-        for path, stats in self.committed.items():
+        for path, (time, stat) in self._absent.items():
             base = BaseFileName.parse(path.rpartition("/")[2])
-            time, stat = stats[-1]
-            group = (stat.partition, stat.file_id)
-            if (
-                base is None
-                or path in self.sizes
-                or path in self.missing
-                or path in self.removals.pending
-                or path in removed
-            ):
+            if base is None or path in self.missing or path in removed:
                 continue
-            after = [instant for instant in self.known_bases.get(group, {}) if instant > base.instant]
-            if after and since <= min(after) and not self.view.is_replaced(group):
+            bases = self.known_bases.get((stat.partition, stat.file_id), {})
+            after = [instant for instant in bases if instant > base.instant]
+            if after and since <= min(after):
                 lost[path] = (time, stat)
         return lost
 
     @cached_property
+    def _absent(self) -> Mapping[str, tuple[str, WriteStat]]:
+        """The committed files of file groups in use that neither exist nor are being removed, and their last commits."""
+        return {
+            path: stats[-1]
+            for path, stats in self.committed.items()
+            if path not in self.sizes and path not in self.removals.pending
+            if self.view is not None and not self.view.is_replaced((stats[-1][1].partition, stats[-1][1].file_id))
+        }
+
+    @cached_property
     def known_bases(self) -> Mapping[FileGroup, Mapping[str, str]]:
         """The base files of each file group by instant, including those that only a commit names."""
-        found: dict[FileGroup, dict[str, str]] = {}
+        known: dict[FileGroup, dict[str, str]] = {}
         for slices in () if self.view is None else self.view.slices.values():
             for one in slices:
                 if one.base_file is not None:
-                    found.setdefault(one.file_group, {})[one.base_instant] = one.base_file.path
+                    known.setdefault(one.file_group, {})[one.base_instant] = one.base_file.path
         for path, stats in self.committed.items():
             base = BaseFileName.parse(path.rpartition("/")[2])
             if base is not None:
-                found.setdefault((stats[-1][1].partition, base.file_id), {})[base.instant] = path
-        return found
+                known.setdefault((stats[-1][1].partition, base.file_id), {})[base.instant] = path
+        return known
 
     def slice_of(self, path: str, bases: Mapping[str, str]) -> str | None:
         """The base instant of the slice that a file belongs to; None for a log file of a write that has not completed."""
@@ -413,33 +416,33 @@ class TableFacts:
     @cached_property
     def whole_slices(self) -> tuple[FileSlice, ...]:
         """The latest slices of which no file is missing or unreadable."""
-        return tuple(found for found in self.latest_slices if self.is_whole(found))
+        return tuple(file_slice for file_slice in self.latest_slices if self.is_whole(file_slice))
 
-    def is_whole(self, found: FileSlice) -> bool:
+    def is_whole(self, file_slice: FileSlice) -> bool:
         """Whether all that a reader of the slice needs exists and, as far as headers and footers show, can be read."""
-        if found.file_group in self.damaged_groups:
+        if file_slice.file_group in self.damaged_groups:
             return False
-        if found.base_file is not None and found.base_file.path in self.bases.problems:
+        if file_slice.base_file is not None and file_slice.base_file.path in self.bases.problems:
             return False
-        return all(self.is_readable(log.path) for log in found.log_files)
+        return all(self.is_readable(log.path) for log in file_slice.log_files)
 
     @cached_property
     def astray(self) -> Mapping[str, str]:
         """The problem of each link that doesn't lead, in one hop, to the original file of its file group."""
         links = {file.path: file.link_target for file in self.listing if file.link_target is not None}
-        found: dict[str, str] = {}
+        problems: dict[str, str] = {}
         for path, target in links.items():
             if target.startswith("/") or ".." in target.split("/") or ":" in target.split("/")[0]:
-                found[path] = f"points to {target}, outside the table"
+                problems[path] = f"points to {target}, outside the table"
             elif target in links:
-                found[path] = f"points to {target}, which is itself a link"
+                problems[path] = f"points to {target}, which is itself a link"
             elif target not in self.sizes:
-                found[path] = f"points to {target}, which does not exist"
+                problems[path] = f"points to {target}, which does not exist"
             elif _file_group(path) != _file_group(target):
-                found[path] = f"points to {target}, a file of another file group"
+                problems[path] = f"points to {target}, a file of another file group"
             elif self.left_overs.get(path, target) != target:
-                found[path] = f"points to {target}, but to {self.left_overs[path]} in the commit that made it"
-        return found
+                problems[path] = f"points to {target}, but to {self.left_overs[path]} in the commit that made it"
+        return problems
 
     def is_readable(self, log_path: str) -> bool:
         if log_path in self.astray:

@@ -40,7 +40,7 @@ def _slices_of_other_times(facts: TableFacts) -> Iterator[Remark]:
 
     So it finds log files in the slice that was the latest at that time.
     """
-    found = [
+    logs = [
         one.log_files[0].path
         for slices in (() if facts.view is None else facts.view.slices.values())
         for one in slices
@@ -51,10 +51,10 @@ def _slices_of_other_times(facts: TableFacts) -> Iterator[Remark]:
             for later in slices
         )
     ]
-    if found:
-        slices = counted(len(found), "slice")
+    if logs:
+        slices = counted(len(logs), "slice")
         yield Remark(
-            f"Hudi 1.x merges the log files of {slices}, such as {found[0]}, into later slices, and may lose rows: it takes "
+            f"Hudi 1.x merges the log files of {slices}, such as {logs[0]}, into later slices, and may lose rows: it takes "
             "the modification times of the timeline's files for completion times, and they are too late, as in a copy "
             "without times; eventide reads the right rows. Copy the table again with its times, or upgraded to version 8"
         )
@@ -148,18 +148,14 @@ def check_orphans(facts: TableFacts) -> Iterator[Observation]:
     for file in facts.data_files:
         if file.path in known or (file.parsed is not None and file.parsed.instant in lost):
             continue  # the check of the timeline reports a lost write in more detail
-        base, log = BaseFileName.parse(file.name), LogFileName.parse(file.name)
-        if log is not None and log.suffix and _is_written(facts, log.instant):
+        log = LogFileName.parse(file.name)
+        is_written = log is not None and (facts.timeline.find(log.instant) or facts.timeline.is_archived(log.instant))
+        if log is not None and log.suffix and is_written:
             continue  # a change log, in which no reader looks for records
         if log is not None and facts.is_named_by_its_slice(file):
             yield from _orphaned_blocks(facts, file, log)
         else:
-            instant = base.instant if base is not None else log.instant if log is not None else ""
-            yield from _orphan(facts, file, instant)
-
-
-def _is_written(facts: TableFacts, instant: str) -> bool:
-    return facts.timeline.find(instant) is not None or facts.timeline.is_archived(instant)
+            yield from _orphan(facts, file, "" if file.parsed is None else file.parsed.instant)
 
 
 def _planned(facts: TableFacts) -> set[str]:
@@ -169,8 +165,8 @@ def _planned(facts: TableFacts) -> set[str]:
 
 
 def _orphan(facts: TableFacts, file: DataFile, instant: str) -> Iterator[Observation]:
-    found = facts.timeline.find(instant) or facts.later.find(instant)
-    if found is not None and (not found.is_completed or facts.timeline.find(instant) != found):
+    write = facts.timeline.find(instant) or facts.later.find(instant)
+    if write is not None and (not write.is_completed or facts.timeline.find(instant) != write):
         return  # being written now, or during the listing
     if instant in facts.archived.predating_archive:
         yield _of_unknown_write(file, instant)
@@ -179,7 +175,7 @@ def _orphan(facts: TableFacts, file: DataFile, instant: str) -> Iterator[Observa
         yield _of_forgotten_write(file, instant)
         return
     cure = "inspect it, then remove it; the rows go that readers find in it today"
-    if found is not None or facts.timeline.is_archived(instant):
+    if write is not None or facts.timeline.is_archived(instant):
         yield Finding(file.path, f"is not named by the commit {instant}, but readers treat it as a part of it", cure)
     else:
         problem = f"belongs to no write: there is no instant {instant} on the timeline"

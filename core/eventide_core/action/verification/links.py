@@ -46,11 +46,11 @@ def check_left_overs(facts: TableFacts) -> Iterator[Observation]:
         return
     for time, plan in sorted(facts.compactions.items()):
         for op in plan.operations:
-            found = facts.slice_at((op.partition, op.file_id), time)
-            if found is None or found.base_file is None or found.file_group in facts.damaged_groups:
+            file_slice = facts.slice_at((op.partition, op.file_id), time)
+            if file_slice is None or file_slice.base_file is None or file_slice.file_group in facts.damaged_groups:
                 continue  # cleaned since, or missing, which other checks report
             left = [path for o in op.left_overs if (path := _place(facts, plan, op, o)) is not None]
-            visible = [log.path for log in found.log_files]
+            visible = [log.path for log in file_slice.log_files]
             for path in left:
                 if path in facts.sizes and path not in visible:
                     problem = f"was left over by the compaction at {time}, but is not in the compaction's new slice"

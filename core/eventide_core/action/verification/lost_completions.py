@@ -1,7 +1,7 @@
 """Writes that completed, and whose completed file is gone from the timeline.
 
 Such a write looks like one whose writer died, and the next rollback removes its rows. Only what completed writes left
-elsewhere tells the two apart:
+elsewhere distinguishes the two:
 
 1. Certain: a completed write or compaction, or a savepoint, builds on a file of it. A plan and a savepoint name a log file
    only if its write has completed, from version 8 on. On version 6, log files hold blocks of several writes, so only base
@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from eventide_core.action.rollback.planner import built_on
 from eventide_core.action.verification.facts import TableFacts
 from eventide_core.table.files.file_name import BaseFileName, LogFileName, path_in
-from eventide_core.table.timeline.file_system_view import DataFile, FileGroup
+from eventide_core.table.timeline.file_system_view import DataFile
 from eventide_core.table.timeline.instant import COMPLETED_ACTION, Action, Instant, State, next_instant_time
 from eventide_core.table.timeline.plans import CompactionPlan, ForeignPlan
 
@@ -29,7 +29,7 @@ _OF_PLANS = frozenset({Action.COMPACTION, Action.LOG_COMPACTION})
 class LostCompletion:
     """A write whose completed file is gone. `pending` is what is left of it on the timeline; None if nothing is.
 
-    `evidence` is a clause that tells people what shows that it had completed; `is_certain`: that leaves no doubt.
+    `evidence` is a clause for people about what shows that it had completed; `is_certain`: that leaves no doubt.
     `completed_as` is the name of its completed file where it is known exactly enough to restore it: the completion time then
     puts each of its log files into the file slice where it was.
     """
@@ -50,7 +50,7 @@ def lost_completions(facts: TableFacts) -> dict[str, LostCompletion]:
     if not files:
         return {}
     certain = _evidence(facts, frozenset(files))
-    found: dict[str, LostCompletion] = {}
+    lost: dict[str, LostCompletion] = {}
     for instant, written in sorted(files.items()):
         pending = facts.timeline.find(instant)
         evidence = certain.get(instant)
@@ -60,21 +60,21 @@ def lost_completions(facts: TableFacts) -> dict[str, LostCompletion]:
             continue
         is_certain = instant in certain
         name = _completed_name(facts, pending, written) if is_certain and pending is not None else None
-        found[instant] = LostCompletion(instant, evidence, is_certain, pending, name)
-    return found
+        lost[instant] = LostCompletion(instant, evidence, is_certain, pending, name)
+    return lost
 
 
 def _files_of_unknown_writes(facts: TableFacts) -> dict[str, list[DataFile]]:
     """The data files of each instant that no write completed at, was rolled back or is a compaction."""
-    found: dict[str, list[DataFile]] = {}
+    by_instant: dict[str, list[DataFile]] = {}
     for file in facts.data_files:
         if file.path in facts.removals.pending or file.path in facts.committed or file.path in facts.archived.files:
             continue
         group = (file.partition, "" if file.parsed is None else file.parsed.file_id)
         for instant in _writers(facts, file):
             if (group, instant) not in facts.rolled_back:
-                found.setdefault(instant, []).append(file)
-    return {instant: files for instant, files in found.items() if _may_have_completed(facts, instant)}
+                by_instant.setdefault(instant, []).append(file)
+    return {instant: files for instant, files in by_instant.items() if _may_have_completed(facts, instant)}
 
 
 def _writers(facts: TableFacts, file: DataFile) -> frozenset[str]:
@@ -106,23 +106,25 @@ def _may_have_completed(facts: TableFacts, instant: str) -> bool:
 
 def _evidence(facts: TableFacts, candidates: frozenset[str]) -> dict[str, str]:
     """What builds on a file of these instants, by instant."""
-    found = built_on(facts.commits, candidates)
+    evidence = built_on(facts.commits, candidates)
     for time, plan in facts.plans.items():
         if facts.timeline.is_completed(time):
             for path in (*_below(plan), *_in_place(plan)):
                 instant = _certain_instant(facts, path)
                 if instant in candidates:
-                    found.setdefault(instant, f"the completed compaction {time} took {path}")
+                    evidence.setdefault(instant, f"the completed compaction {time} took {path}")
     for audit in () if facts.records is None else facts.records.audits:
         for instant in audit.commit_times:
             if instant in candidates:
-                found.setdefault(instant, f"a base file of {path_in(audit.partition, audit.file_id)} has records of it")
+                evidence.setdefault(
+                    instant, f"a base file of {path_in(audit.partition, audit.file_id)} has records of it"
+                )
     for time, paths in facts.removals.saved.items():
         for path in paths:
             instant = _certain_instant(facts, path)
             if instant in candidates:
-                found.setdefault(instant, f"the savepoint {time} keeps {path}")
-    return found
+                evidence.setdefault(instant, f"the savepoint {time} keeps {path}")
+    return evidence
 
 
 def _below(plan: CompactionPlan | ForeignPlan) -> Iterator[str]:
@@ -183,17 +185,13 @@ def _completion_time(facts: TableFacts, time: str, files: list[DataFile]) -> str
     named = {t: frozenset(_below(plan)) for t, plan in facts.plans.items() if facts.timeline.is_completed(t)}
     lower, upper = next_instant_time(time), ""
     logs = [f for f in files if isinstance(f.parsed, LogFileName)]
-    bases: dict[FileGroup, set[str]] = {}
-    for file in facts.data_files:
-        if isinstance(file.parsed, BaseFileName) and file.parsed.instant > time:
-            bases.setdefault((file.partition, file.parsed.file_id), set()).add(file.parsed.instant)
-    for path in facts.committed:
-        base = BaseFileName.parse(path.rpartition("/")[2])
-        if base is not None and base.instant > time:
-            bases.setdefault((path.rpartition("/")[0], base.file_id), set()).add(base.instant)
     for log in logs:
         assert log.parsed is not None
-        for above in bases.get((log.partition, log.parsed.file_id), ()):
+        group = (log.partition, log.parsed.file_id)
+        bases = {*facts.known_bases.get(group, {}), *(base.instant for base in facts.bases_of(group))}
+        for above in bases:
+            if above <= time:
+                continue
             if above not in named:
                 return None
             if log.path in named[above]:

@@ -23,9 +23,9 @@ def _records(facts: TableFacts) -> RecordFacts:
 
 def check_readability(facts: TableFacts) -> Iterator[Observation]:
     """Every record of the latest slices can be decoded, to the last column."""
-    found = _records(facts)
-    unreadable = dict(found.problems)
-    for audit in found.audits:
+    records = _records(facts)
+    unreadable = dict(records.problems)
+    for audit in records.audits:
         unreadable.update(audit.unreadable)
     for path, why in sorted(unreadable.items()):
         yield Finding(path, why, restore_cure(facts, path))
@@ -33,8 +33,8 @@ def check_readability(facts: TableFacts) -> Iterator[Observation]:
 
 def check_checksums(facts: TableFacts) -> Iterator[Observation]:
     """Each file of which a commit records a checksum has it."""
-    found = _records(facts).checksums
-    for path, checksum in sorted(found.items()):
+    checksums = _records(facts).checksums
+    for path, checksum in sorted(checksums.items()):
         time, stat, recorded = facts.recorded_checksums[path]
         if checksum is not None and checksum != recorded:
             problem = (
@@ -69,8 +69,8 @@ def check_versions(facts: TableFacts) -> Iterator[Observation]:
     1. No version of a record is there twice, and of no write that never completed.
     2. No key exists twice, unless Hudi's insert operations may have written it so: they don't look for keys.
     """
-    found = _records(facts)
-    repeated = [(a.partition, one) for a in found.audits for one in a.repeated] + list(found.repeated)
+    records = _records(facts)
+    repeated = [(a.partition, one) for a in records.audits for one in a.repeated] + list(records.repeated)
     for partition, one in repeated:
         place = ", ".join(path_in(partition, file_id) for file_id in one.places)
         keys = f"{one.count} keys, such as {one.example!r}," if one.count > 1 else f"the key {one.example!r}"
@@ -84,7 +84,7 @@ def check_versions(facts: TableFacts) -> Iterator[Observation]:
                 cure += f"; the record index leads to one place: between deletes, {REBUILD_CURE}"
             yield Finding(place, f"{keys} {verb} more than once, {what}", cure)
     lost = lost_completions(facts)
-    for audit in found.audits:
+    for audit in records.audits:
         for time, rows in sorted(audit.commit_times.items()):
             if not facts.blocks.accepts(time) and time not in lost:
                 problem = f"has {rows} records of {time}, which is not a completed write"
@@ -114,8 +114,8 @@ def check_indexes(facts: TableFacts) -> Iterator[Observation]:
 
 def check_read_optimized(facts: TableFacts) -> Iterator[Observation]:
     """Every row of the snapshot before the watermark is in the read-optimized view, in the same version."""
-    found = _records(facts)
-    if found.watermark_ms is None:
+    records = _records(facts)
+    if records.watermark_ms is None:
         has_unreadable = any(times.unreadable_records for times in facts.event_times.uncompacted.values())
         yield Unchecked(
             "there is no watermark, because event times in log files cannot be read"
@@ -123,10 +123,10 @@ def check_read_optimized(facts: TableFacts) -> Iterator[Observation]:
             else "no event-time compaction has published a cut"
         )
         return
-    for audit in found.audits:
+    for audit in records.audits:
         if audit.late_rows is not None:
             place = path_in(audit.partition, audit.file_id)
-            watermark = format_timestamp(found.watermark_ms)
+            watermark = format_timestamp(records.watermark_ms)
             problem = f"{_keys(audit.late_rows)} before the watermark {watermark} are not in the base file"
             yield Finding(place, problem, "compact the table again before a later T; this loses nothing")
 
@@ -150,11 +150,10 @@ def check_event_times(facts: TableFacts) -> Iterator[Observation]:
                 f"its base file's footer states a range of event times without those of {_keys(audit.unstated_times)}"
             )
             yield Finding(place, problem, "compact the slice again, which writes the footer again and loses nothing")
-        for path, found in sorted(audit.unreadable_event_times.items()):
+        for path, unreadable in sorted(audit.unreadable_event_times.items()):
             claimed = facts.event_times.of_logs.get(path)
-            named = (
-                f"holds {counted(found.count, 'record')} with an event time that cannot be read: key {found.example}"
-            )
+            records = counted(unreadable.count, "record")
+            named = f"holds {records} with an event time that cannot be read: key {unreadable.example}"
             if claimed is not None and claimed.unreadable_records:
                 yield Remark(f"{path}: {named}")
             else:
@@ -172,15 +171,15 @@ def check_event_times(facts: TableFacts) -> Iterator[Observation]:
 def check_compacted_rows(facts: TableFacts) -> Iterator[Observation]:
     """If a compaction's old files still exist, its old slice and its new one show the same rows."""
     without = _compactions_of_lost_writes(facts)
-    differences = {path: found for path, found in _records(facts).differences.items() if path not in without}
+    differences = {path: difference for path, difference in _records(facts).differences.items() if path not in without}
     left_out = Remark if differences else Unchecked
     if without:
         slices = counted(len(without), "compacted slice")
         yield left_out(f"{slices} left out: a write in the old slice has lost its completed file")
-    for path, found in sorted(differences.items()):
-        for what, keys in (
-            () if found is None else (("lost", found.lost), ("added", found.added), ("changed", found.changed))
-        ):
+    for path, difference in sorted(differences.items()):
+        if difference is None:
+            continue
+        for what, keys in (("lost", difference.lost), ("added", difference.added), ("changed", difference.changed)):
             if keys is not None:
                 cure = (
                     "roll the compaction back, which loses nothing; or restore the table to a savepoint before it, which "
@@ -198,19 +197,19 @@ def check_compacted_rows(facts: TableFacts) -> Iterator[Observation]:
 def _compactions_of_lost_writes(facts: TableFacts) -> frozenset[str]:
     """The base files that compactions of eventide made of slices whose old rows are not known."""
     lost = lost_completions(facts).keys()
-    found: set[str] = set()
+    paths: set[str] = set()
     for plan in facts.compactions.values() if lost else ():
         for op in plan.operations:
             logs = (*op.compacted, *(left.log_file for left in op.left_overs))
             scans = [facts.log_scans.get(log.path) for log in logs]
             instants = {op.base_instant, *(i for scan in scans if scan is not None for i in scan.instants)}
             if lost & instants:
-                found.add(op.path_of(op.new_base_name))
-    return frozenset(found)
+                paths.add(op.path_of(op.new_base_name))
+    return frozenset(paths)
 
 
-def _keys(found: StrayKeys) -> str:
-    return f"{found.count} keys, such as {found.example!r}," if found.count > 1 else f"the key {found.example!r}"
+def _keys(stray: StrayKeys) -> str:
+    return f"{stray.count} keys, such as {stray.example!r}," if stray.count > 1 else f"the key {stray.example!r}"
 
 
 READABLE = Check(

@@ -1,7 +1,7 @@
 """The result of a verification: for each named check, whether it passed and what it found.
 
-A check is a value: the invariant it stands for, the counterexample it stands against, and a function from facts to what it
-says. What it says are findings (damage), remarks (harmless), or why it could not look at all, or not at everything.
+A check is a value: its invariant, the counterexample that it would find, and a function from facts to its
+report: findings (damage), remarks (harmless), or why it could check nothing, or not everything.
 
 A check failed if it found damage. Otherwise, it is not supported if it had to leave out records that eventide can't read
 because of a feature that it lacks, and not checked if it had to leave out anything else that it could be wrong about. Only
@@ -64,8 +64,8 @@ Observation = Finding | Remark | Unchecked | Unsupported
 class Check:
     """A named invariant. `against` is the counterexample.
 
-    `invariant` has its numbers in docs/invariants.md, such as `I10, I13`; `promise` says in words what holds where the check
-    passes. `observe` yields what it says of a table, in the order of the report, and nothing if all is well. `is_deep`: it
+    `invariant` has its numbers in docs/invariants.md, such as `I10, I13`; `promise` states in words what holds if the check
+    passes. `observe` yields its report on a table, in the order of the report, and nothing if all is well. `is_deep`: it
     reads records; `is_of_slices`: those of the latest slices.
     """
 
@@ -82,7 +82,7 @@ class Check:
 class CheckResult:
     """The result of one check, with its `invariant` and `promise` (`Check`).
 
-    `status` is the worst of what it said. `remarks` also state why it did not run, or what it left out; these come first.
+    `status` is the worst of its reports. `remarks` also state why it did not run, or what it left out; these come first.
     `findings` are there exactly if it failed.
     """
 

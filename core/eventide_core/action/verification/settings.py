@@ -76,11 +76,11 @@ def check_record_keys(facts: TableFacts) -> Iterator[Observation]:
     assert facts.records is not None, "a deep check runs only on records"
     wrong = [(audit, audit.wrong_keys) for audit in facts.records.audits if audit.wrong_keys is not None]
     if wrong:
-        audit, found = wrong[0]
+        audit, stray = wrong[0]
         count = sum(keys.count for _, keys in wrong)
         problem = (
             f"has {_stated(_KEY_FIELDS, facts.settings)}, but these fields don't give {count} record keys, "
-            f"such as {found.example!r} in {path_in(audit.partition, audit.file_id)}"
+            f"such as {stray.example!r} in {path_in(audit.partition, audit.file_id)}"
         )
         yield Finding(PROPERTIES_PATH, problem, f"{_RESTORE}; if nobody edited it, restore the base file")
     if not facts.records.compares_keys:

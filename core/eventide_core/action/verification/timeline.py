@@ -85,8 +85,8 @@ def _lost_completion(facts: TableFacts, lost: LostCompletion) -> Finding:
 def _changed_commits(facts: TableFacts) -> Iterator[Observation]:
     """Commits of eventide whose extra metadata, such as the schema, is not what was written."""
     for time, commit in sorted(facts.commits.items()):
-        found = facts.timeline.find(time)
-        place = f"{facts.timeline_path}/{time if found is None else found.file_name}"
+        instant = facts.timeline.find(time)
+        place = f"{facts.timeline_path}/{time if instant is None else instant.file_name}"
         try:
             changed = Checksums.of(commit).changed_keys(commit)
         except CorruptTimelineError as error:
@@ -150,11 +150,11 @@ def check_pending_plans(facts: TableFacts) -> Iterator[Observation]:
         for path, size in (
             inputs_of(plan) if isinstance(plan, CompactionPlan) else ((path, None) for path in plan.paths)
         ):
-            found = facts.sizes.get(path)
-            if found is None:
+            present = facts.sizes.get(path)
+            if present is None:
                 yield Finding(path, f"is missing, and the pending plan at {pending.requested_time} needs it", cure)
-            elif size is not None and found != size:
-                problem = f"has {found} bytes, but {size} in the pending plan at {pending.requested_time}"
+            elif size is not None and present != size:
+                problem = f"has {present} bytes, but {size} in the pending plan at {pending.requested_time}"
                 yield Finding(path, problem, cure)
         yield from _hidden_logs(facts, plan)
 

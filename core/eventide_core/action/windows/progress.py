@@ -2,7 +2,7 @@
 
 1. `view` is the read-optimized view that all windows before `next_ms` are as of: each of them has been delivered as that
    view shows it, or as an earlier view did that showed the same rows.
-2. When a newer view is there, the windows before `next_ms` that it shows otherwise are `due` as corrections; `before` is
+2. When a newer view is there, the windows before `next_ms` that it shows differently are `due` as corrections; `before` is
    the view that the consumer had seen. No newer view counts until all of them are done.
 3. Then the window at `next_ms` is due as soon as it is closed: a view up to this one published a watermark at or after its
    end. It is delivered as of the same `view`.

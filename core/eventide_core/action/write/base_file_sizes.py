@@ -43,24 +43,26 @@ class Filling:
 
 def fill(rows: int, slices: Iterable[FileSlice], sizes: BaseFileSizes) -> Sequence[Filling]:
     """Distributes new records over `slices`, which may all be filled up, and over new file groups."""
-    found: list[Filling] = []
+    fillings: list[Filling] = []
     for file_slice, size in _small_files(slices, sizes)[: sizes.small_files_max]:
         taken = min(rows, sizes.rows_in(sizes.bytes_max - size))
         if taken > 0:
-            found.append(Filling(file_slice, taken))
+            fillings.append(Filling(file_slice, taken))
             rows -= taken
     if rows > 0:
         rows_max = sizes.rows_in(sizes.bytes_max) if sizes.new_group_rows is None else sizes.new_group_rows
         groups = -(-rows // max(1, rows_max))
-        found += [Filling(None, -(-rows // groups))] * groups
-    return found
+        fillings += [Filling(None, -(-rows // groups))] * groups
+    return fillings
 
 
 def _small_files(slices: Iterable[FileSlice], sizes: BaseFileSizes) -> list[tuple[FileSlice, int]]:
     """The smallest first."""
     small = [
-        (found, found.base_file.size)
-        for found in slices
-        if found.base_file is not None and not found.log_files and found.base_file.size < sizes.small_bytes
+        (file_slice, file_slice.base_file.size)
+        for file_slice in slices
+        if file_slice.base_file is not None
+        and not file_slice.log_files
+        and file_slice.base_file.size < sizes.small_bytes
     ]
     return sorted(small, key=lambda pair: (pair[1], pair[0].file_id))

@@ -44,10 +44,10 @@ class Overwrite:
     @property
     def file_ids(self) -> dict[str, tuple[str, ...]]:
         """The replaced file groups by partition. A partition that had none is there, too, as in Hudi."""
-        found = {partition: list[str]() for partition in self.partitions or ()}
+        file_ids = {partition: list[str]() for partition in self.partitions or ()}
         for partition, file_id in sorted(self.groups):
-            found.setdefault(partition, []).append(file_id)
-        return {partition: tuple(found[partition]) for partition in sorted(found)}
+            file_ids.setdefault(partition, []).append(file_id)
+        return {partition: tuple(file_ids[partition]) for partition in sorted(file_ids)}
 
     def covers(self, partition: str) -> bool:
         return self.partitions is None or partition in self.partitions
@@ -108,7 +108,7 @@ def check_plan(written: WrittenGroups, plan_instant: str, planned: Iterable[File
 def check_batch(instant: str, written: CommitMetadata, others: Iterable[CommitMetadata]) -> None:
     """Raises WriteConflictError if another write, according to `written`, has already written a batch of a stream."""
     for batch in batches_of(written.extra_metadata):
-        for other in (found for metadata in others for found in batches_of(metadata.extra_metadata)):
+        for other in (known for metadata in others for known in batches_of(metadata.extra_metadata)):
             if other.sink == batch.sink and other.number >= batch.number:
                 raise WriteConflictError(
                     f"the write at {instant} was not committed: batch {batch.number} of the stream {batch.sink} was "

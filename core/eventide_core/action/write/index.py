@@ -69,9 +69,9 @@ def choose_index(config: TableConfig, options: Options, file_ids: Iterable[str])
     """The index by which this table is written. Raises ConfigError, UnsupportedTableError."""
     ids = tuple(file_ids)
     kind = _setting(config, options, keys.INDEX_TYPE)
-    found = [bucket_of_file_id(file_id) for file_id in ids]
+    buckets = [bucket_of_file_id(file_id) for file_id in ids]
     if kind is None:
-        is_bucket = bool(ids) and all(bucket is not None for bucket in found)
+        is_bucket = bool(ids) and all(bucket is not None for bucket in buckets)
         flink = next(filter(is_flink_file_id, ids), None)
         if flink is not None and not is_bucket:
             raise UnsupportedTableError(
@@ -89,7 +89,7 @@ def choose_index(config: TableConfig, options: Options, file_ids: Iterable[str])
         raise UnsupportedTableError(
             f"option {keys.BUCKET_ENGINE}={engine}: only SIMPLE buckets are supported; use Hudi"
         )
-    return Index(chosen, _buckets(config, options, found), _hash_fields(config, options))
+    return Index(chosen, _buckets(config, options, buckets), _hash_fields(config, options))
 
 
 def index_type(name: str) -> IndexType:
@@ -118,7 +118,7 @@ def _joined(config: TableConfig) -> IndexType:
     return IndexType.RECORD_INDEX if "record_index" in config.metadata_partitions else IndexType.SIMPLE
 
 
-def _buckets(config: TableConfig, options: Options, found: Iterable[int | None]) -> int:
+def _buckets(config: TableConfig, options: Options, buckets: Iterable[int | None]) -> int:
     said = _setting(config, options, keys.BUCKETS)
     if said is None:
         raise ConfigError(
@@ -127,11 +127,11 @@ def _buckets(config: TableConfig, options: Options, found: Iterable[int | None])
         )
     if not said.isdecimal() or int(said) < 1:
         raise ConfigError(f"option {keys.BUCKETS}={said!r} is not a number of buckets")
-    beyond = [bucket for bucket in found if bucket is None or bucket >= int(said)]
+    beyond = [bucket for bucket in buckets if bucket is None or bucket >= int(said)]
     if beyond:
-        found_group = "a file group without a bucket" if beyond[0] is None else f"a file group of bucket {beyond[0]}"
+        group = "a file group without a bucket" if beyond[0] is None else f"a file group of bucket {beyond[0]}"
         raise ConfigError(
-            f"option {keys.BUCKETS}={said}: the table has {found_group}; set the number that its other writers use"
+            f"option {keys.BUCKETS}={said}: the table has {group}; set the number that its other writers use"
         )
     return int(said)
 

@@ -10,9 +10,18 @@ from collections.abc import Collection, Iterable
 from typing import Final
 
 from eventide_core.errors import UnsupportedTableError
+from eventide_core.table.files.file_name import path_in
+from eventide_core.table.files.table_path import PARTITION_MARK
 
 _DAY: Final = re.compile(r"\d{4}-\d{2}-\d{2}", re.ASCII)
 _SLASHED_DAY: Final = re.compile(r"\d{4}/\d{2}/\d{2}", re.ASCII)
+
+
+def partition_mark(partition: str, instant: str) -> tuple[str, bytes]:
+    """The path and the content of the file by which Hudi knows a partition, made by the write at that instant."""
+    depth = len(partition.split("/")) if partition else 0
+    text = f"#partition metadata\ncommitTime={instant}\npartitionDepth={depth}\n"
+    return path_in(partition, PARTITION_MARK), text.encode()
 
 
 def check_partition_forms(written: Iterable[str], known: Collection[str]) -> None:

@@ -53,9 +53,9 @@ def plan_write(
     placements = sorted(placements, key=lambda p: (p.partition, p.place))
     logged = {(p.partition, p.place) for p in placements}
     for placement in placements:
-        found = by_place.get((placement.partition, placement.place))
-        if found is not None:
-            groups.append(_log(len(groups), placement, found, facts))
+        file_slice = by_place.get((placement.partition, placement.place))
+        if file_slice is not None:
+            groups.append(_log(len(groups), placement, file_slice, facts))
         elif placement.upserts:
             free = (s for s in by_place.values() if s.partition == placement.partition)
             fillable = (s for s in free if s.file_group not in logged and s.file_group not in facts.log_names.planned)
@@ -64,30 +64,30 @@ def plan_write(
 
 
 def _slices_by_place(facts: WriteFacts) -> Mapping[tuple[str, str], FileSlice]:
-    found: dict[tuple[str, str], FileSlice] = {}
+    slices: dict[tuple[str, str], FileSlice] = {}
     by_bucket = facts.index.type is IndexType.BUCKET
     for file_slice in facts.slices:
         place = (file_slice.partition, file_slice.file_id[:BUCKET_DIGITS] if by_bucket else file_slice.file_id)
-        if place in found:
+        if place in slices:
             raise UnsupportedTableError(
-                f"{file_slice.partition or 'the table'}: {file_slice.file_id} and {found[place].file_id} are both of "
+                f"{file_slice.partition or 'the table'}: {file_slice.file_id} and {slices[place].file_id} are both of "
                 "bucket "
                 + place[1]
                 + "; eventide cannot determine which of them holds a key: repair the table with Hudi"
             )
-        found[place] = file_slice
-    return found
+        slices[place] = file_slice
+    return slices
 
 
-def _log(number: int, placement: Placement, found: FileSlice, facts: WriteFacts) -> FileGroupWrite:
-    place = facts.log_names.next_log(found, facts.instant, facts.layout)
-    base = found.base_file
+def _log(number: int, placement: Placement, file_slice: FileSlice, facts: WriteFacts) -> FileGroupWrite:
+    place = facts.log_names.next_log(file_slice, facts.instant, facts.layout)
+    base = file_slice.base_file
     return FileGroupWrite(
         number=number,
         partition=placement.partition,
         place=placement.place,
         share=1,
-        file_id=found.file_id,
+        file_id=file_slice.file_id,
         kind=FileKind.LOG,
         instant=facts.instant,
         slice_instant=place.slice_instant,

@@ -33,11 +33,11 @@ def commit_metadata(
     Readers build the incremental view from write stats alone, so it would miss a link without one. `carried` continues from
     commit to commit: Hudi uses the internal schema of the last commit, if any.
     """
-    by_base = {result.new_base_path: result for result in results}
     stats: dict[str, list[WriteStat]] = {}
-    for op in plan.operations:
-        result = by_base[op.path_of(op.new_base_name)]
+    uncompacted: dict[str, int | None] = {}
+    for op, result in zip(plan.operations, results, strict=True):
         stats.setdefault(op.partition, []).extend((_base_stat(op, result), *_link_stats(op, result, checksums)))
+        uncompacted |= _uncompacted(op, result)
     published = CompactionExtraMetadata.write(
         plan.instant,
         link_mode=plan.link_mode,
@@ -49,7 +49,7 @@ def commit_metadata(
             if left.new_name is not None
         },
         fallbacks={str(reason): count for reason, count in plan.fallbacks.items()},
-        uncompacted={path: since for op in plan.operations for path, since in _uncompacted(op, by_base).items()},
+        uncompacted=uncompacted,
         deletes={
             op.path_of(left.new_name): left.delete_count
             for op in plan.operations
@@ -70,19 +70,16 @@ def whole_slices_metadata(
 
     So it publishes no cut, and the published cut stays.
     """
-    by_base = {result.new_base_path: result for result in results}
     stats: dict[str, list[WriteStat]] = {}
-    for op in plan.operations:
-        stats.setdefault(op.partition, []).append(_base_stat(op, by_base[op.path_of(op.new_base_name)]))
+    for op, result in zip(plan.operations, results, strict=True):
+        stats.setdefault(op.partition, []).append(_base_stat(op, result))
     return _compaction(stats, {"schema": plan.schema, **carried}, settings)
 
 
 def added_files(plan: CompactionPlan, results: Sequence[MergeResult]) -> tuple[AddedFile, ...]:
     """The base files, left-overs and carried tombstones that the commit adds to the metadata table."""
-    by_base = {result.new_base_path: result for result in results}
     added: list[AddedFile] = []
-    for op in plan.operations:
-        result = by_base[op.path_of(op.new_base_name)]
+    for op, result in zip(plan.operations, results, strict=True):
         old_base = (op.base_path.rpartition("/")[2],) if op.base_path else ()
         sources = (*old_base, *(log.name for log in op.read_logs))
         added.append(AddedFile(op.partition, op.new_base_name, result.base_size, sources))
@@ -98,21 +95,20 @@ def added_files(plan: CompactionPlan, results: Sequence[MergeResult]) -> tuple[A
     return tuple(added)
 
 
-def _uncompacted(op: PlannedOperation, results: Mapping[str, MergeResult]) -> dict[str, int | None]:
-    result = results[op.path_of(op.new_base_name)]
+def _uncompacted(op: PlannedOperation, result: MergeResult) -> dict[str, int | None]:
     since = result.uncompacted_from_ms
-    found = {
+    uncompacted = {
         op.path_of(left.new_name): since[left.log_file.path]
         for left in op.left_overs
         if left.new_name is not None and left.log_file.path in since
     }
     if op.carried_name is not None and result.carried_size is not None:
-        found[op.path_of(op.carried_name)] = None
-    return found
+        uncompacted[op.path_of(op.carried_name)] = None
+    return uncompacted
 
 
 def _published_threshold(plan: CompactionPlan, fresh: Freshness) -> PublishedThreshold | None:
-    """The cut with its field and watermark; None if the plan promises no cut."""
+    """The cut with its field and watermark; None if the plan publishes no cut."""
     if plan.cut_ms is None or plan.event_time_field is None:
         return None
     return PublishedThreshold(plan.cut_ms, fresh.watermark_ms, fresh.late_records, plan.event_time_field, plan.cut)
@@ -147,8 +143,8 @@ def _base_stat(op: PlannedOperation, result: MergeResult) -> WriteStat:
 def _compaction(
     stats: Mapping[str, Sequence[WriteStat]], extra: Mapping[str, str], settings: Mapping[str, str]
 ) -> CommitMetadata:
-    by_partition = {partition: tuple(found) for partition, found in stats.items()}
-    extra = with_checksums(extra, (stat for found in stats.values() for stat in found), settings)
+    by_partition = {partition: tuple(of_partition) for partition, of_partition in stats.items()}
+    extra = with_checksums(extra, (stat for of_partition in stats.values() for stat in of_partition), settings)
     return CommitMetadata(by_partition, extra, "COMPACT", is_compacted=True)
 
 

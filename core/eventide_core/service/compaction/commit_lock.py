@@ -7,7 +7,6 @@ commit. A writer without a heartbeat expects to be the only one, and acquires no
 
 from collections.abc import Generator
 from contextlib import contextmanager
-from dataclasses import dataclass
 
 from eventide_core.ports import Clock, Lease, TableLock
 from eventide_core.service.state.table import TableState
@@ -23,29 +22,25 @@ WAIT_MS = 10_000
 """
 
 
-@dataclass(frozen=True, slots=True)
-class CommitLock:
-    files: TableFiles
-    lock: TableLock
-    clock: Clock
+@contextmanager
+def commit_lock(
+    files: TableFiles, lock: TableLock, clock: Clock, config: TableConfig
+) -> Generator[tuple[Lease, TableState]]:
+    """The lock, and the table's state under it."""
+    until_ms = clock.now_ms() + (WAIT_MS if config.metadata_partitions else 0)
 
-    @contextmanager
-    def held(self, config: TableConfig) -> Generator[tuple[Lease, TableState]]:
-        """The lock, and the table's state under it."""
-        has_metadata_table = bool(config.metadata_partitions)
-        until_ms = self.clock.now_ms() + WAIT_MS
-        while True:
-            while has_metadata_table and self._is_write_beginning(self.files.timeline(config), until_ms):
-                self.clock.sleep(POLL_MS)
-            with self.lock.acquire() as lease:
-                state = TableState.load(self.files)
-                if has_metadata_table and self._is_write_beginning(state.timeline, until_ms):
-                    continue
-                yield lease, state
-                return
-
-    def _is_write_beginning(self, timeline: Timeline, until_ms: int) -> bool:
-        return self.clock.now_ms() < until_ms and any(
-            write.state is State.REQUESTED and self.files.storage.stat(heartbeat_path(write.requested_time)) is None
+    def is_write_beginning(timeline: Timeline) -> bool:
+        return clock.now_ms() < until_ms and any(
+            write.state is State.REQUESTED and files.storage.stat(heartbeat_path(write.requested_time)) is None
             for write in timeline.pending_writes
         )
+
+    while True:
+        while config.metadata_partitions and is_write_beginning(files.timeline(config)):
+            clock.sleep(POLL_MS)
+        with lock.acquire() as lease:
+            state = TableState.load(files)
+            if is_write_beginning(state.timeline):
+                continue
+            yield lease, state
+            return

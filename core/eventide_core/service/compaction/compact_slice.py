@@ -50,8 +50,8 @@ class SliceCompactor:
         planned = (*task.merged, *(LogRange(left.path, left.size) for left in task.left_overs))
         # The first one is the file of an earlier attempt. If another process makes it from now on, `_merge` finds it.
         paths = (task.new_base_path, *(path for path, _ in planned))
-        earlier, *found = responses(self.storage, self.storage.stat, paths)
-        for (path, size), info in zip(planned, found, strict=True):
+        earlier, *infos = responses(self.storage, self.storage.stat, paths)
+        for (path, size), info in zip(planned, infos, strict=True):
             _check_size(info, path, size)
         if earlier is not None:
             may_write()
@@ -179,9 +179,9 @@ def _check_size(info: FileInfo | None, path: str, size: int) -> None:
 
 
 def _checksum(data: bytes) -> str:
-    found = RunningChecksum()
-    found.add(data)
-    return str(found)
+    checksum = RunningChecksum()
+    checksum.add(data)
+    return str(checksum)
 
 
 def _identity(task: MergeTask) -> tuple[str, list[str], dict[str, int]]:

@@ -44,7 +44,7 @@ class Completion:
     ) -> bool:
         """Whether this call put the completed file; False if another process had.
 
-        If the plan is gone by then, another process has completed and archived the compaction while this one slept: the
+        If the plan is gone by then, another process has completed and archived the compaction while this one was paused: the
         file is withdrawn, because the timeline would start at it again.
         """
         data = files.codec.encode_commit(update.recorded_in(metadata), state.config.version)

@@ -4,7 +4,6 @@ from collections.abc import Container, Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime
 
-from eventide_core import config as keys
 from eventide_core.action.compaction.change_capture import with_change_logs, without_early_records, writes_change_logs
 from eventide_core.action.compaction.link_choice import choose_link
 from eventide_core.action.compaction.planner import (
@@ -44,6 +43,7 @@ from eventide_core.errors import counted, format_timestamp
 from eventide_core.ports import Clock
 from eventide_core.service.compaction.draft_plan import DraftPlan, HeldSlice
 from eventide_core.service.compaction.planned_slices import is_in_new_slice
+from eventide_core.service.compaction.settings import CompactionSettings
 from eventide_core.service.compaction.slice_facts import SliceFactsReader
 from eventide_core.service.compaction.split_judge import SplitJudge
 from eventide_core.service.facts.event_time_field import event_time_field_of
@@ -79,28 +79,27 @@ class CompactionDrafter:
     exact: ExactViews
     clock: Clock
     options: Options
+    settings: CompactionSettings
 
     def draft(self, state: TableState, request: CompactionRequest, *, is_gap_needed: bool = True) -> DraftPlan:
         """The plan that the table needs now. Raises what the options, the metadata table and the request refuse."""
-        # A bad value raises before anything is written.
-        self.options.get(keys.PARQUET_CODEC)
         notes = self.metadata.check(state.config, RowChange.NONE)
         differing = differing_clocks(state.config, state.timeline, self.clock)
         if differing is not None:
             notes += (f"{differing}; new instants follow the writers' clock, as TZ set to their time zone would do",)
-        captures = writes_change_logs(state.config, self.options, state.view.latest_slices())
+        captures = writes_change_logs(state.config, self.settings.index_type, state.view.latest_slices())
         strategy = chosen_strategy(self.options, self._today())
         now = unused_instant(state, self.clock)
         undone = self.files.rolled_back(state.config, state.timeline)
-        back = backdating_facts(state, self.options, now, undone, self.clock)
+        back = backdating_facts(state, self.settings.commits_retained, now, undone, self.clock)
         moment = _Moment(now, back, self._quiet_moment(state, back, is_gap_needed=is_gap_needed))
         is_due = None if request.is_for_t else self._due(state, strategy, now)
         if strategy.is_by_event_time:
-            found = self._by_event_time(state, request, strategy, moment, is_due, notes, captures_changes=captures)
+            draft = self._by_event_time(state, request, strategy, moment, is_due, notes, captures_changes=captures)
         else:
             request.check_strategy(str(strategy))
-            found = self._whole_slices(state, strategy, moment, is_due, notes)
-        return replace(found, plan=with_change_logs(found.plan)) if captures else found
+            draft = self._whole_slices(state, strategy, moment, is_due, notes)
+        return replace(draft, plan=with_change_logs(draft.plan)) if captures else draft
 
     def draft_of_copy_on_write(self, state: TableState) -> DraftPlan:
         """The draft of a copy-on-write table: nothing to do, whatever the request."""
@@ -145,7 +144,12 @@ class CompactionDrafter:
         )
         cut_ms = publishable_cut(threshold_ms, picked.left_out_below(facts, moment.instant), published_ms)
         about_links = link_choice_facts(
-            state, self.files.storage, self.options, request.link_choice, moment.instant, moment.back
+            state,
+            self.files.storage,
+            request.link_choice,
+            moment.instant,
+            moment.back,
+            is_exclusive=self.settings.is_exclusive,
         )
         terms = PlanTerms(
             cut_ms,
@@ -191,19 +195,20 @@ class CompactionDrafter:
         captures_changes: bool,
     ) -> "_Picked":
         """Which slices to compact now, up to which log file each."""
-        ranges = {fact.log_file.path: fact.event_times for found in facts for fact in found.log_facts}
+        ranges = {fact.log_file.path: fact.event_times for of_slice in facts for fact in of_slice.log_facts}
         by_event_time = EventTimeBasedCompactionStrategy(threshold_ms, lambda log: ranges[log.path], cut)
-        exact = self._exact_cut(threshold_ms) if cut is CutMode.EXACT else None
-        found = [
+        exact = ExactCut(threshold_ms, self.settings.max_left_overs) if cut is CutMode.EXACT else None
+        selections = [
             s for s in (select(fact, by_event_time, instant, state.timeline, exact) for fact in facts) if s is not None
         ]
-        by_group = {selection.facts.file_slice.file_group: selection for selection in found}
-        chosen = strategy.choose(_partitions(state), [selection.facts.file_slice for selection in found])
+        by_group = {selection.facts.file_slice.file_group: selection for selection in selections}
+        chosen = strategy.choose(_partitions(state), [selection.facts.file_slice for selection in selections])
         rules = self.facts.reader_rules(state, shape, [s for s in state.view.latest_slices() if s.log_files])
         blocks = state.blocks_of_slices()
-        checked = self.facts.checked([by_group.pop(found.file_group) for found in chosen], blocks, shape)
+        picked = [by_group.pop(file_slice.file_group) for file_slice in chosen]
+        checked = self.facts.checked(picked, blocks, shape)
         if captures_changes:
-            checked = [without_early_records(found) for found in checked]
+            checked = list(map(without_early_records, checked))
         judged = self.splits.judged(checked, rules, shape, blocks)
         now = [selection for selection in judged if not selection.has_to_wait]
         return _Picked(now, [selection for selection in judged if selection.has_to_wait], list(by_group.values()))
@@ -211,8 +216,7 @@ class CompactionDrafter:
     def _quiet_moment(self, state: TableState, back: BackdatingFacts, *, is_gap_needed: bool) -> QuietMoment:
         if not state.config.layout.writers_follow_plans:
             return quiet_moment(back)
-        may_freeze = not is_gap_needed and self.options.get(keys.EXCLUSIVE)
-        return before_open_writes(back) if may_freeze else gap_now(back)
+        return gap_now(back) if is_gap_needed or not self.settings.is_exclusive else before_open_writes(back)
 
     def _whole_slices(
         self,
@@ -224,13 +228,15 @@ class CompactionDrafter:
     ) -> DraftPlan:
         """The draft of a strategy without event times: it publishes no cut, and the published one stays true.
 
-        A slice that was written to after the moment waits: nothing decides which part may be merged without the rest.
+        A slice that was written to after the quiet moment waits: nothing decides which part may be merged without the rest.
         """
         slices = [s for s in state.view.latest_slices() if s.log_files]
         below = [s for s in slices if not any(is_in_new_slice(state, moment.instant, log) for log in s.log_files)]
         chosen = strategy.choose(_partitions(state), below)
-        self.facts.log_facts.check((found.log_files for found in chosen), state.blocks_of_slices(), state.shape(None))
-        with_logs = _partitions_with_logs(slices, {found.file_group for found in chosen})
+        self.facts.log_facts.check(
+            (file_slice.log_files for file_slice in chosen), state.blocks_of_slices(), state.shape(None)
+        )
+        with_logs = _partitions_with_logs(slices, {file_slice.file_group for file_slice in chosen})
         terms = PlanTerms(None, CutMode.FILE, None, state.schema, state.config.layout, with_logs)
         plan = plan_whole_slices(chosen, moment.instant, terms, reason=f"{strategy} takes the whole slice")
         return DraftPlan(
@@ -245,9 +251,6 @@ class CompactionDrafter:
             waits_for=moment.waits_for,
         )
 
-    def _exact_cut(self, threshold_ms: int) -> ExactCut:
-        return ExactCut(threshold_ms, self.options.get(keys.MAX_LEFT_OVERS))
-
     def _due(self, state: TableState, strategy: ChosenStrategy, now: str) -> Due:
         default = Trigger.EVENT_TIME if strategy.is_by_event_time else Trigger.NUM_COMMITS
         return due(trigger_rule(self.options, default), state.timeline, now, backdated_compactions(state))
@@ -260,7 +263,7 @@ class CompactionDrafter:
 
 @dataclass(frozen=True, slots=True)
 class _Moment:
-    """The moment of the plan: a quiet moment or, if there is none yet, a guess."""
+    """The time that the plan is made for: a quiet moment or, if there is none yet, a guess."""
 
     now: str
     back: BackdatingFacts
@@ -284,7 +287,7 @@ class _Picked:
     left_out: Sequence[Selection]
 
     def left_out_below(self, facts: Sequence[SliceFacts], instant: str) -> list[EventTimeRange]:
-        """The ranges of log files from before the moment that the plan leaves unchanged, also if they begin before T."""
+        """The ranges of log files from before `instant` that the plan leaves unchanged, also if they begin before T."""
         not_now = [fact.uncompacted for s in (*self.left_out, *self.wait) for fact in s.facts.below]
         return [*not_now, *(fact.uncompacted for of_slice in facts for fact in _covered(of_slice, instant))]
 
@@ -314,8 +317,8 @@ class _Picked:
 
 def _latest_ms(facts: Sequence[SliceFacts]) -> int | None:
     """The latest event time in a log file."""
-    found = (fact.event_times.max_ms for of_slice in facts for fact in of_slice.log_facts)
-    return max((latest_ms for latest_ms in found if latest_ms is not None), default=None)
+    latest = (fact.event_times.max_ms for of_slice in facts for fact in of_slice.log_facts)
+    return max((latest_ms for latest_ms in latest if latest_ms is not None), default=None)
 
 
 def _is_reached(asked_ms: int, published_ms: int, facts: Sequence[SliceFacts]) -> bool:
@@ -327,7 +330,7 @@ def _is_reached(asked_ms: int, published_ms: int, facts: Sequence[SliceFacts]) -
 
 
 def _covered(facts: SliceFacts, moment: str) -> list[LogFacts]:
-    """The log files from before the moment between later ones, which exist on version 6 if writes have overlapped."""
+    """The log files from before the quiet moment between later ones, which exist on version 6 if writes have overlapped."""
     return [fact for fact in facts.log_facts[len(facts.below) :] if max(fact.instants, default="") <= moment]
 
 
@@ -337,7 +340,7 @@ def _left_uncompacted(
     """The ranges, by slice, of what remains in no base file after the compaction of the selections."""
     selected = {s.facts.file_slice.file_group: s for s in selections}
     until = {fact.log_file.path: s.exact_ms for s in selections for fact in s.early}
-    found: list[tuple[FileSlice, list[EventTimeRange]]] = []
+    uncompacted: list[tuple[FileSlice, list[EventTimeRange]]] = []
     for of_slice in facts:
         chosen = selected.get(of_slice.file_slice.file_group)
         left = of_slice.log_facts if chosen is None else chosen.left_overs
@@ -345,27 +348,27 @@ def _left_uncompacted(
             fact.uncompacted if (ms := until.get(fact.log_file.path)) is None else fact.uncompacted.since(ms)
             for fact in left
         ]
-        found.append((of_slice.file_slice, ranges))
-    return found
+        uncompacted.append((of_slice.file_slice, ranges))
+    return uncompacted
 
 
 def _held(uncompacted: Iterable[tuple[FileSlice, list[EventTimeRange]]], threshold_ms: int) -> tuple[HeldSlice, ...]:
     """The slices that contain records before T, the earliest first."""
-    found: list[HeldSlice] = []
+    slices: list[HeldSlice] = []
     for file_slice, ranges in uncompacted:
         earliest_ms = min((times.min_ms for times in ranges if times.min_ms is not None), default=threshold_ms)
         if earliest_ms < threshold_ms:
-            found.append(HeldSlice(file_slice.partition, file_slice.file_id, earliest_ms))
-    return tuple(sorted(found, key=lambda held: (held.earliest_ms, held.partition, held.file_id)))
+            slices.append(HeldSlice(file_slice.partition, file_slice.file_id, earliest_ms))
+    return tuple(sorted(slices, key=lambda held: (held.earliest_ms, held.partition, held.file_id)))
 
 
 def _partitions(state: TableState) -> set[str]:
-    return {found.partition for found in state.view.latest_slices()}
+    return {file_slice.partition for file_slice in state.view.latest_slices()}
 
 
 def _partitions_with_logs(slices: Sequence[FileSlice], emptied: Container[FileGroup]) -> tuple[str, ...]:
     """The partitions that still have log files once the slices of `emptied` have none."""
-    return tuple(sorted({found.partition for found in slices if found.file_group not in emptied}))
+    return tuple(sorted({file_slice.partition for file_slice in slices if file_slice.file_group not in emptied}))
 
 
 def _held_back(why: str, cut_ms: int | None, published_ms: int | None) -> str:

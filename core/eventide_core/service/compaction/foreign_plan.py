@@ -6,7 +6,7 @@ When the files are made, the number goes into the inflight file, which Hudi leav
 file decides whose attempt counts:
 
     empty        another engine's attempt: running, or dead
-    an attempt   eventide's, at its commit; who continues after a crash finds the number, and makes the same names
+    an attempt   eventide's, at its commit; a run that continues after a crash finds the number, and makes the same names
 """
 
 import json
@@ -59,7 +59,7 @@ class Attempt:
 
 
 def next_attempt(listing: Iterable[DataFile], plan: ForeignPlan) -> int:
-    """The least number, from 1 on, above that of each base file which an earlier attempt left. Hudi's tokens count alike."""
+    """The least number, from 1 on, above that of each base file which an earlier attempt left, Hudi's included."""
     numbers = (int(name.write_token.split("-")[1]) for _, name in _bases_of(listing, plan.instant, plan.file_groups))
     return 1 + max(numbers, default=0)
 

@@ -16,9 +16,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 
-from eventide_core import config as keys
 from eventide_core.access.threads import Gate
-from eventide_core.config import Options
+from eventide_core.config.compaction import ParquetCodec
 from eventide_core.errors import PlanMismatchError
 from eventide_core.ports import (
     BackgroundEngine,
@@ -39,13 +38,12 @@ from eventide_core.table.records.schema import field_names
 from eventide_core.table.timeline.plans import CompactionPlan
 
 
-def merge_tasks(state: TableState, options: Options, plan: CompactionPlan) -> tuple[MergeTask, ...]:
+def merge_tasks(state: TableState, codec: ParquetCodec, plan: CompactionPlan) -> tuple[MergeTask, ...]:
     """One task for each slice, in the order of the operations. The slices must be as planned in `state`."""
     # The plan's schema, which the commit records; a later write may have changed the table's.
     shape = state.shape_of(plan.schema, plan.event_time_field, as_of=plan.instant)
     _refuse_other_names(shape, plan)
     blocks = state.blocks_to_merge()
-    codec = options.get(keys.PARQUET_CODEC)
     captures = any(op.captures_changes for op in plan.operations)
     logged = SupplementalLogging.of(state.config.properties if captures else {})
     return tuple(

@@ -22,14 +22,13 @@ plan.
 
 from dataclasses import dataclass
 
-from eventide_core import config as keys
-from eventide_core.config import Options
 from eventide_core.errors import EmptyPlanError, InstantNotFoundError, PlanMismatchError
 from eventide_core.ports import Clock, Progress
 from eventide_core.service.compaction.foreign_plan import other_bases
 from eventide_core.service.compaction.result import Ended
 from eventide_core.service.compaction.run import CompactionRunner
 from eventide_core.service.compaction.schedule import wait_until
+from eventide_core.service.compaction.settings import CompactionSettings
 from eventide_core.service.rollback.instant import Rollback
 from eventide_core.service.state.table_files import TableFiles
 from eventide_core.table.files.file_group_write import HEARTBEATS, heartbeat_path
@@ -45,7 +44,7 @@ class PendingCompactions:
     runner: CompactionRunner
     rollback: Rollback
     clock: Clock
-    options: Options
+    settings: CompactionSettings
 
     def has_any(self) -> bool:
         """Whether `end` has anything to do. Writes nothing."""
@@ -116,9 +115,9 @@ class PendingCompactions:
 
     def _overtaken(self, seen: "_Seen") -> tuple[Instant, ...]:
         """The completed compactions that a dead run of eventide worked on: its heartbeat still exists."""
-        found = [seen.timeline.find_compaction(name) for name in seen.heartbeats]
+        compactions = [seen.timeline.find_compaction(name) for name in seen.heartbeats]
         liveness = self.runner.ownership.liveness
-        return tuple(i for i in found if i and i.is_completed and not liveness.is_known_alive(i.requested_time))
+        return tuple(i for i in compactions if i and i.is_completed and not liveness.is_known_alive(i.requested_time))
 
     def _sweep(self, config: TableConfig, completed: Instant) -> None:
         """Removes the base files beside those that the commit names, then the heartbeat."""
@@ -137,8 +136,8 @@ class PendingCompactions:
 
         Raises BusyError for a compaction that another engine has begun: only the user can take it over.
         """
-        limit_ms = self.options.get(keys.PENDING_WRITE_WAIT_MS)
-        if wait_until(lambda: not self.files.timeline(config).pending_plans, self.clock, limit_ms) is None:
+        wait_ms = self.settings.wait_ms
+        if wait_until(lambda: not self.files.timeline(config).pending_plans, self.clock, wait_ms) is None:
             return
         for pending in self.files.timeline(config).pending_plans:
             if isinstance(self._plan(config, pending), ForeignPlan):
@@ -148,8 +147,7 @@ class PendingCompactions:
         """Whether eventide runs the pending plan without a request by name."""
         plan = self._plan(config, pending)
         if isinstance(plan, ForeignPlan):
-            is_wanted = self.options.get(keys.FOREIGN_PLANS)
-            return is_wanted and not self.runner.foreign.is_held_by_other(config, pending)
+            return self.settings.runs_foreign_plans and not self.runner.foreign.is_held_by_other(config, pending)
         return plan is not None
 
     def _plan(self, config: TableConfig, pending: Instant) -> CompactionPlan | ForeignPlan | None:
@@ -164,7 +162,7 @@ class PendingCompactions:
 
 @dataclass(frozen=True, slots=True)
 class _Seen:
-    """One look at the table without the lock: the timeline, and the instants that have a heartbeat."""
+    """The table as seen without the lock: the timeline, and the instants that have a heartbeat."""
 
     timeline: Timeline
     heartbeats: tuple[str, ...]

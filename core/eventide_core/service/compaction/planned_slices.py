@@ -7,13 +7,13 @@ from eventide_core.table.timeline.plans import CompactionPlan, PlannedOperation
 
 def is_as_planned(state: TableState, plan: CompactionPlan, op: PlannedOperation) -> bool:
     """Whether a slice of the plan is unchanged: the same base file, and the same log files below the new slice."""
-    found = next((s for s in state.view.slices.get((op.partition, op.file_id), ()) if _holds(s, op)), None)
-    if found is None:
+    file_slice = next((s for s in state.view.slices.get((op.partition, op.file_id), ()) if _holds(s, op)), None)
+    if file_slice is None:
         return False
-    present = {(log.path, log.size) for log in found.log_files if not is_in_new_slice(state, plan.instant, log)}
+    present = {(log.path, log.size) for log in file_slice.log_files if not is_in_new_slice(state, plan.instant, log)}
     linked = [left.log_file for left in op.left_overs if left.new_name is not None]
     expected = {(log.path, log.size) for log in (*op.compacted, *linked)}
-    all_logs = {(log.path, log.size) for log in found.log_files}
+    all_logs = {(log.path, log.size) for log in file_slice.log_files}
     return present == expected and all((left.log_file.path, left.log_file.size) in all_logs for left in op.left_overs)
 
 

@@ -36,15 +36,15 @@ class Replanner:
         are later than the plan's. If a reader would see a difference, the slice is compacted in full.
         """
         attempt = 1 + max((_attempt_of(op.new_base_name) for op in plan.operations), default=0)
-        slices = {found.file_group: found for found in state.view.latest_slices()}
+        slices = {file_slice.file_group: file_slice for file_slice in state.view.latest_slices()}
         operations: list[PlannedOperation] = []
         for number, op in enumerate(plan.operations):
-            found = slices.get((op.partition, op.file_id))
-            if found is None:
+            file_slice = slices.get((op.partition, op.file_id))
+            if file_slice is None:
                 continue
             old = replace(
-                found,
-                log_files=tuple(log for log in found.log_files if not is_in_new_slice(state, plan.instant, log)),
+                file_slice,
+                log_files=tuple(log for log in file_slice.log_files if not is_in_new_slice(state, plan.instant, log)),
             )
             token = f"{number}-{attempt}-0"
             selection = self._grown(state, plan, op, old)

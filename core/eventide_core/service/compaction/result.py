@@ -1,4 +1,4 @@
-"""What a compaction, and a look at what was pending, return to their caller."""
+"""What a compaction, and the handling of pending actions, return to their caller."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field

@@ -19,12 +19,11 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
 
-from eventide_core import config as keys
 from eventide_core.action.compaction.quiet_moment import open_at
 from eventide_core.action.compaction.request import CompactionRequest
 from eventide_core.action.compaction.trigger import check_undoing, cure_of
 from eventide_core.action.freshness.freshness import NO_CUT
-from eventide_core.config import LinkChoice, Options
+from eventide_core.config import LinkChoice
 from eventide_core.cure import Cure
 from eventide_core.errors import (
     BusyError,
@@ -47,7 +46,7 @@ from eventide_core.ports import (
     TableLock,
 )
 from eventide_core.service.compaction.commit import added_files, commit_metadata
-from eventide_core.service.compaction.commit_lock import CommitLock
+from eventide_core.service.compaction.commit_lock import commit_lock
 from eventide_core.service.compaction.compact_slice import SliceCompactor
 from eventide_core.service.compaction.completion import Completion
 from eventide_core.service.compaction.draft_plan import PutPlan
@@ -61,6 +60,7 @@ from eventide_core.service.compaction.schedule import (
     once_metadata_table_is_free,
     wait_until,
 )
+from eventide_core.service.compaction.settings import CompactionSettings
 from eventide_core.service.facts.freshness import FreshnessReader
 from eventide_core.service.metadata_table.upkeep import MetadataTableUpkeep
 from eventide_core.service.rollback.compaction import CompactionRollback
@@ -95,7 +95,7 @@ class CompactionRunner:
     ownership: Ownership
     lock: TableLock
     clock: Clock
-    options: Options
+    settings: CompactionSettings
 
     def execute(
         self, instant: str, progress: Progress, *, may_take_over: bool = False, put: PutPlan | None = None
@@ -113,17 +113,17 @@ class CompactionRunner:
             read, put = self._read(instant, put), None
             if read is None:
                 break
-            config, found, plan, tasks = read
+            config, pending, plan, tasks = read
             try:
                 with merges_ahead(self.engine, self.compact_slice, tasks, progress) as ahead, ExitStack() as held:
-                    self._own(found, plan, config, held)
+                    self._own(pending, plan, config, held)
                     if isinstance(plan, ForeignPlan):
                         self.foreign.run(plan, progress, may_take_over=may_take_over)
                         break
                     ended = once_metadata_table_is_free(
                         partial(self._run, plan, config, held, progress, ahead),
                         self.clock,
-                        self.options.get(keys.PENDING_WRITE_WAIT_MS),
+                        self.settings.wait_ms,
                     )
             except LockLostError:
                 # A stock writer that closes removes the lock file of any holder. Every step can be repeated.
@@ -148,7 +148,7 @@ class CompactionRunner:
     @property
     def foreign(self) -> ForeignCompactionRunner:
         return ForeignCompactionRunner(
-            self.files, self.metadata, self.compact_slice, self.engine, self.lock, self.clock, self.options
+            self.files, self.metadata, self.compact_slice, self.engine, self.lock, self.clock, self.settings
         )
 
     def _read(
@@ -159,35 +159,35 @@ class CompactionRunner:
         A plan that was just put is checked again before it is begun.
         """
         if put is not None:
-            found = Instant(instant, Action.COMPACTION, State.REQUESTED)
+            requested = Instant(instant, Action.COMPACTION, State.REQUESTED)
             plan, state = put
-            return state.config, found, plan, merge_tasks(state, self.options, plan)
+            return state.config, requested, plan, merge_tasks(state, self.settings.codec, plan)
         config, timeline = self.files.config_and_timeline()
         pending = self._pending(timeline, instant)
         return None if pending is None else (config, pending, self.files.plan(config, instant), ())
 
     def _pending(self, timeline: Timeline, instant: str) -> Instant | None:
         """The pending compaction at an instant; None once it has completed. Raises InstantNotFoundError."""
-        found = timeline.find_compaction(instant)
-        if found is not None and found.is_completed:
+        compaction = timeline.find_compaction(instant)
+        if compaction is not None and compaction.is_completed:
             return None
         other = timeline.find(instant)
         if other is not None and other.is_pending_plan and other.action is not Action.COMPACTION:
             raise BusyError(f"a {other.action} is pending at {instant}; {cure_of(other)}")
-        if found is None or found.action is not Action.COMPACTION:
+        if compaction is None or compaction.action is not Action.COMPACTION:
             raise InstantNotFoundError(
                 f"{self.files.storage.root}: no compaction is pending at {instant}; {Cure.history()} lists the pending ones"
             )
-        return found
+        return compaction
 
-    def _own(self, found: Instant, plan: CompactionPlan | ForeignPlan, config: TableConfig, held: ExitStack) -> None:
+    def _own(self, pending: Instant, plan: CompactionPlan | ForeignPlan, config: TableConfig, held: ExitStack) -> None:
         """Makes this process the owner of the instant until `held` ends. Meanwhile, the clock skew of step 2 passes."""
         is_to_wait = isinstance(plan, CompactionPlan) and (
-            found.state is State.REQUESTED or config.layout.writers_follow_plans
+            pending.state is State.REQUESTED or config.layout.writers_follow_plans
         )
-        skew_ms = self.options.get(keys.CLOCK_SKEW_MS) if is_to_wait else 0
+        skew_ms = self.settings.skew_ms if is_to_wait else 0
         self.files.requests.both(
-            lambda: held.enter_context(self.ownership.held(found)), lambda: self.clock.sleep(skew_ms)
+            lambda: held.enter_context(self.ownership.held(pending)), lambda: self.clock.sleep(skew_ms)
         )
 
     def _run(
@@ -204,7 +204,7 @@ class CompactionRunner:
             return started
         state, plan = started
         # The slices were checked in this state; what has come since is in none of them.
-        tasks = merge_tasks(state, self.options, plan)
+        tasks = merge_tasks(state, self.settings.codec, plan)
         try:
             self.freshness.after(state, plan)  # warms the facts before the lock is held
             results = run_tasks(self.engine, self.compact_slice, plan, tasks, progress, ahead)
@@ -305,8 +305,7 @@ class CompactionRunner:
             unaware.intersection_update(write.requested_time for write in self.files.timeline(config).pending_writes)
             return not unaware
 
-        limit_ms = self.options.get(keys.PENDING_WRITE_WAIT_MS)
-        waited_ms = wait_until(have_ended, self.clock, limit_ms)
+        waited_ms = wait_until(have_ended, self.clock, self.settings.wait_ms)
         if waited_ms is not None:
             raise BusyError(
                 f"the plan at {plan.instant} waits for writes that may not have seen it: "
@@ -341,7 +340,7 @@ class CompactionRunner:
         changes = FileChanges(RowChange.NONE, added)
         known = self.metadata.known_ahead(begun.config, plan.instant, changes)
         with ExitStack() as locked:
-            lease, state = locked.enter_context(CommitLock(self.files, self.lock, self.clock).held(begun.config))
+            lease, state = locked.enter_context(commit_lock(self.files, self.lock, self.clock, begun.config))
             if self._pending(state.timeline, plan.instant) is None:
                 remove_markers(self.files, plan)  # this process's own markers; another process was faster
                 return None
@@ -372,7 +371,7 @@ class CompactionRunner:
             )
             is_ours = completion.put(self.files, state, metadata, update, lease)
             update.check_after_commit(lease)
-            update.compact(lease, completion.time, self.options)
+            update.compact(lease, completion.time)
             # All of these follow the commit, and none of them depends on another one.
             _, _, _, timeline = self.files.requests.all_of(
                 locked.close,
@@ -389,12 +388,12 @@ class CompactionRunner:
 
     def _completed(self, instant: str) -> CompactionResult:
         state = TableState.load(self.files)
-        found = state.find_write(instant)
-        if found is None or not found.is_completed:
+        write = state.find_write(instant)
+        if write is None or not write.is_completed:
             raise InstantNotFoundError(
                 f"the compaction at {instant} is no longer on the timeline: it was rolled back, or its plan was taken back"
             )
-        commit = state.commit(found)
+        commit = state.commit(write)
         fresh = NO_CUT if state.cut_ms is None else self.freshness.now(state)
         dropped = commit.extra_metadata.get(DROPPED_INDEXES_KEY, "").split(",")
         return CompactionResult(instant, fresh, metrics_of(commit.stats), dropped_indexes=tuple(filter(None, dropped)))
@@ -427,5 +426,6 @@ def _check_made(state: TableState, added: Iterable[AddedFile]) -> None:
     present = {file.path: file.size for file in state.listing}
     for file in added:
         if present.get(file.path) != file.size:
-            found = f"has {present[file.path]} bytes instead of {file.size}" if file.path in present else "is missing"
-            raise MissingFileError(f"{file.path}, which this compaction made, {found}; nothing was committed")
+            is_there = file.path in present
+            problem = f"has {present[file.path]} bytes instead of {file.size}" if is_there else "is missing"
+            raise MissingFileError(f"{file.path}, which this compaction made, {problem}; nothing was committed")

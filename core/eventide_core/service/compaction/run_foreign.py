@@ -32,11 +32,9 @@ alive after all cannot complete it again.
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from eventide_core import config as keys
 from eventide_core.access.files import remove_tree
 from eventide_core.action.compaction.change_capture import with_change_logs, writes_change_logs
 from eventide_core.action.compaction.trigger import check_pending_writes, check_undoing
-from eventide_core.config import Options
 from eventide_core.cure import Cure
 from eventide_core.errors import (
     BusyError,
@@ -54,6 +52,7 @@ from eventide_core.service.compaction.foreign_plan import Attempt, as_executed, 
 from eventide_core.service.compaction.merge_tasks import merge_tasks, run_tasks
 from eventide_core.service.compaction.planned_slices import is_as_planned
 from eventide_core.service.compaction.schedule import wait_until
+from eventide_core.service.compaction.settings import CompactionSettings
 from eventide_core.service.metadata_table.upkeep import MetadataTableUpkeep, PendingUpdate
 from eventide_core.service.rollback.compaction_files import made_files, marker_path, remove_orphaned_inflight
 from eventide_core.service.state.table import TableState
@@ -74,7 +73,7 @@ class ForeignCompactionRunner:
     engine: Engine
     lock: TableLock
     clock: Clock
-    options: Options
+    settings: CompactionSettings
 
     def run(self, plan: ForeignPlan, progress: Progress, *, may_take_over: bool) -> None:
         """Runs the plan to its commit, or finds that another engine was faster.
@@ -89,7 +88,7 @@ class ForeignCompactionRunner:
         if begun is None:
             return
         attempt, executed = begun
-        tasks = merge_tasks(TableState.load(self.files), self.options, executed)
+        tasks = merge_tasks(TableState.load(self.files), self.settings.codec, executed)
         try:
             results = run_tasks(self.engine, self.compact_slice, executed, tasks, progress)
         except EventideError:
@@ -112,30 +111,29 @@ class ForeignCompactionRunner:
         def have_ended() -> bool:
             return all(write.requested_time >= plan.instant for write in self.files.timeline(config).pending_writes)
 
-        limit_ms = self.options.get(keys.PENDING_WRITE_WAIT_MS)
-        if wait_until(have_ended, self.clock, limit_ms) is not None:
+        if wait_until(have_ended, self.clock, self.settings.wait_ms) is not None:
             check_pending_writes(self.files.timeline(config), plan.instant)
 
     def _begin(self, plan: ForeignPlan, *, may_take_over: bool) -> tuple[Attempt, CompactionPlan] | None:
         """Step 1. None if the plan has completed in the meantime."""
         with self.lock.acquire() as lease:
             state = TableState.load(self.files)
-            found = state.timeline.find(plan.instant)
-            if found is None or found.is_completed:
+            compaction = state.timeline.find(plan.instant)
+            if compaction is None or compaction.is_completed:
                 return None
             self.metadata.check(state.config, RowChange.NONE)
-            captures = writes_change_logs(state.config, self.options, state.view.latest_slices())
+            captures = writes_change_logs(state.config, self.settings.index_type, state.view.latest_slices())
             self._check_neighbours(state, plan)
             attempt = self._attempt(state.config, plan.instant)
-            if found.state is State.INFLIGHT and attempt is None and not may_take_over:
+            if compaction.state is State.INFLIGHT and attempt is None and not may_take_over:
                 raise BusyError(self._why_not_ours(state.config, plan.instant))
             if attempt is None:
-                attempt = Attempt(next_attempt(state.listing, plan), found.state is State.INFLIGHT)
+                attempt = Attempt(next_attempt(state.listing, plan), compaction.state is State.INFLIGHT)
             executed = as_executed(state, plan, attempt.number)
             if captures:
                 executed = with_change_logs(executed)
             _check_slices(state, executed)
-            if found.state is State.INFLIGHT:
+            if compaction.state is State.INFLIGHT:
                 self.files.on_timeline(state.config).delete(_inflight(plan.instant), lease)
             return attempt, executed
 
@@ -157,7 +155,7 @@ class ForeignCompactionRunner:
             if not timeline.put(_inflight(plan.instant), None, attempt.encode()):
                 self._remove(made_files(executed), executed, lease)
                 raise BusyError(_is_taken(plan.instant))
-            if remove_orphaned_inflight(self.files, plan.instant):  # this process slept since the last check
+            if remove_orphaned_inflight(self.files, plan.instant):  # this process was paused since the last check
                 self._remove(made_files(executed), executed, lease)
                 raise InstantNotFoundError(
                     f"another engine took back its compaction plan at {plan.instant} while eventide ran it, and nothing "
@@ -179,7 +177,7 @@ class ForeignCompactionRunner:
                 self._lose(executed, update, lease)
                 return
             update.check_after_commit(lease)
-            update.compact(lease, completion.time, self.options)
+            update.compact(lease, completion.time)
             remove_tree(storage, marker_directory(plan.instant))
 
     def _check_neighbours(self, state: TableState, plan: ForeignPlan) -> None:
@@ -193,8 +191,8 @@ class ForeignCompactionRunner:
 
     def _check_made(self, plan: ForeignPlan, results: Sequence[MergeResult]) -> None:
         for result in results:
-            found = self.files.storage.stat(result.new_base_path)
-            if found is None or found.size != result.base_size:
+            info = self.files.storage.stat(result.new_base_path)
+            if info is None or info.size != result.base_size:
                 raise BusyError(
                     f"{result.new_base_path} was removed since it was written: another engine is rolling back the "
                     f"compaction at {plan.instant}; try again when that has completed"
@@ -206,13 +204,13 @@ class ForeignCompactionRunner:
         Raises BusyError if another engine has begun the plan since.
         """
         config = self.files.config()
-        found = self.files.timeline(config).find(plan.instant)
-        if found is not None and found.state is State.REQUESTED:
+        compaction = self.files.timeline(config).find(plan.instant)
+        if compaction is not None and compaction.state is State.REQUESTED:
             return False
-        if found is None or not found.is_completed:
+        if compaction is None or not compaction.is_completed:
             self._remove(made_files(executed), executed, lease)
             raise BusyError(_is_taken(plan.instant))
-        named = {stat.path for stat in self.files.commit(config, found).stats}
+        named = {stat.path for stat in self.files.commit(config, compaction).stats}
         lost = [op for op in executed.operations if op.path_of(op.new_base_name) not in named]
         self._remove([path for op in lost for path in op.made_paths], executed, lease)
         return True
@@ -220,7 +218,7 @@ class ForeignCompactionRunner:
     def _lose(self, executed: CompactionPlan, update: PendingUpdate, lease: Lease) -> None:
         """Another engine without the lock has committed between the last check and this commit: its commit counts."""
         if update.update is not None:
-            update.table.drop()  # it names the files of both
+            update.drop()  # it names the files of both
         self._remove(made_files(executed), executed, lease)
 
     def _remove(self, paths: Sequence[str], executed: CompactionPlan, lease: Lease) -> None:
@@ -255,8 +253,8 @@ class ForeignCompactionRunner:
             return None
 
     def _why_not_ours(self, config: TableConfig, instant: str) -> str:
-        found = self.files.storage.stat(self.files.on_timeline(config).path(_inflight(instant)))
-        minutes = 0 if found is None else max(0, self.clock.now_ms() - found.modified_ms) // 60_000
+        info = self.files.storage.stat(self.files.on_timeline(config).path(_inflight(instant)))
+        minutes = 0 if info is None else max(0, self.clock.now_ms() - info.modified_ms) // 60_000
         return (
             f"another engine started the compaction at {instant} {minutes} minutes ago, and writes no "
             "heartbeat; try again when it has completed. If you know that its process is dead, take over "

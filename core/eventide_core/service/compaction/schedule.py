@@ -10,16 +10,16 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TypeVar
 
-from eventide_core import config as keys
 from eventide_core.action.compaction.request import CompactionRequest
 from eventide_core.action.compaction.trigger import (
     check_trigger,
 )
-from eventide_core.config import LinkChoice, Options
+from eventide_core.config import LinkChoice
 from eventide_core.errors import BusyError, LockLostError, MetadataTableBusyError, RefusedError
 from eventide_core.ports import Capability, Clock, Engine, TableLock
 from eventide_core.service.compaction.draft import CompactionDrafter
 from eventide_core.service.compaction.draft_plan import DraftPlan
+from eventide_core.service.compaction.settings import CompactionSettings
 from eventide_core.service.facts.moments import local_instant_time
 from eventide_core.service.state.single_writers import single_writer_note, writes_of_single_writers
 from eventide_core.service.state.table import TableState
@@ -46,7 +46,7 @@ class CompactionScheduler:
     engine: Engine
     lock: TableLock
     clock: Clock
-    options: Options
+    settings: CompactionSettings
 
     def plan(self, request: CompactionRequest) -> DraftPlan:
         """A dry run: what `schedule` would plan, and what it would wait for. Writes nothing."""
@@ -54,7 +54,7 @@ class CompactionScheduler:
         if state.config.is_copy_on_write:
             return self.drafter.draft_of_copy_on_write(state)
         draft = once_metadata_table_is_free(
-            lambda: self.drafter.draft(state, request), self.clock, self.options.get(keys.PENDING_WRITE_WAIT_MS)
+            lambda: self.drafter.draft(state, request), self.clock, self.settings.wait_ms
         )
         alone = map(single_writer_note, writes_of_single_writers(self.files, state.config, state.timeline))
         draft = replace(draft, notes=(*draft.notes, *alone))
@@ -68,7 +68,7 @@ class CompactionScheduler:
         """Makes the plan, and puts it on the timeline unless the draft has nothing to do; then `put` is what it put.
 
         `is_for_later`: the plan is not executed immediately, so it must be one that Hudi can also run. Waits, as long
-        as configured, if open writes leave no moment to plan at. Raises BusyError after that time, if another pending
+        as configured, if open writes leave no quiet moment. Raises BusyError after that time, if another pending
         action excludes a plan, or if another scheduler was faster.
         """
         if request.link_choice is LinkChoice.HARDLINK and Capability.HARDLINK not in self.files.storage.capabilities:
@@ -81,8 +81,8 @@ class CompactionScheduler:
             return self.drafter.draft_of_copy_on_write(state)
         if config.merger is not None:
             self.engine.map(self.check_merger, [state.shape(None)])
-        limit_ms = self.options.get(keys.PENDING_WRITE_WAIT_MS)
-        gap_ms = min(limit_ms, GAP_WAIT_MS) if self.options.get(keys.EXCLUSIVE) else limit_ms
+        limit_ms = self.settings.wait_ms
+        gap_ms = min(limit_ms, GAP_WAIT_MS) if self.settings.is_exclusive else limit_ms
         begin_ms = self.clock.now_ms()
         waited_ms = 0
         while True:
@@ -117,10 +117,9 @@ class CompactionScheduler:
         """
         if state.config.layout.writers_follow_plans:
             return
-        skew_ms = self.options.get(keys.CLOCK_SKEW_MS)
-        since_ms = self.clock.now_ms() - skew_ms
+        since_ms = self.clock.now_ms() - self.settings.skew_ms
         if draft.plan.instant > local_instant_time(state.config, state.timeline, since_ms, self.clock):
-            self.clock.sleep(skew_ms)
+            self.clock.sleep(self.settings.skew_ms)
 
     def _wait(self, config: TableConfig, limit_ms: int) -> None:
         """Sleeps until a new draft may succeed: on version 6, until no write is pending, which may be a short time."""

@@ -1,4 +1,4 @@
-"""The planner's facts of each slice: those of its log files, and which of them are above the moment."""
+"""The planner's facts of each slice: those of its log files, and which of them are above the quiet moment."""
 
 from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -22,7 +22,7 @@ class SliceFactsReader:
     options: Options
 
     def read(self, state: TableState, shape: RecordShape, slices: Sequence[FileSlice], moment: str) -> list[SliceFacts]:
-        """The facts of each slice that has log files, for a compaction at `moment`."""
+        """The facts of each slice that has log files, for a compaction at `moment`, its quiet moment."""
         assert shape.event_time_field is not None
         facts = self.log_facts.read(
             state,
@@ -48,10 +48,10 @@ class SliceFactsReader:
             s.facts for s in selections if any(fact.check is not HeaderCheck.NONE for fact in s.facts.log_facts)
         ]
         samples = list(_samples(doubtful))
-        partial = self.log_facts.check((found.file_slice.log_files for found in samples), blocks, shape)
+        partial = self.log_facts.check((facts.file_slice.log_files for facts in samples), blocks, shape)
         if partial and len(samples) < len(doubtful):
-            partial = self.log_facts.check((found.file_slice.log_files for found in doubtful), blocks, shape)
-        return [_with_partial_updates(found, partial) for found in selections] if partial else list(selections)
+            partial = self.log_facts.check((facts.file_slice.log_files for facts in doubtful), blocks, shape)
+        return [_with_partial_updates(s, partial) for s in selections] if partial else list(selections)
 
     def reader_rules(self, state: TableState, shape: RecordShape, slices: Sequence[FileSlice]) -> ReaderRules:
         """The rules by which each engine that can read the table merges these slices."""
@@ -74,12 +74,12 @@ class SliceFactsReader:
 def _samples(doubtful: Iterable[SliceFacts]) -> Iterator[SliceFacts]:
     """The slices whose headers are read: each log file that stands for itself alone, and one of each write of the others."""
     known = set[str]()
-    for found in doubtful:
-        of_file = any(fact.check is HeaderCheck.OF_FILE for fact in found.log_facts)
-        writes = {fact.log_file.name.instant for fact in found.log_facts if fact.check is HeaderCheck.OF_WRITE}
+    for facts in doubtful:
+        of_file = any(fact.check is HeaderCheck.OF_FILE for fact in facts.log_facts)
+        writes = {fact.log_file.name.instant for fact in facts.log_facts if fact.check is HeaderCheck.OF_WRITE}
         if of_file or not writes <= known:
             known |= writes
-            yield found
+            yield facts
 
 
 def _with_partial_updates(selection: Selection, paths: Container[str]) -> Selection:
@@ -99,7 +99,7 @@ def _later(state: TableState, moment: str, logs: Iterable[LogFacts]) -> frozense
 
 
 def _above(state: TableState, moment: str, logs: Sequence[LogFacts], later: Container[str]) -> int:
-    """How many of a slice's last log files were written after the moment.
+    """How many of a slice's last log files were written after the quiet moment.
 
     On version 6 their blocks decide, not their names.
     """

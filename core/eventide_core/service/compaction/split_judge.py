@@ -1,6 +1,6 @@
 """Judges the splits of slices by key histories where algebra is not sufficient (action/compaction/slice_split.py)."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -43,13 +43,13 @@ class SplitJudge:
 
         A selection that falls back to full compaction is judged again if log files are above it.
         """
-        selections = self._by_unique_keys([with_merger(found, rules) for found in selections], rules, shape)
+        selections = self._by_unique_keys([with_merger(selection, rules) for selection in selections], rules, shape)
         known = dict(self._known)
         self._known = {}
-        judge = _Judge(self.content, rules, shape, blocks)
-        once = self._settled(selections, judge, known)
+        judge = partial(_verdict, self.content, rules, shape, blocks)
+        once = self._settled(selections, judge, rules, shape, known)
         fallen = [new for old, new in zip(selections, once, strict=True) if new.above and new.count != old.count]
-        twice = iter(self._settled(fallen, judge, known))
+        twice = iter(self._settled(fallen, judge, rules, shape, known))
         return [
             next(twice) if new.above and new.count != old.count else new
             for old, new in zip(selections, once, strict=True)
@@ -59,58 +59,56 @@ class SplitJudge:
         self, selections: Sequence[Selection], rules: ReaderRules, shape: RecordShape
     ) -> list[Selection]:
         """The selections, in full where a key of the base file would meet other records of its own after a split."""
-        bases = [_base_path(found) if needs_unique_keys(found, rules) else None for found in selections]
+        bases = [_base_path(selection) if needs_unique_keys(selection, rules) else None for selection in selections]
         unknown = tuple(dict.fromkeys(path for path in bases if path is not None and path not in self._doubled))
-        found_keys = self.engine.map(partial(_doubled_key, self.content, shape), unknown)
-        known = self._doubled | dict(zip(unknown, found_keys, strict=True))
+        keys = self.engine.map(partial(_doubled_key, self.content, shape), unknown)
+        known = self._doubled | dict(zip(unknown, keys, strict=True))
         self._doubled = {path: known[path] for path in bases if path is not None}
         doubled = [None if path is None else known[path] for path in bases]
         return [
-            found if key is None else with_doubled_key(found, key)
-            for found, key in zip(selections, doubled, strict=True)
+            selection if key is None else with_doubled_key(selection, key)
+            for selection, key in zip(selections, doubled, strict=True)
         ]
 
     def _settled(
-        self, selections: Sequence[Selection], judge: "_Judge", known: dict[_Split, SplitVerdict]
+        self,
+        selections: Sequence[Selection],
+        judge: Callable[[Selection], SplitVerdict],
+        rules: ReaderRules,
+        shape: RecordShape,
+        known: dict[_Split, SplitVerdict],
     ) -> list[Selection]:
-        rules, shape = judge.rules, judge.shape
         splits = [
-            None if needed_histories(found, rules) is None else _split(found, rules, shape) for found in selections
+            None if needed_histories(selection, rules) is None else _split(selection, rules, shape)
+            for selection in selections
         ]
-        asked = {split: found for split, found in zip(splits, selections, strict=True) if split is not None}
-        unknown = {split: found for split, found in asked.items() if split not in known}
+        asked = {split: selection for split, selection in zip(splits, selections, strict=True) if split is not None}
+        unknown = {split: selection for split, selection in asked.items() if split not in known}
         known.update(zip(unknown, self.engine.map(judge, tuple(unknown.values())), strict=True))
         self._known |= {split: known[split] for split in asked}
         return [
-            unjudged(found, rules) if split is None else apply_verdict(found, known[split])
-            for split, found in zip(splits, selections, strict=True)
+            unjudged(selection, rules) if split is None else apply_verdict(selection, known[split])
+            for split, selection in zip(splits, selections, strict=True)
         ]
 
 
-@dataclass(frozen=True, slots=True)
-class _Judge:
-    """A picklable judgement, which reads the histories of a slice's keys where it runs."""
-
-    content: LogContent
-    rules: ReaderRules
-    shape: RecordShape
-    blocks: BlockFilter
-
-    def __call__(self, selection: Selection) -> SplitVerdict:
-        rules = self.rules
-        only_deleted = needed_histories(selection, rules)
-        assert only_deleted is not None, "a split that algebra answers for"
-        histories = self.content.key_histories(
-            _base_path(selection),
-            [fact.log_file for fact in selection.compacted],
-            [fact.log_file for fact in selection.left_overs],
-            self.shape,
-            self.blocks,
-            only_deleted=only_deleted,
-            early_before_ms=selection.exact_ms,
-            above={fact.log_file.path for fact in selection.above},
-        )
-        return judge_split(histories, rules.rule, rules.readers, is_base_file_index=rules.is_base_file_index)
+def _verdict(
+    content: LogContent, rules: ReaderRules, shape: RecordShape, blocks: BlockFilter, selection: Selection
+) -> SplitVerdict:
+    """Reads the histories of a slice's keys where it runs."""
+    only_deleted = needed_histories(selection, rules)
+    assert only_deleted is not None, "a split that algebra answers for"
+    histories = content.key_histories(
+        _base_path(selection),
+        [fact.log_file for fact in selection.compacted],
+        [fact.log_file for fact in selection.left_overs],
+        shape,
+        blocks,
+        only_deleted=only_deleted,
+        early_before_ms=selection.exact_ms,
+        above={fact.log_file.path for fact in selection.above},
+    )
+    return judge_split(histories, rules.rule, rules.readers, is_base_file_index=rules.is_base_file_index)
 
 
 def _doubled_key(content: LogContent, shape: RecordShape, base_path: str) -> str | None:

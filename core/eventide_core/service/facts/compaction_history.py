@@ -56,7 +56,7 @@ def compaction_history(state: TableState, storage: Storage, clock: Clock) -> tup
     if not ours:
         return ()
     written_ms = {e.path.rpartition("/")[2]: e.modified_ms for e in storage.list(state.config.timeline_path)}
-    found = (
+    compactions = (
         _past(
             instant,
             ours[instant.requested_time],
@@ -67,14 +67,14 @@ def compaction_history(state: TableState, storage: Storage, clock: Clock) -> tup
         for instant in state.timeline.writes
         if instant.requested_time in ours
     )
-    return tuple(sorted(found, key=lambda past: (past.completed_ms, past.instant)))
+    return tuple(sorted(compactions, key=lambda past: (past.completed_ms, past.instant)))
 
 
 def kept_bytes(state: TableState, history: tuple[PastCompaction, ...]) -> KeptBytes:
     """The bytes of left-over files, linked or copied, and of carried tombstones in the latest slices."""
     linked = {path: size for past in history for path, size in past.linked_bytes.items()}
     carried = {path: size for past in history for path, size in past.carried_bytes.items()}
-    logs = [log.path for found in state.view.latest_slices() for log in found.log_files]
+    logs = [log.path for file_slice in state.view.latest_slices() for log in file_slice.log_files]
     return KeptBytes(sum(linked.get(path, 0) for path in logs), sum(carried.get(path, 0) for path in logs))
 
 

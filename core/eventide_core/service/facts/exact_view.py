@@ -7,6 +7,7 @@ again.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 from eventide_core.action.freshness.freshness import Freshness
 from eventide_core.errors import NoExactCutError, format_timestamp
@@ -14,7 +15,6 @@ from eventide_core.ports import BaseContent, Engine
 from eventide_core.service.facts.watermark_views import published_views
 from eventide_core.service.state.table import TableState
 from eventide_core.table.files.file_slice import FileSlice
-from eventide_core.table.records.event_time import EventTimeRange
 from eventide_core.table.timeline.plans import CutMode
 
 
@@ -60,16 +60,16 @@ class ExactViews:
         """Whether the read-optimized view, as it is now, is exact at T. Reads one footer for each file group."""
         return self.of(state.view.latest_base_files(), field, threshold_ms)
 
-    def told(self, state: TableState, found: Freshness) -> Freshness:
+    def told(self, state: TableState, fresh: Freshness) -> Freshness:
         """The freshness of that state, which states whether the view is exact at the cut if that was an exact one."""
-        is_asked = state.cut is CutMode.EXACT and state.cut_ms == found.cut_ms
+        is_asked = state.cut is CutMode.EXACT and state.cut_ms == fresh.cut_ms
         if state.cut_ms is None or state.cut_field is None or not is_asked:
-            return found
-        return replace(found, is_exact=self.now(state, state.cut_field, state.cut_ms).is_exact)
+            return fresh
+        return replace(fresh, is_exact=self.now(state, state.cut_field, state.cut_ms).is_exact)
 
     def of(self, slices: Sequence[FileSlice], field: str, threshold_ms: int) -> Exactness:
-        paths = [found.base_file.path for found in slices if found.base_file is not None]
-        told = list(self.engine.map(_Ask(self.bases(), field), paths)) if paths else []
+        paths = [file_slice.base_file.path for file_slice in slices if file_slice.base_file is not None]
+        told = self.engine.map(partial(self.bases().event_times, field=field), paths) if paths else []
         latest: tuple[int, str] | None = None
         silent: str | None = None
         for path, times in zip(paths, told, strict=True):
@@ -86,27 +86,16 @@ class ExactViews:
         If the cut at T was an exact one from the beginning, all that a compaction can do has been done, whatever the base
         files hold besides.
         """
-        found = self.now(state, field, asked_ms)
+        exactness = self.now(state, field, asked_ms)
         first = next((view for view in published_views(state) if view.cut_ms == asked_ms), None)
         if first is not None:
             was_exact = state.publications[first.compaction.requested_time].cut is CutMode.EXACT
         else:  # it may be archived
             was_exact = state.cut_ms == asked_ms and state.cut is CutMode.EXACT
-        if found.is_exact is not True and not was_exact:
+        if exactness.is_exact is not True and not was_exact:
             raise NoExactCutError(
-                f"no exact cut at {format_timestamp(asked_ms)}: the published cut is there or later, {found}, and no "
+                f"no exact cut at {format_timestamp(asked_ms)}: the published cut is there or later, {exactness}, and no "
                 "compaction takes records out of a base file; use a later T, or restore the table to before the "
                 "compaction that merged them"
             )
-        return found
-
-
-@dataclass(frozen=True, slots=True)
-class _Ask:
-    """Picklable: the event times of a base file."""
-
-    bases: BaseContent
-    field: str
-
-    def __call__(self, path: str) -> EventTimeRange | None:
-        return self.bases.event_times(path, self.field)
+        return exactness

@@ -2,18 +2,18 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Final
 
 from eventide_core.action.compaction.slice_selection import LogFacts
 from eventide_core.action.freshness.freshness import COMPLETE, NO_CUT, Freshness, freshness
 from eventide_core.config import Options
-from eventide_core.ports import Engine, LogContent, UnreadableEventTime
+from eventide_core.ports import LogContent, UnreadableEventTime
 from eventide_core.service.facts.event_time_field import are_stats_proof, event_time_field_of
 from eventide_core.service.facts.log_facts import LogFactsReader
 from eventide_core.service.state.table import TableState
 from eventide_core.table.files.file_slice import LogFile
 from eventide_core.table.files.slice_read import BlockFilter
-from eventide_core.table.records.event_time import EventTimeRange
 from eventide_core.table.records.record_shape import RecordShape
 from eventide_core.table.timeline.plans import CompactionPlan
 
@@ -23,9 +23,7 @@ _WORTH_TASKS: Final = 8  # fewer log files are read one after another
 
 @dataclass(frozen=True, slots=True)
 class FreshnessReader:
-    content: LogContent
     facts: LogFactsReader
-    engine: Engine
     options: Options
 
     def now(self, state: TableState) -> Freshness:
@@ -41,11 +39,11 @@ class FreshnessReader:
     def by_partition(self, state: TableState) -> Mapping[str, Freshness]:
         """The freshness of each partition that has records. Reads the log files together, as for the whole table."""
         if state.config.is_copy_on_write:
-            return dict.fromkeys(sorted({found.partition for found in state.view.latest_slices()}), COMPLETE)
+            return dict.fromkeys(sorted({file_slice.partition for file_slice in state.view.latest_slices()}), COMPLETE)
         cut_ms = state.cut_ms
-        paths: dict[str, list[str]] = {found.partition: [] for found in state.view.latest_slices()}
-        for found in state.view.latest_slices():
-            paths[found.partition] += [log.path for log in found.log_files]
+        paths: dict[str, list[str]] = {file_slice.partition: [] for file_slice in state.view.latest_slices()}
+        for file_slice in state.view.latest_slices():
+            paths[file_slice.partition] += [log.path for log in file_slice.log_files]
         facts = self._facts(state, _live_logs(state))
         late = self._late_records(state, cut_ms, facts)
         return {
@@ -59,15 +57,15 @@ class FreshnessReader:
 
     def unreadable(self, state: TableState, limit: int = 5) -> tuple[UnreadableEventTime, ...]:
         """A few of the log records in no base file whose event time cannot be read. Reads log files that have some."""
-        found: list[UnreadableEventTime] = []
+        records: list[UnreadableEventTime] = []
         if state.config.is_copy_on_write:
             return ()
         facts = self._facts(state, _live_logs(state))
         for fact in facts.values():
-            if fact.uncompacted.unreadable_records and len(found) < limit:
-                left, blocks = limit - len(found), state.blocks()
-                found += self.content.unreadable_event_times(fact.log_file, self._shape(state), left, blocks)
-        return tuple(found)
+            if fact.uncompacted.unreadable_records and len(records) < limit:
+                left, blocks = limit - len(records), state.blocks()
+                records += self.facts.content.unreadable_event_times(fact.log_file, self._shape(state), left, blocks)
+        return tuple(records)
 
     def after(self, state: TableState, plan: CompactionPlan) -> Freshness:
         """The freshness after the commit of the plan's compaction."""
@@ -112,38 +110,26 @@ class FreshnessReader:
         """The number of records before the cut in each late log file, by path. Reads the log files to count them."""
         if cut_ms is None:
             return {}
-        late = [fact for fact in facts.values() if _has_records_before(fact.uncompacted, cut_ms)]
+        late = [f for f in facts.values() if f.uncompacted.min_ms is not None and f.uncompacted.min_ms < cut_ms]
         if not late:
             return {}
-        count = _CountWaiting(self.content, self._shape(state), cut_ms, state.blocks())
-        counts = map(count, late) if len(late) < _WORTH_TASKS else self.engine.map(count, late)
+        count = partial(_count_waiting, self.facts.content, self._shape(state), cut_ms, state.blocks())
+        counts = map(count, late) if len(late) < _WORTH_TASKS else self.facts.engine.map(count, late)
         return dict(zip((fact.log_file.path for fact in late), counts, strict=True))
 
     def _shape(self, state: TableState) -> RecordShape:
         return state.shape(event_time_field_of(state, self.options))
 
 
-@dataclass(frozen=True, slots=True)
-class _CountWaiting:
-    """Picklable: how many records before the cut a log file holds that are in no base file yet."""
-
-    content: LogContent
-    shape: RecordShape
-    cut_ms: int
-    blocks: BlockFilter
-
-    def __call__(self, fact: LogFacts) -> int:
-        since_ms = fact.uncompacted.min_ms
-        found = self.content.count_before(fact.log_file, self.shape, self.cut_ms, self.blocks)
-        if since_ms is None or since_ms == fact.event_times.min_ms:
-            return found
-        # An exact cut has merged what lies before.
-        return found - self.content.count_before(fact.log_file, self.shape, since_ms, self.blocks)
+def _count_waiting(content: LogContent, shape: RecordShape, cut_ms: int, blocks: BlockFilter, fact: LogFacts) -> int:
+    """How many records before the cut a log file holds that are in no base file yet."""
+    since_ms = fact.uncompacted.min_ms
+    count = content.count_before(fact.log_file, shape, cut_ms, blocks)
+    if since_ms is None or since_ms == fact.event_times.min_ms:
+        return count
+    # An exact cut has merged what lies before.
+    return count - content.count_before(fact.log_file, shape, since_ms, blocks)
 
 
 def _live_logs(state: TableState) -> list[LogFile]:
     return [log for s in state.view.latest_slices() for log in s.log_files]
-
-
-def _has_records_before(uncompacted: EventTimeRange, cut_ms: int) -> bool:
-    return uncompacted.min_ms is not None and uncompacted.min_ms < cut_ms

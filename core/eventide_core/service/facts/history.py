@@ -21,9 +21,9 @@ def check_history(state: TableState, instant: str) -> None:
 
 
 def check_history_when(state: TableState, is_shown: Callable[[str], bool], moment: str) -> None:
-    """Raises CleanedHistoryError if a slice as of the moment when the writes of these times were visible is gone.
+    """Raises CleanedHistoryError if a slice is gone that was current when exactly these writes were visible.
 
-    1. The first base file above the moment, if there is one, states in its write stat the slice that it was made of.
+    1. The first base file of a later write, if there is one, states in its write stat the slice that it was made of.
     2. If it is the first one of its file group, nothing existed before. Otherwise, the slice below must be exactly that
        one, with its base file: if it has been cleaned, it and all below it no longer exist. If a part of such a slice
        still exists, because a link leads to it, the slice has the instant of the first existing log file.

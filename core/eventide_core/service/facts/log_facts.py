@@ -3,6 +3,7 @@
 import itertools
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Final, TypeVar
 
 from eventide_core.action.compaction.slice_selection import HeaderCheck, LogFacts
@@ -31,8 +32,8 @@ _PORTION_BYTES_MAX: Final = 8 * 1024 * 1024  # in memory: at most WHOLE_FILE_BYT
 class LogFactsReader:
     """The facts of one table's log files. A log file never changes under its name, so each is read at most once.
 
-    What the timeline states (service/facts/log_stats.py) is not read from the log file. What of it is in a base
-    already is asked of the timeline each time: a commit may have merged it since. `request_engine` runs the tasks
+    What the timeline states (service/facts/log_stats.py) is not read from the log file. Which part of it is in a base
+    file is read from the timeline each time: a commit may have merged it since. `request_engine` runs the tasks
     that read little of each log file, `engine` those that decode many records.
     """
 
@@ -76,8 +77,8 @@ class LogFactsReader:
             known |= by_stats
             unknown = [log for log in unknown if log.path not in by_stats]
         problems: dict[str, EventideError] = {}
-        for log, found_in in zip(unknown, self._summarize(unknown, shape), strict=True):
-            summary = _if_explained(state, log, found_in)
+        for log, answer in zip(unknown, self._summarize(unknown, shape), strict=True):
+            summary = _if_explained(state, log, answer)
             if isinstance(summary, EventideError):
                 if not returns_errors:
                     raise summary
@@ -95,11 +96,12 @@ class LogFactsReader:
                 has_partial_updates=summary.has_partial_updates,
                 has_torn_bytes=summary.nameless_from is not None,
             )
-        found = {path: known[path] for path in wanted if path not in problems}
-        for path, since in _in_base(state, found.values()).items():
-            if path in found:
-                found[path] = _uncompacted_since(found[path], since)
-        return found, problems
+        facts = {path: known[path] for path in wanted if path not in problems}
+        for path, since in _in_base(state, facts.values()).items():
+            if (fact := facts.get(path)) is not None:
+                left = EventTimeRange(None, None) if since is None else fact.event_times.since(since)
+                facts[path] = replace(fact, uncompacted=left)
+        return facts, problems
 
     def _forget_gone(self, state: TableState) -> None:
         """Drops the facts of log files that no longer exist, because a service runs indefinitely."""
@@ -119,19 +121,21 @@ class LogFactsReader:
         unchecked = {names: logs for names, logs in asked.items() if names not in self._checked}
         blocks = blocks.of_logs([path for names in unchecked for path, _ in names])
         of_slices = tuple(unchecked.values())
-        portions = self.request_engine.map(_CheckBlocks(self.content, blocks), _portions(of_slices, of_slices))
-        found = dict(zip(unchecked, itertools.chain.from_iterable(portions), strict=True))
-        self._checked = {names: found[names] if names in found else self._checked[names] for names in asked}
-        partial = frozenset[str]().union(*self._checked.values())
-        refusal = refusal_of_partial_updates(shape, min(partial)) if partial else None
+        check = partial(_check_blocks, self.content, blocks)
+        portions = self.request_engine.map(check, _portions(of_slices, of_slices))
+        checked = dict(zip(unchecked, itertools.chain.from_iterable(portions), strict=True))
+        self._checked = {names: checked[names] if names in checked else self._checked[names] for names in asked}
+        partly = frozenset[str]().union(*self._checked.values())
+        refusal = refusal_of_partial_updates(shape, min(partly)) if partly else None
         if refusal is not None:
             raise UnsupportedTableError(refusal)
-        return partial
+        return partly
 
     def _summarize(self, logs: Sequence[LogFile], shape: RecordShape) -> list[LogSummary | EventideError]:
         are_small = sum([log.size for log in logs]) <= WHOLE_FILE_BYTES * len(logs)
         engine = self.request_engine if are_small else self.engine
-        portions = engine.map(_Summarize(self.content, shape), _portions(logs, [(log,) for log in logs]))
+        summarize = partial(self.content.summarize, shape=shape)
+        portions = engine.map(summarize, _portions(logs, [(log,) for log in logs]))
         return [summary for portion in portions for summary in portion]
 
 
@@ -144,26 +148,10 @@ def _if_explained(state: TableState, log: LogFile, summary: LogSummary | Eventid
     return CorruptLogBlockError(torn_without_name(log.path, summary.nameless_from))
 
 
-@dataclass(frozen=True, slots=True)
-class _CheckBlocks:
-    """A picklable call of LogContent.check_blocks."""
-
-    content: LogContent
-    blocks: BlockFilter
-
-    def __call__(self, slices: Sequence[tuple[LogFile, ...]]) -> list[frozenset[str]]:
-        return [self.content.check_blocks(logs, self.blocks) for logs in slices]
-
-
-@dataclass(frozen=True, slots=True)
-class _Summarize:
-    """A picklable call of LogContent.summarize."""
-
-    content: LogContent
-    shape: RecordShape
-
-    def __call__(self, logs: Sequence[LogFile]) -> list[LogSummary | EventideError]:
-        return self.content.summarize(logs, self.shape)
+def _check_blocks(
+    content: LogContent, blocks: BlockFilter, slices: Sequence[tuple[LogFile, ...]]
+) -> list[frozenset[str]]:
+    return [content.check_blocks(logs, blocks) for logs in slices]
 
 
 def _portions(items: Sequence[T], logs_of_each: Iterable[Sequence[LogFile]]) -> list[Sequence[T]]:
@@ -182,8 +170,8 @@ def _portions(items: Sequence[T], logs_of_each: Iterable[Sequence[LogFile]]) -> 
 def _in_base(state: TableState, facts: Collection[LogFacts]) -> dict[str, int | None]:
     """The log files that are in their base in part or in whole, by path; see CompactionExtraMetadata.uncompacted.
 
-    The compaction that gave a log file its name tells. The archive is asked for one that has left the active timeline
-    only where a left-over of it has something before the cut: no other was merged early. What a pending compaction has
+    The compaction that gave a log file its name states it. One that has left the active timeline is looked up in the
+    archive only if a left-over of it has something before the cut: no other was merged early. What a pending compaction has
     made, which on version 6 is in the slice already, waits with the log file that it is of.
     """
     active = state.publications
@@ -207,8 +195,3 @@ def _in_base(state: TableState, facts: Collection[LogFacts]) -> dict[str, int | 
             said = None if commit is None else CompactionExtraMetadata.of(time, commit)
             commits += [] if said is None else [said]
     return {path: since for said in commits for path, since in said.uncompacted.items()} | pending
-
-
-def _uncompacted_since(fact: LogFacts, since: int | None) -> LogFacts:
-    """The facts of a log file that is in its base, except for the records since then."""
-    return replace(fact, uncompacted=EventTimeRange(None, None) if since is None else fact.event_times.since(since))

@@ -51,7 +51,8 @@ def from_stats(
 
     `are_stats_proof`: Hudi's stats are trusted, see above.
     """
-    origins = _origins(state)
+    # The log file that each left-over's file is a link or copy of.
+    origins = {path: of for said in state.publications.values() for path, of in said.origins.items()}
     wanted = {log.path: log for log in logs}
     # A log file that is no left-over has its own path alone.
     chains = {path: tuple(_same_content(path, origins)) for path in wanted if path in origins} if origins else {}
@@ -67,7 +68,7 @@ def from_stats(
             known = said.get(path)
             if known is not None:
                 said[path] = None if ranges is None or known else (ranges, stat)
-    found: dict[str, LogFacts] = {}
+    by_path: dict[str, LogFacts] = {}
     # Slice by slice, so that the facts of one lie together in memory.
     for (path, log), own in zip(wanted.items(), said.values(), strict=False):
         if not own or path in chains:
@@ -75,7 +76,7 @@ def from_stats(
         ranges, stat = own
         facts = ranges.facts(stat, log, ranges.check(log))
         if facts is not None:
-            found[path] = facts
+            by_path[path] = facts
     for path, same in chains.items():
         chain = [pair for other in same if (pair := said.get(other))]
         is_ours = any(ranges.is_writer for ranges, _ in chain)
@@ -83,8 +84,8 @@ def from_stats(
         told = (facts for by, stat in chain if (facts := by.facts(stat, wanted[path], check)) is not None)
         facts = next(told, None)
         if facts is not None:
-            found[path] = facts
-    return found
+            by_path[path] = facts
+    return by_path
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,18 +159,13 @@ def _is_of_upstream(commit: CommitMetadata) -> bool:
     """Whether the ranges of Hudi's stats are, or may be, those of the commits that a derived table was made from."""
     if any(key.endswith("event.time.propagate.from.upstream") for key in commit.extra_metadata):
         return True
-    ranges = [found for stat in commit.stats if (found := stat.event_time_range) is not None]
-    return len(ranges) > 1 and all(found == ranges[0] for found in ranges)
+    ranges = [times for stat in commit.stats if (times := stat.event_time_range) is not None]
+    return len(ranges) > 1 and all(times == ranges[0] for times in ranges)
 
 
 def _rolled_over(stats: Iterable[WriteStat]) -> frozenset[tuple[str, str]]:
     counts = Counter((stat.partition, stat.file_id) for stat in stats if stat.log_version is not None)
     return frozenset([group for group, count in counts.items() if count > 1])
-
-
-def _origins(state: TableState) -> dict[str, str]:
-    """The original log file of each left-over's file, one link or copy away, by path."""
-    return {path: of for said in state.publications.values() for path, of in said.origins.items()}
 
 
 def _same_content(path: str, origins: Mapping[str, str]) -> Iterator[str]:

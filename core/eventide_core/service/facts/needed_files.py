@@ -86,9 +86,9 @@ def is_left_over_of_pending(state: TableState, log: LogFileName) -> bool:
 
     On version 6, it is already in the slice, and a rollback of the compaction removes it.
     """
-    layout, found = state.config.layout, state.timeline.find(log.instant)
+    layout, compaction = state.config.layout, state.timeline.find(log.instant)
     is_of_slice = not layout.names_logs_by_write and layout.may_be_left_over(log)
-    return is_of_slice and found is not None and not found.is_completed
+    return is_of_slice and compaction is not None and not compaction.is_completed
 
 
 def stray_left_overs(files: TableFiles, state: TableState) -> tuple[str, ...]:
@@ -105,14 +105,14 @@ def stray_left_overs(files: TableFiles, state: TableState) -> tuple[str, ...]:
         and ((start is not None and instant > start) or is_rolled_back(files.storage, instant))
         and not _is_planned(files, state, instant)
     }
-    found: list[str] = []
+    strays: list[str] = []
     for file in state.listing:
         log = file.parsed
         if not isinstance(log, LogFileName) or log.instant not in gone:
             continue
         if state.config.layout.may_be_left_over(log):
-            found.append(file.path)
-    return tuple(found)
+            strays.append(file.path)
+    return tuple(strays)
 
 
 def _is_planned(files: TableFiles, state: TableState, instant: str) -> bool:

@@ -18,13 +18,13 @@ from eventide_core.table.timeline.timeline import Timeline
 
 
 def backdating_facts(
-    state: TableState, options: Options, now: str, rolled_back: Iterable[str], clock: Clock
+    state: TableState, retained: int, now: str, rolled_back: Iterable[str], clock: Clock
 ) -> BackdatingFacts:
     """The limits for the instant of a compaction.
 
-    `now` is an unused instant; `rolled_back` are those that rollbacks undid.
+    `retained` is the number of commits that cleaning keeps. `now` is an unused instant; `rolled_back` are those that
+    rollbacks undid.
     """
-    retained = options.get(keys.COMMITS_RETAINED)
     writes = state.timeline.writes
     known = (*state.timeline.instants, *state.timeline.archived)
     used = {time for i in known for time in (i.requested_time, i.completion_time) if time}
@@ -52,10 +52,15 @@ def _put_at(state: TableState, logged: frozenset[str], now: str, clock: Clock) -
 
 
 def link_choice_facts(
-    state: TableState, storage: Storage, options: Options, choice: LinkChoice, moment: str, back: BackdatingFacts
+    state: TableState,
+    storage: Storage,
+    choice: LinkChoice,
+    moment: str,
+    back: BackdatingFacts,
+    *,
+    is_exclusive: bool,
 ) -> LinkChoiceFacts:
     """The facts for the choice of a link mode. `moment` is the quiet moment of the plan."""
-    is_exclusive = options.get(keys.EXCLUSIVE)
     # Probing a storage makes and removes a link, so it is done only if the answer matters.
     may_link = is_exclusive and choice in (LinkChoice.AUTO, LinkChoice.SYMLINK)
     capabilities = storage.capabilities if may_link else Capability.NONE
@@ -89,7 +94,7 @@ def is_base_file_index(config: TableConfig, slices: Sequence[FileSlice], options
     index = options.get(keys.INDEX_TYPE) or config.properties.get(keys.INDEX_TYPE)
     if index is not None:
         return index.upper() not in PURE_LOG_INDEXES
-    ids = [found.file_id for found in slices]
+    ids = [file_slice.file_id for file_slice in slices]
     return not all(bucket_of_file_id(file_id) is not None or is_flink_file_id(file_id) for file_id in ids)
 
 

@@ -20,13 +20,13 @@ def mark_derived(files: TableFiles) -> None:
 
 def source_notes(files: TableFiles, state: TableState) -> tuple[SourceNote, ...]:
     """The last note of each source; none if the table is not derived. Raises CorruptTimelineError."""
-    found = state.source_notes
-    if found or files.storage.stat(_MARKER) is None:
-        return found
+    notes = state.source_notes
+    if notes or files.storage.stat(_MARKER) is None:
+        return notes
     for write in state.archived_writes():
-        found = notes_in(state.commit(write).extra_metadata)
-        if found:
-            return latest_notes(found)
+        notes = notes_in(state.commit(write).extra_metadata)
+        if notes:
+            return latest_notes(notes)
     return ()
 
 

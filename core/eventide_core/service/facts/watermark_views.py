@@ -71,7 +71,7 @@ def base_files_of(state: TableState, view: PublishedView) -> tuple[FileSlice, ..
 def last_write_of(state: TableState, view: PublishedView) -> str:
     """The last requested of the writes that had completed when the compaction had: a savepoint of it keeps the view.
 
-    The compaction itself, unless its base files are back-dated, or a write went on beside it.
+    The compaction itself, unless its base files are back-dated, or a write was open beside it.
     """
     is_shown = _had_completed(state, view.compaction)
     return max((i.requested_time for i in state.timeline.writes if is_shown(i.requested_time)), default="")
@@ -84,13 +84,13 @@ def _archived_views(state: TableState, threshold_ms: int) -> tuple[PublishedView
         # An archived compaction that published a cut has left an outcome: see `settled_outcomes`.
         if not any(map(state.timeline.is_archived, state.compactions)):
             return
-        for found in state.archived_writes():
-            if found.action is not Action.COMMIT:
+        for write in state.archived_writes():
+            if write.action is not Action.COMMIT:
                 continue
-            published = CompactionExtraMetadata.of(found.requested_time, state.commit(found))
+            published = CompactionExtraMetadata.of(write.requested_time, state.commit(write))
             if published is None or published.cut_ms is None:
                 continue
-            yield found, published
+            yield write, published
             if published.cut_ms < threshold_ms:
                 return
 
@@ -98,12 +98,12 @@ def _archived_views(state: TableState, threshold_ms: int) -> tuple[PublishedView
 
 
 def _views(said: Iterable[tuple[Instant, CompactionExtraMetadata]]) -> tuple[PublishedView, ...]:
-    found: list[PublishedView] = []
+    views: list[PublishedView] = []
     for instant, published in said:
         cut_ms, watermark_ms = published.cut_ms, published.watermark_ms
         if cut_ms is not None and watermark_ms is not None:
-            found.append(PublishedView(instant, cut_ms, watermark_ms))
-    return tuple(sorted(found, key=lambda view: view.completed))
+            views.append(PublishedView(instant, cut_ms, watermark_ms))
+    return tuple(sorted(views, key=lambda view: view.completed))
 
 
 def _is_readable(state: TableState, view: PublishedView) -> bool:

@@ -7,7 +7,7 @@ Order of writes, all inside the table lock, and what a crash after each leaves:
    of which the active one counts; the next archival finds that they are archived, and removes them.
 3. Small files of the archived timeline are merged (its adapters state the order of writes). A crash loses no instant.
 4. The same for the timeline of Hudi's metadata table.
-5. The outcomes of compactions that nobody asks for any more are removed, in any order: see `settled_outcomes`.
+5. The outcomes of compactions that are no longer needed are removed, in any order: see `settled_outcomes`.
 """
 
 from collections.abc import Mapping, Sequence
@@ -25,6 +25,7 @@ from eventide_core.service.maintenance.clean import Cleaner
 from eventide_core.service.state.outcome import remove_outcome, settled_outcomes
 from eventide_core.service.state.table import TableState
 from eventide_core.service.state.table_files import TableFiles
+from eventide_core.service.state.timeline_files import TimelineFiles
 from eventide_core.table.files.file_name import LogFileName
 from eventide_core.table.files.table_path import METADATA_DIRECTORY
 from eventide_core.table.settings.table_config import TableConfig
@@ -35,6 +36,7 @@ from eventide_core.table.timeline.timeline import Timeline
 
 _LEVEL_BYTES_MAX = 128 * 1024**2  # a merge holds the merged file in memory; Hudi's limit is 1 GB
 _STEPS = (State.REQUESTED, State.INFLIGHT, State.COMPLETED)
+_States = Mapping[tuple[str, bool], list[tuple[Instant, FileInfo]]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +72,7 @@ class Archiver:
             return
         followed = [i.requested_time for i in self.files.timeline(config).instants if i.action is not Action.SAVEPOINT]
         compactions = [i.requested_time for i in timeline.completed if i.action is Action.COMMIT]
-        slices = (found for name in own.facts.partitions for kept in own.view(name).slices.values() for found in kept)
+        slices = (s for name in own.facts.partitions for kept in own.view(name).slices.values() for s in kept)
         facts = ArchiveFacts(timeline, (earliest_needed(own.facts, slices), *followed), compactions)
         own_terms = replace(
             terms,
@@ -84,22 +86,21 @@ class Archiver:
         """Moves the instants from the active timeline at `path` to the archived one."""
         if not chosen:
             return
-        found = self._found(path)
+        states = self._listed(path)
         lease.check()
-        archive.append([self._action(i, found) for i in chosen], lease)
+        archive.append([self._action(i, states) for i in chosen], lease)
         for instant in chosen:
-            for step in _STEPS:
-                for _, entry in found.get((instant.requested_time, step, _family(instant)), ()):
-                    lease.check()
-                    self.files.storage.delete(entry.path)
+            for _, entry in states.get(_family(instant), ()):
+                lease.check()
+                self.files.storage.delete(entry.path)
         archive.merge(self._merge_limits(), lease)
 
     def _remove_outcomes(self, state: TableState, lease: Lease) -> None:
-        """`state` is of before the archival: it has the metadata of what has just been archived."""
+        """`state` is from before the archival: it has the metadata of what has just been archived."""
 
         def publishes(instant: str) -> bool:
-            found = None if instant in state.commits else state.archive.find(instant)
-            commit = state.commits.get(instant) or (None if found is None else state.commit(found))
+            write = None if instant in state.commits else state.archive.find(instant)
+            commit = state.commits.get(instant) or (None if write is None else state.commit(write))
             said = None if commit is None else CompactionExtraMetadata.of(instant, commit)
             return said is not None and said.has_cut
 
@@ -144,13 +145,13 @@ class Archiver:
 
     def _retained_by_cleaning(self, state: TableState) -> list[str]:
         """The earliest write that the last clean retained, and the one that the next clean would retain."""
-        found: list[str] = []
+        retained: list[str] = []
         cleans = [i for i in state.timeline.completed if i.action is Action.CLEAN]
         if cleans:
             earliest = self.files.clean(state.config, cleans[-1]).earliest_to_retain
-            found += [earliest] if earliest else []
-        found += self.cleaner.earliest_retained(state)
-        return found
+            retained += [earliest] if earliest else []
+        retained += self.cleaner.earliest_retained(state)
+        return retained
 
     def _metadata_table_bound(self, state: TableState) -> list[str]:
         """Readers of Hudi's metadata table use the instants since its last compaction to see which log files count."""
@@ -161,26 +162,22 @@ class Archiver:
         compactions = [i for i in Timeline.of_file_names(names).completed if i.action is Action.COMMIT]
         return [compactions[-1].requested_time if compactions else ""]
 
-    def _found(self, timeline_path: str) -> Mapping[tuple[str, State, bool], list[tuple[Instant, FileInfo]]]:
-        """The timeline's files by requested time and state; a savepoint's files are separate from its commit's."""
-        found: dict[tuple[str, State, bool], list[tuple[Instant, FileInfo]]] = {}
-        for entry in self.files.storage.list(timeline_path):
-            instant = Instant.parse(entry.path.rpartition("/")[2])
-            if instant is not None:
-                key = (instant.requested_time, instant.state, _family(instant))
-                found.setdefault(key, []).append((instant, entry))
-        return found
+    def _listed(self, timeline_path: str) -> _States:
+        """The timeline's files by instant, in the order of their states."""
+        states: dict[tuple[str, bool], list[tuple[Instant, FileInfo]]] = {}
+        entries = TimelineFiles(self.files.storage, timeline_path).entries()
+        for instant, entry in sorted(entries, key=lambda pair: _STEPS.index(pair[0].state)):
+            states.setdefault(_family(instant), []).append((instant, entry))
+        return states
 
-    def _action(
-        self, completed: Instant, found: Mapping[tuple[str, State, bool], list[tuple[Instant, FileInfo]]]
-    ) -> ArchivedAction:
-        states = tuple(
+    def _action(self, completed: Instant, states: _States) -> ArchivedAction:
+        files = tuple(
             ArchivedFile(instant, self.files.storage.read(entry.path), entry.modified_ms)
-            for step in _STEPS
-            for instant, entry in found.get((completed.requested_time, step, _family(completed)), ())
+            for instant, entry in states.get(_family(completed), ())
         )
-        return ArchivedAction(completed, states)
+        return ArchivedAction(completed, files)
 
 
-def _family(instant: Instant) -> bool:
-    return instant.action is Action.SAVEPOINT
+def _family(instant: Instant) -> tuple[str, bool]:
+    """A savepoint's files are separate from its commit's."""
+    return instant.requested_time, instant.action is Action.SAVEPOINT

@@ -32,7 +32,7 @@ from eventide_core.action.maintenance.clean_planner import (
 )
 from eventide_core.config import Options
 from eventide_core.errors import BusyError
-from eventide_core.ports import Clock, FileChanges, Heartbeats, Lease, TableLock
+from eventide_core.ports import Clock, FileChanges, Lease, TableLock
 from eventide_core.service.facts.moments import local_instant_time
 from eventide_core.service.facts.needed_files import (
     links_of,
@@ -79,7 +79,7 @@ class Cleaner:
     metadata: MetadataTableUpkeep
     rollback: Rollback
     lock: TableLock
-    heartbeats: Heartbeats
+    liveness: Liveness
     clock: Clock
     options: Options
 
@@ -129,15 +129,15 @@ class Cleaner:
         writes = state.timeline.writes
         if earliest is None and terms.policy is CleaningPolicy.HOURS:
             earliest = writes[-1] if writes else None
-        return [found.requested_time for found in (earliest or next(iter(writes), None),) if found is not None]
+        return [write.requested_time for write in (earliest or next(iter(writes), None),) if write is not None]
 
     def _take_over(self, beating: ExitStack) -> tuple[Instant, ...]:
         """The interrupted cleans, which this process now owns. Call it under the lock."""
         config = self.files.config()
-        found = tuple(i for i in self.files.timeline(config).pending if i.action is Action.CLEAN)
-        for pending in found:
-            self._liveness.check_abandoned(pending, config.timeline_path)
-        begun = tuple(i for i in found if not self._remove_without_plan(i, config))
+        cleans = tuple(i for i in self.files.timeline(config).pending if i.action is Action.CLEAN)
+        for pending in cleans:
+            self.liveness.check_abandoned(pending, config.timeline_path)
+        begun = tuple(i for i in cleans if not self._remove_without_plan(i, config))
         for pending in begun:
             # Check, before anything is written, whether the metadata table can follow.
             self.files.clean_plan(config, pending.requested_time)
@@ -154,17 +154,13 @@ class Cleaner:
         return True
 
     def _beat(self, instant: str, beating: ExitStack) -> None:
-        self.heartbeats.start(instant)
-        beating.callback(self.heartbeats.stop, instant)
-
-    @property
-    def _liveness(self) -> Liveness:
-        return Liveness(self.files.storage, self.heartbeats, self.clock, self.options)
+        self.liveness.heartbeats.start(instant)
+        beating.callback(self.liveness.heartbeats.stop, instant)
 
     def _remove_orphans(self, ended: Collection[str]) -> None:
         """Removes markers and heartbeats of completed actions, and of those whose process died before they began."""
         for instant in ended:
-            if not self._liveness.is_known_alive(instant):
+            if not self.liveness.is_known_alive(instant):
                 remove_markers_and_heartbeat(self.files.storage, instant)
 
     def _decide(self, state: TableState, terms: CleanTerms) -> CleanDecision:
@@ -233,10 +229,10 @@ class Cleaner:
         order = sorted(plan.deleted_paths, key=lambda path: _removal_order(path, is_link=path in links))
         deleted = [path for path in order if storage.delete(path)]
         with self.lock.acquire() as lease:
-            found = self.files.timeline(state.config).find(plan.instant)
-            if found is not None and not found.is_completed:
+            clean = self.files.timeline(state.config).find(plan.instant)
+            if clean is not None and not clean.is_completed:
                 self._complete(state, plan, lease)
-        self.heartbeats.end(plan.instant)
+        self.liveness.heartbeats.end(plan.instant)
         return deleted
 
     def _spared(self, state: TableState, plan: CleanPlan) -> CleanPlan:
@@ -264,7 +260,7 @@ class Cleaner:
         completed = Instant(plan.instant, Action.CLEAN, State.COMPLETED, recorded)
         self.files.on_timeline(state.config).put(completed, lease, self.files.codec.encode_clean(metadata))
         update.check_after_commit(lease)
-        update.compact(lease, completion, self.options)
+        update.compact(lease, completion)
 
 
 def _removal_order(path: str, *, is_link: bool) -> tuple[bool, bool, tuple[str, int, str, str]]:

@@ -42,11 +42,11 @@ class DatasetSync:
         location = hadoop_location(options.base_path or self.files.storage.root)
         properties = wanted_properties(state.config, options, location, fresh)
         with closing(self.open_catalog()) as catalog:
-            found = catalog.dataset(options.database, options.table)
-            change = dataset_change(found, state.schema, properties, options)
+            dataset = catalog.dataset(options.database, options.table)
+            change = dataset_change(dataset, state.schema, properties, options)
             if change:
                 catalog.change(options.database, options.table, change)
-        is_new = found is None
+        is_new = dataset is None
         done = SyncedTable(options.table, is_new, is_altered=bool(change) and not is_new, **_NO_PARTITIONS)
         return SyncResult(options.database, (done,), fresh)
 

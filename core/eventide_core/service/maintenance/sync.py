@@ -42,7 +42,7 @@ _NO_CHANGES = PartitionChanges((), (), ())
 class SyncedTable:
     """The changes to one of the catalog's tables.
 
-    `name` is without the database. `is_created`: it was missing there. `is_altered`: its entry was updated, if only to say
+    `name` is without the database. `is_created`: it was missing there. `is_altered`: its entry was updated, if only to state
     which commit it follows. `partitions_added`, `partitions_moved` (to another directory) and `partitions_dropped` are
     counts.
     """
@@ -121,13 +121,13 @@ class CatalogSync:
         tables = wanted_tables(facts, options)
         with closing(self.open_catalog()) as catalog:
             _require_database(catalog, options)
-            found = [catalog.table(table.database, table.name) for table in tables]
-            for table, there in zip(tables, found, strict=True):
+            existing = [catalog.table(table.database, table.name) for table in tables]
+            for table, there in zip(tables, existing, strict=True):
                 if there is not None:
                     require_ours(table, there)
             done = tuple(
                 _bring(catalog, table, there, partitions, is_conditional=options.is_conditional)
-                for table, there in zip(tables, found, strict=True)
+                for table, there in zip(tables, existing, strict=True)
             )
         return SyncResult(options.database, done, published(facts.last_commit, facts.last_completion, facts.freshness))
 
@@ -157,7 +157,7 @@ def _partitions(state: TableState, location: str, options: SyncOptions) -> tuple
     """The partitions that have a live file slice."""
     if not options.partition_fields:
         return ()
-    paths = sorted({found.partition for found in state.view.latest_slices()})
+    paths = sorted({file_slice.partition for file_slice in state.view.latest_slices()})
     return tuple(
         CatalogPartition(
             partition_values(path, options.extractor, options.partition_fields, decodes=options.decodes_partitions),
@@ -180,16 +180,16 @@ def _require_database(catalog: Catalog, options: SyncOptions) -> None:
 def _bring(
     catalog: Catalog,
     wanted: CatalogTable,
-    found: CatalogTable | None,
+    existing: CatalogTable | None,
     partitions: tuple[CatalogPartition, ...],
     *,
     is_conditional: bool,
 ) -> SyncedTable:
-    is_new = found is None
-    if found is None:
-        found = new_table(wanted)
-        catalog.create_table(found)
-    change = table_change(wanted, found)
+    is_new = existing is None
+    if existing is None:
+        existing = new_table(wanted)
+        catalog.create_table(existing)
+    change = table_change(wanted, existing)
     changes = _NO_CHANGES
     if wanted.partition_columns and not change.follows:
         changes = partition_changes(partitions, () if is_new else catalog.partitions(wanted))

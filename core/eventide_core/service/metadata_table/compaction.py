@@ -58,12 +58,12 @@ class MetadataCompactor:
     def begun_in(self, state: MetadataTableState) -> "MetadataCompaction | None":
         """The interrupted compaction that eventide began, in a state that has been read; None if there is none."""
         timeline = TimelineFiles(self.storage, state.timeline_path)
-        for found in state.facts.timeline.pending_plans:
-            if found.action is Action.COMPACTION:
-                requested = Instant(found.requested_time, Action.COMPACTION, State.REQUESTED)
+        for pending in state.facts.timeline.pending_plans:
+            if pending.action is Action.COMPACTION:
+                requested = Instant(pending.requested_time, Action.COMPACTION, State.REQUESTED)
                 try:
                     path = timeline.path(requested)
-                    made = self.codec.decode_plan(timeline.read(requested), path, found.requested_time)
+                    made = self.codec.decode_plan(timeline.read(requested), path, pending.requested_time)
                 except (CorruptTimelineError, MissingFileError):
                     continue  # not eventide's: its plans are always complete
                 if isinstance(made, CompactionPlan):
@@ -83,7 +83,7 @@ class MetadataCompactor:
         if any(self.storage.stat(heartbeat_path(time)) is None for time in facts.open_writes):
             return None
         slices = _slices_with_logs(state, instant)
-        schema = next((found for found in map(state.schema, slices) if found is not None), None)
+        schema = next((stated for stated in map(state.schema, slices) if stated is not None), None)
         if schema is None or not all(map(state.can_read, slices)):
             return None
         timeline = TimelineFiles(self.storage, state.timeline_path)
@@ -128,7 +128,7 @@ class MetadataCompaction:
         if self._has_late_logs(self.compactor.table.load()):
             return self._withdraw(lease)
         metadata = CommitMetadata(
-            {partition: tuple(found) for partition, found in stats.items()},
+            {partition: tuple(of_partition) for partition, of_partition in stats.items()},
             {"schema": self.plan.schema},
             "COMPACT",
             is_compacted=True,
@@ -139,7 +139,7 @@ class MetadataCompaction:
     def _put(self, state: State, data: bytes, lease: Lease) -> bool:
         """Puts a file of the timeline, and withdraws it if the lock was lost meanwhile; False if it existed.
 
-        A process that slept may put a plan whose log files are gone, or what others have completed and archived since.
+        A process that was paused may put a plan whose log files are gone, or what others have completed and archived since.
         Then no file of the states around it is there.
         """
         if not self.timeline.put(self._instant(state), lease, data):
@@ -157,17 +157,18 @@ class MetadataCompaction:
         sizes = [op.base_size + sum(log.size for log in op.compacted) for op in self.plan.operations]
         if sum(sizes) > COMPACTED_HERE_BYTES:
             return self.compactor.engine.map(write, self.plan.operations, sizes=sizes)
-        found: list[WriteStat | None] = []
+        stats: list[WriteStat | None] = []
         for operation in self.plan.operations:
             lease.check()
-            found.append(write(operation))
-        return found
+            stats.append(write(operation))
+        return stats
 
     def _is_obsolete(self) -> bool:
         """Whether a writer that shares no lock has compacted or written since the plan was made."""
         state = self.compactor.table.load()
-        others = [found for found in state.facts.timeline.pending_plans if found.requested_time != self.plan.instant]
-        return bool(others) or self._has_late_logs(state)
+        if any(pending.requested_time != self.plan.instant for pending in state.facts.timeline.pending_plans):
+            return True
+        return self._has_late_logs(state)
 
     def _has_late_logs(self, state: MetadataTableState) -> bool:
         """Whether the old slices have other log files than the plan, which no reader would read below the new base file."""
@@ -181,8 +182,8 @@ class MetadataCompaction:
     def _withdraw(self, lease: Lease) -> bool:
         """Removes the files of this compaction. False if a writer already builds on the plan, only possible in version 6."""
         state = self.compactor.table.load()
-        slices = [found for name in state.facts.partitions for found in state.slices(name)]
-        if any(self._is_above(log) for found in slices for log in found.log_files):
+        slices = [file_slice for name in state.facts.partitions for file_slice in state.slices(name)]
+        if any(self._is_above(log) for file_slice in slices for log in file_slice.log_files):
             return False
         bases = [f"{METADATA_DIRECTORY}/{op.path_of(op.new_base_name)}" for op in self.plan.operations]
         begun = (self.timeline.path(self._instant(step)) for step in (State.INFLIGHT, State.REQUESTED))
@@ -201,5 +202,5 @@ class MetadataCompaction:
 def _slices_with_logs(state: MetadataTableState, instant: str) -> list[FileSlice]:
     """The slices with log files that a base file at that instant would replace."""
     until = instant if state.facts.layout.names_logs_by_write else None
-    slices = (found for name in state.facts.partitions for found in state.slices(name, until))
-    return [found for found in slices if found.log_files]
+    slices = (file_slice for name in state.facts.partitions for file_slice in state.slices(name, until))
+    return [file_slice for file_slice in slices if file_slice.log_files]

@@ -4,12 +4,12 @@ All of it under the table lock, which every writer has to share:
 
 1. Check: no write, rollback, restore or indexing is pending. As in Hudi, because a writer that began without a metadata
    table makes one itself.
-2. Drop the old metadata table (service/state/metadata_table.py): its name leaves the table's settings first.
+2. Drop the old metadata table (upkeep.py): its name leaves the table's settings first.
 3. Make the new one. It names the files of all completed actions, and those that nothing has removed yet.
 4. Check that nothing has begun since step 1, by a writer that shares no lock. If so, remove it again (BusyError).
 5. Write the names of its partitions into the table's settings. From then on, it is read.
 
-A crash before step 5 leaves a table without a metadata table, in which Hudi and a second run begin anew.
+A crash before step 5 leaves a table without a metadata table, for which Hudi, or a second run, makes a new one.
 """
 
 from collections.abc import Collection, Iterator
@@ -65,7 +65,7 @@ class MetadataRebuilder:
     clock: Clock
 
     def rebuild(self, indexes: Collection[str] | None = None) -> RebuiltMetadataTable:
-        """Makes the metadata table anew: `files`, and `indexes`; by default those of the old one that can be made.
+        """Rebuilds the metadata table: `files`, and `indexes`; by default those of the old one that can be made.
 
         Raises BusyError if a write is pending or begins meanwhile, UnsupportedTableError for an index that eventide cannot
         make or a table whose records have no keys in their files, and what reading the table raises.
@@ -99,12 +99,12 @@ class MetadataRebuilder:
                 f"{root}: hoodie.populate.meta.fields=false, and the indexes {', '.join(by_key)} need the record keys in "
                 "the files; rebuild the metadata table without them"
             )
-        for found in state.timeline.pending:
-            if found.action not in BESIDE_REBUILD:
+        for pending in state.timeline.pending:
+            if pending.action not in BESIDE_REBUILD:
                 raise BusyError(
-                    f"{root}: a {found.action} is pending at {found.requested_time}, and its writer may make a metadata "
+                    f"{root}: a {pending.action} is pending at {pending.requested_time}, and its writer may make a metadata "
                     "table itself; try again when it has completed, or run "
-                    f"{Cure.rollback(found.requested_time)} if its writer is dead"
+                    f"{Cure.rollback(pending.requested_time)} if its writer is dead"
                 )
 
     def _new(self, state: TableState, partitions: tuple[str, ...]) -> NewMetadataTable:
@@ -171,5 +171,5 @@ def _counts(state: TableState, file: DataFile) -> bool:
         case LogFileName() if not state.config.layout.names_logs_by_write:
             return True
         case parsed:
-            found = state.timeline.find(parsed.instant)
-            return found is None or found.state is State.COMPLETED
+            write = state.timeline.find(parsed.instant)
+            return write is None or write.state is State.COMPLETED

@@ -77,12 +77,16 @@ _BY_FILE = frozenset((FILES, BLOOM_FILTERS))
 
 @dataclass(frozen=True, slots=True)
 class PendingUpdate:
-    """The effect of one action on the metadata table. `update` is None if the metadata table is dropped or absent."""
+    """The effect of one action on the metadata table. `update` is None if the metadata table is dropped or absent.
 
-    table: "StoredMetadataTable"
+    `delta_commits_max` is the number of delta commits after which the metadata table is compacted.
+    """
+
+    compactor: MetadataCompactor
     changes: FileChanges
     update: MetadataUpdate | None
     is_dropped: bool
+    delta_commits_max: int
 
     @property
     def dropped_indexes(self) -> tuple[str, ...]:
@@ -99,20 +103,22 @@ class PendingUpdate:
         """Before the commit. `completion_time`: the same for each run of one action (`write_update`)."""
         if self.is_dropped:
             lease.check()
-            self.table.drop()
+            self.drop()
         elif self.update is not None:
             lease.check()
-            write_update(
-                self.table.storage, self.table.content, self.table.compactor.codec, self.update, completion_time
-            )
+            owner = self.compactor
+            write_update(owner.storage, owner.table, owner.codec, self.update, completion_time)
 
     def check_after_commit(self, lease: Lease) -> None:
         """After the commit."""
-        if self.update is not None and not self.table.reflects(self.changes):
+        if self.update is not None and not self.compactor.table.reflects(self.changes):
             lease.check()
-            self.table.drop()
+            self.drop()
 
-    def compact(self, lease: Lease, completion_time: str, options: Options) -> None:
+    def drop(self) -> None:
+        drop_metadata_table(self.compactor.storage)
+
+    def compact(self, lease: Lease, completion_time: str) -> None:
         """Compacts the metadata table if due. `completion_time` is that of the commit.
 
         Neither a damaged metadata table nor a lost lock fails the action, which has completed. The next action finds the
@@ -121,40 +127,23 @@ class PendingUpdate:
         if self.update is None:
             return
         with suppress(*_DAMAGE, LockError):
-            due = self.table.compactor.due(options.get(COMPACT_AFTER), completion_time)
-            if due is not None and self.table.run(due, lease):
-                self.table.compactor.remove_old_slices(lease)
-
-
-@dataclass(frozen=True, slots=True)
-class StoredMetadataTable:
-    """The metadata table with its files."""
-
-    storage: Storage
-    content: MetadataTable
-    compactor: MetadataCompactor
-
-    def reflects(self, changes: FileChanges) -> bool:
-        return self.content.reflects(changes)
-
-    def drop(self) -> None:
-        drop_metadata_table(self.storage)
-
-    def run(self, compaction: MetadataCompaction | None, lease: Lease) -> bool:
-        """Whether the metadata table still exists after the compaction."""
-        if compaction is None or compaction.run(lease):
-            return True
-        lease.check()
-        self.drop()
-        return False
+            due = self.compactor.due(self.delta_commits_max, completion_time)
+            if due is not None and _stays_after(due, self.compactor.storage, lease):
+                self.compactor.remove_old_slices(lease)
 
 
 @dataclass(frozen=True, slots=True)
 class MetadataTableUpkeep:
-    storage: Storage
-    table: MetadataTable
     compactor: MetadataCompactor
     options: Options
+
+    @property
+    def storage(self) -> Storage:
+        return self.compactor.storage
+
+    @property
+    def table(self) -> MetadataTable:
+        return self.compactor.table
 
     def check(self, config: TableConfig, rows: RowChange) -> tuple[str, ...]:
         """Notes for the user on the effect on the metadata table; none if the table has none.
@@ -224,10 +213,11 @@ class MetadataTableUpkeep:
         self.check(config, changes.rows)
         is_used = bool(config.metadata_partitions)
         is_updated = is_used and self._choice() is Choice.UPDATE
-        if is_updated and not self._stored.run(self.compactor.begun(), lease):
+        if is_updated and not _stays_after(self.compactor.begun(), self.storage, lease):
             is_used = is_updated = False
+        delta_commits_max = self.options.get(COMPACT_AFTER) if is_updated else 0
         update = self.table.prepare(instant, changes, known) if is_updated else None
-        return PendingUpdate(self._stored, changes, update, is_used and not is_updated)
+        return PendingUpdate(self.compactor, changes, update, is_used and not is_updated, delta_commits_max)
 
     def differences(self, config: TableConfig, present: Iterable[DataFile]) -> FileChanges:
         """The changes after which it names exactly the existing data files; none if it is not kept up to date."""
@@ -269,15 +259,22 @@ class MetadataTableUpkeep:
             lease.check()
             if self._choice() is Choice.DROP:
                 drop_metadata_table(self.storage)
-            elif self._stored.run(self.compactor.begun(), lease):  # its plan may name log files of that instant
+            elif _stays_after(
+                self.compactor.begun(), self.storage, lease
+            ):  # its plan may name log files of that instant
                 revert_update(self.storage, self.table, instant)
-
-    @property
-    def _stored(self) -> StoredMetadataTable:
-        return StoredMetadataTable(self.storage, self.table, self.compactor)
 
     def _choice(self) -> Choice:
         return self.options.get(OPTION)
+
+
+def _stays_after(compaction: MetadataCompaction | None, storage: Storage, lease: Lease) -> bool:
+    """Runs the compaction, if there is one. Whether the metadata table still exists then."""
+    if compaction is None or compaction.run(lease):
+        return True
+    lease.check()
+    drop_metadata_table(storage)
+    return False
 
 
 def complete_record_index(table: MetadataTable, config: TableConfig, timeline: Timeline) -> KeyIndex | None:

@@ -48,10 +48,10 @@ class KeyLookup:
         if not is_looked_up(config, self.options, plan, slices, named):
             return slices
         try:
-            found = self._by_index(config, plan, slices, named or ())
+            kept = self._by_index(config, plan, slices, named or ())
         except UNREADABLE_METADATA_TABLE:
             return slices
-        return slices if found is None else found
+        return slices if kept is None else kept
 
     def _by_index(
         self, config: TableConfig, plan: QueryPlan, slices: tuple[SliceRead, ...], named: Sequence[KeyForms]
@@ -72,8 +72,8 @@ class KeyLookup:
         asked: dict[int, list[str]] = {}
         for key in (key for forms in named for key in forms):
             asked.setdefault(index.number_of(key), []).append(key)
-        found = self.files.requests.each(lambda number: index.locate(number, asked[number]), tuple(asked))
-        return {key: place for places in found for key, place in places.items()}
+        located = self.files.requests.each(lambda number: index.locate(number, asked[number]), tuple(asked))
+        return {key: place for places in located for key, place in places.items()}
 
 
 def _completed(timeline: Timeline) -> frozenset[str]:

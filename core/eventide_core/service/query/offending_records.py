@@ -38,12 +38,12 @@ class OffendingRecordsReader:
             return ()
         state = TableState.load(self.files)
         shape, blocks = state.shape(event_time_field_of(state, self.options)), state.blocks()
-        found: list[OffendingRecords] = []
+        records: list[OffendingRecords] = []
         for offending in logs:
             try:
                 keys = self.content.latest_keys(offending.log_file, shape, offending.since_ms, _KEYS_NAMED, blocks)
             except EventideError as error:
-                found.append(OffendingRecords(offending, (), str(error)))
+                records.append(OffendingRecords(offending, (), str(error)))
             else:
-                found.append(OffendingRecords(offending, keys))
-        return tuple(found)
+                records.append(OffendingRecords(offending, keys))
+        return tuple(records)

@@ -55,11 +55,11 @@ class QueryService:
         state = self._state()
         slices = plan_slices(state.view.latest_base_files(), state.blocks(), schema_since=_schema_since(state))
         # A base file still has what log files have deleted or moved, and what no index of keys knows any more.
-        has_logs = any(found.log_files for found in state.view.latest_slices())
+        has_logs = any(file_slice.log_files for file_slice in state.view.latest_slices())
         return replace(_plan(state, slices), completed=None if has_logs else _completed_with_unique_keys(state))
 
     def as_of_watermark(self, threshold_ms: int) -> QueryPlan:
-        """The rows of base files alone, as the compaction left them that answers T (action/freshness/watermark_view.py).
+        """The rows of base files alone, as left by the compaction that answers T (action/freshness/watermark_view.py).
 
         With the columns that the table had then. Raises WatermarkNotFoundError, CleanedHistoryError.
         """
@@ -97,11 +97,11 @@ class QueryService:
 
     def instant_time(self, time: str) -> str:
         """A user's time as an instant time of the table's timeline. Raises InstantNotFoundError."""
-        found = parse_time(time)
-        if isinstance(found, str):
-            return found
+        parsed = parse_time(time)
+        if isinstance(parsed, str):
+            return parsed
         config = self.files.config()
-        return moment_as_instant(config, self.files.timeline(config), found, self.files.clock)
+        return moment_as_instant(config, self.files.timeline(config), parsed, self.files.clock)
 
     def settled_until(self) -> str:
         """The end of the longest span from the beginning whose rows in `incremental` are final."""
@@ -150,11 +150,9 @@ class QueryService:
         """
         state = self._state()
         if not state.config.captures_changes or state.config.virtual_key_fields:
-            key, wanted = ("hoodie.populate.meta.fields", "true")
-            if not state.config.captures_changes:
-                key = "hoodie.table.cdc.enabled"
+            key = "hoodie.populate.meta.fields" if state.config.captures_changes else "hoodie.table.cdc.enabled"
             raise UnsupportedTableError(
-                f"{self.files.storage.root}: {key} is not {wanted}, so there are no queries of changes; query the latest "
+                f"{self.files.storage.root}: {key} is not true, so there are no queries of changes; query the latest "
                 "state of the rows instead, or write the table again with that setting"
             )
         after = self._instant_time(state, begin)
@@ -176,10 +174,10 @@ class QueryService:
             )
 
     def _instant_time(self, state: TableState, time: str, *, is_end: bool = False) -> str:
-        found = parse_time(time, is_end=is_end)
-        if isinstance(found, str):
-            return found
-        return moment_as_instant(state.config, state.timeline, found, self.files.clock)
+        parsed = parse_time(time, is_end=is_end)
+        if isinstance(parsed, str):
+            return parsed
+        return moment_as_instant(state.config, state.timeline, parsed, self.files.clock)
 
     def _state(self) -> TableState:
         return self.moment or TableState.load_committed(self.files)
@@ -211,7 +209,7 @@ def _schema_since(state: TableState) -> str | None:
 def _writes_since(state: TableState, begin: str) -> tuple[Instant, ...]:
     """The completed writes that may have been committed after `begin`, the newest first.
 
-    The archive is asked where the active timeline does not reach back that far.
+    Reads the archived timeline if the active one does not reach back that far.
     """
     earliest = earliest_request(begin) if state.config.layout.records_completion_times else begin
     start = state.timeline.start
@@ -228,8 +226,8 @@ def _whole_slices(state: TableState, slices: Iterable[FileSlice], until: str | N
         return ()
     groups = {(one.partition, one.file_id) for one in slices if one.log_files}
     if until is None or not groups:
-        found = [one for one in state.view.latest_slices() if (one.partition, one.file_id) in groups]
-        return plan_slices(found, state.blocks())
+        latest = [one for one in state.view.latest_slices() if (one.partition, one.file_id) in groups]
+        return plan_slices(latest, state.blocks())
     ended = frozenset(write.requested_time for write in span(state.timeline.writes, "", until))
     blocks = BlockFilter(ended, state.timeline.start, until)
     try:

@@ -4,14 +4,14 @@ All of a repair lies in `.hoodie/.backup/<instant>/`, where no reader looks. Ord
 
 1. `before/<n>` a copy of each file that will change, and `after/<n>` the new content of each that will be written.
 2. `repair.json` the changes, with size and hash of each file before and after. From here on the repair happens.
-3. The changes, in order. Each looks at the file first: one that is as it will be has been changed already; one that is
-   neither as it was nor as it will be was changed by someone else, and the repair stops.
+3. The changes, in order. Each compares the file with both states first: one in its state after the repair has been changed
+   already; one in neither state was changed by someone else, and the repair stops.
 4. `applied`. A repair without it is completed by the next one.
 5. An undo writes `undoing`, changes every file back in reverse order by the same rule, and writes `undone`. A copy that
    replaced a broken link stays, and a link that was removed comes back if its target exists. If a compaction that a
    repair runs again fails, as its inputs turn out to be damaged, too, the repair is undone at once.
 
-A repair that makes the metadata table anew changes no other file, and has no undo: the old one is worth nothing. It writes
+A repair that rebuilds the metadata table changes no other file, and has no undo: the old one is of no use. It writes
 `rebuilt` after the rebuild. Without it, the next repair does the rebuild.
 """
 
@@ -40,7 +40,7 @@ class Step:
     """One change, as `repair.json` has it.
 
     `number` counts from 0, in the order of the changes, and names the copies `before/<number>` and `after/<number>`.
-    `before` and `after` tell the file at the path of `change` as it was, and as it will be.
+    `before` and `after` describe the file at the path of `change` as it was, and as it will be.
     """
 
     number: int
@@ -73,7 +73,7 @@ class RepairBackup:
     def can_be_undone(self) -> bool:
         """Whether the repair can be undone.
 
-        Not after a compaction ran again, whose files exist again and are whole, nor after the metadata table was made anew.
+        Not after a compaction ran again, whose files exist again and are whole, nor after the metadata table was rebuilt.
         """
         if not self._has(_PLAN) or self._has(_UNDONE):
             return False
@@ -95,7 +95,7 @@ class RepairBackup:
 
     @property
     def indexes_to_rebuild(self) -> tuple[str, ...] | None:
-        """The indexes with which the metadata table has still to be made anew; None if it has not to."""
+        """The indexes with which the metadata table has still to be rebuilt; None if it has not to be."""
         return None if self._has(_REBUILT) else self._rebuilt_indexes
 
     def end_rebuild(self) -> None:
@@ -200,8 +200,8 @@ class RepairBackup:
 
     @property
     def _rebuilt_indexes(self) -> tuple[str, ...] | None:
-        found = self._document().get("rebuilt_indexes") if self._has(_PLAN) else None
-        return None if found is None else tuple(found)
+        indexes = self._document().get("rebuilt_indexes") if self._has(_PLAN) else None
+        return None if indexes is None else tuple(indexes)
 
     def _steps(self) -> tuple[Step, ...]:
         return tuple(self._step(number, item) for number, item in enumerate(self._document()["changes"]))
@@ -234,11 +234,11 @@ class RepairBackup:
 
     def _fingerprint(self, path: str) -> Fingerprint:
         directory, _, name = path.rpartition("/")
-        found = next((e for e in self.storage.list(directory) if e.path.rpartition("/")[2] == name), None)
-        if found is None:
+        entry = next((e for e in self.storage.list(directory) if e.path.rpartition("/")[2] == name), None)
+        if entry is None:
             return _ABSENT
-        if found.link_target is not None:
-            return {"link": found.link_target}
+        if entry.link_target is not None:
+            return {"link": entry.link_target}
         with self.storage.open_input(path) as stream:
             return _fingerprint_of(iter(lambda: stream.read(_PIECE_BYTES), b""))
 

@@ -8,8 +8,9 @@
 """
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from eventide_core.action.repair.lost_keys import KeySource, LostKeys
 from eventide_core.action.verification.facts import TableFacts
@@ -21,7 +22,6 @@ from eventide_core.service.verification.verify import Verifier
 from eventide_core.table.files.file_name import BaseFileName
 from eventide_core.table.files.file_slice import FileSlice
 from eventide_core.table.files.slice_read import SliceRead
-from eventide_core.table.records.record_shape import RecordShape
 
 FileGroup = tuple[str, str]
 
@@ -50,7 +50,8 @@ class LostKeysReader:
         shape = state.shape(None)
         tasks = [_task(facts, state, group, lost[group]) for group in groups]
         progress.start("reading what is left", len(tasks))
-        kept = self.engine.map(_Shown(self.audit, shape), [task.left for task in tasks], on_done=progress.advance)
+        shown_keys = partial(self.audit.shown_keys, shape=shape)
+        kept = self.engine.map(shown_keys, [task.left for task in tasks], on_done=progress.advance)
         answers: list[LostKeys] = []
         for task, shown in zip(tasks, kept, strict=True):
             source, known = None, frozenset[str]()
@@ -68,10 +69,10 @@ def lost_files(facts: TableFacts) -> Mapping[FileGroup, Sequence[str]]:
     lost: dict[FileGroup, list[str]] = defaultdict(list)
     for path, (_, stat) in facts.missing.items():
         lost[stat.partition, stat.file_id].append(path)
-    for found in facts.latest_slices:
-        if found.base_file is not None and found.base_file.path in facts.bases.problems:
-            lost[found.file_group].append(found.base_file.path)
-        lost[found.file_group] += (log.path for log in found.log_files if not facts.is_readable(log.path))
+    for file_slice in facts.latest_slices:
+        if file_slice.base_file is not None and file_slice.base_file.path in facts.bases.problems:
+            lost[file_slice.file_group].append(file_slice.base_file.path)
+        lost[file_slice.file_group] += (log.path for log in file_slice.log_files if not facts.is_readable(log.path))
     return {group: sorted(set(paths)) for group, paths in lost.items() if paths}
 
 
@@ -121,9 +122,9 @@ def _previous(facts: TableFacts, group: FileGroup, instant: str) -> FileSlice | 
     before = max((other for other in bases if other < instant), default=None)
     if before is None:
         return None
-    found = facts.slice_at(group, before)
-    base = None if found is None else found.base_file
-    if found is None or base is None or base.path in facts.bases.problems:
+    previous = facts.slice_at(group, before)
+    base = None if previous is None else previous.base_file
+    if previous is None or base is None or base.path in facts.bases.problems:
         return None
     written = {
         path
@@ -132,28 +133,10 @@ def _previous(facts: TableFacts, group: FileGroup, instant: str) -> FileSlice | 
     }
     if not written <= facts.sizes.keys():
         return None
-    logs = tuple(log for log in found.log_files if facts.slice_of(log.path, bases) == before)
+    logs = tuple(log for log in previous.log_files if facts.slice_of(log.path, bases) == before)
     if not all(facts.is_readable(log.path) for log in logs):
         return None
     return FileSlice(*group, before, base, logs)
-
-
-@dataclass(frozen=True, slots=True)
-class _Shown:
-    audit: ContentAudit
-    shape: RecordShape
-
-    def __call__(self, left: SliceRead) -> frozenset[str]:
-        return self.audit.shown_keys(left, self.shape)
-
-
-@dataclass(frozen=True, slots=True)
-class _Located:
-    index: KeyIndex
-    groups: frozenset[FileGroup]
-
-    def __call__(self, number: int) -> Mapping[FileGroup, frozenset[str]]:
-        return self.index.keys_of(number, self.groups)
 
 
 def _indexed(
@@ -163,10 +146,6 @@ def _indexed(
     if index is None:
         return None
     progress.start("reading the record index", index.file_groups)
-    parts = engine.map(_Located(index, frozenset(groups)), range(index.file_groups), on_done=progress.advance)
-    return {group: frozenset(_keys(parts, group)) for group in groups}
-
-
-def _keys(parts: Sequence[Mapping[FileGroup, frozenset[str]]], group: FileGroup) -> Iterator[str]:
-    for part in parts:
-        yield from part.get(group, ())
+    keys_of = partial(index.keys_of, groups=frozenset(groups))
+    parts = engine.map(keys_of, range(index.file_groups), on_done=progress.advance)
+    return {group: frozenset(key for part in parts for key in part.get(group, ())) for group in groups}

@@ -1,4 +1,4 @@
-"""Makes `hoodie.properties` anew where it and its backup are lost.
+"""Rebuilds `hoodie.properties` if it and its backup are lost.
 
 The table's other files show some of the settings. The user states the others, and none of them is guessed: a wrong
 ordering field keeps wrong versions of records. Nothing is written before all of them are known. Then, under the table
@@ -19,12 +19,13 @@ from eventide_core.errors import (
     RefusedError,
     UnsupportedTableError,
 )
-from eventide_core.ports import Clock, FileInfo, TableLock
+from eventide_core.ports import Clock, TableLock
 from eventide_core.service.facts.planning import instant_beyond
 from eventide_core.service.repair.backup import RepairBackup, backups_of
 from eventide_core.service.state.outcome import instants_with_outcome
-from eventide_core.service.state.table_files import PARTITION_MARK, TableFiles
+from eventide_core.service.state.table_files import TableFiles
 from eventide_core.table.files.file_name import LogFileName
+from eventide_core.table.files.table_path import PARTITION_MARK
 from eventide_core.table.records.schema import field_names
 from eventide_core.table.settings.properties import (
     PROPERTIES_PATH,
@@ -150,14 +151,14 @@ class SettingsRecovery:
                 if backup.is_interrupted and not backup.is_undoing and backup.changes_settings:
                     backup.apply(lease)
                     return RecoveredSettings({}, {}, backup.instant)
-            found = self.plan(stated)
-            if found.missing:
-                named = ", ".join(f"{key} ({hint})" for key, hint in sorted(found.missing.items()))
+            recovered = self.plan(stated)
+            if recovered.missing:
+                named = ", ".join(f"{key} ({hint})" for key, hint in sorted(recovered.missing.items()))
                 raise ConfigError(
                     f"{storage.root}: {PROPERTIES_PATH} is lost, and no file tells {named}; state each of them, as an empty "
                     "value if the table had none"
                 )
-            pairs = {key: setting.value for key, setting in sorted(found.known.items()) if setting.value}
+            pairs = {key: setting.value for key, setting in sorted(recovered.known.items()) if setting.value}
             text = stored_properties({**pairs, "hoodie.table.checksum": table_checksum(pairs)})
             config = TableConfig.parse(text, storage.root, self.files.mergers, self.files.event_time_texts)
             taken = {*instants_with_outcome(storage), *(b.instant for b in backups_of(storage))}
@@ -166,7 +167,7 @@ class SettingsRecovery:
             said = {"check": "settings", "path": PROPERTIES_PATH, "problem": "is lost", "action": "makes it anew"}
             backup.begin([Replacement(PROPERTIES_PATH, text.encode())], [said], (), lease)
             backup.apply(lease)
-        return RecoveredSettings(found.known, {}, instant)
+        return RecoveredSettings(recovered.known, {}, instant)
 
     def _timeline(self) -> tuple[str, Timeline]:
         """The directory of the timeline, and what is in it: that of version 8 and later if it has instants."""
@@ -213,10 +214,6 @@ def _own_properties(files: TableFiles) -> Mapping[str, str]:
     return own if own.get("hoodie.table.checksum") == table_checksum(own) else {}
 
 
-def _is_archive_log(entry: FileInfo) -> bool:
-    return archive_log_number(entry.path.rpartition("/")[2]) is not None
-
-
 class _Evidence:
     """What the files of a table show of its settings."""
 
@@ -258,7 +255,11 @@ class _Evidence:
         storage = self._files.storage
         for entry in storage.list(".hoodie") if layout == "1" else ():
             name = entry.path.rpartition("/")[2]
-            if entry.is_directory and name != usual and any(map(_is_archive_log, storage.list(entry.path))):
+            if (
+                entry.is_directory
+                and name != usual
+                and any(archive_log_number(e.path.rpartition("/")[2]) is not None for e in storage.list(entry.path))
+            ):
                 return KnownSetting(name, f"the archived files in {entry.path}")
         return KnownSetting(usual, "the layout of the timeline")
 

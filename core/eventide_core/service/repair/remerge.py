@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from eventide_core.action.repair.repairs import Remerging, Replacement
-from eventide_core.config import Options
+from eventide_core.config.compaction import ParquetCodec
 from eventide_core.errors import CorruptTimelineError
 from eventide_core.ports import OutputFile, SliceMerger
 from eventide_core.service.compaction.foreign_plan import as_executed
@@ -33,7 +33,7 @@ class _InMemory(OutputFile):
 class Remerger:
     files: TableFiles
     merger: SliceMerger
-    options: Options
+    codec: ParquetCodec
 
     def replacements(self, again: Remerging) -> Iterator[Replacement]:
         """The base files, then the commit with their sizes.
@@ -46,7 +46,7 @@ class Remerger:
         operations = tuple(replace(op, new_base_name=name) for op, name in zip(executed.operations, names, strict=True))
         schema = again.commit.schema or executed.schema
         sizes: dict[str, int] = {}
-        for task in merge_tasks(state, self.options, replace(executed, operations=operations, schema=schema)):
+        for task in merge_tasks(state, self.codec, replace(executed, operations=operations, schema=schema)):
             self.merger.check(task.shape)
             output = _InMemory()
             merged = self.merger.merge(task, output, lambda _: {})

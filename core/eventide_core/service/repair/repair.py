@@ -1,13 +1,15 @@
 """Repairs a table: verifies it, plans the repairs of what was found, and applies them, each with a backup.
 
-What one repair mends may show what another has to: a timeline that can be read again shows the file slices. So the table
-is verified again after each pass, until nothing is left that can be repaired. A pass happens under the table lock, except
-for a compaction that is run again: to everyone else, it is a pending compaction of eventide. The metadata table comes last:
-a rebuild takes the lock itself. A repair that died before its end is completed by the next one.
+One repair may make visible what another one has to repair: a timeline that can be read again shows the file slices. So the
+table is verified again after each pass, until nothing is left that can be repaired. A pass happens under the table lock,
+except for a compaction that is run again: to everyone else, it is a pending compaction of eventide. The metadata table comes
+last: a rebuild takes the lock itself. A repair that died before its end is completed by the next one.
 """
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
+from itertools import chain
 from typing import Final
 
 from eventide_core.action.repair.planner import plan_repairs
@@ -100,8 +102,8 @@ class Repairer:
         Raises ConfigError for an unknown check.
         """
         wanted = _known(checks)
-        plan, found = self._planned(wanted, is_deep, progress)
-        return RepairResult(plan.repairs, plan.unrepaired, (), found)
+        plan, verification = self._planned(wanted, is_deep, progress)
+        return RepairResult(plan.repairs, plan.unrepaired, (), verification)
 
     def apply(self, checks: Sequence[str], *, is_deep: bool, progress: Progress) -> RepairResult:
         """Completes an interrupted repair or undo, then repairs. Raises ConfigError; RefusedError, LockError."""
@@ -116,7 +118,7 @@ class Repairer:
         backups: list[str] = []
         for _ in range(_PASSES_MAX):
             with self.lock.acquire() as lease:
-                plan, found = self._planned(wanted, is_deep, progress)
+                plan, verification = self._planned(wanted, is_deep, progress)
                 if not plan.repairs:
                     break
                 backup = RepairBackup(self.files.storage, self._unused_instant())
@@ -131,8 +133,8 @@ class Repairer:
             self._rebuild(backup)
             backups.append(backup.instant)
         else:
-            plan, found = self._planned(wanted, is_deep, progress)
-        return RepairResult(tuple(repairs), plan.unrepaired, tuple(backups), found, completed)
+            plan, verification = self._planned(wanted, is_deep, progress)
+        return RepairResult(tuple(repairs), plan.unrepaired, tuple(backups), verification, completed)
 
     def undo(self, instant: str | None = None) -> UndoneRepair:
         """Undoes the repair at that instant, or the latest one.
@@ -167,7 +169,7 @@ class Repairer:
                 raise
 
     def _rebuild(self, backup: RepairBackup) -> None:
-        """Makes the metadata table anew, if the repair has to and has not yet."""
+        """Rebuilds the metadata table, if the repair has to and has not yet."""
         indexes = backup.indexes_to_rebuild
         if indexes is not None:
             self.rebuilder.rebuild(indexes)
@@ -183,17 +185,17 @@ class Repairer:
             )
 
     def _planned(self, checks: frozenset[str], is_deep: bool, progress: Progress) -> tuple[RepairPlan, Verification]:
-        facts, found = self.verifier.examine(is_deep=is_deep, progress=progress)
-        plan = plan_repairs(facts, found, checks, instants_with_outcome(self.files.storage))
+        facts, verification = self.verifier.examine(is_deep=is_deep, progress=progress)
+        plan = plan_repairs(facts, verification, checks, instants_with_outcome(self.files.storage))
         repairs: list[Repair] = []
         unrepaired = list(plan.unrepaired)
         for repair in plan.repairs:
             try:
-                changes = tuple(found for change in repair.changes for found in self._with_bytes(change))
+                changes = tuple(chain.from_iterable(map(self._with_bytes, repair.changes)))
                 repairs.append(replace(repair, changes=changes))
             except (CorruptTimelineError, CorruptBaseFileError, CorruptLogBlockError) as error:
                 unrepaired.append(Unrepaired(repair.check, repair.path, repair.problem, str(error)))
-        return RepairPlan(tuple(repairs), tuple(unrepaired)), found
+        return RepairPlan(tuple(repairs), tuple(unrepaired)), verification
 
     def _complete(self, lease: Lease) -> Iterator[str]:
         for backup in self._backups():
@@ -215,36 +217,33 @@ class Repairer:
 
     def _with_bytes(self, change: PlannedChange) -> Iterator[Change]:
         """The changes, with the bytes of a file that is cut or merged again, or of what else is written again."""
-        if isinstance(change, Remerging):
-            merger = self.runner.compact_slice.merger
-            yield from Remerger(self.files, merger, self.runner.options).replacements(change)
-        else:
-            yield self._with_its_bytes(change)
-
-    def _with_its_bytes(
-        self, change: Change | HistoryRebuilding | Rebuilding | RollbackRebuilding | Truncation | SettingsChange
-    ) -> Change:
-        if isinstance(change, HistoryRebuilding):
-            actions = [self._archived(time, metadata) for time, metadata in sorted(change.commits.items())]
-            return Replacement(change.path, self.files.archive(self.files.config()).encode(actions))
-        if isinstance(change, SettingsChange):
-            text = settings_text(self.files.storage.read_range, self.files.storage.root)
-            return Replacement(change.path, with_settings(text, change.values).encode())
-        if isinstance(change, Truncation):
-            data = self.files.storage.read(change.path)
-            if data[change.size :] not in data[: change.size]:
-                raise CorruptLogBlockError(
-                    f"{change.path}: what follows byte {change.size} does not repeat what precedes it, so it may hold "
-                    "other records; a person has to compare them"
-                )
-            return Replacement(change.path, data[: change.size])
-        if not isinstance(change, (Rebuilding, RollbackRebuilding)):
-            return change
-        time = change.path.rpartition("/")[2].partition(".")[0].partition("_")[0]
-        if isinstance(change, RollbackRebuilding):
-            done = RollbackMetadata.of_plan(self.files.rollback_plan(self.files.config(), time))
-            return Replacement(change.path, self.files.codec.encode_rollback(done, self.files.storage.root))
-        return Replacement(change.path, self._encoded(change.metadata, time))
+        storage, path = self.files.storage, "" if isinstance(change, Remerging) else change.path
+        time = path.rpartition("/")[2].partition(".")[0].partition("_")[0]
+        match change:
+            case Remerging():
+                merger = self.runner.compact_slice.merger
+                yield from Remerger(self.files, merger, self.runner.settings.codec).replacements(change)
+            case HistoryRebuilding():
+                actions = [self._archived(instant, metadata) for instant, metadata in sorted(change.commits.items())]
+                yield Replacement(path, self.files.archive(self.files.config()).encode(actions))
+            case SettingsChange():
+                text = settings_text(storage.read_range, storage.root)
+                yield Replacement(path, with_settings(text, change.values).encode())
+            case Truncation(size=size):
+                data = storage.read(path)
+                if data[size:] not in data[:size]:
+                    raise CorruptLogBlockError(
+                        f"{path}: what follows byte {size} does not repeat what precedes it, so it may hold other records; "
+                        "a person has to compare them"
+                    )
+                yield Replacement(path, data[:size])
+            case RollbackRebuilding():
+                done = RollbackMetadata.of_plan(self.files.rollback_plan(self.files.config(), time))
+                yield Replacement(path, self.files.codec.encode_rollback(done, storage.root))
+            case Rebuilding():
+                yield Replacement(path, self._encoded(change.metadata, time))
+            case _:
+                yield change
 
     def _archived(self, time: str, metadata: CommitMetadata) -> ArchivedAction:
         """Readers take the requested time for a completion time that nobody knows."""
@@ -266,10 +265,7 @@ class Repairer:
 
     def _records(self, stat: WriteStat, time: str) -> int:
         """The records in the Avro blocks that the write added to a log file. Raises CorruptTimelineError for others."""
-
-        def read(offset: int, length: int) -> bytes:
-            return self.files.storage.read_range(stat.path, offset, length)
-
+        read = partial(self.files.storage.read_range, stat.path)
         records = 0
         for block in read_blocks(read, stat.file_size_bytes, stat.path, is_strict=False):
             if block.instant_time != time or block.block_type in (BlockType.DELETE, BlockType.COMMAND):

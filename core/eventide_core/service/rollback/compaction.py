@@ -1,10 +1,10 @@
-"""Rolls back a pending compaction that eventide planned: its links, copies, and base files, and nothing of a writer.
+"""The rollback of links: rolls back a pending compaction that eventide planned, and removes nothing of a writer.
 
 Order, under the table lock: the outcome is claimed, so that no executor can complete the plan any longer. Then it
-removes the left-overs in order, base files, markers, the metadata table's entries of another engine that ran the plan,
-the heartbeat of the process that ran it, the inflight file, and finally the plan itself. A crash at any step leaves a
-plan that is still pending, and that a second rollback removes. If a writer took the same instant, the metadata table's
-entry and the heartbeat are the writer's, and stay.
+removes the left-overs (links and copies) in order, base files, markers, the metadata table's entries of another engine that
+ran the plan, the heartbeat of the process that ran it, the inflight file, and finally the plan itself. A crash at any step
+leaves a plan that is still pending, and that a second rollback removes. If a writer took the same instant, the metadata
+table's entry and the heartbeat are the writer's, and stay.
 """
 
 from dataclasses import dataclass, replace
@@ -53,17 +53,17 @@ class CompactionRollback:
         deleted += delete_each(self.files.storage, map(self.files.on_timeline(state.config).path, pending), lease)
         return tuple(deleted)
 
-    def undo_request(self, state: TableState, found: Instant, lease: Lease) -> tuple[str, ...]:
+    def undo_request(self, state: TableState, request: Instant, lease: Lease) -> tuple[str, ...]:
         """Removes the request of a compaction whose plan is empty. Nobody can have run it or written on top of it.
 
         Raises RefusedError if someone has: then the plan was written once, and has been lost since.
         """
-        instant = found.requested_time
+        instant = request.requested_time
         timeline = self.files.on_timeline(state.config)
-        path = timeline.path(replace(found, state=State.REQUESTED))
+        path = timeline.path(replace(request, state=State.REQUESTED))
         made = (file.path for file in state.listing if file.parsed is not None and file.parsed.instant == instant)
-        is_inflight = found.state is State.INFLIGHT
-        begun = timeline.path(found) if is_inflight else next(made, None)
+        is_inflight = request.state is State.INFLIGHT
+        begun = timeline.path(request) if is_inflight else next(made, None)
         if begun is not None and not state.timeline.shares_its_time(instant):
             raise RefusedError(
                 f"{path} is empty, but the compaction was begun: {begun} exists; restore the plan from a copy, then "
@@ -74,8 +74,8 @@ class CompactionRollback:
         return tuple(delete_each(self.files.storage, [path], lease))
 
     def _plan(self, state: TableState, instant: str) -> CompactionPlan:
-        found = state.timeline.find_compaction(instant)
-        if found is None:
+        compaction = state.timeline.find_compaction(instant)
+        if compaction is None:
             raise InstantNotFoundError(
                 f"{self.files.storage.root}: there is no instant {instant}; {Cure.history()} lists the existing ones"
             )

@@ -21,7 +21,7 @@ def made_files(plan: CompactionPlan) -> tuple[str, ...]:
 
 
 def remove_orphaned_inflight(files: TableFiles, instant: str) -> bool:
-    """Removes the inflight file of a rolled-back plan, which a process wrote that slept during the rollback."""
+    """Removes the inflight file of a rolled-back plan, which a process wrote that was paused during the rollback."""
     requested, inflight = (Instant(instant, Action.COMPACTION, step) for step in (State.REQUESTED, State.INFLIGHT))
     timeline = files.on_timeline(files.config())
     return not timeline.exists(requested) and timeline.delete(inflight, None)

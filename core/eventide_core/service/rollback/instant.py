@@ -7,14 +7,14 @@ A write that is alive (`Liveness`) is never undone. One of which nothing shows w
 the user names it (`undo`), and never by `undo_failed_writes`.
 """
 
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from eventide_core.action.compaction.trigger import check_undoing
 from eventide_core.action.rollback.planner import UndoneWrite, built_on, check_nothing_is_lost
-from eventide_core.config import Options
 from eventide_core.cure import Cure
 from eventide_core.errors import BusyError, CorruptTimelineError, EmptyPlanError, InstantNotFoundError, RefusedError
-from eventide_core.ports import Clock, Heartbeats, Lease, TableLock
+from eventide_core.ports import Clock, Lease, TableLock
 from eventide_core.service.facts.needed_files import merged_paths
 from eventide_core.service.facts.planned_groups import planned_groups
 from eventide_core.service.facts.planning import unused_instant
@@ -40,9 +40,8 @@ class Rollback:
     files: TableFiles
     metadata: MetadataTableUpkeep
     lock: TableLock
-    heartbeats: Heartbeats
+    liveness: Liveness
     clock: Clock
-    options: Options
 
     def undo(self, instant: str, *, force: bool = False) -> tuple[str, ...]:
         """Rolls back the action at `instant`; returns the paths that were removed.
@@ -56,40 +55,40 @@ class Rollback:
             unplanned = self._unplanned(state, instant)
             if unplanned is not None:
                 if not force:
-                    self._liveness.check_abandoned(unplanned, state.config.timeline_path)
+                    self.liveness.check_abandoned(unplanned, state.config.timeline_path)
                 return self._remove_request(state.config, unplanned, lease)
             self._check_restoring(state.timeline)
-            found = state.timeline.find(instant)
+            target = state.timeline.find(instant)
             begun = self._begun(state, instant)
             if begun is not None:
                 if not force:
-                    self._liveness.check_abandoned(begun, state.config.timeline_path)
+                    self.liveness.check_abandoned(begun, state.config.timeline_path)
                 return self._end(state, begun, lease)
             if any(pending.action is Action.ROLLBACK for pending in state.timeline.pending):
                 # What another writer has still to write would go into slices that this rollback may remove.
                 self.end_begun(state.config, state.timeline, lease)
                 state = TableState.load(self.files)
                 check_undoing(state.timeline)
-                found = state.timeline.find(instant)
+                target = state.timeline.find(instant)
             is_decided = is_rolled_back(self.files.storage, instant)
-            if found is not None and not is_decided and self._has_empty_plan(state, found):
+            if target is not None and not is_decided and self._has_empty_plan(state, target):
                 if not force:
-                    self._liveness.check_abandoned(found, state.config.timeline_path)
-                return CompactionRollback(self.files, self.metadata).undo_request(state, found, lease)
-            if is_decided or self._is_own_plan(state, found):
-                if found is not None and not is_decided:
-                    self._liveness.check_not_alive(found, "try again when it has completed or died")
+                    self.liveness.check_abandoned(target, state.config.timeline_path)
+                return CompactionRollback(self.files, self.metadata).undo_request(state, target, lease)
+            if is_decided or self._is_own_plan(state, target):
+                if target is not None and not is_decided:
+                    self.liveness.check_not_alive(target, "try again when it has completed or died")
                 return CompactionRollback(self.files, self.metadata).undo(state, instant, lease)
-            if found is None:
+            if target is None:
                 raise InstantNotFoundError(
                     f"{self.files.storage.root}: there is no instant {instant} on the active timeline; "
                     f"{Cure.history()} lists the existing ones"
                 )
-            if found.action not in _UNDOABLE:
-                raise RefusedError(f"{instant} is a {found.state} {found.action}, which cannot be rolled back")
-            if not (found.is_completed or force):
-                self._check_has_heartbeat(found)
-            return self._undo(state, found, lease)
+            if target.action not in _UNDOABLE:
+                raise RefusedError(f"{instant} is a {target.state} {target.action}, which cannot be rolled back")
+            if not (target.is_completed or force):
+                self._check_has_heartbeat(target)
+            return self._undo(state, target, lease)
 
     def abort(self, instant: str) -> None:
         """Rolls back a write of this process that will not complete, without waiting for its heartbeat to expire.
@@ -98,10 +97,10 @@ class Rollback:
         """
         with self.lock.acquire() as lease:
             state = TableState.load(self.files)
-            found = state.timeline.find(instant)
-            if found is not None and not found.is_completed and self._begun(state, instant) is None:
+            write = state.timeline.find(instant)
+            if write is not None and not write.is_completed and self._begun(state, instant) is None:
                 shared = logs_of_failed_write(self.files.storage, state, instant)
-                plan = self._runner.begin(state, unused_instant(state, self.clock), found, shared, lease)
+                plan = self._runner.begin(state, unused_instant(state, self.clock), write, shared, lease)
                 self._runner.end(state.config, plan, lease, is_new=True)
 
     def undo_failed_writes(self, lease: Lease | None = None) -> tuple[str, ...]:
@@ -161,11 +160,11 @@ class Rollback:
         """A pending rollback or else a write whose writer is dead. Mostly there is none."""
         pending = timeline.pending
         begun = (i for i in pending if self._is_abandoned(i, config))
-        return next(begun, None) or next(filter(self._liveness.is_dead, pending), None)
+        return next(begun, None) or next(filter(self.liveness.is_dead, pending), None)
 
     def _is_abandoned(self, pending: Instant, config: TableConfig) -> bool:
         """Whether it is an abandoned rollback."""
-        return pending.action is Action.ROLLBACK and self._liveness.is_abandoned(pending, config.timeline_path)
+        return pending.action is Action.ROLLBACK and self.liveness.is_abandoned(pending, config.timeline_path)
 
     def _target(self, config: TableConfig, pending: Instant) -> str:
         """The write that a pending rollback undoes; empty if it has no plan, and has undone nothing."""
@@ -175,11 +174,7 @@ class Rollback:
 
     @property
     def _runner(self) -> RollbackRunner:
-        return RollbackRunner(self.files, self.metadata, self.heartbeats)
-
-    @property
-    def _liveness(self) -> Liveness:
-        return Liveness(self.files.storage, self.heartbeats, self.clock, self.options)
+        return RollbackRunner(self.files, self.metadata, self.liveness.heartbeats)
 
     def _unplanned(self, state: TableState, instant: str) -> Instant | None:
         """The rollback or restore requested at the instant, if its plan was never written, or is lost."""
@@ -221,107 +216,106 @@ class Rollback:
     def _end(self, state: TableState, begun: Instant, lease: Lease) -> tuple[str, ...]:
         return self._runner.end(state.config, self.files.rollback_plan(state.config, begun.requested_time), lease)
 
-    def _undo(self, state: TableState, found: Instant, lease: Lease) -> tuple[str, ...]:
-        time = found.requested_time
-        if found.is_completed:
-            _check_not_archived(state, found)
-            _check_not_the_last(state, found)
-            check_nothing_is_lost(self._judged(state, found))
+    def _undo(self, state: TableState, target: Instant, lease: Lease) -> tuple[str, ...]:
+        time = target.requested_time
+        if target.is_completed:
+            _check_not_archived(state, target)
+            _check_not_the_last(state, target)
+            check_nothing_is_lost(self._judged(state, target))
             shared = logs_of_completed_write(self.files.storage, state, time)
         else:
-            self._check_pending(state, found)
-            _check_not_built_on(state, found)
+            self._check_pending(state, target)
+            _check_not_built_on(state, target)
             shared = logs_of_failed_write(self.files.storage, state, time)
-        plan = self._runner.begin(state, unused_instant(state, self.clock), found, shared, lease)
+        plan = self._runner.begin(state, unused_instant(state, self.clock), target, shared, lease)
         return self._runner.end(state.config, plan, lease, is_new=True)
 
-    def _check_has_heartbeat(self, found: Instant) -> None:
+    def _check_has_heartbeat(self, target: Instant) -> None:
         """Raises RefusedError for a pending write, or a running plan, if nothing states who works on it."""
-        is_write = found.action in (Action.COMMIT, Action.DELTA_COMMIT)
-        if found.state is State.REQUESTED and not is_write:
+        is_write = target.action in (Action.COMMIT, Action.DELTA_COMMIT)
+        if target.state is State.REQUESTED and not is_write:
             return
-        if not self._liveness.has_heartbeat(found.requested_time):
+        if not self.liveness.has_heartbeat(target.requested_time):
             raise RefusedError(
-                f"the {found.action} at {found.requested_time} has no heartbeat, so eventide cannot determine "
+                f"the {target.action} at {target.requested_time} has no heartbeat, so eventide cannot determine "
                 "whether its writer is alive: writers that clean eagerly write none, and neither does Flink. If "
                 "the writer is alive, what it commits after the rollback is lost. Make sure that no writer "
-                f"works on it, then run {Cure.rollback(found.requested_time, force=True)}"
+                f"works on it, then run {Cure.rollback(target.requested_time, force=True)}"
             )
 
-    def _check_pending(self, state: TableState, found: Instant) -> None:
-        self._liveness.check_not_alive(found, "try again when it has completed")
-        if found.action is not Action.COMPACTION:
+    def _check_pending(self, state: TableState, target: Instant) -> None:
+        self.liveness.check_not_alive(target, "try again when it has completed")
+        if target.action is not Action.COMPACTION:
             return
         is_needed = state.config.layout.writers_follow_plans
-        if is_needed or state.logs_on_top_of(self.files.plan(state.config, found.requested_time)):
+        if is_needed or state.logs_on_top_of(self.files.plan(state.config, target.requested_time)):
             raise RefusedError(
-                f"the compaction at {found.requested_time} is not eventide's, and writers may have appended to "
-                f"its new slice; complete it with {Cure.execute(found.requested_time)}"
+                f"the compaction at {target.requested_time} is not eventide's, and writers may have appended to "
+                f"its new slice; complete it with {Cure.execute(target.requested_time)}"
             )
 
-    def _judged(self, state: TableState, found: Instant) -> UndoneWrite:
+    def _judged(self, state: TableState, target: Instant) -> UndoneWrite:
         return UndoneWrite(
-            instant=found,
-            metadata=state.commits[found.requested_time],
+            instant=target,
+            metadata=state.commits[target.requested_time],
             commits=state.commits,
             timeline=state.timeline,
             planned=set(planned_groups(self.files, state.config, state.timeline.pending_plans)),
-            merged_paths=self._merged_paths(state, found),
+            merged_paths=self._merged_paths(state, target),
             listing=state.listing,
             layout=state.config.layout,
         )
 
-    def _merged_paths(self, state: TableState, found: Instant) -> tuple[str, ...] | None:
+    def _merged_paths(self, state: TableState, target: Instant) -> tuple[str, ...] | None:
         """The files that the plan of a completed compaction states it found; None if there is no plan."""
-        try:
-            return merged_paths(self.files, state, found)
-        except InstantNotFoundError:
-            return None
+        with suppress(InstantNotFoundError):
+            return merged_paths(self.files, state, target)
+        return None
 
-    def _has_empty_plan(self, state: TableState, found: Instant) -> bool:
-        if found.is_completed or found.action is not Action.COMPACTION:
+    def _has_empty_plan(self, state: TableState, target: Instant) -> bool:
+        if target.is_completed or target.action is not Action.COMPACTION:
             return False
         try:
-            self.files.plan(state.config, found.requested_time)
+            self.files.plan(state.config, target.requested_time)
         except EmptyPlanError:
             return True
         return False
 
-    def _is_own_plan(self, state: TableState, found: Instant | None) -> bool:
-        if found is None or found.is_completed or found.action is not Action.COMPACTION:
+    def _is_own_plan(self, state: TableState, target: Instant | None) -> bool:
+        if target is None or target.is_completed or target.action is not Action.COMPACTION:
             return False
-        return isinstance(self.files.plan(state.config, found.requested_time), CompactionPlan)
+        return isinstance(self.files.plan(state.config, target.requested_time), CompactionPlan)
 
 
 def _requested(pending: Instant) -> Instant:
     return replace(pending, state=State.REQUESTED)
 
 
-def _check_not_built_on(state: TableState, found: Instant) -> None:
+def _check_not_built_on(state: TableState, target: Instant) -> None:
     """Raises CorruptTimelineError for a pending write that had completed, as a write that built on it shows."""
-    evidence = built_on(state.commits, {found.requested_time}).get(found.requested_time)
-    if evidence is not None and found.action is not Action.COMPACTION:
+    evidence = built_on(state.commits, {target.requested_time}).get(target.requested_time)
+    if evidence is not None and target.action is not Action.COMPACTION:
         raise CorruptTimelineError(
-            f"{state.config.timeline_path}/{found.file_name} is pending, but {evidence}, so it had completed, and a "
+            f"{state.config.timeline_path}/{target.file_name} is pending, but {evidence}, so it had completed, and a "
             f"rollback would remove its rows; restore its completed file from a copy, or run {Cure.repair()}"
         )
 
 
-def _check_not_archived(state: TableState, found: Instant) -> None:
+def _check_not_archived(state: TableState, target: Instant) -> None:
     """An archival that was interrupted leaves writes in both places, and nothing is ever taken out of the archive."""
-    if state.archive.find(found.requested_time) is not None:
+    if state.archive.find(target.requested_time) is not None:
         raise RefusedError(
-            f"{found.requested_time} was archived by an interrupted archival, but is still on the timeline, "
+            f"{target.requested_time} was archived by an interrupted archival, but is still on the timeline, "
             "and would stay in the archive as a completed write; it cannot be undone; write again what "
             "should replace it"
         )
 
 
-def _check_not_the_last(state: TableState, found: Instant) -> None:
+def _check_not_the_last(state: TableState, target: Instant) -> None:
     """Readers take archived writes for completed because active ones follow: without any, they lose the archived ones."""
-    if state.timeline.writes == (found,) and next(state.archive.writes("", found.requested_time), None) is not None:
+    if state.timeline.writes == (target,) and next(state.archive.writes("", target.requested_time), None) is not None:
         raise RefusedError(
-            f"{found.requested_time} is the last write on the active timeline, and those before it are "
+            f"{target.requested_time} is the last write on the active timeline, and those before it are "
             "archived: without it, no reader, not even Hudi's, would find them; write to the table first, "
             "then undo it"
         )

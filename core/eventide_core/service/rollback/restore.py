@@ -18,10 +18,9 @@ As a consequence, the published cut falls, because the commits that published it
 from dataclasses import dataclass, replace
 
 from eventide_core.action.rollback.planner import plan_rollback
-from eventide_core.config import Options
 from eventide_core.cure import Cure
 from eventide_core.errors import BusyError, InstantNotFoundError, MissingFileError, RefusedError
-from eventide_core.ports import Clock, Heartbeats, Lease, TableLock
+from eventide_core.ports import Clock, Lease, TableLock
 from eventide_core.service.facts.needed_files import savepoints_of
 from eventide_core.service.facts.planning import unused_instant
 from eventide_core.service.metadata_table.upkeep import MetadataTableUpkeep
@@ -56,9 +55,8 @@ class Restorer:
     files: TableFiles
     metadata: MetadataTableUpkeep
     lock: TableLock
-    heartbeats: Heartbeats
+    liveness: Liveness
     clock: Clock
-    options: Options
 
     def restore(self, savepoint: str) -> tuple[str, ...]:
         """Undoes all writes after the savepoint; returns their instants, newest first.
@@ -80,8 +78,7 @@ class Restorer:
                 requested = replace(pending, state=State.REQUESTED)
                 timeline = self.files.on_timeline(state.config)
                 if not timeline.read(requested):  # never written, or lost: a new plan undoes what is left
-                    alive = Liveness(self.files.storage, self.heartbeats, self.clock, self.options)
-                    alive.check_abandoned(pending, state.config.timeline_path)
+                    self.liveness.check_abandoned(pending, state.config.timeline_path)
                     for step in dict.fromkeys((pending, requested)):
                         timeline.delete(step, None)
                     continue
@@ -123,11 +120,10 @@ class Restorer:
         if missing:
             raise MissingFileError(f"{missing[0]} is missing: the savepoint at {savepoint} needs it; restore the file")
         end = commit.completion_time or savepoint
-        alive = Liveness(self.files.storage, self.heartbeats, self.clock, self.options)
         # A write requested before the savepoint's commit and completed after it may be part of what the savepoint
         # keeps.
         kept = {instant_in(path.rpartition("/")[2]) for path in saved[savepoint].paths}
-        found: list[tuple[str, Instant]] = []
+        writes: list[tuple[str, Instant]] = []
         for instant in state.timeline.instants:
             if instant.requested_time == savepoint or (instant.is_completed and instant.requested_time in kept):
                 continue
@@ -137,9 +133,9 @@ class Restorer:
                 )
             if instant.action in _WRITES and (time := _end(state, instant)) > end:
                 if not instant.is_completed:
-                    alive.check_not_alive(instant, "stop all writers before a restore")
-                found.append((time, instant))
-        ordered = sorted(found, key=lambda pair: (pair[0], pair[1].requested_time), reverse=True)
+                    self.liveness.check_not_alive(instant, "stop all writers before a restore")
+                writes.append((time, instant))
+        ordered = sorted(writes, key=lambda pair: (pair[0], pair[1].requested_time), reverse=True)
         return tuple(RollbackTarget(instant.requested_time, instant.action) for _, instant in ordered)
 
     def _end(self, state: TableState, plan: RestorePlan, lease: Lease) -> tuple[str, ...]:
@@ -148,7 +144,7 @@ class Restorer:
         inflight = Instant(plan.instant, Action.RESTORE, State.INFLIGHT)
         timeline = self.files.on_timeline(config)
         timeline.put(inflight, lease)
-        if any(found.is_completed for target in plan.targets if (found := state.timeline.find(target.instant))):
+        if any(write.is_completed for target in plan.targets if (write := state.timeline.find(target.instant))):
             self.metadata.forget_rows(config, lease)
         rollbacks = tuple(self._undo(state, plan.instant, target, lease) for target in plan.targets)
         completion = next_instant_time(plan.instant)
@@ -165,17 +161,17 @@ class Restorer:
         return tuple(target.instant for target in plan.targets)
 
     def _undo(self, state: TableState, instant: str, target: RollbackTarget, lease: Lease) -> RollbackMetadata:
-        found = state.timeline.find(target.instant)
-        if found is None:
+        write = state.timeline.find(target.instant)
+        if write is None:
             return RollbackMetadata(instant, (target,), {})
         now = replace(state, listing=self.files.data_files())
-        if found.is_completed:
+        if write.is_completed:
             shared = logs_of_completed_write(self.files.storage, now, target.instant)
         else:
             shared = logs_of_failed_write(self.files.storage, now, target.instant)
         plan = plan_rollback(instant, target, now.listing, shared)
         self.metadata.revert(state.config, lease, target.instant)
-        runner = RollbackRunner(self.files, self.metadata, self.heartbeats)
+        runner = RollbackRunner(self.files, self.metadata, self.liveness.heartbeats)
         _, metadata = runner.remove_files(state.config, plan, lease)
         runner.forget(state.config, target.instant, lease)
         return metadata

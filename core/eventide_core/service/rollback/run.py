@@ -25,7 +25,7 @@ from dataclasses import dataclass
 from eventide_core.action.rollback.planner import SharedLogs, plan_rollback
 from eventide_core.errors import BusyError, InstantNotFoundError, StorageError
 from eventide_core.ports import AddedFile, FileChanges, Heartbeats, Lease
-from eventide_core.service.metadata_table.upkeep import MetadataTableUpkeep, PendingUpdate
+from eventide_core.service.metadata_table.upkeep import MetadataTableUpkeep
 from eventide_core.service.rollback.shared_logs import rolls_back
 from eventide_core.service.state.markers_and_heartbeats import remove_markers_and_heartbeat
 from eventide_core.service.state.outcome import Outcome, claim_outcome
@@ -91,23 +91,16 @@ class RollbackRunner:
         return removed
 
     def _end(self, config: TableConfig, plan: RollbackPlan, lease: Lease) -> tuple[str, ...]:
-        storage = self.files.storage
         target = plan.target.instant
         inflight = Instant(plan.instant, Action.ROLLBACK, State.INFLIGHT)
         self.files.on_timeline(config).put_fenced(inflight, lease)
-        found = self.files.timeline(config).find(target)
-        if found is not None and found.is_completed and _shows_rows(self.files.commit(config, found)):
+        write = self.files.timeline(config).find(target)
+        if write is not None and write.is_completed and _shows_rows(self.files.commit(config, write)):
             self.metadata.forget_rows(config, lease)
         removed, metadata = self.remove_files(config, plan, lease)
-        completion = next_instant_time(plan.instant)
         self.metadata.revert(config, lease, target)
         changes = self._changes(metadata.partitions) if config.metadata_partitions else _NO_CHANGES
-        update = self.metadata.prepare(config, lease, plan.instant, changes)
-        update.write(lease, completion)
-        removed += self.forget(config, target, lease)
-        self._complete(config, metadata, update, completion, lease)
-        remove_markers_and_heartbeat(storage, target)
-        return tuple(removed)
+        return (*removed, *self._complete(config, metadata, changes, lease, forgets=True))
 
     def _is_of_attempt(self, config: TableConfig, plan: RollbackPlan) -> bool:
         """Whether it rolls back an attempt at another engine's compaction plan, as Hudi does before it begins again."""
@@ -124,40 +117,44 @@ class RollbackRunner:
         If another attempt has completed the compaction since, the files that its commit names also stay.
         """
         timeline, target = self.files.on_timeline(config), plan.target.instant
-        found = self.files.timeline(config).find(target)
-        is_completed = found is not None and found.is_completed
-        named = {stat.path for stat in self.files.commit(config, found).stats} if found and is_completed else set[str]()
+        compaction = self.files.timeline(config).find(target)
+        is_completed = compaction is not None and compaction.is_completed
+        stats = self.files.commit(config, compaction).stats if compaction and is_completed else ()
+        named = {stat.path for stat in stats}
         timeline.put(Instant(plan.instant, Action.ROLLBACK, State.INFLIGHT), lease)
         removed = delete_each(self.files.storage, [path for path in plan.deleted_paths if path not in named], lease)
         if not is_completed:
             self.metadata.revert(config, lease, target)
             inflight = timeline.path(Instant(target, Action.COMPACTION, State.INFLIGHT))
             removed += delete_each(self.files.storage, [inflight], lease)
-        completion = next_instant_time(plan.instant)
         metadata = RollbackMetadata(plan.instant, (plan.target,), self._append_command_blocks(plan, lease))
-        update = self.metadata.prepare(config, lease, plan.instant, _NO_CHANGES)
-        update.write(lease, completion)
-        self._complete(config, metadata, update, completion, lease)
-        remove_markers_and_heartbeat(self.files.storage, target)
+        self._complete(config, metadata, _NO_CHANGES, lease, forgets=False)
         return tuple(removed)
 
     def _complete(
-        self, config: TableConfig, metadata: RollbackMetadata, update: PendingUpdate, completion: str, lease: Lease
-    ) -> None:
-        """Step 7."""
+        self, config: TableConfig, metadata: RollbackMetadata, changes: FileChanges, lease: Lease, *, forgets: bool
+    ) -> list[str]:
+        """Steps 5 to 8 after the metadata table was reverted, step 6 if it `forgets` the target. The removed paths."""
+        (target,) = metadata.targets
+        completion = next_instant_time(metadata.instant)
+        update = self.metadata.prepare(config, lease, metadata.instant, changes)
+        update.write(lease, completion)
+        removed = self.forget(config, target.instant, lease) if forgets else []
         recorded = config.layout.recorded_completion(completion)
         completed = Instant(metadata.instant, Action.ROLLBACK, State.COMPLETED, recorded)
         data = self.files.codec.encode_rollback(metadata, self.files.storage.root)
         self.files.on_timeline(config).put(completed, lease, data)
         update.check_after_commit(lease)
+        remove_markers_and_heartbeat(self.files.storage, target.instant)
+        return removed
 
     def remove_files(self, config: TableConfig, plan: RollbackPlan, lease: Lease) -> tuple[list[str], RollbackMetadata]:
         """Steps 3 and 4. Returns the removed paths, and the metadata, the same in every run."""
         states = self._states(config, plan.target.instant)
-        if any(found.action is Action.COMPACTION for _, found in states):
+        if any(instant.action is Action.COMPACTION for _, instant in states):
             lease.check()
             claim_outcome(self.files.storage, Outcome(plan.target.instant, None))
-        removed = delete_each(self.files.storage, [path for path, found in states if found.is_completed], lease)
+        removed = delete_each(self.files.storage, [path for path, instant in states if instant.is_completed], lease)
         removed += delete_each(self.files.storage, plan.deleted_paths, lease)
         return removed, RollbackMetadata(plan.instant, (plan.target,), self._append_command_blocks(plan, lease))
 
@@ -166,19 +163,16 @@ class RollbackRunner:
         states = self._states(config, target)
         removed: list[str] = []
         for state in (State.INFLIGHT, State.REQUESTED):
-            removed += delete_each(self.files.storage, [path for path, found in states if found.state is state], lease)
+            paths = [path for path, instant in states if instant.state is state]
+            removed += delete_each(self.files.storage, paths, lease)
         return removed
 
     def _states(self, config: TableConfig, target: str) -> list[tuple[str, Instant]]:
         """The timeline's files of an instant. Its savepoint has the same time, but is a separate instant."""
-        found = (
-            (entry.path, Instant.parse(entry.path.rpartition("/")[2]))
-            for entry in self.files.storage.list(config.timeline_path)
-        )
         return [
-            (path, instant)
-            for path, instant in found
-            if instant is not None and instant.requested_time == target and instant.action is not Action.SAVEPOINT
+            (entry.path, instant)
+            for instant, entry in self.files.on_timeline(config).entries()
+            if instant.requested_time == target and instant.action is not Action.SAVEPOINT
         ]
 
     def _append_command_blocks(self, plan: RollbackPlan, lease: Lease) -> dict[str, RolledBackPartition]:
@@ -188,13 +182,13 @@ class RollbackRunner:
             requests.setdefault(request.partition, []).append(request)
         return {
             partition: RolledBackPartition(
-                tuple(name for request in found for name in request.deleted),
+                tuple(name for request in of_partition for name in request.deleted),
                 self._command_logs(
-                    plan, partition, [one for one in found if one.log_blocks or one.rolls_back_blocks], lease
+                    plan, partition, [one for one in of_partition if one.log_blocks or one.rolls_back_blocks], lease
                 ),
-                {name: size for request in found for name, size in request.log_blocks.items()},
+                {name: size for request in of_partition for name, size in request.log_blocks.items()},
             )
-            for partition, found in requests.items()
+            for partition, of_partition in requests.items()
         }
 
     def _command_logs(
@@ -243,13 +237,15 @@ class RollbackRunner:
     def _changes(self, partitions: Mapping[str, RolledBackPartition]) -> FileChanges:
         """The log files whose blocks are rolled back stay, committed or not. Hudi's plans don't contain their sizes."""
         added: list[AddedFile] = []
-        for partition, found in partitions.items():
-            for name in found.failed_logs:
+        removed: dict[str, tuple[str, ...]] = {}
+        for partition, rolled_back in partitions.items():
+            for name in rolled_back.failed_logs:
                 info = self.files.storage.stat(path_in(partition, name))
                 if info is not None:
                     added.append(AddedFile(partition, name, info.size))
-            added += [AddedFile(partition, name, size) for name, size in found.rollback_logs.items()]
-        removed = {partition: found.deleted for partition, found in partitions.items() if found.deleted}
+            added += [AddedFile(partition, name, size) for name, size in rolled_back.rollback_logs.items()]
+            if rolled_back.deleted:
+                removed[partition] = rolled_back.deleted
         return FileChanges(RowChange.NONE, tuple(added), removed)
 
 

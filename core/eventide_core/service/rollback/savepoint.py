@@ -10,8 +10,8 @@ from dataclasses import dataclass
 
 from eventide_core.action.compaction.trigger import check_undoing
 from eventide_core.action.maintenance.clean_planner import paths_of
-from eventide_core.cure import Cure
-from eventide_core.errors import BusyError, InstantNotFoundError, RefusedError, TagNotFoundError
+from eventide_core.action.rollback.planner import check_cleaning
+from eventide_core.errors import InstantNotFoundError, RefusedError, TagNotFoundError
 from eventide_core.ports import Clock, TableLock
 from eventide_core.service.facts.exact_view import ExactViews
 from eventide_core.service.facts.history import check_history
@@ -78,19 +78,21 @@ class Savepoints:
         if instant is None:
             state = TableState.load(self.files)
             if before_ms is None:
-                instant = _last_write(state)
+                if not state.timeline.writes:
+                    raise InstantNotFoundError("nothing has been written yet, so there is nothing to keep")
+                instant = state.timeline.writes[-1].requested_time
             else:
                 view = view_as_of_watermark(state, before_ms)
                 instant = last_write_of(state, view)
                 field = state.cut_field or ""
-                found = self.exact.of(base_files_of(state, view), field, before_ms)
-                comments = remarks_with_exactness(comments, is_exact=found.is_exact)
+                exactness = self.exact.of(base_files_of(state, view), field, before_ms)
+                comments = remarks_with_exactness(comments, is_exact=exactness.is_exact)
         return Tag(name, instant, self.save(instant, comments=comments, tag=name))
 
     def tags(self) -> tuple[Tag, ...]:
         """The savepoints that have a tag, by it."""
         saved = savepoints_of(self.files, TableState.load_committed(self.files))
-        return tuple(sorted(_tags(saved), key=lambda found: found.name))
+        return tuple(sorted(_tags(saved), key=lambda tag: tag.name))
 
     def tagged(self, name: str) -> Tag:
         """Raises TagNotFoundError, which names the tags there are."""
@@ -108,23 +110,19 @@ class Savepoints:
             config = self.files.config()
             timeline = self.files.timeline(config)
             check_undoing(timeline)
-            found = [i for i in timeline.instants if (i.action, i.requested_time) == (Action.SAVEPOINT, instant)]
-            if not found:
+            states = [i for i in timeline.instants if (i.action, i.requested_time) == (Action.SAVEPOINT, instant)]
+            if not states:
                 raise InstantNotFoundError(f"{self.files.storage.root}: there is no savepoint at {instant}")
             pending = (Instant(instant, Action.SAVEPOINT, step) for step in (State.INFLIGHT, State.REQUESTED))
-            paths = map(self.files.on_timeline(config).path, (*found, *pending))
+            paths = map(self.files.on_timeline(config).path, (*states, *pending))
             delete_each(self.files.storage, paths, lease)
 
     def _check(self, state: TableState, instant: str) -> None:
         check_undoing(state.timeline)
-        cleaning = next((i for i in state.timeline.pending if i.action is Action.CLEAN), None)
-        if cleaning is not None:
-            raise BusyError(
-                f"a clean is pending at {cleaning.requested_time}; complete it with {Cure.clean()}, then try again"
-            )
-        found = state.timeline.find(instant)
-        if found is None or found not in state.timeline.writes:
-            what = "there is no instant" if found is None else f"there is a {found.state} {found.action}"
+        check_cleaning(state.timeline)
+        write = state.timeline.find(instant)
+        if write is None or write not in state.timeline.writes:
+            what = "there is no instant" if write is None else f"there is a {write.state} {write.action}"
             raise InstantNotFoundError(
                 f"{what} at {instant}; a savepoint keeps a completed write of the active timeline"
             )
@@ -132,12 +130,6 @@ class Savepoints:
             if time > instant and replaced not in state.view.slices:
                 raise RefusedError(f"files of {replaced[0]}/{replaced[1]} as of {instant} were cleaned")
         check_history(state, instant)
-
-
-def _last_write(state: TableState) -> str:
-    if not state.timeline.writes:
-        raise InstantNotFoundError("nothing has been written yet, so there is nothing to keep")
-    return state.timeline.writes[-1].requested_time
 
 
 def find_tag(files: TableFiles, state: TableState, name: str) -> Tag:
@@ -158,9 +150,9 @@ def _check_tag(saved: Mapping[str, SavepointMetadata], instant: str, tag: str | 
     """Raises RefusedError if the tag is another commit's, or the commit is kept without it already."""
     if tag is None:
         return
-    for found in _tags(saved):
-        if found.name == tag and found.instant != instant:
-            raise RefusedError(f"the tag {tag} belongs to {found.instant}; delete it first, or use another name")
+    for kept in _tags(saved):
+        if kept.name == tag and kept.instant != instant:
+            raise RefusedError(f"the tag {tag} belongs to {kept.instant}; delete it first, or use another name")
     if instant in saved and saved[instant].tag != tag:
         other = saved[instant].tag
         how = "without a tag" if other is None else f"under the tag {other}"
@@ -169,9 +161,9 @@ def _check_tag(saved: Mapping[str, SavepointMetadata], instant: str, tag: str | 
 
 def _files_as_of(state: TableState, instant: str) -> dict[str, tuple[str, ...]]:
     files: dict[str, tuple[str, ...]] = {}
-    for found in state.view.latest_slices(instant):
-        names = tuple(path.rpartition("/")[2] for path in paths_of(found))
-        files[found.partition] = files.get(found.partition, ()) + tuple(
+    for file_slice in state.view.latest_slices(instant):
+        names = tuple(path.rpartition("/")[2] for path in paths_of(file_slice))
+        files[file_slice.partition] = files.get(file_slice.partition, ()) + tuple(
             name for name in names if _is_kept(state, name, instant)
         )
     return files

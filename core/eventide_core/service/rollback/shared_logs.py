@@ -4,6 +4,7 @@ They are those of version 6, also after an upgrade.
 """
 
 from collections.abc import Iterator
+from functools import partial
 
 from eventide_core.action.rollback.planner import SharedLogs
 from eventide_core.errors import RefusedError
@@ -46,10 +47,10 @@ def logs_of_completed_write(storage: Storage, state: TableState, instant: str) -
     """
     written = {stat.path for stat in state.commits[instant].stats}
     logs = (file for file in state.listing if file.path in written)
-    found = tuple(f for f in logs if (n := LogFileName.parse(f.name)) is not None and n.instant != instant)
+    shared = tuple(f for f in logs if (n := LogFileName.parse(f.name)) is not None and n.instant != instant)
     if not state.config.layout.names_logs_by_write:
-        return SharedLogs(found)
-    for file in found:
+        return SharedLogs(shared)
+    for file in shared:
         for block in block_headers(storage, file):
             if block.instant_time not in (instant, None):
                 raise RefusedError(
@@ -57,7 +58,7 @@ def logs_of_completed_write(storage: Storage, state: TableState, instant: str) -
                     "from version 8 on, a rollback can't remove a part of a log file; downgrade the table to version 6 "
                     "with Hudi first"
                 )
-    return SharedLogs(broken=found)
+    return SharedLogs(broken=shared)
 
 
 def rolls_back(storage: Storage, file: DataFile, instant: str) -> bool:
@@ -69,7 +70,5 @@ def rolls_back(storage: Storage, file: DataFile, instant: str) -> bool:
 
 
 def block_headers(storage: Storage, file: DataFile) -> Iterator[LogBlock]:
-    def read(offset: int, length: int) -> bytes:
-        return storage.read_range(file.path, offset, length)
-
-    return read_blocks(ReadAhead(read, file.size), file.size, file.path, is_strict=False)
+    read = ReadAhead(partial(storage.read_range, file.path), file.size)
+    return read_blocks(read, file.size, file.path, is_strict=False)

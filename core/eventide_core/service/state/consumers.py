@@ -5,8 +5,8 @@
 
 Order of writes: first the view, then the state that names it, by put-if-absent under the next number. So of two runners
 that go on from one state, one wins. After its put, a runner lists the states once more: where a later one is there, it had
-slept while others went on, and its state was no longer the next one. It removes that and has lost. The winner removes the
-states before the last but one, and views that neither the old nor the new state names and that are a day old.
+was paused while others made steps, and its state was no longer the next one. It removes that and has lost. The winner
+removes the states before the last but one, and views that neither the old nor the new state names and that are a day old.
 
 A crash leaves a view that no state names, or states and views that the next winner removes.
 """
@@ -27,8 +27,8 @@ WINDOWS_DIRECTORY: Final = f"{OUTCOME_DIRECTORY}/windows"
 _NAME = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,99}", re.ASCII)
 _STATE = re.compile(r"(\d{20})\.json", re.ASCII)
 _VIEW_SUFFIX: Final = ".view"
-_STRAY_MS: Final = 24 * 60 * 60 * 1000  # no runner sleeps for a day between its view and the state that names it
-_LOOKS: Final = 5  # between a listing and the read, another runner may have gone on twice
+_STRAY_MS: Final = 24 * 60 * 60 * 1000  # no runner is paused for a day between its view and the state that names it
+_LOOKS: Final = 5  # between a listing and the read, another runner may have made two steps
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,11 +67,11 @@ class ConsumerFiles:
             try:
                 return self._latest()
             except MissingFileError:
-                continue  # another runner has gone on, and removed it
+                continue  # another runner has made a step, and removed it
         return self._latest()
 
     def put(self, progress: Progress) -> bool:
-        """Whether this state is now the consumer's. False if another runner went on meanwhile."""
+        """Whether this state is now the consumer's. False if another runner has made a step meanwhile."""
         path, data = self._path(progress.number), _encoded(progress)
         if not self.storage.put_if_absent(path, data) and not self._is_same(path, data):
             return False
@@ -86,10 +86,10 @@ class ConsumerFiles:
 
     def record(self, instant: str, runner: str, view: RecordedView) -> ConsumerView:
         """Records a view, before a state names it."""
-        found = ConsumerView(instant, f"{instant}_{runner}{_VIEW_SUFFIX}")
+        recorded = ConsumerView(instant, f"{instant}_{runner}{_VIEW_SUFFIX}")
         text = json.dumps({"schema_as_of": view.schema_as_of, "base_files": sorted(view.paths)}, indent=1)
-        self.storage.put_if_absent(f"{self.directory}/{found.name}", text.encode())
-        return found
+        self.storage.put_if_absent(f"{self.directory}/{recorded.name}", text.encode())
+        return recorded
 
     def view(self, view: ConsumerView) -> RecordedView:
         """Raises MissingFileError, CorruptTimelineError."""
@@ -137,7 +137,7 @@ class ConsumerFiles:
 
     def _numbers(self) -> list[int]:
         names = (entry.path.rpartition("/")[2] for entry in self.storage.list(self.directory))
-        return [int(found[1]) for name in names if (found := _STATE.fullmatch(name))]
+        return [int(match[1]) for name in names if (match := _STATE.fullmatch(name))]
 
     def _path(self, number: int) -> str:
         return f"{self.directory}/{number:020d}.json"
@@ -167,8 +167,8 @@ def _encoded(progress: Progress) -> bytes:
 
 
 def _decoded(number: int, said: Mapping[str, Any]) -> Progress:
-    def view(found: Mapping[str, Any] | None) -> ConsumerView | None:
-        return None if found is None else ConsumerView(str(found["instant"]), str(found["name"]))
+    def view(stated: Mapping[str, Any] | None) -> ConsumerView | None:
+        return None if stated is None else ConsumerView(str(stated["instant"]), str(stated["name"]))
 
     opened = said["open"]
     return Progress(
@@ -188,5 +188,5 @@ def _decoded(number: int, said: Mapping[str, Any]) -> Progress:
     )
 
 
-def _time(found: Any) -> int | None:
-    return None if found is None else int(found)
+def _time(value: Any) -> int | None:
+    return None if value is None else int(value)

@@ -2,10 +2,10 @@
 
 1. A heartbeat that has not been renewed for as long as Hudi's options say has expired: its process counts as dead.
 2. A heartbeat of eventide names its process. One of this machine that has ended is dead at once.
-3. Without a heartbeat nothing shows: stock writers that clean eagerly keep none, nor does Flink. Neither alive nor
-   dead.
-4. Nor do the cleans and rollbacks of other engines. One of these that has stood for long counts as abandoned: an hour
-   by default, `eventide.pending.service.stale_ms`. Ended twice, it would stand on the timeline twice.
+3. Without a heartbeat, a process counts as neither alive nor dead: stock writers that clean eagerly keep none, nor does
+   Flink.
+4. Cleans and rollbacks of other engines keep none either. One that has been pending for long counts as abandoned: an hour
+   by default, `eventide.pending.service.stale_ms`. If two processes completed it, it would be on the timeline twice.
 """
 
 import json
@@ -34,22 +34,31 @@ class Heartbeat:
 
 @dataclass(frozen=True, slots=True)
 class Liveness:
+    """`expiry_ms` is the age at which a heartbeat expires, `stale_ms` that at which a service of another engine does."""
+
     storage: Storage
     heartbeats: Heartbeats
     clock: Clock
-    options: Options
+    expiry_ms: int
+    stale_ms: int
+
+    @classmethod
+    def of(cls, storage: Storage, heartbeats: Heartbeats, clock: Clock, options: Options) -> "Liveness":
+        """Raises ConfigError."""
+        expiry_ms = options.get(keys.HEARTBEAT_INTERVAL_MS) * options.get(keys.HEARTBEAT_TOLERABLE_MISSES)
+        return cls(storage, heartbeats, clock, expiry_ms, options.get(keys.PENDING_SERVICE_STALE_MS))
 
     def is_dead(self, pending: Instant) -> bool:
         """Whether it is a write whose writer is known to be dead."""
         if pending.action not in WRITE_ACTIONS:
             return False
-        found = self.heartbeat(pending.requested_time)
-        return found is not None and not found.is_fresh
+        heartbeat = self.heartbeat(pending.requested_time)
+        return heartbeat is not None and not heartbeat.is_fresh
 
     def is_known_alive(self, instant: str) -> bool:
         """Whether a process is known to work on the instant."""
-        found = self.heartbeat(instant)
-        return found is not None and found.is_fresh
+        heartbeat = self.heartbeat(instant)
+        return heartbeat is not None and heartbeat.is_fresh
 
     def has_heartbeat(self, instant: str) -> bool:
         """Whether anything states who works on the instant."""
@@ -59,8 +68,8 @@ class Liveness:
         """Whether it is an overwrite of eventide, which compares itself with what completed before it does."""
         if pending.action is not Action.REPLACE_COMMIT:
             return False
-        found = self.heartbeat(pending.requested_time)
-        return found is not None and found.owner is not None
+        heartbeat = self.heartbeat(pending.requested_time)
+        return heartbeat is not None and heartbeat.owner is not None
 
     def is_abandoned(self, pending: Instant, timeline_path: str) -> bool:
         """Whether a pending clean or rollback is abandoned."""
@@ -79,16 +88,15 @@ class Liveness:
             if not (pending.action is Action.ROLLBACK and heartbeat.owner is not None):
                 self._check_expired(pending, heartbeat, "try again when it has completed or died")
             return
-        found = self.storage.stat(f"{timeline_path}/{pending.file_name}")
-        if found is None:
+        info = self.storage.stat(f"{timeline_path}/{pending.file_name}")
+        if info is None:
             return
-        age_ms = self.clock.now_ms() - found.modified_ms
-        stale_ms = self.options.get(keys.PENDING_SERVICE_STALE_MS)
-        if age_ms < stale_ms:
+        age_ms = self.clock.now_ms() - info.modified_ms
+        if age_ms < self.stale_ms:
             raise BusyError(
                 f"a {pending.action} of another engine has been pending at {pending.requested_time} for "
                 f"{age_ms / 1000:.1f} s, and may be running: try again when it has completed. After "
-                f"{stale_ms / 1000:g} s ({keys.PENDING_SERVICE_STALE_MS}), it counts as abandoned, and eventide "
+                f"{self.stale_ms / 1000:g} s ({keys.PENDING_SERVICE_STALE_MS}), it counts as abandoned, and eventide "
                 "completes it"
             )
 
@@ -96,12 +104,12 @@ class Liveness:
         """Raises BusyError, with the cure, if a process is known to work on a pending action."""
         self._check_expired(pending, self.heartbeat(pending.requested_time), cure)
 
-    def _check_expired(self, pending: Instant, found: Heartbeat | None, cure: str) -> None:
-        if found is not None and found.is_fresh:
+    def _check_expired(self, pending: Instant, heartbeat: Heartbeat | None, cure: str) -> None:
+        if heartbeat is not None and heartbeat.is_fresh:
             raise BusyError(
-                f"the {pending.action} at {pending.requested_time} is alive: {found.owner or 'a writer'} works "
-                f"on it, its heartbeat is {found.age_ms / 1000:.1f} s old and expires at "
-                f"{self._expiry_ms / 1000:g} s; {cure}"
+                f"the {pending.action} at {pending.requested_time} is alive: {heartbeat.owner or 'a writer'} works "
+                f"on it, its heartbeat is {heartbeat.age_ms / 1000:.1f} s old and expires at "
+                f"{self.expiry_ms / 1000:g} s; {cure}"
             )
 
     def heartbeat(self, instant: str) -> Heartbeat | None:
@@ -111,18 +119,12 @@ class Liveness:
             content = self.storage.read(path)
         except MissingFileError:
             return None
-        found = self.storage.stat(path)
-        if found is None:
+        info = self.storage.stat(path)
+        if info is None:
             return None  # it has ended since
-        age_ms = max(0, self.clock.now_ms() - found.modified_ms)
-        is_fresh = age_ms <= self._expiry_ms and not self.heartbeats.has_ended(instant, content)
+        age_ms = max(0, self.clock.now_ms() - info.modified_ms)
+        is_fresh = age_ms <= self.expiry_ms and not self.heartbeats.has_ended(instant, content)
         return Heartbeat(age_ms, is_fresh, _owner(content))
-
-    @property
-    def _expiry_ms(self) -> int:
-        """The age at which a heartbeat expires."""
-        interval = self.options.get(keys.HEARTBEAT_INTERVAL_MS)
-        return interval * self.options.get(keys.HEARTBEAT_TOLERABLE_MISSES)
 
 
 def _owner(content: bytes) -> str | None:

@@ -26,15 +26,15 @@ _MARKERS_FILE = "MARKERS"
 def marked_paths(storage: Storage, instant: str) -> frozenset[str]:
     """The files that the write's markers name, relative to the table's root; some may never have been made."""
     directory = marker_directory(instant)
-    found: set[str] = set()
+    paths: set[str] = set()
     for path in _files_below(storage, directory):
         name = path.rpartition("/")[2]
         if name.startswith(_MARKERS_FILE):
             lines = storage.read(path).decode(errors="replace").splitlines()
-            found.update(line.strip().rpartition(_MARKER)[0] for line in lines if _MARKER in line)
+            paths.update(line.strip().rpartition(_MARKER)[0] for line in lines if _MARKER in line)
         elif _MARKER in name:
-            found.add(path.removeprefix(f"{directory}/").rpartition(_MARKER)[0])
-    return frozenset(found)
+            paths.add(path.removeprefix(f"{directory}/").rpartition(_MARKER)[0])
+    return frozenset(paths)
 
 
 def instants_with_markers_or_heartbeat(storage: Storage) -> frozenset[str]:

@@ -17,7 +17,7 @@ from eventide_core.table.timeline.timeline import Timeline
 
 OUTCOME_DIRECTORY = ".hoodie/.aux/eventide"
 ROLLED_BACK_KEPT_MS = 24 * 60 * 60 * 1000
-"""A process that runs a plan that was rolled back asks for the outcome when it wakes up. None sleeps for a day."""
+"""A process that runs a plan that was rolled back reads the outcome when it continues. No process is paused for a day."""
 _READ_AT_ONCE = 500  # each costs a read under the table lock; earlier versions kept all of them
 
 
@@ -57,7 +57,7 @@ def settled_outcomes(
     now_ms: int,
     publishes: Callable[[str], bool],
 ) -> tuple[str, ...]:
-    """The instants whose outcomes nobody asks for any more. All of them lie before the active timeline.
+    """The instants whose outcomes are no longer needed. All of them are before the active timeline.
 
     1. Completed: all but the last completed that published a cut, from which the archived cut is known. The archived
        timeline has the others.

@@ -5,7 +5,7 @@
 3. The heartbeat is removed, whether the work succeeded or failed, so that the next process continues immediately. The
    heartbeat of a killed process stays, and shows that the process is dead.
 
-A process that sleeps past its heartbeat's expiry loses the instant to the next process, and both work when it wakes up.
+A process that is paused past its heartbeat's expiry loses the instant to the next process, and both work when it continues.
 That costs work, but no data: ownership only avoids double work. The claim of the outcome, or the completed file,
 ensures that an action ends only once.
 """
@@ -15,7 +15,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 
 from eventide_core.errors import StorageError
-from eventide_core.ports import Heartbeats, TableLock
+from eventide_core.ports import TableLock
 from eventide_core.service.state.liveness import Liveness
 from eventide_core.table.timeline.instant import Instant
 
@@ -23,7 +23,6 @@ from eventide_core.table.timeline.instant import Instant
 @dataclass(frozen=True, slots=True)
 class Ownership:
     lock: TableLock
-    heartbeats: Heartbeats
     liveness: Liveness
 
     @contextmanager
@@ -35,11 +34,11 @@ class Ownership:
             with self.lock.acquire() as lease:
                 self.liveness.check_not_alive(pending, "try again when it has completed or died")
                 lease.check()
-                self.heartbeats.start(instant)
+                self.liveness.heartbeats.start(instant)
                 is_ours = True
             yield
         finally:
             if is_ours:
                 # The work has ended; a heartbeat that cannot be removed expires.
                 with suppress(StorageError):
-                    self.heartbeats.end(instant)
+                    self.liveness.heartbeats.end(instant)

@@ -14,11 +14,11 @@ from eventide_core.table.timeline.timeline import Timeline
 
 def writes_of_single_writers(files: TableFiles, config: TableConfig, timeline: Timeline) -> tuple[Instant, ...]:
     """The pending writes without a heartbeat. One that has ended since the timeline was listed is none of them."""
-    found = [w for w in timeline.pending_writes if files.storage.stat(heartbeat_path(w.requested_time)) is None]
-    if not found:
+    writes = [w for w in timeline.pending_writes if files.storage.stat(heartbeat_path(w.requested_time)) is None]
+    if not writes:
         return ()
     still_pending = {write.requested_time for write in files.timeline(config).pending_writes}
-    return tuple(write for write in found if write.requested_time in still_pending)
+    return tuple(write for write in writes if write.requested_time in still_pending)
 
 
 def single_writer_note(write: Instant) -> str:

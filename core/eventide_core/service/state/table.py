@@ -156,10 +156,10 @@ class TableState:
             return ()
         own = set(plan.new_log_paths) if isinstance(plan, CompactionPlan) else set[str]()
         groups = set(plan.file_groups)
-        found = (file.sliced for file in self.listing if file.path not in own)
+        sliced = (file.sliced for file in self.listing if file.path not in own)
         return tuple(
             log
-            for log in found
+            for log in sliced
             if isinstance(log, LogFile)
             and log.name.suffix != CHANGE_LOG_SUFFIX
             and log.name.instant == plan.instant
@@ -255,17 +255,17 @@ class TableState:
 
     def find_write(self, time: str) -> Instant | None:
         """The instant of that requested time, active or archived."""
-        found = self.timeline.find(time)
-        return self.archive.find(time) if found is None and self.timeline.is_archived(time) else found
+        active = self.timeline.find(time)
+        return self.archive.find(time) if active is None and self.timeline.is_archived(time) else active
 
     def commit(self, write: Instant) -> CommitMetadata:
         """The metadata of a completed write, active or archived. Raises CorruptTimelineError if the archive lost it."""
-        found = self.commits.get(write.requested_time) or self.archive.commit(write.requested_time)
-        if found is None:
+        metadata = self.commits.get(write.requested_time) or self.archive.commit(write.requested_time)
+        if metadata is None:
             raise CorruptTimelineError(
                 f"{self.config.archive_path} has no metadata of the write at {write.requested_time}; restore it from a copy"
             )
-        return found
+        return metadata
 
     def shape(self, event_time_field: str | None, *, as_of: str | None = None) -> RecordShape:
         return self.shape_of(self.schema_as_of(as_of), event_time_field, as_of=as_of)
@@ -342,7 +342,7 @@ class TableState:
     @property
     def checksums(self) -> dict[str, str]:
         """The checksums of the files that active commits of eventide record, by path."""
-        return {path: found for commit in self.commits.values() for path, found in Checksums.of(commit).files.items()}
+        return {path: text for commit in self.commits.values() for path, text in Checksums.of(commit).files.items()}
 
     @property
     def cut_ms(self) -> int | None:
@@ -374,8 +374,8 @@ class TableState:
     @property
     def publications(self) -> dict[str, CompactionExtraMetadata]:
         """What the compactions of eventide on the active timeline published, by requested time."""
-        found = ((time, CompactionExtraMetadata.of(time, commit)) for time, commit in self.commits.items())
-        return {time: said for time, said in found if said is not None}
+        published = ((time, CompactionExtraMetadata.of(time, commit)) for time, commit in self.commits.items())
+        return {time: said for time, said in published if said is not None}
 
     def _last_cut(self) -> CompactionExtraMetadata | None:
         active = self.publications
@@ -404,8 +404,8 @@ def archived_writes(archive: ArchivedTimeline, timeline: Timeline, begin: str = 
     An archival that was interrupted leaves writes in both places: they are active, and none at all once they are
     undone.
     """
-    found = archive.writes(begin, _END_OF_TIME)
-    return found if timeline.start is None else (i for i in found if timeline.is_archived(i.requested_time))
+    writes = archive.writes(begin, _END_OF_TIME)
+    return writes if timeline.start is None else (i for i in writes if timeline.is_archived(i.requested_time))
 
 
 def _is_named(commits: dict[str, CommitMetadata], instant: str, path: str) -> bool:
@@ -416,8 +416,8 @@ def _is_named(commits: dict[str, CommitMetadata], instant: str, path: str) -> bo
 def _refuse_logs(view: FileSystemView, root: str) -> None:
     """Raises UnsupportedTableError for a log file in a copy-on-write table: its readers would skip the records."""
     for slices in view.slices.values():
-        for found in slices:
-            for log in found.log_files:
+        for file_slice in slices:
+            for log in file_slice.log_files:
                 raise UnsupportedTableError(
                     f"{root}: hoodie.table.type=COPY_ON_WRITE, but the table has the log file {log.path}: set MERGE_ON_READ "
                     "if that is what the table is; if its type was changed by Hudi, clean the slices with log files first"
@@ -430,4 +430,4 @@ def _archived_writers(
     """The archived instants that wrote log files that still exist."""
     written = {log.name.instant for file in listing if isinstance(log := file.sliced, LogFile)}
     times = filter(timeline.is_archived, written)
-    return tuple(found for time in sorted(times, reverse=True) if (found := archive.find(time)) is not None)
+    return tuple(instant for time in sorted(times, reverse=True) if (instant := archive.find(time)) is not None)

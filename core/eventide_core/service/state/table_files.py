@@ -30,6 +30,7 @@ from eventide_core.ports import ArchivedTimeline, Clock, FileInfo, MetadataCodec
 from eventide_core.service.state.data_directories import directories_of_data
 from eventide_core.service.state.timeline_files import TimelineFiles
 from eventide_core.table.files.file_name import path_in
+from eventide_core.table.files.table_path import PARTITION_MARK
 from eventide_core.table.records.custom_merger import CustomMergers
 from eventide_core.table.records.event_time_texts import ISO_WITH_ZONE, EventTimeTexts
 from eventide_core.table.records.internal_schema import (
@@ -58,7 +59,6 @@ T = TypeVar("T")
 
 _PATH: Final = attrgetter("path")
 
-PARTITION_MARK = ".hoodie_partition_metadata"
 _COMMITS_AT_ONCE: Final = 16
 _PUTTING_MS: Final = 1_000  # stock Hudi fills a file in less time, even on a busy machine
 _PUTTING_POLL_MS: Final = 20
@@ -165,13 +165,13 @@ class TableFiles:
         start = len(config.timeline_path) + 1
         names = tuple([e.path[start:] for e in entries if not e.is_directory])
         if self._timeline is None or self._timeline[0] != names:
-            found = Timeline.of_file_names(names)
+            timeline = Timeline.of_file_names(names)
             if not config.has_utc_instants:
-                found = replace(found, offset=observed_offset((e.path[start:], e.modified_ms) for e in entries))
+                timeline = replace(timeline, offset=observed_offset((e.path[start:], e.modified_ms) for e in entries))
             if not config.layout.records_completion_times:
                 put_ms = {e.path[start:]: e.modified_ms for e in entries}
-                found = replace(found, put_ms={i.requested_time: put_ms[i.file_name] for i in found.writes})
-            self._timeline = (names, found)
+                timeline = replace(timeline, put_ms={i.requested_time: put_ms[i.file_name] for i in timeline.writes})
+            self._timeline = (names, timeline)
         return self._timeline[1]
 
     def on_timeline(self, config: TableConfig) -> TimelineFiles:
@@ -197,10 +197,10 @@ class TableFiles:
         A reply may have been lost, or the lock not have been given back after the commit. Raises StorageError if it has
         not happened.
         """
-        found = self.timeline(self.config()).find(instant)
-        if found is None or not found.is_completed:
+        write = self.timeline(self.config()).find(instant)
+        if write is None or not write.is_completed:
             raise StorageError(f"the {what} at {instant} is not committed: {failure}; {cure}") from failure
-        return found
+        return write
 
     def commit(self, config: TableConfig, instant: Instant) -> CommitMetadata:
         """The metadata of a completed write."""
@@ -279,8 +279,8 @@ class TableFiles:
         """The instants that the completed rollbacks of the active timeline have undone; each is read once."""
         done = [i for i in timeline.completed if i.action is Action.ROLLBACK]
         unread = [instant for instant in done if self._undone.get(instant) is None]
-        found = zip(unread, self.requests.each(partial(self._targets, config), unread), strict=True)
-        self._undone |= dict(found)
+        answers = zip(unread, self.requests.each(partial(self._targets, config), unread), strict=True)
+        self._undone |= dict(answers)
         return frozenset[str]().union(*(self._undone[instant] or () for instant in done))
 
     def undone(self, config: TableConfig, timeline: Timeline) -> frozenset[str]:
@@ -290,8 +290,8 @@ class TableFiles:
         """
         done = [i for i in timeline.completed if i.action in (Action.ROLLBACK, Action.RESTORE)]
         unread = [instant for instant in done if instant not in self._undone]
-        found = zip(unread, self.requests.each(partial(self._readable_targets, config), unread), strict=True)
-        known = self._undone | dict(found)
+        answers = zip(unread, self.requests.each(partial(self._readable_targets, config), unread), strict=True)
+        known = self._undone | dict(answers)
         self._undone = {instant: known[instant] for instant in done}
         return frozenset[str]().union(*(targets or () for targets in self._undone.values()))
 
@@ -310,12 +310,12 @@ class TableFiles:
                 return frozenset(target.instant for target in plan.targets)
             return frozenset()
         try:
-            found = self.rollback(config, instant)
+            metadata = self.rollback(config, instant)
         except CorruptTimelineError:
             with suppress(MissingFileError, CorruptTimelineError):  # its plan is enough, too
                 return frozenset((self.rollback_plan(config, instant.requested_time).target.instant,))
             raise
-        return frozenset(target.instant for target in found.targets)
+        return frozenset(target.instant for target in metadata.targets)
 
     def rollback_plan(self, config: TableConfig, instant: str) -> RollbackPlan:
         """The plan of a rollback that was begun. Raises CorruptTimelineError."""
@@ -399,9 +399,9 @@ class TableFiles:
                 mark = path_in(directory, PARTITION_MARK)
                 if any(e.path.startswith(mark) for e in files):
                     of_partition[directory] = [self._data_file(directory, e) for e in files]
-        found = [file for partition in sorted(of_partition) for file in sorted(of_partition[partition], key=_PATH)]
-        self._listed = {file.path: file for file in found}
-        return tuple(found)
+        listed = [file for partition in sorted(of_partition) for file in sorted(of_partition[partition], key=_PATH)]
+        self._listed = {file.path: file for file in listed}
+        return tuple(listed)
 
     def _data_file(self, partition: str, entry: FileInfo) -> DataFile:
         known = self._listed.get(entry.path)

@@ -1,6 +1,6 @@
 """The files of a table's active timeline, each by its instant.
 
-A process that sleeps between its look at the lock and a put cannot know that others have the lock now. They may have
+A process that is paused between its check of the lock and a put cannot know that others have the lock now. They may have
 undone, archived and cleaned beyond the file, and a timeline that starts at it again would not count what was archived. So
 `put_fenced` checks the lock on the other side of the put, too.
 """
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from eventide_core.access.files import discard
 from eventide_core.errors import LockError
-from eventide_core.ports import Lease, Storage
+from eventide_core.ports import FileInfo, Lease, Storage
 from eventide_core.table.timeline.instant import Instant, State
 
 _ORDER = (State.REQUESTED, State.INFLIGHT, State.COMPLETED)
@@ -28,6 +28,11 @@ class TimelineFiles:
 
     def exists(self, instant: Instant) -> bool:
         return self.storage.stat(self.path(instant)) is not None
+
+    def entries(self) -> list[tuple[Instant, FileInfo]]:
+        """The files of instants, as they are listed."""
+        listed = ((Instant.parse(entry.path.rpartition("/")[2]), entry) for entry in self.storage.list(self.directory))
+        return [(instant, entry) for instant, entry in listed if instant is not None]
 
     def read(self, instant: Instant) -> bytes:
         """Raises MissingFileError."""
@@ -51,8 +56,7 @@ class TimelineFiles:
             lease.check()
         except LockError:
             time, step = instant.requested_time, _ORDER.index(instant.state)
-            names = (entry.path.rpartition("/")[2] for entry in self.storage.list(self.directory))
-            there = (other for other in map(Instant.parse, names) if other is not None)
+            there = (other for other, _ in self.entries())
             if not any(other.requested_time == time and _ORDER.index(other.state) > step for other in there):
                 discard(self.storage, self.path(instant))
             raise

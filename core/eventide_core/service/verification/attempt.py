@@ -1,6 +1,7 @@
 """Returns the problem of a file instead of raising it. Failures of storage and engine still raise."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
@@ -12,43 +13,41 @@ R = TypeVar("R")
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """The message of a typed error about a damaged or unknown file, as `text`."""
+    """The message of a typed error, as `text`, about a damaged or unknown file or, if `is_unsupported`, a feature."""
 
     text: str
+    is_unsupported: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Attempt(Generic[T, R]):
     """A picklable call that returns a Problem if the table is at fault. Failures of storage and engine still raise.
 
-    `function` is called with one item, such as a path or a slice.
+    `function` is called with one item, such as a path or a slice. `skips_unsupported`: what eventide does not support is a
+    Problem, too, so that the rest can still be verified.
     """
 
     function: Callable[[T], R]
+    skips_unsupported: bool = False
 
     def __call__(self, item: T) -> R | Problem:
         try:
             return self.function(item)
         except EventideError as error:
-            require_damage(error)
-            return Problem(str(error))
+            is_unsupported = self.skips_unsupported and isinstance(error, UnsupportedTableError)
+            if not is_unsupported:
+                require_damage(error)
+            return Problem(str(error), is_unsupported)
 
 
-class Noting:
+@contextmanager
+def noting(unreadable: dict[str, str], path: str) -> Generator[None]:
     """Records why a file cannot be read, and continues: a check reports unreadable files."""
-
-    def __init__(self, unreadable: dict[str, str], path: str) -> None:
-        self._unreadable, self._path = unreadable, path
-
-    def __enter__(self) -> None:
-        """Nothing has been read yet."""
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: object) -> bool:
-        if not isinstance(error, EventideError):
-            return False
+    try:
+        yield
+    except EventideError as error:
         require_damage(error)
-        self._unreadable[self._path] = str(error)
-        return True
+        unreadable[path] = str(error)
 
 
 def require_damage(error: EventideError) -> None:

@@ -63,10 +63,6 @@ class FactsReader:
     liveness: Liveness
     options: Options
 
-    def timeline_names(self, config: TableConfig) -> tuple[str, ...]:
-        """The files of the timeline directory."""
-        return timeline_names(self.files.storage, config)
-
     def gone_since(self, gathered: Gathered) -> list[str]:
         """The files that were listed then and are gone, by path."""
         now, _ = list_everything(self.files.storage)
@@ -78,7 +74,7 @@ class FactsReader:
     def gather(self, *, is_deep: bool) -> Gathered:
         config = self.files.config()
         before = self._settings_problem()
-        names = self.timeline_names(config)
+        names = timeline_names(self.files.storage, config)
         timeline = Timeline.of_file_names(names)
         state, view_problem = self._state()
         if state is not None:
@@ -154,7 +150,9 @@ class FactsReader:
 
     def _bases(self, state: TableState | None) -> BaseFacts:
         slices = () if state is None else tuple(state.view.slices.values())
-        paths = [found.base_file.path for group in slices for found in group if found.base_file is not None]
+        paths = [
+            file_slice.base_file.path for group in slices for file_slice in group if file_slice.base_file is not None
+        ]
         answers = dict(zip(paths, self.engine.map(Attempt(self.audit.row_count), paths), strict=True))
         return BaseFacts(
             {path: rows for path, rows in answers.items() if not isinstance(rows, Problem)},
@@ -183,7 +181,7 @@ class FactsReader:
     def _log_facts(self, state: TableState, shape: RecordShape) -> dict[str, LogFacts]:
         """The facts of each log file of the latest slices that can be read, by path."""
         proof = are_stats_proof(shape.schema, shape.event_time_field or "", self.options, state.config.properties)
-        logs = [log for found in state.view.latest_slices() for log in found.log_files]
+        logs = [log for file_slice in state.view.latest_slices() for log in file_slice.log_files]
         facts, errors = self.freshness.facts.read_each(state, shape, logs, are_stats_proof=proof)
         for error in errors.values():
             require_damage(error)
@@ -202,9 +200,9 @@ class FactsReader:
         files = None
         if listing is not None:
             files = {path_in(part, name): size for part, names in listing.items() for name, size in names.items()}
-        found = self.files.metadata_table.load().facts
-        writes = frozenset(i.requested_time for i in found.timeline.completed)
-        return IndexFacts(partitions, rebuilt, files, writes, None, self._late_compaction(found.status))
+        own = self.files.metadata_table.load().facts
+        writes = frozenset(i.requested_time for i in own.timeline.completed)
+        return IndexFacts(partitions, rebuilt, files, writes, None, self._late_compaction(own.status))
 
     def _late_compaction(self, status: MetadataTableStatus) -> str | None:
         limit = self.options.get(METADATA_COMPACT_AFTER)

@@ -1,24 +1,24 @@
 """Reads the files of a table for a verification: their listing, and the block headers of log files."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from functools import partial
 
 from eventide_core.action.verification.facts import BlockFacts, LogScan
 from eventide_core.errors import EventideError
 from eventide_core.ports import Engine, Storage
 from eventide_core.service.state.data_directories import directories_of_data
-from eventide_core.service.state.table_files import PARTITION_MARK
 from eventide_core.service.verification.attempt import Attempt, Problem, require_damage
 from eventide_core.table.files.file_name import LogFileName, is_data_file
 from eventide_core.table.files.log_block import BlockType, HeaderKey, read_blocks
 from eventide_core.table.files.slice_read import BlockFilter
+from eventide_core.table.files.table_path import PARTITION_MARK
 from eventide_core.table.records.changelog import refuse_operations
 from eventide_core.table.timeline.file_system_view import DataFile
 
 
 def list_everything(storage: Storage) -> tuple[tuple[DataFile, ...], frozenset[str]]:
     """All files of partitions, with the data files and links of other directories; and the data files among them."""
-    found: list[DataFile] = []
+    files: list[DataFile] = []
     unmarked: list[str] = []
     waiting = [""]
     while waiting:
@@ -31,10 +31,10 @@ def list_everything(storage: Storage) -> tuple[tuple[DataFile, ...], frozenset[s
             if entry.is_directory and entry.link_target is None:
                 continue
             if is_marked or entry.link_target is not None or is_data_file(names[entry.path]):
-                found.append(DataFile(directory, entry.path, entry.size, entry.link_target))
+                files.append(DataFile(directory, entry.path, entry.size, entry.link_target))
                 if not is_marked and is_data_file(names[entry.path]):
                     unmarked.append(entry.path)
-    return tuple(sorted(found, key=lambda file: file.path)), frozenset(unmarked)
+    return tuple(sorted(files, key=lambda file: file.path)), frozenset(unmarked)
 
 
 def scan_logs(
@@ -43,35 +43,25 @@ def scan_logs(
     """The blocks of each log file, except dangling links. Raises UnsupportedTableError for records with operations."""
     there = {file.path for file in listing if file.link_target is None}
     logs = [f for f in listing if LogFileName.parse(f.name) is not None and (f.link_target or f.path) in there]
-    scans = engine.map(Attempt(_ScanLog(storage, counted)), logs)
+    scans = engine.map(Attempt(partial(_scan, storage, counted)), logs)
     return {
         log.path: LogScan((), scan.text) if isinstance(scan, Problem) else scan
         for log, scan in zip(logs, scans, strict=True)
     }
 
 
-@dataclass(frozen=True, slots=True)
-class _ScanLog:
-    """A picklable reading of a log file's headers."""
-
-    storage: Storage
-    counted: BlockFilter
-
-    def __call__(self, file: DataFile) -> LogScan:
-        blocks: list[BlockFacts] = []
-
-        def read(offset: int, length: int) -> bytes:
-            return self.storage.read_range(file.path, offset, length)
-
-        try:
-            for block in read_blocks(read, file.size, file.path, is_strict=False):
-                if self.counted.accepts(block.instant_time or ""):
-                    refuse_operations(block.header.get(HeaderKey.SCHEMA, ""), f"log file {file.path}")
-                is_torn = block.block_type is BlockType.CORRUPT
-                is_command = block.block_type is BlockType.COMMAND
-                target = block.header.get(HeaderKey.TARGET_INSTANT_TIME) if is_command else None
-                blocks.append(BlockFacts(block.offset, block.instant_time, is_torn, is_command, target))
-        except EventideError as error:
-            require_damage(error)
-            return LogScan(tuple(blocks), str(error))
-        return LogScan(tuple(blocks))
+def _scan(storage: Storage, counted: BlockFilter, file: DataFile) -> LogScan:
+    """Reads a log file's headers."""
+    blocks: list[BlockFacts] = []
+    try:
+        for block in read_blocks(partial(storage.read_range, file.path), file.size, file.path, is_strict=False):
+            if counted.accepts(block.instant_time or ""):
+                refuse_operations(block.header.get(HeaderKey.SCHEMA, ""), f"log file {file.path}")
+            is_torn = block.block_type is BlockType.CORRUPT
+            is_command = block.block_type is BlockType.COMMAND
+            target = block.header.get(HeaderKey.TARGET_INSTANT_TIME) if is_command else None
+            blocks.append(BlockFacts(block.offset, block.instant_time, is_torn, is_command, target))
+    except EventideError as error:
+        require_damage(error)
+        return LogScan(tuple(blocks), str(error))
+    return LogScan(tuple(blocks))

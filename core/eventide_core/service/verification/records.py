@@ -2,15 +2,16 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Generic, TypeVar
+from functools import partial
+from typing import TypeVar
 
 from eventide_core.action.query.planner import plan_slices
 from eventide_core.action.verification.facts import RecordFacts, TableFacts
-from eventide_core.errors import EventideError, UnsupportedTableError
+from eventide_core.errors import EventideError
 from eventide_core.ports import ContentAudit, Engine, Progress
 from eventide_core.service.state.table import TableState
 from eventide_core.service.verification.attempt import Attempt, Problem
-from eventide_core.table.files.content_audit import RepeatedKey, RowDifference, SliceAudit
+from eventide_core.table.files.content_audit import RowDifference
 from eventide_core.table.files.slice_read import SliceRead
 from eventide_core.table.records.record_shape import RecordShape
 from eventide_core.table.settings.key_format import KeyFormat
@@ -18,26 +19,6 @@ from eventide_core.table.timeline.plans import PlannedOperation
 
 T = TypeVar("T")
 R = TypeVar("R")
-
-
-@dataclass(frozen=True, slots=True)
-class _Unsupported:
-    """What eventide doesn't support in some records."""
-
-    text: str
-
-
-@dataclass(frozen=True, slots=True)
-class _Reading(Generic[T, R]):
-    """A picklable call that returns what it found unsupported instead of raising it: the rest can still be verified."""
-
-    function: Callable[[T], R]
-
-    def __call__(self, item: T) -> R | _Unsupported:
-        try:
-            return self.function(item)
-        except UnsupportedTableError as error:
-            return _Unsupported(str(error))
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,32 +38,34 @@ class RecordsReader:
             what: str, function: Callable[[T], R], items: Sequence[T], name: Callable[[T], str]
         ) -> list[tuple[T, R]]:
             progress.start(what, len(items))
-            answers = self.engine.map(Attempt(_Reading(function)), items, on_done=progress.advance)
+            attempt = Attempt(function, skips_unsupported=True)
+            answers = self.engine.map(attempt, items, on_done=progress.advance)
             read: list[tuple[T, R]] = []
             for item, answer in zip(items, answers, strict=True):
                 if isinstance(answer, Problem):
-                    problems[name(item)] = answer.text
-                elif isinstance(answer, _Unsupported):
-                    unsupported[name(item)] = answer.text
+                    (unsupported if answer.is_unsupported else problems)[name(item)] = answer.text
                 else:
                     read.append((item, answer))
             return read
 
-        audits = run("reading slices", _Audit(self.audit, shape, watermark_ms, _keys(state)), slices, _place)
+        audit = partial(self.audit.audit, shape=shape, watermark_ms=watermark_ms, keys=_keys(state))
+        audits = run("reading slices", audit, slices, _place)
         unreadable = {(a.partition, a.file_id) for _, a in audits if a.unreadable}
         readable = [s for s, _ in audits if (s.partition, s.file_id) not in unreadable]
         of_partition: dict[str, list[SliceRead]] = {}
         for one in readable:
             of_partition.setdefault(one.partition, []).append(one)
-        several = [tuple(found) for found in of_partition.values() if len(found) > 1]
-        repeated = run("checking for keys in two places", _Repeated(self.audit, shape), several, _partition)
-        copies = [(copy, source) for copy, source in _copies(facts)]
-        compared = run("comparing copies", _SameBytes(self.audit), copies, lambda pair: pair[0])
+        several = [tuple(reads) for reads in of_partition.values() if len(reads) > 1]
+        repeated_keys = partial(self.audit.repeated_keys, shape=shape)
+        repeated = run("checking for keys in two places", repeated_keys, several, lambda read: read[0].partition)
+        same_bytes = partial(_have_same_bytes, self.audit)
+        compared = run("comparing copies", same_bytes, list(_copies(facts)), lambda pair: pair[0])
         recorded = [(path, stat.file_size_bytes) for path, (_, stat, _) in sorted(facts.recorded_checksums.items())]
         there = [(path, size) for path, size in recorded if path in facts.sizes and path not in facts.astray]
-        summed = run("comparing checksums", _Checksum(self.audit), there, lambda pair: pair[0])
+        summed = run("comparing checksums", partial(_checksum, self.audit), there, lambda pair: pair[0])
         pairs = [p for p in _compacted(facts, state) if (p.after.partition, p.after.file_id) not in unreadable]
-        differences = run("comparing compacted slices", _Differences(self.audit, shape), pairs, lambda p: p.base_path)
+        difference = partial(_difference, self.audit, shape)
+        differences = run("comparing compacted slices", difference, pairs, lambda pair: pair.base_path)
         return replace(
             facts,
             records=RecordFacts(
@@ -90,7 +73,7 @@ class RecordsReader:
                 watermark_ms=watermark_ms,
                 compared_copies=len(compared),
                 copies={copy: source for (copy, source), is_same in compared if not is_same},
-                repeated=tuple((found[0].partition, key) for found, keys in repeated for key in keys),
+                repeated=tuple((reads[0].partition, key) for reads, keys in repeated for key in keys),
                 differences={pair.base_path: difference for pair, difference in differences},
                 checksums={path: checksum for (path, _), checksum in summed},
                 problems=problems,
@@ -109,49 +92,16 @@ class _Pair:
     after: SliceRead
 
 
-@dataclass(frozen=True, slots=True)
-class _Audit:
-    audit: ContentAudit
-    shape: RecordShape
-    watermark_ms: int | None
-    keys: KeyFormat | None
-
-    def __call__(self, found: SliceRead) -> SliceAudit:
-        return self.audit.audit(found, self.shape, self.watermark_ms, self.keys)
+def _have_same_bytes(audit: ContentAudit, pair: tuple[str, str]) -> bool:
+    return audit.have_same_bytes(*pair)
 
 
-@dataclass(frozen=True, slots=True)
-class _Repeated:
-    audit: ContentAudit
-    shape: RecordShape
-
-    def __call__(self, slices: tuple[SliceRead, ...]) -> tuple[RepeatedKey, ...]:
-        return self.audit.repeated_keys(slices, self.shape)
+def _checksum(audit: ContentAudit, file: tuple[str, int]) -> str | None:
+    return audit.checksum(*file)
 
 
-@dataclass(frozen=True, slots=True)
-class _SameBytes:
-    audit: ContentAudit
-
-    def __call__(self, pair: tuple[str, str]) -> bool:
-        return self.audit.have_same_bytes(*pair)
-
-
-@dataclass(frozen=True, slots=True)
-class _Checksum:
-    audit: ContentAudit
-
-    def __call__(self, file: tuple[str, int]) -> str | None:
-        return self.audit.checksum(*file)
-
-
-@dataclass(frozen=True, slots=True)
-class _Differences:
-    audit: ContentAudit
-    shape: RecordShape
-
-    def __call__(self, pair: _Pair) -> RowDifference | None:
-        return self.audit.differences(pair.before, pair.after, self.shape)
+def _difference(audit: ContentAudit, shape: RecordShape, pair: _Pair) -> RowDifference | None:
+    return audit.differences(pair.before, pair.after, shape)
 
 
 def _keys(state: TableState) -> KeyFormat | None:
@@ -164,12 +114,8 @@ def _keys(state: TableState) -> KeyFormat | None:
         return None
 
 
-def _place(found: SliceRead) -> str:
-    return f"{found.partition}/{found.file_id}" if found.partition else found.file_id
-
-
-def _partition(slices: tuple[SliceRead, ...]) -> str:
-    return slices[0].partition
+def _place(slice_read: SliceRead) -> str:
+    return f"{slice_read.partition}/{slice_read.file_id}" if slice_read.partition else slice_read.file_id
 
 
 def _copies(facts: TableFacts) -> Iterator[tuple[str, str]]:

@@ -7,7 +7,7 @@ from eventide_core.action.verification.facts import ArchivedFacts, LogScan
 from eventide_core.errors import CorruptTimelineError, EmptyPlanError
 from eventide_core.ports import ArchivedTimeline, Storage
 from eventide_core.service.state.table_files import TableFiles
-from eventide_core.service.verification.attempt import Noting
+from eventide_core.service.verification.attempt import noting
 from eventide_core.table.files.file_name import path_in
 from eventide_core.table.settings.table_config import TableConfig
 from eventide_core.table.timeline.commit_metadata import CommitMetadata
@@ -35,63 +35,63 @@ class TimelineReader:
 
     def commits(self) -> Mapping[str, CommitMetadata]:
         """The commits of the completed writes, by requested time."""
-        found: dict[str, CommitMetadata] = {}
+        commits: dict[str, CommitMetadata] = {}
         for instant in self.timeline.writes:
-            with Noting(self.unreadable, self._path(instant)):
-                found[instant.requested_time] = self.files.commit(self.config, instant)
-        return found
+            with noting(self.unreadable, self._path(instant)):
+                commits[instant.requested_time] = self.files.commit(self.config, instant)
+        return commits
 
     def plans(self) -> Mapping[str, CompactionPlan | ForeignPlan]:
         """The plans of compactions, pending or completed, whose requested file exists."""
         names = timeline_names(self.files.storage, self.config)
-        there = {i for i in map(Instant.parse, names) if i and _is_plan(i)}
-        found: dict[str, CompactionPlan | ForeignPlan] = {}
+        there = {i for i in map(Instant.parse, names) if i and i.file_name.endswith(".compaction.requested")}
+        plans: dict[str, CompactionPlan | ForeignPlan] = {}
         for instant in sorted(there):
             time = instant.requested_time
             if self.timeline.find(time) is not None:
-                with Noting(self.unreadable, self._path(instant)):
+                with noting(self.unreadable, self._path(instant)):
                     try:
-                        found[time] = self.files.plan(self.config, time)
+                        plans[time] = self.files.plan(self.config, time)
                     except EmptyPlanError:
                         self.unplanned.add(time)
-        return found
+        return plans
 
     def being_removed(self) -> frozenset[str]:
         """The files that pending cleans and rollbacks will remove."""
-        found: set[str] = set()
+        paths: set[str] = set()
         for pending in self.timeline.pending:
-            with Noting(self.unreadable, self._path(replace(pending, state=State.REQUESTED))):
+            with noting(self.unreadable, self._path(replace(pending, state=State.REQUESTED))):
                 if pending.action is Action.CLEAN:
-                    found.update(self.files.clean_plan(self.config, pending.requested_time).deleted_paths)
+                    paths.update(self.files.clean_plan(self.config, pending.requested_time).deleted_paths)
                 elif pending.action is Action.ROLLBACK:
-                    found.update(self.files.rollback_plan(self.config, pending.requested_time).deleted_paths)
-        return frozenset(found)
+                    paths.update(self.files.rollback_plan(self.config, pending.requested_time).deleted_paths)
+        return frozenset(paths)
 
     def saved(self) -> Mapping[str, frozenset[str]]:
         """What each savepoint keeps, by the requested time of its commit."""
-        found: dict[str, frozenset[str]] = {}
+        saved: dict[str, frozenset[str]] = {}
         for instant in self.timeline.completed:
             if instant.action is Action.SAVEPOINT:
-                with Noting(self.unreadable, self._path(instant)):
-                    found[instant.requested_time] = self.files.savepoint(self.config, instant).paths
-        return found
+                with noting(self.unreadable, self._path(instant)):
+                    saved[instant.requested_time] = self.files.savepoint(self.config, instant).paths
+        return saved
 
     def cleans(self) -> Mapping[str, frozenset[str]]:
         """What each completed clean removed, by its requested time. The files of completed rollbacks can be read, too."""
-        found: dict[str, frozenset[str]] = {}
+        cleans: dict[str, frozenset[str]] = {}
         for instant in self.timeline.completed:
-            with Noting(self.unreadable, self._path(instant)):
+            with noting(self.unreadable, self._path(instant)):
                 if instant.action is Action.CLEAN:
                     done = self.files.clean(self.config, instant)
                     removed = {path_in(part, name) for part, names in done.deleted.items() for name in names}
-                    found[instant.requested_time] = frozenset(removed)
+                    cleans[instant.requested_time] = frozenset(removed)
                 elif instant.action is Action.ROLLBACK:
                     self.files.rollback(self.config, instant)
-        return found
+        return cleans
 
     def undone(self) -> frozenset[str]:
         """The instants that rollbacks and restores on the timeline undo or have undone."""
-        found: set[str] = set()
+        instants: set[str] = set()
         for instant in self.timeline.instants:
             if instant.action not in (Action.ROLLBACK, Action.RESTORE):
                 continue
@@ -101,14 +101,14 @@ class TimelineReader:
             is_planned = requested is not None and requested.size > 0  # early Hudi planned in memory
             if not is_planned and not instant.is_completed:
                 continue
-            with Noting(self.unreadable, path if is_planned else self._path(instant)):
+            with noting(self.unreadable, path if is_planned else self._path(instant)):
                 if not is_planned and instant.action is Action.ROLLBACK:
-                    found.update(t.instant for t in self.files.rollback(self.config, instant).targets)
+                    instants.update(t.instant for t in self.files.rollback(self.config, instant).targets)
                 elif is_planned and instant.action is Action.ROLLBACK:
-                    found.add(self.files.rollback_plan(self.config, time).target.instant)
+                    instants.add(self.files.rollback_plan(self.config, time).target.instant)
                 elif is_planned:
-                    found.update(t.instant for t in self.files.restore_plan(self.config, time).targets)
-        return frozenset(found)
+                    instants.update(t.instant for t in self.files.restore_plan(self.config, time).targets)
+        return frozenset(instants)
 
     def archived(
         self, commits: Mapping[str, CommitMetadata], listing: Iterable[DataFile], logs: Mapping[str, LogScan]
@@ -121,14 +121,14 @@ class TimelineReader:
                 continue
             if file.parsed is not None:
                 times.add(file.parsed.instant)
-            # On version 6 the name of a log file says its slice, and still does after an upgrade: the blocks say who
+            # On version 6 the name of a log file contains its slice, and still does after an upgrade: the blocks say who
             # wrote it.
             times.update(logs[file.path].instants if file.path in logs else ())
-        found: set[str] = set()
+        files: set[str] = set()
         left_overs: set[str] = set()
         predating_archive: set[str] = set()
         missing_from_archive: set[str] = set()
-        with Noting(self.unreadable, self.config.archive_path):
+        with noting(self.unreadable, self.config.archive_path):
             archives = self._archives()
             for time in sorted(filter(self.timeline.is_archived, times)):
                 archive = next((archive for archive in archives if archive.find(time) is not None), None)
@@ -136,10 +136,10 @@ class TimelineReader:
                     is_oldest = all(next(archive.writes("0", time), None) is None for archive in archives)
                     (predating_archive if is_oldest else missing_from_archive).add(time)
                 elif (commit := archive.commit(time)) is not None:
-                    found.update(stat.path for stat in commit.stats)
+                    files.update(stat.path for stat in commit.stats)
                     said = CompactionExtraMetadata.of(time, commit)
                     left_overs.update(() if said is None else said.origins)
-        return ArchivedFacts(*map(frozenset, (found, left_overs, predating_archive, missing_from_archive)))
+        return ArchivedFacts(*map(frozenset, (files, left_overs, predating_archive, missing_from_archive)))
 
     def _archives(self) -> tuple[ArchivedTimeline, ...]:
         """The archived timeline; and on version 6 that of version 8 and later, which a downgrade leaves where it is."""
@@ -153,17 +153,17 @@ class TimelineReader:
 
     def left_overs(self, commits: Mapping[str, CommitMetadata]) -> Mapping[str, str]:
         """Of each link and copy that a commit names, the log file that it is of."""
-        found: dict[str, str] = {}
+        origins: dict[str, str] = {}
         for instant in self.timeline.writes:
             metadata = commits.get(instant.requested_time)
             said = None if metadata is None else CompactionExtraMetadata.of(instant.requested_time, metadata)
             if said is None:
                 continue
             try:
-                found.update(said.origins)
+                origins.update(said.origins)
             except CorruptTimelineError as error:
                 self.unreadable[self._path(instant)] = str(error)
-        return found
+        return origins
 
     def _path(self, instant: Instant) -> str:
         return self.files.on_timeline(self.config).path(instant)
@@ -172,7 +172,3 @@ class TimelineReader:
 def timeline_names(storage: Storage, config: TableConfig) -> tuple[str, ...]:
     """The files of the timeline directory."""
     return tuple(e.path.rpartition("/")[2] for e in storage.list(config.timeline_path) if not e.is_directory)
-
-
-def _is_plan(instant: Instant) -> bool:
-    return instant.file_name.endswith(".compaction.requested")

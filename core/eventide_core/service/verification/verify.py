@@ -1,8 +1,10 @@
 """Verifies a table: gathers the facts, and runs each named check over them. Writes nothing.
 
-A damaged table is an answer. What raises is a table that cannot be opened at all, and a storage or an engine that fails.
-A table that changed meanwhile is looked at again where something was found: what a reader of two moments sees may fit
-neither. A clean that is pending removes files while the timeline stands still, so files that went are a change, too.
+Damage is a result and no error. A table that cannot be opened at all raises one, and so does a storage or an engine that
+fails.
+A table that changed meanwhile is read again if something was found: files that were read at two times may fit
+neither state. A clean that is pending removes files while the timeline stands still, so files that disappeared are a change,
+too.
 """
 
 from dataclasses import dataclass
@@ -13,8 +15,9 @@ from eventide_core.action.verification.result import Verification
 from eventide_core.errors import BusyError
 from eventide_core.ports import Progress
 from eventide_core.service.state.table_files import TableFiles
-from eventide_core.service.verification.facts import FactsReader, Gathered
+from eventide_core.service.verification.facts import FactsReader
 from eventide_core.service.verification.records import RecordsReader
+from eventide_core.service.verification.timeline import timeline_names
 
 _LOOKS_MAX = 5
 
@@ -36,22 +39,19 @@ class Verifier:
         """The facts of the table, and what each check found in them. Raises as `verify`."""
         for look in range(1, _LOOKS_MAX + 1):
             gathered = self.facts.gather(is_deep=is_deep)
-            facts = self._with_records(gathered, is_deep, progress)
-            found = verify(facts)
-            if found.ok:
-                return facts, found
+            facts = gathered.facts
+            if is_deep and gathered.state is not None:
+                facts = self.records.read(facts, gathered.state, gathered.shape, progress)
+            verification = verify(facts)
+            if verification.ok:
+                return facts, verification
             gone = self.facts.gone_since(gathered)
             if gone and look == _LOOKS_MAX:
                 raise BusyError(
                     f"{self.files.storage.root}: files disappeared in each of {look} passes, {gone[0]} in the last "
                     "one: a cleaner or a rollback is running; verify again when it has completed"
                 )
-            names = self.facts.timeline_names(self.files.config())
+            names = timeline_names(self.files.storage, self.files.config())
             if look == _LOOKS_MAX or not (gone or names != gathered.facts.timeline_names):
-                return facts, found
+                return facts, verification
         raise AssertionError("the last look returns or raises")
-
-    def _with_records(self, gathered: Gathered, is_deep: bool, progress: Progress) -> TableFacts:
-        if is_deep and gathered.state is not None:
-            return self.records.read(gathered.facts, gathered.state, gathered.shape, progress)
-        return gathered.facts

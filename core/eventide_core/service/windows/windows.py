@@ -71,7 +71,7 @@ class Delivery:
 
 @dataclass(frozen=True, slots=True)
 class WindowService:
-    """`runner` names who takes windows, among the runners of a consumer. What that name holds, it gets back at once."""
+    """`runner` distinguishes the runners of a consumer. A window that it holds is delivered to it again at once."""
 
     files: TableFiles
     content: Callable[[], WindowContent]
@@ -122,7 +122,7 @@ class WindowService:
                 return None
             newer = replace(newer, keep_until_ms=self.clock.now_ms() + terms.keep_ms)
             if not files.put(newer):
-                continue  # another runner has gone on
+                continue  # another runner was faster
             files.remove_views(newer.views, _dropped(progress, newer), self.clock.now_ms())
             if newer.open is not None:
                 return self._delivery(consumer, newer)
@@ -261,11 +261,11 @@ class WindowService:
         earliest_ms = self._earliest(after, span.field)
         begin_ms = min(at for at in (earliest_ms, progress.begun_ms, span.end_ms) if at is not None)
         at = terms.calendar.begin_of(begin_ms if span.begin_ms is None else max(begin_ms, span.begin_ms))
-        found: set[int] = set()
+        begins: set[int] = set()
         while at < span.end_ms:
-            found.add(at)
+            begins.add(at)
             at = terms.calendar.end_of(at)
-        return frozenset(found)
+        return frozenset(begins)
 
     def _earliest(self, plan: QueryPlan, field: str) -> int | None:
         shape = replace(plan.shape, event_time_field=field)
@@ -346,7 +346,7 @@ def _is_newer(state: TableState, newest: PublishedView, view: ConsumerView | Non
 
 def _recorded(state: TableState, view: PublishedView) -> RecordedView:
     bases = base_files_of(state, view)
-    paths = frozenset(found.base_file.path for found in bases if found.base_file is not None)
+    paths = frozenset(file_slice.base_file.path for file_slice in bases if file_slice.base_file is not None)
     return RecordedView(last_write_of(state, view), paths)
 
 
@@ -362,7 +362,7 @@ def _closed_ms(files: TableFiles, state: TableState, newest: PublishedView, prog
     ]
     if progress.view is not None and state.find_write(progress.view.instant):
         watermarks.append(progress.closed_ms)  # else a restore has undone that view
-    return max((found for found in watermarks if found is not None), default=None)
+    return max((watermark for watermark in watermarks if watermark is not None), default=None)
 
 
 def _check_terms(consumer: str, progress: Progress, terms: WindowTerms) -> None:
@@ -377,7 +377,10 @@ def _check_terms(consumer: str, progress: Progress, terms: WindowTerms) -> None:
 def _apart(before: QueryPlan, after: QueryPlan) -> tuple[QueryPlan, QueryPlan]:
     """Both without the base files that they share, and the first one with the columns of the second."""
     shared = before.paths & after.paths
-    first, second = (tuple(found for found in plan.slices if found.base_path not in shared) for plan in (before, after))
+    first, second = (
+        tuple(slice_read for slice_read in plan.slices if slice_read.base_path not in shared)
+        for plan in (before, after)
+    )
     return QueryPlan(first, after.shape), QueryPlan(second, after.shape)
 
 

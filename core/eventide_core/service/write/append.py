@@ -25,21 +25,21 @@ from typing import Any
 
 from eventide_core import config as keys
 from eventide_core.action.compaction.log_version import LogNames
+from eventide_core.action.query.planner import plan_slices
 from eventide_core.action.write.basis import ReadBasis
 from eventide_core.action.write.conflict import Overwrite, WrittenGroups, overwrite_of
 from eventide_core.action.write.index import Index, IndexType, choose_index
-from eventide_core.action.write.partition_forms import check_partition_forms
+from eventide_core.action.write.partition_forms import check_partition_forms, partition_mark
 from eventide_core.action.write.pending_write import PendingWrite, WriteResult
 from eventide_core.action.write.planner import WriteFacts, groups_of, plan_write
 from eventide_core.config import InsertDuplicates, Option, Options
 from eventide_core.errors import ConfigError, InvalidRecordError, StorageError, UnsupportedTableError, counted
-from eventide_core.ports import Clock, Heartbeats, IncomingRecords, Progress, TableLock
+from eventide_core.ports import IncomingRecords, Progress
 from eventide_core.service.facts.planned_groups import planned_groups
 from eventide_core.service.metadata_table.upkeep import MetadataTableUpkeep
-from eventide_core.service.rollback.instant import Rollback
 from eventide_core.service.state.markers_and_heartbeats import remove_markers_and_heartbeat
 from eventide_core.service.state.table import TableState
-from eventide_core.service.state.table_files import PARTITION_MARK, TableFiles
+from eventide_core.service.state.table_files import TableFiles
 from eventide_core.service.write.instants import WriteInstants
 from eventide_core.service.write.made_files import made_files
 from eventide_core.service.write.settings import (
@@ -52,8 +52,6 @@ from eventide_core.service.write.settings import (
 from eventide_core.service.write.table_schema import internal_schema_after, refuse_revived
 from eventide_core.table.files.bucket import BUCKET_INDEX_DIRECTORY
 from eventide_core.table.files.file_group_write import FileGroupWrite, Placement
-from eventide_core.table.files.file_name import path_in
-from eventide_core.table.files.slice_read import SliceRead
 from eventide_core.table.records.schema import SchemaChanges, schema_changes
 from eventide_core.table.settings.metadata_table import RowChange
 from eventide_core.table.settings.table_config import TableConfig
@@ -80,10 +78,7 @@ class Append:
 
     files: TableFiles
     metadata: MetadataTableUpkeep
-    rollback: Rollback
-    lock: TableLock
-    heartbeats: Heartbeats
-    clock: Clock
+    instants: WriteInstants
     options: Options
     new_uuid: Callable[[], str]
     sources: tuple[SourceNote, ...] = ()
@@ -226,6 +221,7 @@ class Append:
 
     def complete(self, pending: PendingWrite) -> WriteResult:
         """Steps 5 and 6. Raises WriteConflictError, and RefusedError if the write was rolled back in the meantime."""
+        heartbeats = self.instants.liveness.heartbeats
         completion: str | None = None
         dropped: tuple[str, ...] = ()
 
@@ -235,17 +231,17 @@ class Append:
         try:
             completion, dropped = self.instants.complete(pending)
         except StorageError as failure:
-            self.heartbeats.stop(pending.instant)
+            heartbeats.stop(pending.instant)
             try:
-                found = self.files.resolve_failed_commit("write", pending.instant, failure, "write again")
-                completion = found.completion_time or pending.instant
+                committed = self.files.resolve_failed_commit("write", pending.instant, failure, "write again")
+                completion = committed.completion_time or pending.instant
             except StorageError:
                 self.instants.abort(pending.instant, failure, made)
                 raise
         except BaseException as failure:
             self.instants.abort(pending.instant, failure, made)
             raise
-        self.heartbeats.stop(pending.instant)
+        heartbeats.stop(pending.instant)
         # The write has completed. What happens to its markers does not matter: no process reads them now.
         with suppress(StorageError):
             remove_markers_and_heartbeat(self.files.storage, pending.instant)
@@ -280,18 +276,17 @@ class Append:
         duplicates = insert_duplicates(operation, self.options)
         changes = schema_changes(schema, shape.records.schema)
         refuse_revived(state, changes.added)
+        if index.type is IndexType.BUCKET and duplicates is not InsertDuplicates.NONE:
+            raise ConfigError(
+                f"option {keys.INSERT_DUPLICATES}={duplicates}: with a bucket index, an insert does not look up "
+                "existing keys; use upsert, or a table with another index"
+            )
+        places = None
         if index.type is IndexType.BUCKET:
-            if duplicates is not InsertDuplicates.NONE:
-                raise ConfigError(
-                    f"option {keys.INSERT_DUPLICATES}={duplicates}: with a bucket index, an insert does not look up "
-                    "existing keys; use upsert, or a table with another index"
-                )
             places = records.place_by_bucket(index.buckets, index.hash_fields)
-            return _Prepared(shape.records.schema, shape.stat_field, changes, places)
-        looks_up = operation in (WriteOperation.UPSERT, WriteOperation.DELETE)
-        if not looks_up and duplicates is InsertDuplicates.NONE:
-            return _Prepared(shape.records.schema, shape.stat_field, changes, records.place_nowhere())
-        return _Prepared(shape.records.schema, shape.stat_field, changes, None)
+        elif operation not in (WriteOperation.UPSERT, WriteOperation.DELETE) and duplicates is InsertDuplicates.NONE:
+            places = records.place_nowhere()
+        return _Prepared(shape.records.schema, shape.stat_field, changes, places)
 
     def _facts(self, state: TableState, operation: WriteOperation, index: Index, instant: str) -> WriteFacts:
         adds = not operation.is_overwrite
@@ -323,39 +318,23 @@ class Append:
         """What an overwrite replaces. Raises InvalidRecordError if it has no records, and so no partition."""
         if not operation.is_overwrite:
             return None
-        existing = (found.file_group for found in state.view.latest_slices())
-        found = overwrite_of(operation, (p.partition for p in placements), existing)
-        if not found.file_ids:
+        existing = (file_slice.file_group for file_slice in state.view.latest_slices())
+        overwrite = overwrite_of(operation, (p.partition for p in placements), existing)
+        if not overwrite.file_ids:
             raise InvalidRecordError(
                 f"an {operation} without records replaces no partition; delete the rows that are to go "
                 "(`delete(where=...)`)"
             )
-        return found
+        return overwrite
 
     def _look_up(self, state: TableState, index: Index, records: IncomingRecords) -> tuple[Placement, ...]:
-        blocks = state.blocks_of_slices()
-        slices = [
-            SliceRead(
-                found.partition,
-                found.file_id,
-                None if found.base_file is None else found.base_file.path,
-                tuple((log.path, log.size) for log in found.log_files),
-                blocks.of_logs([log.path for log in found.log_files]),
-            )
-            for found in state.view.latest_slices()
-        ]
+        slices = plan_slices(state.view.latest_slices(), state.blocks_of_slices())
         if index.is_global:
             located = self.metadata.record_index(state.config, state.timeline)
             return records.place_by_global_key(
                 slices, by_bloom=index.is_by_bloom, moves=index.moves_keys, index=located
             )
         return records.place_by_key(slices, by_bloom=index.is_by_bloom)
-
-    @property
-    def instants(self) -> WriteInstants:
-        return WriteInstants(
-            self.files, self.metadata, self.rollback, self.lock, self.heartbeats, self.clock, self.options
-        )
 
     def _without_duplicates(
         self, placements: tuple[Placement, ...], operation: WriteOperation
@@ -379,9 +358,7 @@ class Append:
     def _mark_partitions(self, state: TableState, groups: Sequence[FileGroupWrite], instant: str) -> None:
         known = {partition for partition, _ in state.view.slices}
         for partition in sorted({group.partition for group in groups} - known):
-            depth = len(partition.split("/")) if partition else 0
-            text = f"#partition metadata\ncommitTime={instant}\npartitionDepth={depth}\n"
-            self.files.storage.put_if_absent(path_in(partition, PARTITION_MARK), text.encode())
+            self.files.storage.put_if_absent(*partition_mark(partition, instant))
 
 
 @dataclass(frozen=True, slots=True)
@@ -410,10 +387,10 @@ class _Prepared:
 def _by_partition(
     groups: Sequence[FileGroupWrite], stats: Sequence[tuple[WriteStat, ...]]
 ) -> dict[str, tuple[WriteStat, ...]]:
-    found: dict[str, list[WriteStat]] = {}
+    by_partition: dict[str, list[WriteStat]] = {}
     for group, of_group in zip(groups, stats, strict=True):
-        found.setdefault(group.partition, []).extend(of_group)
-    return {partition: tuple(of_partition) for partition, of_partition in found.items()}
+        by_partition.setdefault(group.partition, []).extend(of_group)
+    return {partition: tuple(of_partition) for partition, of_partition in by_partition.items()}
 
 
 def _seen(timeline: Timeline, operation: WriteOperation, basis: ReadBasis | None) -> frozenset[str]:

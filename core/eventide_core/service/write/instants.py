@@ -23,7 +23,7 @@ from eventide_core.errors import (
     StorageFullError,
     WriteConflictError,
 )
-from eventide_core.ports import Clock, FileAnswers, FileChanges, Heartbeats, Lease, TableLock
+from eventide_core.ports import Clock, FileAnswers, FileChanges, Lease, TableLock
 from eventide_core.service.facts.moments import local_instant_time
 from eventide_core.service.facts.needed_files import ListedTable, still_needed
 from eventide_core.service.facts.planned_groups import groups_of_plan
@@ -49,7 +49,7 @@ class WriteInstants:
     metadata: MetadataTableUpkeep
     rollback: Rollback
     lock: TableLock
-    heartbeats: Heartbeats
+    liveness: Liveness
     clock: Clock
     options: Options
 
@@ -69,18 +69,18 @@ class WriteInstants:
                     self._check_no_unaware_writer(timeline)
                 self._check_no_dead_single_writer(timeline, policy)
                 instant = self._unused(config, timeline)
-                self.heartbeats.start(instant)
+                self.liveness.heartbeats.start(instant)
                 self._put_request(config, Instant(instant, action, State.REQUESTED), lease)
         except BaseException:
-            self.heartbeats.stop(instant)
+            self.liveness.heartbeats.stop(instant)
             raise
         return instant
 
     def _put_request(self, config: TableConfig, requested: Instant, lease: Lease) -> None:
         """Puts the requested and the inflight file. If the lock was lost, removes what this process has put.
 
-        A process that slept past its lock puts an instant that others have rolled back, or never saw: the timeline would
-        start at it again, and what was archived since would not count. So the lock is checked after each put, too.
+        A process that was paused past its lock puts an instant that others have rolled back, or never saw: the timeline
+        would start at it again, and what was archived since would not count. So the lock is checked after each put, too.
         """
         put: list[str] = []
         timeline = self.files.on_timeline(config)
@@ -143,11 +143,11 @@ class WriteInstants:
             if self.rollback.end_begun(config, timeline, lease):
                 config, timeline = self.files.config_and_timeline()
             self.rollback.check_not_undone(config, timeline, pending.instant)
-            found = timeline.find(pending.instant)
-            if found is None or found.action is not pending.action:
+            write = timeline.find(pending.instant)
+            if write is None or write.action is not pending.action:
                 raise _rolled_back(pending.instant)
-            if found.is_completed:
-                return found.completion_time or pending.instant, ()
+            if write.is_completed:
+                return write.completion_time or pending.instant, ()
             if pending.written.overwrite is not None:
                 self._check_no_unaware_writer(timeline)
             self._check_conflicts(pending, config, timeline)
@@ -169,11 +169,11 @@ class WriteInstants:
                     self._check_fenced(pending, path, local_instant_time(config, timeline, put_ms, self.clock))
                     return recorded or pending.instant, update.dropped_indexes
             update.check_after_commit(lease)
-            update.compact(lease, completion, self.options)
+            update.compact(lease, completion)
             return recorded or pending.instant, update.dropped_indexes
 
     def _check_fenced(self, pending: PendingWrite, completed: str, put_at: str) -> None:
-        """Withdraws the completed file if others had gone on before it was put, so that it doesn't fit what they did.
+        """Withdraws the completed file if it contradicts actions that others completed before it was put.
 
         The lock was lost before the file was put, or after it: then others have seen the commit, and it stays. The times
         of the files show which. Where a storage has them in whole seconds and two are equal, the other's instant does: it
@@ -189,9 +189,11 @@ class WriteInstants:
                 return  # others have archived the commit
             discard(self.files.storage, completed)
             raise _rolled_back(pending.instant)
-        known = ((found, ms) for name, ms in made.items() if (found := Instant.parse(name)) is not None)
-        others = ((found, ms) for found, ms in known if found.requested_time != pending.instant)
-        earlier = (found for found, ms in others if ms < put_ms or (ms == put_ms and found.requested_time < put_at))
+        known = ((instant, ms) for name, ms in made.items() if (instant := Instant.parse(name)) is not None)
+        others = ((instant, ms) for instant, ms in known if instant.requested_time != pending.instant)
+        earlier = (
+            instant for instant, ms in others if ms < put_ms or (ms == put_ms and instant.requested_time < put_at)
+        )
         timeline = Timeline.of(earlier)
         try:
             self._check_conflicts(pending, config, timeline)
@@ -206,7 +208,7 @@ class WriteInstants:
         Then the next process rolls it back when this process has ended or its heartbeat has expired. A full storage has
         definitely refused the write. `made` returns the paths of the files that the write has made.
         """
-        self.heartbeats.stop(instant)
+        self.liveness.heartbeats.stop(instant)
         if not isinstance(failure, EventideError):
             return
         # The user should see the first failure.
@@ -238,10 +240,6 @@ class WriteInstants:
         """Whether the write was rolled back: the archived timeline has those that have completed, and no other."""
         config, timeline = self.files.config_and_timeline()
         return timeline.find(instant) is None and self.files.archive(config).find(instant) is None
-
-    @property
-    def liveness(self) -> Liveness:
-        return Liveness(self.files.storage, self.heartbeats, self.clock, self.options)
 
     def _read_ahead(self, pending: PendingWrite) -> FileAnswers:
         """What the metadata table needs of the write's files, before the lock is acquired. Nothing if that fails."""

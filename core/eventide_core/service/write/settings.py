@@ -29,7 +29,7 @@ def write_shape(state: TableState, schema: str, options: Options, root: str) -> 
     has_bare_keys = options.get(keys.COMPLEX_KEY_NEW_ENCODING)
     event_time_field = write_event_time_field(state, schema, options)
     return WriteShape(
-        # Hudi's writers heed the table's own marker; its readers never look at that.
+        # Hudi's writers use the table's own marker; its readers never read it.
         replace(state.shape_of(schema, event_time_field), delete_marker=state.delete_marker or config.delete_marker),
         KeyFormat.of(config, root, has_bare_keys=has_bare_keys, times=options.values),
         write_layout(options),

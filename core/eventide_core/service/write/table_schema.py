@@ -60,7 +60,7 @@ def refuse_revived(state: TableState, added: Sequence[str]) -> None:
     """Raises SchemaChangeError for a new column with the name of one that was dropped.
 
     Files are read by names, so the values of the dropped column would come back. Instants in the names of files do not
-    tell whether one still has them: a left-over of a compaction has a new name.
+    show whether one still has them: a left-over of a compaction has a new name.
     """
     if not added:
         return

@@ -1,7 +1,9 @@
 """Reads back a write that has not completed yet, for the indexes over rows, which are updated when it completes."""
 
+from dataclasses import replace
 from itertools import chain, islice
 
+from eventide_core.action.query.planner import plan_slices
 from eventide_core.ports import AddedFile, FileChanges, WrittenRows
 from eventide_core.service.state.table import TableState
 from eventide_core.table.files.file_slice import FileSlice
@@ -27,9 +29,13 @@ def written_changes(state: TableState, instant: str, metadata: CommitMetadata) -
     last = islice((state.commits[i.requested_time] for i in reversed(state.timeline.writes)), _LAST_WRITES)
     known = [(s.partition, s.path) for commit in last for s in commit.stats if s.path in present]
     own = {stat.path for stat in metadata.stats}
-    for found in slices:
-        known += [(found.partition, path) for path, _ in found.log_paths if path not in own]
-        known += [(found.partition, found.base_path)] if found.base_path and found.base_path not in own else []
+    for slice_read in slices:
+        known += [(slice_read.partition, path) for path, _ in slice_read.log_paths if path not in own]
+        known += (
+            [(slice_read.partition, slice_read.base_path)]
+            if slice_read.base_path and slice_read.base_path not in own
+            else []
+        )
     names = dict.fromkeys((partition, path.rpartition("/")[2]) for partition, path in known)
     replaced, replaced_bytes = _replaced(state, metadata)
     return FileChanges(
@@ -42,27 +48,17 @@ def written_changes(state: TableState, instant: str, metadata: CommitMetadata) -
 def _replaced(state: TableState, metadata: CommitMetadata) -> tuple[tuple[SliceRead, ...], int]:
     """The slices that a write replaces, and the bytes of their files."""
     groups = {(partition, file_id) for partition, ids in metadata.replaced_file_ids.items() for file_id in ids}
-    blocks = BlockFilter(frozenset(i.requested_time for i in state.timeline.completed), state.timeline.start)
-    slices = [found for found in state.view.latest_slices() if found.file_group in groups]
-    reads = tuple(
-        SliceRead(
-            found.partition,
-            found.file_id,
-            None if found.base_file is None else found.base_file.path,
-            tuple((log.path, log.size) for log in found.log_files),
-            blocks,
-        )
-        for found in slices
-    )
-    bases = sum(found.base_file.size for found in slices if found.base_file is not None)
-    return reads, bases + sum(log.size for found in slices for log in found.log_files)
+    slices = [file_slice for file_slice in state.view.latest_slices() if file_slice.file_group in groups]
+    bases = sum(file_slice.base_file.size for file_slice in slices if file_slice.base_file is not None)
+    logs = sum(log.size for file_slice in slices for log in file_slice.log_files)
+    return plan_slices(slices, state.blocks()), bases + logs
 
 
 def _slices(state: TableState, instant: str, metadata: CommitMetadata) -> tuple[SliceRead, ...]:
     """The slices that the write changed, as they will be."""
-    completed = frozenset((*(i.requested_time for i in state.timeline.completed), instant))
-    blocks = BlockFilter(completed, state.timeline.start)
-    latest = {found.file_group: found for found in state.view.latest_slices()}
+    blocks = state.blocks()
+    blocks = replace(blocks, completed=blocks.completed | {instant})
+    latest = {file_slice.file_group: file_slice for file_slice in state.view.latest_slices()}
     groups: dict[tuple[str, str], list[WriteStat]] = {}
     for stat in metadata.stats:
         groups.setdefault((stat.partition, stat.file_id), []).append(stat)

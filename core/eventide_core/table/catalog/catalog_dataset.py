@@ -8,7 +8,7 @@ from dataclasses import dataclass
 class CatalogDataset:
     """A dataset as the catalog has it. `schema` is an Avro schema (JSON), or None if there is none.
 
-    `properties` may contain those of others. `is_removed`: somebody marked it as deleted.
+    `properties` may contain those of others. `is_removed`: it was marked as deleted.
     """
 
     schema: str | None

@@ -20,9 +20,10 @@ class CatalogTable:
 
     `name` is unique in `database`. `kind` is EXTERNAL_TABLE, MANAGED_TABLE, VIRTUAL_VIEW, ..., and is never changed.
     `location` is the table's directory. `columns` are in order, without the `partition_columns`, which a catalog can't
-    change. `input_format`, `output_format` and `serde` are Java classes; the first says whether Hive reads base files or
-    snapshots. A view has no location and no formats (empty strings). `serde_properties` tell Spark where the table is and
-    what it shows. `properties` may contain more than was written, because a catalog adds its own; so may `serde_properties`.
+    change. `input_format`, `output_format` and `serde` are Java classes; the first decides whether Hive reads base files or
+    snapshots. A view has no location and no formats (empty strings). `serde_properties` state for Spark where the table is
+    and what it shows. `properties` may contain more than was written, because a catalog adds its own; so may
+    `serde_properties`.
     """
 
     database: str

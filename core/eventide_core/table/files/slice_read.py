@@ -90,7 +90,7 @@ class SliceRead:
     """One slice to read: base and log files, merged, and only commits of `commit_times` where given.
 
     `base_path` is None if no base file is read. `log_paths` are in reader order, each with how many of its bytes are read.
-    Paths are relative to the table's root. `blocks` tells which blocks of the log files count.
+    Paths are relative to the table's root. `blocks` decides which blocks of the log files count.
 
     `is_plain`: its rows are those of its base file, with the query's columns and types, so that any Parquet reader can read
     them. `null_fields` are columns that the query shows as null, whatever the files hold. `whole`, of an increment: the

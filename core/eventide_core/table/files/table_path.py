@@ -13,6 +13,8 @@ This rule does not check where links lead. Only the storage that follows them kn
 import re
 
 HOODIE_DIRECTORY = ".hoodie"
+PARTITION_MARK = ".hoodie_partition_metadata"
+"""The file by which Hudi knows a directory as a partition."""
 METADATA_DIRECTORY = f"{HOODIE_DIRECTORY}/metadata"  # the metadata table, itself a table
 INDEX_DEFINITIONS = f"{HOODIE_DIRECTORY}/.index_defs/index.json"
 

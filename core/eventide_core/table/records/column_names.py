@@ -75,7 +75,7 @@ class ColumnNames:
     """The columns of files whose schema had other names than the one that is read.
 
     `current` is the version with which the table is read. `in_files` has the columns of files by the number of their
-    version: None if they have the names that are read; a text says why such a file can't be read. `of_commits` are the
+    version: None if they have the names that are read; a text states why such a file can't be read. `of_commits` are the
     versions that commits state of their base files, where they differ from those of their instants.
     """
 

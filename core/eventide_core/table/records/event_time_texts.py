@@ -12,7 +12,7 @@ FORMAT_KEY: Final = "eventide.event.time.format"
 
 @dataclass(frozen=True, slots=True)
 class EventTimeTexts:
-    """The settings that say how: `zone`, a time zone by its name, and `pattern`, one of Java, both as the user wrote them.
+    """How texts of event times are read: `zone` is a time zone's name, `pattern` one of Java, both as the user wrote them.
 
     With a zone alone, an ISO-8601 text without a zone is a time in that zone. With a pattern, a text of that form is a time,
     in the zone unless the pattern has one of its own. A text of digits is then no number of seconds. ISO-8601 with a zone,

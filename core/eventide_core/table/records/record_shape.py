@@ -34,9 +34,9 @@ class RecordShape:
     `merge_rule` is the one by which records are merged here. Several `ordering_fields` are compared one after another.
     `delete_marker` is None if no value of a record deletes it. `key_fields` make up a record's key if the table has no meta
     fields; empty if the meta field has the key. `partial_update` is None if each record has all its columns. Without
-    `orders_deletes`, no delete has an ordering value, whatever its log block says. `merger` is set under merge rule CUSTOM.
-    `event_time_texts` says how a text in the event-time field is read. `column_names` is None if columns have one name in
-    all files.
+    `orders_deletes`, no delete has an ordering value, whatever its log block contains. `merger` is set under merge rule
+    CUSTOM. `event_time_texts` is how a text in the event-time field is read. `column_names` is None if columns have one name
+    in all files.
     """
 
     schema: str

@@ -82,7 +82,7 @@ class TimeKind(StrEnum):
 class PartitionTime:
     """A partition path that is a time. Formats are Java's patterns; `zone` is an IANA name or an offset, `+08:00`.
 
-    `kind` says what the values of the field are. `input_format` is how a text among them is read, None if the table doesn't
+    `kind` is what the values of the field are. `input_format` is how a text among them is read, None if the table doesn't
     state it; `output_format` is how the directory is written, as of the zone.
     """
 

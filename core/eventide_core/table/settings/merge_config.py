@@ -96,7 +96,7 @@ _STRATEGY_OF_MODE: dict[str | None, str] = {
 
 @dataclass(frozen=True, slots=True)
 class MergeConfig:
-    """How a table's settings say that versions of a record merge.
+    """How versions of a record merge, by a table's settings.
 
     `rule` is the table's own, by which compactions merge. `reader_rules` are those of each kind of engine that reads the
     table, `rule` among them (see TableConfig). `payload_class` is Hudi's, as written; None if the table states none.
@@ -244,7 +244,7 @@ def _is_custom_payload(properties: Mapping[str, str], payload: str, version: int
 
 
 def _refuse_contradiction(properties: Mapping[str, str], version: int, root: str) -> None:
-    """Version 9 goes by the mode alone."""
+    """On version 9, the mode alone decides."""
     mode, strategy = properties[_MODE], properties.get(_STRATEGY)
     if version == 8 and strategy and strategy != _STRATEGY_OF_MODE[mode]:
         raise UnsupportedTableError(

@@ -25,7 +25,7 @@ REBUILD_CURE: Final = f"rebuild the metadata table ({Cure.rebuild_metadata_table
 BESIDE_REBUILD: Final = frozenset(
     {Action.COMPACTION, Action.LOG_COMPACTION, Action.CLUSTERING, Action.CLEAN, Action.SAVEPOINT}
 )
-"""The actions that may be pending while the metadata table is made anew: none of them makes one itself."""
+"""The actions that may be pending while the metadata table is rebuilt: none of them makes one itself."""
 
 _GLOBAL_FILE_ID: Final = re.compile(r"record-index-\d+-\d+")
 _WRITING: Final = (Action.COMMIT, Action.DELTA_COMMIT, Action.REPLACE_COMMIT)

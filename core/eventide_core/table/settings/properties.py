@@ -133,7 +133,7 @@ def stored_properties(properties: Mapping[str, str]) -> str:
 
 
 def with_settings(text: str, values: Mapping[str, str | None]) -> str:
-    """The text with these values of settings; a key with None goes. Everything else stays as it is.
+    """The text with these values of settings; a key with None is removed. Everything else stays as it is.
 
     Values are comma-separated names of fields, which need no escapes.
     """

@@ -35,13 +35,13 @@ class TableConfig:
     `merge_rule`: the one by which compactions merge.
     `reader_rules`: the rules by which the engines that can read the table merge it, `merge_rule` among them. Hudi 0.x has
         rules of its own for a version 6 table that it wrote (one that Hudi 1.x wrote names its ordering field under a key
-        that 0.x does not know, so 0.x cannot be said to read it).
+        that 0.x does not know, so 0.x does not read it reliably).
     `payload_class`, `delete_marker`, `partial_update`, `orders_deletes`, `merger`: see MergeConfig.
     `record_key_fields`: those that the table states; empty if Hudi generates keys.
     `virtual_key_fields`: make up a record's key where the files have no meta fields; there are none where they have.
     `partition_fields`: in the order of the path, without their kinds; empty for a table with one partition.
     `ordering_fields`: compared one after another; empty without an order.
-    `event_time_texts`: how texts of event times are read: as the table says, else as the user does.
+    `event_time_texts`: how texts of event times are read: as the table states, otherwise as the user does.
     `timeline_path`: the directory of the active timeline, relative to the table's root.
     `metadata_partitions`: those of Hudi's metadata table that readers may use; empty if they must list directories.
     `properties`: the raw lines, unescaped.

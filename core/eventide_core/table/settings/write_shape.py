@@ -82,7 +82,7 @@ class WriteLayout:
 class WriteShape:
     """What a write needs to know: the shape of the `records`, how their `keys` are made, and two layouts.
 
-    `layout` says how the write makes its files, `table_layout` how the table lies on disk. `has_global_keys`: a key is
+    `layout` is how the write makes its files, `table_layout` how the table is laid out on disk. `has_global_keys`: a key is
     unique in the whole table; otherwise, in its partition. `refuses_unreadable_times`: the event-time field is one that the
     user named, so that each of its values has to be a time or null.
     """

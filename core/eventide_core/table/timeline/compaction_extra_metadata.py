@@ -42,7 +42,7 @@ class PublishedThreshold:
     """The cut of a compaction, with its field and watermark.
 
     `cut_ms` and `watermark_ms` are in epoch milliseconds. There is no watermark (None) if a log file that the compaction did
-    not merge has an event time that cannot be read. `late_records` counts those that the commit found; `cut` says whether
+    not merge has an event time that cannot be read. `late_records` counts those that the commit found; `cut` states whether
     whole log files or exactly the records before it were taken.
     """
 

@@ -1,4 +1,4 @@
-"""How a Hudi table lies on disk: as version 6 has it, or as version 8 and later have it.
+"""How a Hudi table is laid out on disk: as version 6 has it, or as version 8 and later have it.
 
                        version 6                                   8 and later
     completed file     `<requested>.<action>`                      `<requested>_<completed>.<action>`
@@ -6,7 +6,7 @@
     name of a log      the base instant of its slice; several      the instant of its write, which nobody else
                        writes append to one log file               appends to
     slice of a log     the one in its name                         the last one that began before its write completed
-    pending plan       writers that see it write to its new        writers don't look at it
+    pending plan       writers that see it write to its new        writers don't read it
                        slices, the others to the old ones
     left-over          version 0, which no writer uses             the instant of the compaction, which is no write's
     inflight clean     repeats the plan                            is empty
@@ -41,7 +41,7 @@ class Layout(ABC):
     records_completion_times: ClassVar[bool]
     """Whether the timeline states when an action completed.
 
-    Version 6: no. A span of writes goes by requested times, and a write may appear in it later. 8 and later: yes, in the
+    Version 6: no. A span of writes is of requested times, and a write may appear in it later. 8 and later: yes, in the
     name of the completed file. Spans go by completion times, which rise from write to write.
     """
 

@@ -25,7 +25,7 @@ _QUARTER_MS = 15 * _MINUTE_MS
 _DELAY_MS = 5 * _MINUTE_MS
 _LEAST_MS, _GREATEST_MS = -12 * 60 * _MINUTE_MS, 14 * 60 * _MINUTE_MS
 _NEWEST = 8
-"""So many files, that an engine in another zone does not go unseen between the writers' own."""
+"""So many files, so that an engine in another zone is noticed among the writers' own."""
 
 
 @dataclass(frozen=True, slots=True)

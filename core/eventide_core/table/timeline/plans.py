@@ -94,9 +94,9 @@ class PlannedOperation:
     of that in bytes; None and 0 if it has none. `compacted` and `left_overs` together are all its log files, in reader
     order. `new_base_name` is the new base file's name. `carried_name` is the name of the log file with carried tombstones,
     which precedes the left-overs; None if none is needed. `fallback` is set if it is compacted in full although less would
-    reach T, and `reason` tells people why so much of it is compacted. `captures_changes`: the compaction writes a change log
-    beside the base file. `rests_on_no_deletes`: the slice is split because, by what its files' writers state, nothing that
-    is merged is a delete.
+    reach T, and `reason` states for people why so much of it is compacted. `captures_changes`: the compaction writes a
+    change log beside the base file. `rests_on_no_deletes`: the slice is split because, by what its files' writers state,
+    nothing that is merged is a delete.
     """
 
     partition: str
@@ -158,13 +158,13 @@ class CompactionPlan:
     """A compaction at instant `instant`, as scheduled.
 
     `cut_ms`: everything before it that was committed before the plan will be in the read-optimized view. None if the plan
-    can't promise such a time: its strategy has none, or omits slices that contain earlier records (action/freshness). `cut`
-    says whether it takes whole log files or exactly the records before T. `link_mode` is how all its left-overs become
-    visible, and `link_reason` tells people why. `event_time_field` is None if the strategy uses no event time. `operations`
-    are one for each slice, in the order in which they were chosen; there may be none, and the plan only publishes its cut.
-    `schema` is the table's Avro schema, without Hudi's meta fields, with which the base files are written.
-    `partitions_with_logs` still have log files after the plan has run: to plan its next compaction, Hudi 1.1 and later reads
-    only these and the partitions that were written since.
+    can't guarantee such a time: its strategy has none, or omits slices that contain earlier records (action/freshness).
+    `cut` is its cut mode: whole log files, or exactly the records before T. `link_mode` is how all its left-overs become
+    visible, and `link_reason` states why, for people. `event_time_field` is None if the strategy uses no event time.
+    `operations` are one for each slice, in the order in which they were chosen; there may be none, and the plan only
+    publishes its cut. `schema` is the table's Avro schema, without Hudi's meta fields, with which the base files are
+    written. `partitions_with_logs` still have log files after the plan has run: to plan its next compaction, Hudi 1.1 and
+    later reads only these and the partitions that were written since.
     """
 
     instant: str

@@ -26,7 +26,7 @@ class SavepointMetadata:
     """Hudi's HoodieSavepointMetadata.
 
     `files` are names of base and log files by partition: those of every slice as of the commit. `saved_by` names who made
-    it, `eventide` or what another engine's user said. `saved_at_ms` is epoch milliseconds. `comments` are for people, but
+    it, `eventide` or what another engine's user stated. `saved_at_ms` is epoch milliseconds. `comments` are for people, but
     for the lines of a tag.
     """
 

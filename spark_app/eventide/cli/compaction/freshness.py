@@ -55,39 +55,39 @@ def freshness(
         raise click.UsageError("--no-nulls needs --require")
     required_ms = None if require is None else parse_threshold(require)
     with settings.having(EVENT_TIME_FIELD, event_time).table(table) as opened:
-        found = _awaited(opened, require, wait or 0, nulls_count=no_nulls)
-        unreadable = opened.unreadable_event_times() if found.unreadable_event_time_records else ()
+        fresh = _awaited(opened, require, wait or 0, nulls_count=no_nulls)
+        unreadable = opened.unreadable_event_times() if fresh.unreadable_event_time_records else ()
         by_partition = opened.freshness_by_partition() if by else None
         opened.publish_metrics()
-    is_met = None if require is None else found.has_reached(require, nulls_count=no_nulls)
+    is_met = None if require is None else fresh.has_reached(require, nulls_count=no_nulls)
     ahead = required_ms is not None and is_ahead(required_ms, time.time_ns() // 1_000_000)
     settings.console.result(
         {
-            **_json(found),
+            **_json(fresh),
             "by_partition": None if by_partition is None else {name: _json(one) for name, one in by_partition.items()},
             "unreadable_event_times": [asdict(one) for one in unreadable],
             "required_ms": required_ms,
             "met": is_met,
             "required_is_ahead": ahead,
         },
-        _table(table, found, by_partition),
-        *(() if found.is_exact is None else (_about_exactness(found),)),
-        *_about_unreadable(found, unreadable),
-        *(f"made of {note.table} up to {format_timestamp(note.watermark_ms)}" for note in found.sources),
-        *(() if is_met is None else (_answer(found, format_moment(required_ms), is_met=is_met),)),
+        _table(table, fresh, by_partition),
+        *(() if fresh.is_exact is None else (_about_exactness(fresh),)),
+        *_about_unreadable(fresh, unreadable),
+        *(f"made of {note.table} up to {format_timestamp(note.watermark_ms)}" for note in fresh.sources),
+        *(() if is_met is None else (_answer(fresh, format_moment(required_ms), is_met=is_met),)),
         *((f"T {format_moment(required_ms)} is more than a day later than the clock",) if ahead else ()),
     )
     if is_met is False:
         ctx.exit(NOT_MET)
 
 
-def _about_exactness(found: Freshness) -> str:
-    kept = "holds nothing" if found.is_exact else "also holds records"
+def _about_exactness(fresh: Freshness) -> str:
+    kept = "holds nothing" if fresh.is_exact else "also holds records"
     return f"the read-optimized table {kept} at or after the cut"
 
 
-def _about_unreadable(found: Freshness, named: Sequence[UnreadableEventTime]) -> list[str]:
-    count = found.unreadable_event_time_records
+def _about_unreadable(fresh: Freshness, named: Sequence[UnreadableEventTime]) -> list[str]:
+    count = fresh.unreadable_event_time_records
     if not count:
         return []
     why = "may be before any T, because the event time cannot be read"
@@ -98,9 +98,9 @@ def _about_unreadable(found: Freshness, named: Sequence[UnreadableEventTime]) ->
     ]
 
 
-def _answer(found: Freshness, moment: str, *, is_met: bool) -> str:
+def _answer(fresh: Freshness, moment: str, *, is_met: bool) -> str:
     """The gate's answer, and beside it the records without an event time: they are before no T, except with --no-nulls."""
-    nulls = found.unknown_event_time_records
+    nulls = fresh.unknown_event_time_records
     beside = f"; {counted(nulls, 'record')} without an event time in log files" if nulls else ""
     return f"{moment} is {'met' if is_met else 'not met'}{beside}"
 
@@ -114,32 +114,32 @@ def _awaited(table: Table, require: str | None, wait_seconds: int, *, nulls_coun
     return table.freshness()
 
 
-def _json(found: Freshness) -> dict[str, Any]:
+def _json(fresh: Freshness) -> dict[str, Any]:
     return {
-        "complete": found.is_complete,
-        "watermark_ms": found.watermark_ms,
-        "cut_ms": found.cut_ms,
-        "exact": found.is_exact,
-        "late_records": found.late_records,
-        "unknown_event_time_records": found.unknown_event_time_records,
-        "unreadable_event_time_records": found.unreadable_event_time_records,
-        "earliest_log_event_time_ms": found.earliest_log_event_time_ms,
-        "sources": [asdict(note) for note in found.sources],
+        "complete": fresh.is_complete,
+        "watermark_ms": fresh.watermark_ms,
+        "cut_ms": fresh.cut_ms,
+        "exact": fresh.is_exact,
+        "late_records": fresh.late_records,
+        "unknown_event_time_records": fresh.unknown_event_time_records,
+        "unreadable_event_time_records": fresh.unreadable_event_time_records,
+        "earliest_log_event_time_ms": fresh.earliest_log_event_time_ms,
+        "sources": [asdict(note) for note in fresh.sources],
     }
 
 
 def _table(name: str, whole: Freshness, by_partition: Mapping[str, Freshness] | None) -> Lines:
     """The table, and its partitions. A count of records without a usable event time has a column if there are any."""
     named = [(name, whole), *(by_partition or {}).items()]
-    counts = [("late", [found.late_records for _, found in named])]
+    counts = [("late", [fresh.late_records for _, fresh in named])]
     for head, numbers in (
-        ("unknown", [found.unknown_event_time_records for _, found in named]),
-        ("unreadable", [found.unreadable_event_time_records for _, found in named]),
+        ("unknown", [fresh.unknown_event_time_records for _, fresh in named]),
+        ("unreadable", [fresh.unreadable_event_time_records for _, fresh in named]),
     ):
         if any(numbers):
             counts.append((head, numbers))
     rows = (
-        (label or ".", watermark_text(found), format_timestamp(found.cut_ms), *(numbers[at] for _, numbers in counts))
-        for at, (label, found) in enumerate(named)
+        (label or ".", watermark_text(fresh), format_timestamp(fresh.cut_ms), *(numbers[at] for _, numbers in counts))
+        for at, (label, fresh) in enumerate(named)
     )
     return table_of("", ("table", "watermark", "cut", *(head for head, _ in counts)), rows)

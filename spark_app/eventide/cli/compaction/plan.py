@@ -92,5 +92,5 @@ def plan(settings: Settings, table: str, event_time: str | None, detail: Detail,
     watermark back, and the watermark that it reaches. Writes nothing.
     """
     with settings.having(EVENT_TIME_FIELD, event_time).table(table) as opened:
-        found = plan_for(opened, words)
-    settings.console.result(found.to_json(), found.explain(detail))
+        plan = plan_for(opened, words)
+    settings.console.result(plan.to_json(), plan.explain(detail))

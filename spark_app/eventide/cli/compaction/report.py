@@ -23,14 +23,14 @@ def report(settings: Settings, table: str, path: Path, event_time: str | None) -
     the watermark back. Writes nothing to the table.
     """
     with settings.having(EVENT_TIME_FIELD, event_time).table(table) as opened:
-        found = opened.report(path)
-    fresh = found.freshness
+        report = opened.report(path)
+    fresh = report.freshness
     watermark = "not known" if fresh is None else watermark_text(fresh)
-    held_back = counted(len(found.late), "slice")
+    held_back = counted(len(report.late), "slice")
     if fresh is not None and fresh.unreadable_event_time_records:
         held_back = f"{counted(fresh.unreadable_event_time_records, 'record')} whose event time cannot be read"
     settings.console.result(
-        {"file": str(path), **found.to_json()},
+        {"file": str(path), **report.to_json()},
         f"report     {path}",
         f"watermark  {watermark}, held back by {held_back}",
     )

@@ -139,23 +139,23 @@ def _shared_engine(settings: Settings, running: ExitStack) -> Callable[[], Engin
 
 def _say_unmet(settings: Settings, service: FleetService, said: tuple[str, ...]) -> tuple[str, ...]:
     """Warns of tables that can't meet their targets when these change. Returns them."""
-    found = service.forecast()
-    if found.unmet and found.unmet != said:
-        more = (
-            f"{counted(found.more_workers, 'more worker')} would do" if found.more_workers else "no more workers help"
-        )
-        left_out = len(found.unmet) - WORST
-        names = ", ".join(found.unmet[:WORST]) + (f" and {left_out:,} more" if left_out > 0 else "")
-        settings.console.say(f"warning: {counted(len(found.unmet), 'table')} will miss the target lag: {names}; {more}")
-    return found.unmet
+    forecast = service.forecast()
+    unmet, workers = forecast.unmet, forecast.more_workers
+    if unmet and unmet != said:
+        more = f"{counted(workers, 'more worker')} would do" if workers else "no more workers help"
+        left_out = len(unmet) - WORST
+        names = ", ".join(unmet[:WORST]) + (f" and {left_out:,} more" if left_out > 0 else "")
+        settings.console.say(f"warning: {counted(len(unmet), 'table')} will miss the target lag: {names}; {more}")
+    return unmet
 
 
-def _fleet_line(found: FleetRound) -> str:
-    at = format_timestamp(found.at_ms // 1000 * 1000)
-    lag = f"lag {format_duration(found.lag_ms, 'unknown')} of {format_duration(found.table.target.lag_ms)}"
-    retry = "" if found.retry_at_ms is None else f"; next try {format_timestamp(found.retry_at_ms // 1000 * 1000)}"
-    done = found.error or "failed" if found.done is None else _line(found.done)
-    return f"{at} {found.table.name}: {lag}, took {format_duration(found.took_ms)}; {done}{retry}"
+def _fleet_line(fleet_round: FleetRound) -> str:
+    table, retry_at_ms = fleet_round.table, fleet_round.retry_at_ms
+    at = format_timestamp(fleet_round.at_ms // 1000 * 1000)
+    lag = f"lag {format_duration(fleet_round.lag_ms, 'unknown')} of {format_duration(table.target.lag_ms)}"
+    retry = "" if retry_at_ms is None else f"; next try {format_timestamp(retry_at_ms // 1000 * 1000)}"
+    done = fleet_round.error or "failed" if fleet_round.done is None else _line(fleet_round.done)
+    return f"{at} {table.name}: {lag}, took {format_duration(fleet_round.took_ms)}; {done}{retry}"
 
 
 @contextmanager

@@ -11,7 +11,6 @@ from eventide.cli.argument_types import FilePath
 from eventide.cli.compaction.fleet import fleet_of, fleet_options, target_lag_text
 from eventide.cli.console import table_of
 from eventide.cli.settings import Settings, common_options
-from eventide.fleet.chain import Link
 from eventide.fleet.settings import FleetSettings, fleet_of_locations
 from eventide.fleet.status import COLUMNS, cells_of, fleet_status, reasons_of, write_fleet_page
 from eventide.results.detail import more
@@ -50,23 +49,21 @@ def status(
     tables = _tables(settings, table, fleet, catalog, database, target_lag)
     reports = None if path is None else path.with_name(f"{path.stem}_tables")
     now_ms = SystemClock().now_ms()
-    found = fleet_status(tables, reports)
+    statuses = fleet_status(tables, reports)
     if path is not None and reports is not None:
-        write_fleet_page(path, found, reports.name, now_ms)
-    shown = found if verbose else found[:_SCREEN]
+        write_fleet_page(path, statuses, reports.name, now_ms)
+    shown = statuses if verbose else statuses[:_SCREEN]
     settings.console.result(
-        {"tables": [one.to_json() for one in found], "file": None if path is None else str(path)},
+        {"tables": [one.to_json() for one in statuses], "file": None if path is None else str(path)},
         table_of("", COLUMNS, map(cells_of, shown)),
-        *more(len(found) - len(shown)),
+        *more(len(statuses) - len(shown)),
         *reasons_of(shown),
-        *chain.from_iterable(_chain_lines(one.chain) for one in shown if one.chain is not None),
-        f"{sum(one.is_met for one in found):,} of {counted(len(found), 'table')} within the target",
+        *chain.from_iterable(
+            [*one.chain.lines(), f"held back by {one.chain.holder}"] for one in shown if one.chain is not None
+        ),
+        f"{sum(one.is_met for one in statuses):,} of {counted(len(statuses), 'table')} within the target",
         *(() if path is None else (f"page  {path}",)),
     )
-
-
-def _chain_lines(end: Link) -> list[str]:
-    return [*end.lines(), f"held back by {end.holder}"]
 
 
 def _tables(

@@ -1,4 +1,4 @@
-"""`eventide repair`: mends what `verify` finds."""
+"""`eventide repair`: repairs what `verify` finds."""
 
 from collections.abc import Iterator
 from contextlib import suppress
@@ -77,9 +77,9 @@ def repair(
         if not stated:
             _repair(ctx, settings, table, checks, is_deep=deep, is_applied=apply, is_undone=undo)
             return
-    found = Table.recover_settings(table, pairs_of(stated, "--setting"), settings.options, apply=apply)
-    _say_recovered(settings, found)
-    if found.backup is None:
+    recovered = Table.recover_settings(table, pairs_of(stated, "--setting"), settings.options, apply=apply)
+    _say_recovered(settings, recovered)
+    if recovered.backup is None:
         ctx.exit(DAMAGED)
 
 
@@ -121,12 +121,12 @@ def _repair(
 def _write_lost_keys(settings: Settings, table: str, path: Path) -> None:
     format_of(path)  # refuses the name before anything is read
     with settings.table(table) as opened, settings.console.progress() as progress:
-        found = opened.lost_keys(progress=progress)
-    write_rows(path, LOST_KEYS, (batch for one in found for batch in _batches(one)))
+        losses = opened.lost_keys(progress=progress)
+    write_rows(path, LOST_KEYS, (batch for one in losses for batch in _batches(one)))
     settings.console.result(
         {
             "file": str(path),
-            "keys": sum(len(one.keys) for one in found),
+            "keys": sum(len(one.keys) for one in losses),
             "file_groups": [
                 {
                     "partition": one.partition,
@@ -136,11 +136,11 @@ def _write_lost_keys(settings: Settings, table: str, path: Path) -> None:
                     "source": one.source,
                     "keys": len(one.keys),
                 }
-                for one in found
+                for one in losses
             ],
         },
-        *(_lost(one) for one in found),
-        f"wrote {counted(sum(len(one.keys) for one in found), 'key')} to {path}" if found else "no file is lost",
+        *(_lost(one) for one in losses),
+        f"wrote {counted(sum(len(one.keys) for one in losses), 'key')} to {path}" if losses else "no file is lost",
     )
 
 
@@ -160,17 +160,17 @@ def _lost(one: LostKeys) -> str:
     return f"{place}: {', '.join(one.paths)}\n    {told}"
 
 
-def _say_recovered(settings: Settings, found: RecoveredSettings) -> None:
-    known = {key: {"value": one.value, "evidence": one.evidence} for key, one in sorted(found.known.items())}
-    missing = dict(sorted(found.missing.items()))
-    if found.backup is not None:
+def _say_recovered(settings: Settings, recovered: RecoveredSettings) -> None:
+    known = {key: {"value": one.value, "evidence": one.evidence} for key, one in sorted(recovered.known.items())}
+    missing = dict(sorted(recovered.missing.items()))
+    if recovered.backup is not None:
         end = "wrote hoodie.properties; run `eventide verify --deep`, and undo it with --undo if a setting is wrong"
     elif missing:
         end = "state the settings that no file tells with --setting KEY=VALUE; KEY= if the table had none"
     else:
         end = "every setting is known; run again with --apply to write hoodie.properties"
     settings.console.result(
-        {"ok": found.backup is not None, "settings": known, "missing": missing, "backup": found.backup},
+        {"ok": recovered.backup is not None, "settings": known, "missing": missing, "backup": recovered.backup},
         *(f"{key}={one['value']}    ({one['evidence']})" for key, one in known.items()),
         *(f"not known: {key}, {hint}" for key, hint in missing.items()),
         end,

@@ -32,8 +32,8 @@ def show(settings: Settings, table: str, event_time: str | None, detail: Detail)
     log file.
     """
     with settings.having(EVENT_TIME_FIELD, event_time).table(table) as opened:
-        found = opened.describe()
-    document = found.to_json()
+        description = opened.describe()
+    document = description.to_json()
     about = document["table"]
     settings.console.result(
         document,
@@ -46,30 +46,30 @@ def show(settings: Settings, table: str, event_time: str | None, detail: Detail)
                 ("merge mode", about["merge_mode"]),
                 ("record key", ", ".join(about["record_key_fields"]) or "none"),
                 ("partitioned by", ", ".join(about["partition_fields"]) or "nothing"),
-                ("event time", _event_time(found)),
+                ("event time", _event_time(description)),
                 ("cut", format_timestamp(about["cut_ms"], absent="no event-time compaction yet")),
-                ("metadata table", str(found.metadata_table or "none")),
-                *_counts(found),
+                ("metadata table", str(description.metadata_table or "none")),
+                *_counts(description),
             ),
         ),
         _timeline(document["timeline"], detail),
-        *_slices(found, detail),
+        *_slices(description, detail),
         _pending(document["pending"]),
-        *(f"note: {note}" for note in found.notes),
+        *(f"note: {note}" for note in description.notes),
     )
 
 
-def _event_time(found: TableDescription) -> str:
+def _event_time(description: TableDescription) -> str:
     """The field, and how its texts are read if that is set."""
-    field, texts = found.event_time_field, found.state.config.event_time_texts
+    field, texts = description.event_time_field, description.state.config.event_time_texts
     if field is None:
         return f"unknown; set --option {EVENT_TIME_FIELD}=FIELD"
     return field if texts == ISO_WITH_ZONE else f"{field}, texts with {texts}"
 
 
-def _counts(found: TableDescription) -> list[tuple[str, str]]:
+def _counts(description: TableDescription) -> list[tuple[str, str]]:
     """The content of the file slices in a few words."""
-    slices, facts = found.file_slices, found.facts.values()
+    slices, facts = description.file_slices, description.facts.values()
     logs = [log for one in slices for log in one.log_files]
     bases = [one.base_file for one in slices if one.base_file is not None]
     partitions = {one.partition for one in slices}
@@ -88,9 +88,9 @@ def _counts(found: TableDescription) -> list[tuple[str, str]]:
         rows.append(("unknown", f"{counted(unknown, 'record')} without an event time in log files"))
     if unreadable:
         rows.append(("unreadable", f"{counted(unreadable, 'record')} with an unreadable event time in log files"))
-    if found.problems:
-        path, problem = min(found.problems.items())
-        others = len(found.problems) - 1
+    if description.problems:
+        path, problem = min(description.problems.items())
+        others = len(description.problems) - 1
         rows.append(
             ("problem", f"{path}: {problem}" + (f" (and {counted(others, 'more log file')})" if others else ""))
         )
@@ -105,26 +105,26 @@ def _timeline(entries: list[dict[str, Any]], detail: Detail) -> Lines:
     return table_of(title, ("requested", "action", "state", "completed"), rows)
 
 
-def _slices(found: TableDescription, detail: Detail) -> list[str]:
+def _slices(description: TableDescription, detail: Detail) -> list[str]:
     """Each file slice with its files, whose names are whole: a line each, as long as the screen is wide."""
     if not detail.shows_files:
         return []
-    slices, left_out = detail.slices_of(found.file_slices)
-    return ["\nfile slices", *(line for one in slices for line in _lines_of_slice(found, one)), *left_out]
+    slices, left_out = detail.slices_of(description.file_slices)
+    return ["\nfile slices", *(line for one in slices for line in _lines_of_slice(description, one)), *left_out]
 
 
-def _lines_of_slice(found: TableDescription, file_slice: FileSlice) -> Iterator[str]:
+def _lines_of_slice(description: TableDescription, file_slice: FileSlice) -> Iterator[str]:
     base = file_slice.base_file
     yield f"{file_slice.partition or '.'} {file_slice.file_id}"
     yield "  no base file" if base is None else f"  {base.path.rpartition('/')[2]} {format_size(base.size)}"
     for log in file_slice.log_files:
-        yield f"  {log.path.rpartition('/')[2]} {format_size(log.size)}{_event_times(found, log)}"
+        yield f"  {log.path.rpartition('/')[2]} {format_size(log.size)}{_event_times(description, log)}"
 
 
-def _event_times(found: TableDescription, log: LogFile) -> str:
-    if (problem := found.problems.get(log.path)) is not None:
+def _event_times(description: TableDescription, log: LogFile) -> str:
+    if (problem := description.problems.get(log.path)) is not None:
         return f"; {problem}"
-    fact = found.facts.get(log.path)
+    fact = description.facts.get(log.path)
     if fact is None:
         return ""
     times = fact.event_times

@@ -33,34 +33,34 @@ def check(ctx: click.Context, settings: Settings, uri: str) -> None:
     a store that is new to you. Exits with 1 if a guarantee is broken.
     """
     with settings.console.progress() as progress:
-        found = check_storage(uri, settings.options, progress)
-    checks = [(one.name, one.status, _wrapped(one.broken or one.text, _ROOM)) for one in found.checks]
-    costs = [(one.operation, one.milliseconds, one.requests) for one in found.costs]
+        outcome = check_storage(uri, settings.options, progress)
+    checks = [(one.name, one.status, _wrapped(one.broken or one.text, _ROOM)) for one in outcome.checks]
+    costs = [(one.operation, one.milliseconds, one.requests) for one in outcome.costs]
     settings.console.result(
-        _json(found),
+        _json(outcome),
         table_of("", ("check", "status", "what it says"), checks),
         table_of("", ("operation", "ms", "requests"), costs),
-        f"supports {', '.join(name.replace('_', ' ') for name in found.capabilities) or 'nothing beyond reads'}",
-        _wrapped(f"modification times in steps of {found.modified_step_ms:,} ms, {_clock(found)}", _WIDTH),
+        f"supports {', '.join(name.replace('_', ' ') for name in outcome.capabilities) or 'nothing beyond reads'}",
+        _wrapped(f"modification times in steps of {outcome.modified_step_ms:,} ms, {_clock(outcome)}", _WIDTH),
     )
-    if not found.ok:
+    if not outcome.ok:
         ctx.exit(FAILED)
 
 
-def _json(found: StorageCheck) -> dict[str, Any]:
+def _json(outcome: StorageCheck) -> dict[str, Any]:
     return {
-        "ok": found.ok,
-        "uri": found.uri,
+        "ok": outcome.ok,
+        "uri": outcome.uri,
         "checks": [
             {"name": one.name, "status": one.status, "guarantee": one.text, "broken": one.broken}
-            for one in found.checks
+            for one in outcome.checks
         ],
-        "capabilities": list(found.capabilities),
-        "modified_step_ms": found.modified_step_ms,
-        "clock_offset_ms": found.clock_offset_ms,
+        "capabilities": list(outcome.capabilities),
+        "modified_step_ms": outcome.modified_step_ms,
+        "clock_offset_ms": outcome.clock_offset_ms,
         "operations": [
             {"operation": one.operation, "milliseconds": one.milliseconds, "requests": one.requests}
-            for one in found.costs
+            for one in outcome.costs
         ],
     }
 
@@ -70,10 +70,10 @@ def _wrapped(sentence: str, width: int) -> str:
     return fill(sentence, width, break_long_words=False, break_on_hyphens=False)
 
 
-def _clock(found: StorageCheck) -> str:
-    if found.clock_offset_ms is None:
+def _clock(outcome: StorageCheck) -> str:
+    if outcome.clock_offset_ms is None:
         return "which are no clock's"
-    way = "ahead of" if found.clock_offset_ms > 0 else "behind"
-    text = f"the store's clock is {abs(found.clock_offset_ms):,} ms {way} this machine's"
-    far = abs(found.clock_offset_ms) > CLOCK_OFFSET_MAX_MS
+    way = "ahead of" if outcome.clock_offset_ms > 0 else "behind"
+    text = f"the store's clock is {abs(outcome.clock_offset_ms):,} ms {way} this machine's"
+    far = abs(outcome.clock_offset_ms) > CLOCK_OFFSET_MAX_MS
     return text + ("; set the clocks by NTP, because locks and leases expire by them" if far else "")

@@ -46,13 +46,13 @@ def tag(
         raise click.UsageError("--delete excludes the other options")
     with settings.table(table) as opened:
         if name is None:
-            found = opened.tags()
+            tags = opened.tags()
             shown = [
                 (one.name, one.instant, format_timestamp(one.savepoint.saved_at_ms), one.savepoint.remarks)
-                for one in found
+                for one in tags
             ]
             settings.console.result(
-                {"tags": [_json(one) for one in found]},
+                {"tags": [_json(one) for one in tags]},
                 table_of("", ("tag", "instant", "kept", "comment"), shown) if shown else "no tags",
             )
         elif delete:

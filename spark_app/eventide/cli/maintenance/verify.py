@@ -43,22 +43,22 @@ def verify(
     with settings.having(EVENT_TIME_FIELD, event_time).table(table) as opened, settings.console.progress() as progress:
         if detail.partition:
             _check_partition(opened, detail.partition)
-        found = opened.verify(deep=deep, progress=progress)
+        verification = opened.verify(deep=deep, progress=progress)
     settings.console.result(
         {
-            "ok": found.ok,
-            "deep": found.is_deep,
-            "not_supported": [check.name for check in found.not_supported],
-            "not_checked": [check.name for check in found.not_checked],
-            "checks": [_json(check) for check in found.checks],
+            "ok": verification.ok,
+            "deep": verification.is_deep,
+            "not_supported": [check.name for check in verification.not_supported],
+            "not_checked": [check.name for check in verification.not_checked],
+            "checks": [_json(check) for check in verification.checks],
         },
-        *_checks(found, detail),
-        *_damage(found, detail),
-        _sum(found, detail),
+        *_checks(verification, detail),
+        *(line for check in verification.failed for line in _findings(check, detail)),
+        _sum(verification, detail),
     )
-    if not found.ok:
+    if not verification.ok:
         ctx.exit(FAILED)
-    if found.not_supported:
+    if verification.not_supported:
         ctx.exit(UnsupportedTableError.exit_code)
 
 
@@ -80,15 +80,15 @@ def _json(check: CheckResult) -> dict[str, Any]:
     }
 
 
-def _checks(found: Verification, detail: Detail) -> "Iterator[Lines | str]":
+def _checks(verification: Verification, detail: Detail) -> "Iterator[Lines | str]":
     """All checks if they are asked for; otherwise those without a clean result, and what the others remark."""
     if detail.is_verbose:
-        yield table_of("", ("check", "invariant", "status", "what it says"), [_row(check) for check in found.checks])
+        yield table_of("", ("check", "invariant", "status", "what it says"), map(_row, verification.checks))
         return
-    bad = [*found.failed, *found.not_supported]
+    bad = [*verification.failed, *verification.not_supported]
     if bad:
         yield table_of("", ("check", "invariant", "status"), [_row(check)[:3] for check in bad])
-    for check in found.checks:
+    for check in verification.checks:
         if check.status is not Status.NOT_CHECKED:
             yield from (f"{check.name}: {_short(remark)}" for remark in check.remarks)
 
@@ -99,10 +99,6 @@ def _short(remark: str) -> str:
 
 def _row(check: CheckResult) -> tuple[object, ...]:
     return (check.name, check.invariant, str(check.status), "; ".join((check.promise, *check.remarks)))
-
-
-def _damage(found: Verification, detail: Detail) -> list[str]:
-    return [line for check in found.failed for line in _findings(check, detail)]
 
 
 def _findings(check: CheckResult, detail: Detail) -> list[str]:
@@ -118,9 +114,10 @@ def _findings(check: CheckResult, detail: Detail) -> list[str]:
     ]
 
 
-def _sum(found: Verification, detail: Detail) -> str:
-    failed, unsupported, unchecked = len(found.failed), len(found.not_supported), len(found.not_checked)
-    passed = len(found.checks) - failed - unsupported - unchecked
+def _sum(verification: Verification, detail: Detail) -> str:
+    failed, unchecked = len(verification.failed), len(verification.not_checked)
+    unsupported = len(verification.not_supported)
+    passed = len(verification.checks) - failed - unsupported - unchecked
     told = f", {unsupported} not supported" if unsupported else ""
     why = " (--verbose says why)" if unchecked and not detail.is_verbose else ""
     left = f", {unchecked} not checked{why}" if unchecked else ""

@@ -54,12 +54,12 @@ def alter(settings: Settings, table: str, change: str, columns: Sequence[str], *
 
 def _pairs(change: str, texts: Sequence[str]) -> dict[str, str]:
     separator = "=" if change == "rename" else None
-    found: dict[str, str] = {}
+    pairs: dict[str, str] = {}
     for text in texts:
         words = text.strip().split(separator, 1)
         if len(words) != 2 or not all(words):
             raise click.UsageError(f"{change} {text!r}: write {_FORMS[change]}")
-        if words[0] in found:
+        if words[0] in pairs:
             raise click.UsageError(f"{change}: the column {words[0]!r} comes twice")
-        found[words[0]] = words[1]
-    return found
+        pairs[words[0]] = words[1]
+    return pairs

@@ -60,10 +60,10 @@ class _Csv:
 
 def _character(ctx: click.Context, param: click.Parameter, value: str | None) -> str | None:  # noqa: ARG001
     """One character of ASCII; a quote may be none."""
-    found = _DELIMITERS.get(value or "", value)
-    is_empty_quote = found == "" and param.name == "quote"
-    if found is None or is_empty_quote or (len(found) == 1 and found.isascii() and found not in "\r\n"):
-        return found
+    character = _DELIMITERS.get(value or "", value)
+    is_empty_quote = character == "" and param.name == "quote"
+    if character is None or is_empty_quote or (len(character) == 1 and character.isascii() and character not in "\r\n"):
+        return character
     raise click.BadParameter(f"{value!r} is not one character of ASCII, such as ';', '|' or tab")
 
 
@@ -163,16 +163,16 @@ def ingest(
         finder = SourceFinder(
             Options(settings.options), Format(stated_format) if stated_format else None, living, settings.console.say
         )
-        found = _checked(finder.find(sources, sys.stdin.buffer), csv)
+        inputs = _checked(finder.find(sources, sys.stdin.buffer), csv)
         with settings.console.reading() as on_rows:
             rows = read_rows(
-                found,
+                inputs,
                 lambda name: types.get(sanitized(name) if sanitizes else name),
                 dialect,
                 on_rows=on_rows,
                 rows_max=PREVIEW_ROWS if dry_run else None,
             )
-    with _header_doubted(found, csv, rows):
+    with _header_doubted(inputs, csv, rows):
         if dry_run:
             if existing is None:
                 check_new_table(table, _new_schema(rows, stated), settings.options, fields)
@@ -268,10 +268,10 @@ def _written(
         try:
             return write(rows.rows, progress=progress)
         except InvalidRecordError as error:
-            found = _ROW.match(str(error))
-            if found is None:
+            match = _ROW.match(str(error))
+            if match is None:
                 raise
-            raise InvalidRecordError(f"{rows.place_of(int(found[1]))}: {str(error)[found.end() :]}") from None
+            raise InvalidRecordError(f"{rows.place_of(int(match[1]))}: {str(error)[match.end() :]}") from None
 
 
 def _renamed(rows: pa.Table) -> dict[str, str]:

@@ -20,10 +20,10 @@ _SHOWN: Final = 5
 
 
 def preview(
-    found: SourceRows, table: Mapping[str, Any] | None, event_time: str | None, *, sanitizes: bool
+    source_rows: SourceRows, table: Mapping[str, Any] | None, event_time: str | None, *, sanitizes: bool
 ) -> tuple[dict[str, Any], tuple[str | Lines, ...]]:
     """The document and the text. `table` has the types of the table's columns; None if there is no table yet."""
-    rows = found.rows
+    rows = source_rows.rows
     names = {name: sanitized(name) if sanitizes else name for name in rows.column_names}
     columns = [
         {
@@ -35,7 +35,7 @@ def preview(
         for name in rows.column_names
     ]
     missing = [name for name in table or () if name not in names.values() and name not in META_FIELDS]
-    unreadable, examples = _unreadable(found, event_time)
+    unreadable, examples = _unreadable(source_rows, event_time)
     document = {
         "dry_run": True,
         "rows_read": len(rows),
@@ -57,12 +57,12 @@ def preview(
     return document, (lines, "\n".join(sentences))
 
 
-def _unreadable(found: SourceRows, event_time: str | None) -> tuple[int, list[str]]:
+def _unreadable(source_rows: SourceRows, event_time: str | None) -> tuple[int, list[str]]:
     """How many event times cannot be read, and the first of them with their places."""
-    if event_time is None or event_time not in found.rows.column_names:
+    if event_time is None or event_time not in source_rows.rows.column_names:
         return 0, []
-    column: Any = found.rows.column(event_time).combine_chunks()
+    column: Any = source_rows.rows.column(event_time).combine_chunks()
     with suppress(UnsupportedTableError, pa.ArrowException):
         bad = np.flatnonzero(unreadable_rows(column, event_times_ms(column)))
-        return len(bad), [f"{found.place_of(int(row))}: {column[int(row)].as_py()!r}" for row in bad[:_SHOWN]]
+        return len(bad), [f"{source_rows.place_of(int(row))}: {column[int(row)].as_py()!r}" for row in bad[:_SHOWN]]
     return 0, []

@@ -104,10 +104,10 @@ def _statements(config: "TableConfig", words: Mapping[str, Any], options: Option
 def _key_generators(config: "TableConfig", options: Options) -> Iterator[tuple[str, str, str]]:
     stated = options.text(keys.KEY_GENERATOR)
     of_table = (config.properties.get(f"hoodie.table.keygenerator.{kind}") for kind in ("type", "class"))
-    actual = next((found for text in of_table if text and (found := KeyGenerator.named(text))), None)
+    actual = next((generator for text in of_table if text and (generator := KeyGenerator.named(text))), None)
     if stated is not None and actual is not None:
-        found = KeyGenerator.named(stated)
-        yield f"--option {keys.KEY_GENERATOR}", stated if found is None else found.value, actual.value
+        generator = KeyGenerator.named(stated)
+        yield f"--option {keys.KEY_GENERATOR}", stated if generator is None else generator.value, actual.value
 
 
 def _partition_fields(config: "TableConfig") -> tuple[str, ...]:

@@ -115,7 +115,7 @@ def read(
     wanted = ROWS_SHOWN + 1 if is_sample else limit
     rows = rows if wanted is None else rows.limit(wanted)
     with settings.session() as spark:
-        batches = _batches(rows, spark, names, condition)
+        batches = rows.to_batches(names, condition) if spark is None else _from_executors(rows, spark, names, condition)
         if to is not None:
             count = write_rows(to, rows.schema_of(names), batches, escapes_formulas=csv_escape_formulas)
             console.result({"rows": count, "file": str(to)}, f"{counted(count, 'row')} written to {to}")
@@ -145,12 +145,6 @@ def _check_kept(kind: QueryType, as_of: str | None, as_of_watermark: str | None,
         raise click.UsageError("--tag goes with --query snapshot or read_optimized")
     if sum(word is not None for word in (as_of, as_of_watermark, tag)) > 1:
         raise click.UsageError("give one of --as-of, --as-of-watermark and --tag")
-
-
-def _batches(
-    rows: Rows, spark: "SparkSession | None", names: list[str] | None, condition: str | None
-) -> Iterable[pa.RecordBatch]:
-    return rows.to_batches(names, condition) if spark is None else _from_executors(rows, spark, names, condition)
 
 
 def _from_executors(

@@ -51,18 +51,11 @@ def windows(
     table: str,
     every: str,
     consumer: str,
-    time_zone: str,
-    since: str | None,
     is_next: bool,
     to: Path | None,
     done: bool,
     token: int | None,
-    late: str,
-    corrections_for: str | None,
-    lease: str,
-    keep: str,
-    take_over: bool,
-    renew: bool,
+    **terms: Any,
 ) -> None:
     """Deliver closed windows of event time.
 
@@ -76,31 +69,19 @@ def windows(
         format_of(to)
     if token is not None and (is_next or not done):
         raise click.UsageError("--token goes with --done, without --next")
-    opened = Table.open(table, settings.options)
-    found = opened.windows(
-        every,
-        consumer,
-        time_zone=time_zone,
-        since=since,
-        late=late,
-        corrections_for=corrections_for,
-        lease=lease,
-        keep=keep,
-        take_over=take_over,
-        renew=renew,
-    )
+    windows = Table.open(table, settings.options).windows(every, consumer, **terms)
     if is_next:
-        _take(settings, found, to, is_done=done)
+        _take(settings, windows, to, is_done=done)
     elif done:
-        _end(settings, found, token)
+        _end(settings, windows, token)
     else:
-        _list(settings, found)
+        _list(settings, windows)
 
 
-def _take(settings: Settings, found: Windows, to: Path | None, *, is_done: bool) -> None:
-    window = next(iter(found), None)
+def _take(settings: Settings, windows: Windows, to: Path | None, *, is_done: bool) -> None:
+    window = next(iter(windows), None)
     if window is None:
-        settings.console.result({"windows": []}, f"no window of the consumer {found.consumer} is due")
+        settings.console.result({"windows": []}, f"no window of the consumer {windows.consumer} is due")
         return
     rows = window.rows()
     count = len(rows) if to is None else write_rows(to, rows.schema, rows.to_batches())
@@ -112,50 +93,50 @@ def _take(settings: Settings, found: Windows, to: Path | None, *, is_done: bool)
     settings.console.result({"windows": [document]}, text)
 
 
-def _end(settings: Settings, found: Windows, token: int | None) -> None:
-    window = found.open_window(token)
+def _end(settings: Settings, windows: Windows, token: int | None) -> None:
+    window = windows.open_window(token)
     if window is None:
         if token is None:
-            raise click.UsageError(f"no window of the consumer {found.consumer} is open; take one with --next")
+            raise click.UsageError(f"no window of the consumer {windows.consumer} is open; take one with --next")
         raise WindowTakenError(
-            f"no window with the token {token} of the consumer {found.consumer} is open; take one with --next"
+            f"no window with the token {token} of the consumer {windows.consumer} is open; take one with --next"
         )
     window.done()
     settings.console.result({"windows": [_json(window)]}, f"{window}: done")
 
 
-def _list(settings: Settings, found: Windows) -> None:
-    progress = found.progress()
-    listed = list(_listed(found, progress))
+def _list(settings: Settings, windows: Windows) -> None:
+    progress = windows.progress()
+    listed = list(_listed(windows, progress))
     document = {"windows": listed, "next_ms": progress.next_ms, "closed_ms": progress.closed_ms}
     if not listed:
         closed = format_timestamp(progress.closed_ms)
         settings.console.result(
-            document, f"no window of the consumer {found.consumer} is due; windows are closed up to: {closed}"
+            document, f"no window of the consumer {windows.consumer} is due; windows are closed up to: {closed}"
         )
         return
     rows = ((one["begin"], one["end"], one["state"], one["token"]) for one in listed)
     settings.console.result(document, table_of("", ("begin", "end", "state", "token"), rows))
 
 
-def _listed(found: Windows, progress: Progress) -> Iterator[dict[str, Any]]:
+def _listed(windows: Windows, progress: Progress) -> Iterator[dict[str, Any]]:
     """The open window, the corrections that are known to be due, the closed windows, and the ledger."""
-    calendar, held = found.terms.calendar, progress.open
+    calendar, held = windows.terms.calendar, progress.open
     if held is not None:
         yield _of(held.begin_ms, held.end_ms, "open", held.is_correction, held.token)
     for begin_ms in progress.due[1 if held is not None and held.is_correction else 0 :]:
         yield _of(begin_ms, calendar.end_of(begin_ms), "due", True)
-    yield from islice(_closed(found, progress), _LISTED)
+    yield from islice(_closed(windows, progress), _LISTED)
     for entry in progress.ledger:
         yield {**_of(entry.begin_ms, entry.end_ms, "ledger", True), "instant": entry.instant}
 
 
-def _closed(found: Windows, progress: Progress) -> Iterator[dict[str, Any]]:
+def _closed(windows: Windows, progress: Progress) -> Iterator[dict[str, Any]]:
     held, at = progress.open, progress.next_ms
     if held is not None and not held.is_correction:
         at = held.end_ms
     while at is not None and progress.closed_ms is not None:
-        end_ms = found.terms.calendar.end_of(at)
+        end_ms = windows.terms.calendar.end_of(at)
         if end_ms > progress.closed_ms:
             return
         yield _of(at, end_ms, "due", False)

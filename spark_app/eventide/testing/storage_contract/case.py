@@ -42,8 +42,8 @@ class ContractPart:
 def entry(storage: Storage, path: str) -> FileInfo:
     """The single entry of that name in the listing of its directory."""
     directory, _, _ = path.rpartition("/")
-    (found,) = (info for info in storage.list(directory) if info.path == path)
-    return found
+    (single,) = (info for info in storage.list(directory) if info.path == path)
+    return single
 
 
 def content_of(number: int) -> bytes:

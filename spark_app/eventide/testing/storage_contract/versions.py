@@ -45,6 +45,6 @@ def _versioned(storage: Storage) -> VersionedFiles:
 
 
 def _read(files: VersionedFiles, path: str) -> tuple[bytes, str]:
-    found = files.read_version(path)
-    assert found is not None
-    return found
+    read = files.read_version(path)
+    assert read is not None
+    return read

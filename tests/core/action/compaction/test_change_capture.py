@@ -3,7 +3,6 @@
 import pytest
 
 from eventide_core.action.compaction.change_capture import writes_change_logs
-from eventide_core.config import INDEX_TYPE, Options
 from eventide_core.errors import UnsupportedTableError
 from eventide_core.table.files.file_name import BaseFileName, LogFileName
 from eventide_core.table.files.file_slice import BaseFile, FileSlice, LogFile
@@ -33,23 +32,23 @@ def one(file_id: str, *, has_base: bool = True) -> FileSlice:
 
 
 @pytest.mark.parametrize(
-    ("options", "found", "is_logged"),
+    ("index_type", "found", "is_logged"),
     [
-        ({}, one(SPARK), False),
-        ({}, one(SPARK, has_base=False), True),
-        ({}, one(BUCKET), True),
-        ({}, one(FLINK), True),
-        ({INDEX_TYPE: "SIMPLE"}, one(SPARK, has_base=False), False),
-        ({INDEX_TYPE: "bucket"}, one(SPARK), True),
-        ({INDEX_TYPE: "FLINK_STATE"}, one(SPARK), True),
+        (None, one(SPARK), False),
+        (None, one(SPARK, has_base=False), True),
+        (None, one(BUCKET), True),
+        (None, one(FLINK), True),
+        ("SIMPLE", one(SPARK, has_base=False), False),
+        ("bucket", one(SPARK), True),
+        ("FLINK_STATE", one(SPARK), True),
     ],
 )
 def test_where_inserts_are_logs_changes_may_be_read_from_compactions(
-    options: dict[str, str], found: FileSlice, *, is_logged: bool
+    index_type: str | None, found: FileSlice, *, is_logged: bool
 ) -> None:
-    assert not writes_change_logs(config(), Options(options), [found])
+    assert not writes_change_logs(config(), index_type, [found])
     captures = config(hoodie__table__cdc__enabled="true")
-    assert writes_change_logs(captures, Options(options), [found]) == is_logged
+    assert writes_change_logs(captures, index_type, [found]) == is_logged
 
 
 @pytest.mark.parametrize("text", ["data_before", "DATA_BEFORE"])
@@ -60,8 +59,8 @@ def test_the_mode_is_read_in_either_case(text: str) -> None:
 
 def test_an_unknown_mode_is_refused_where_it_counts() -> None:
     captures = config(hoodie__table__cdc__enabled="true", hoodie__table__cdc__supplemental__logging__mode="all")
-    assert not writes_change_logs(captures, Options({}), [one(SPARK)])
+    assert not writes_change_logs(captures, None, [one(SPARK)])
     with pytest.raises(
         UnsupportedTableError, match=r"supplemental\.logging\.mode=ALL in hoodie\.properties is not one of"
     ):
-        writes_change_logs(captures, Options({}), [one(BUCKET)])
+        writes_change_logs(captures, None, [one(BUCKET)])

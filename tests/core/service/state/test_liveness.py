@@ -63,7 +63,7 @@ def heartbeats(storage: MemoryStorage) -> KnownHeartbeats:
 
 @pytest.fixture
 def liveness(storage: MemoryStorage, heartbeats: KnownHeartbeats, clock: ManualClock) -> Liveness:
-    return Liveness(storage, heartbeats, clock, OPTIONS)
+    return Liveness.of(storage, heartbeats, clock, OPTIONS)
 
 
 def _pending(action: Action) -> Instant:
@@ -158,8 +158,8 @@ class TestOwnership:
         return FileSystemBasedLock(storage, Options({}), clock, "us")
 
     @pytest.fixture
-    def ownership(self, lock: FileSystemBasedLock, heartbeats: KnownHeartbeats, liveness: Liveness) -> Ownership:
-        return Ownership(lock, heartbeats, liveness)
+    def ownership(self, lock: FileSystemBasedLock, liveness: Liveness) -> Ownership:
+        return Ownership(lock, liveness)
 
     def test_the_owner_has_a_heartbeat_while_it_works_and_no_lock(
         self, ownership: Ownership, storage: MemoryStorage

@@ -252,11 +252,11 @@ def test_a_slice_that_eventide_does_not_support_is_left_out_and_the_others_are_c
     assert "records-readable" not in run_json("verify", path, "--deep")["not_checked"]
     audit, seen = ArrowContentAudit.audit, list[str]()
 
-    def refuse_the_first(self: ArrowContentAudit, found: SliceRead, *rest: Any) -> SliceAudit:
+    def refuse_the_first(self: ArrowContentAudit, found: SliceRead, **terms: Any) -> SliceAudit:
         seen.append(found.file_id)
         if len(seen) == 1:
             raise UnsupportedTableError("a column of another type")
-        return audit(self, found, *rest)
+        return audit(self, found, **terms)
 
     monkeypatch.setattr(ArrowContentAudit, "audit", refuse_the_first)
     answer = run("verify", path, "--deep", "--output", "json")

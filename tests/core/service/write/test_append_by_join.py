@@ -135,7 +135,7 @@ def test_a_write_that_filled_a_base_file_up_is_rolled_back_to_the_old_one(tmp_pa
     dying = assemble(table.uri, table.options)
     records = incoming_records(dying, WriteOperation.UPSERT, rows(("b", "p", 2, "never")))
     pending = dying.append.begin(WriteOperation.UPSERT, records, NoProgress())
-    dying.append.heartbeats.stop(pending.instant)
+    dying.heartbeats.stop(pending.instant)
     assert seen(table) == [("a", "p", 1, "base")]
     with pytest.raises(EventideError, match="alive"):
         table.rollback(pending.instant)

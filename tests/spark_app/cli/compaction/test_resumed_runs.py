@@ -40,15 +40,14 @@ def scheduled(table: Table) -> str:
 def beating(table: Table, instant: str) -> Application:
     """A process of its own, as far as anyone sees, that lives and has begun the compaction."""
     owner = assemble(table.uri, table.options)
-    owner.append.heartbeats.start(instant)
+    owner.heartbeats.start(instant)
     return owner
 
 
 def leave_heartbeat_of_dead_process(table: Table, instant: str) -> None:
     """That of a process of this machine that has ended."""
     code = (
-        "import sys\nfrom eventide.bootstrap import assemble\n"
-        "assemble(sys.argv[1], {}).append.heartbeats.start(sys.argv[2])\n"
+        "import sys\nfrom eventide.bootstrap import assemble\nassemble(sys.argv[1], {}).heartbeats.start(sys.argv[2])\n"
     )
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
     subprocess.run([sys.executable, "-c", code, table.uri, instant], check=True, env=environment)
@@ -84,13 +83,13 @@ def test_a_run_that_is_alive_is_named_and_left_alone(table: Table) -> None:
     with pytest.raises(BusyError, match="alive"):
         table.rollback(begun)
     assert content_of(Path(table.uri)) == before
-    owner.append.heartbeats.end(begun)
+    owner.heartbeats.end(begun)
     assert run_json("compact", table.uri, "--before", LATER_MS, *WORDS)["resumed"] == [begun]
 
 
 def test_a_run_on_another_machine_is_dead_when_its_heartbeat_has_expired(table: Table) -> None:
     begun = scheduled(table)
-    beating(table, begun).append.heartbeats.stop(begun)
+    beating(table, begun).heartbeats.stop(begun)
     assert run("compact", table.uri, "--before", LATER_MS, *WORDS).exit_code == 4
     expire_heartbeats_of(Path(table.uri))
     assert run_json("compact", table.uri, "--before", LATER_MS, *WORDS)["resumed"] == [begun]
@@ -147,7 +146,7 @@ def test_a_write_beside_a_pending_one_without_a_heartbeat_is_refused_with_the_cu
     dead = owner.append.begin(
         WriteOperation.UPSERT, incoming_records(owner, WriteOperation.UPSERT, rows(("k0", -1, "dead"))), NoProgress()
     )
-    owner.append.heartbeats.end(dead.instant)
+    owner.heartbeats.end(dead.instant)
     with pytest.raises(RefusedError, match=rf'table.rollback\("{dead.instant}", force=True\)'):
         table.upsert(rows(("k1", -1, "ours")))
     several: dict[str, str] = {**table.options, CONCURRENCY_MODE: "optimistic_concurrency_control"}

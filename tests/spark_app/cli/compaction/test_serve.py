@@ -34,7 +34,7 @@ def die(table: Table, records: pa.Table) -> str:
     pending = writer.append.begin(
         WriteOperation.UPSERT, incoming_records(writer, WriteOperation.UPSERT, records), NoProgress()
     )
-    writer.append.heartbeats.stop(pending.instant)
+    writer.heartbeats.stop(pending.instant)
     return pending.instant
 
 
