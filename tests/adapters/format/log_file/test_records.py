@@ -177,9 +177,9 @@ class TestLargeParquetBlocks:
         read = InflatedPages.read
 
         def noted(self: InflatedPages, size: int = -1) -> memoryview:
-            found = read(self, size)
-            reads.append(len(found))
-            return found
+            data = read(self, size)
+            reads.append(len(data))
+            return data
 
         monkeypatch.setattr(InflatedPages, "read", noted)
         shape = replace(SHAPE, schema=PLAIN_TEXT)
@@ -234,7 +234,7 @@ class TestRowsMarkedAsDeleted:
 
 def _small_blocks(random_: random.Random) -> bytes:
     """Blocks of a few rows, deletes among them, of two schemas and of a range of event times each; DELETE blocks between."""
-    found = b""
+    content = b""
     for _ in range(random_.randrange(1, 12)):
         instant = random_.choice([T1, T2, T3, T4])
         rows = [
@@ -242,14 +242,14 @@ def _small_blocks(random_: random.Random) -> bytes:
             for _ in range(random_.randrange(4))
         ]
         if random_.random() < 0.2:
-            found += delete_block(instant, [(key, ("LongWrapper", ts) if ts else None) for key, ts, _ in rows])
+            content += delete_block(instant, [(key, ("LongWrapper", ts) if ts else None) for key, ts, _ in rows])
             continue
         schema = random_.choice([SCHEMA_TEXT, SCHEMA_TEXT, SCHEMA_TEXT, PLAIN_TEXT])
         records = [with_meta({"id": k, "ts": ts, "_hoodie_is_deleted": d}, k, instant) for k, ts, d in rows]
-        text = schema_with_event_times(written_schema(schema), "ts", EventTimeRange(len(rows), len(found)))
+        text = schema_with_event_times(written_schema(schema), "ts", EventTimeRange(len(rows), len(content)))
         header = written_schema(schema) if random_.random() < 0.5 else text
-        found += block(3, {INSTANT_TIME: instant, SCHEMA: header}, avro_content(written_schema(schema), records))
-    return found
+        content += block(3, {INSTANT_TIME: instant, SCHEMA: header}, avro_content(written_schema(schema), records))
+    return content
 
 
 class TestSmallBlocks:
