@@ -66,11 +66,11 @@ def archived(path: Path) -> set[str]:
 
 
 def on_disk(path: Path) -> dict[str, dict[str, int]]:
-    found: dict[str, dict[str, int]] = {}
+    records: dict[str, dict[str, int]] = {}
     for file in path.glob("part=*/*"):
         if (".log." in file.name or file.suffix == ".parquet") and file.suffix != ".crc":
-            found.setdefault(file.parent.name, {})[file.name] = file.stat().st_size
-    return found
+            records.setdefault(file.parent.name, {})[file.name] = file.stat().st_size
+    return records
 
 
 def check(path: Path, before: list[Row]) -> None:

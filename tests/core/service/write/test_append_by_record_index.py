@@ -33,9 +33,9 @@ MOVES = "hoodie.record.index.update.partition.path"
 
 def key_index(path: Path) -> HudiKeyIndex:
     timeline = Table.open(str(path)).state().timeline
-    found = HudiMetadataTable(LocalStorage(path)).record_index({i.requested_time for i in timeline.completed})
-    assert found is not None
-    return found
+    index = HudiMetadataTable(LocalStorage(path)).record_index({i.requested_time for i in timeline.completed})
+    assert index is not None
+    return index
 
 
 @pytest.fixture(scope="module")
@@ -87,9 +87,9 @@ def check_index(path: Path) -> None:
     asked: dict[int, list[str]] = {}
     for key in (*expected, *KEYS):
         asked.setdefault(file_group_number(key, index.file_groups), []).append(key)
-    found = {key: place for number, keys in asked.items() for key, place in index.locate(number, keys).items()}
-    assert found.keys() == expected.keys()
-    for key, (partition, file_id) in found.items():
+    places = {key: place for number, keys in asked.items() for key, place in index.locate(number, keys).items()}
+    assert places.keys() == expected.keys()
+    for key, (partition, file_id) in places.items():
         assert partition == expected[key][0]
         assert file_id in expected[key][1], "a name of a base or log file has its file id"
 
@@ -143,7 +143,7 @@ def test_an_upsert_of_three_keys_reads_only_the_slices_that_have_them(
     plain = Table.open(str(path), {**OPTIONS, **small})
     plain.upsert(own_rows(plain))
     plain.insert(written([(f"many{number}", "many", 1) for number in range(60)]))
-    slices = [found for found in plain.state().view.latest_slices() if found.partition == "part=many"]
+    slices = [file_slice for file_slice in plain.state().view.latest_slices() if file_slice.partition == "part=many"]
     assert len(slices) >= 50
     storage = CountingStorage(str(path))
     opened = Table(str(path), BY_INDEX, assemble(str(path), BY_INDEX, storage=storage))
