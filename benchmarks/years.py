@@ -170,7 +170,7 @@ class Stretch:
 def most_metadata_logs(storage: Storage) -> int:
     """The most log files in the latest slice of a file group of the metadata table."""
     reader = MetadataTableReader.load(storage)
-    slices = [found for partition in reader.partitions for found in reader.slices(partition)]
+    slices = [found for partition in reader.facts.partitions for found in reader.slices(partition)]
     return max((len(found.log_files) for found in slices), default=0)
 
 

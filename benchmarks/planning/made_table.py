@@ -15,18 +15,19 @@ from typing import BinaryIO
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from eventide_adapters.format.avro.schema import arrow_schema, with_meta_fields
+from eventide_adapters.format.avro.schema import arrow_schema
 from eventide_adapters.format.log_file.writer import encode_data_block
 from eventide_adapters.format.timeline.codec import HudiMetadataCodec
 from eventide_core.errors import MissingFileError
 from eventide_core.ports import Capability, FileInfo, OutputFile
 from eventide_core.table.records.event_time import EventTimeRange
 from eventide_core.table.records.record_order import MergeRule
+from eventide_core.table.records.schema import AvroSchema
 from eventide_core.table.settings.new_table import NewTable
 from eventide_core.table.timeline.commit_metadata import EVENT_TIMES_KEY, WRITER, WRITER_KEY, CommitMetadata, WriteStat
 from eventide_core.table.timeline.instant import instant_time
 
-SCHEMA = (
+SCHEMA = AvroSchema.of(
     '{"type":"record","name":"trip","fields":[{"name":"id","type":"string"},{"name":"day","type":"string"},'
     '{"name":"ts","type":"long"},{"name":"fare","type":["null","double"],"default":null}]}'
 )
@@ -100,14 +101,14 @@ class MadeTable:
             self.partition(number): tuple(write(self.partition(number), file_id) for file_id in self.file_ids(number))
             for number in numbers
         }
-        extra = {"schema": SCHEMA} | ({WRITER_KEY: WRITER, EVENT_TIMES_KEY: "ts"} if self.is_ours else {})
+        extra = {"schema": SCHEMA.text} | ({WRITER_KEY: WRITER, EVENT_TIMES_KEY: "ts"} if self.is_ours else {})
         return CommitMetadata(stats, extra, "BULK_INSERT" if commit == 0 else "UPSERT")
 
     def log_bytes(self, commit: int) -> bytes:
         """The content of each log of a commit."""
         least, greatest = event_times(commit)
         times = [least + (greatest - least) * row // (_ROWS_A_LOG - 1) for row in range(_ROWS_A_LOG)]
-        full = with_meta_fields(SCHEMA)
+        full = SCHEMA.with_meta_fields()
         meta = {name: requested(commit) for name in arrow_schema(full).names if name.startswith("_hoodie")}
         rows = [{**meta, "id": f"key {row}", "day": "d", "ts": ts, "fare": 1.0} for row, ts in enumerate(times)]
         noted = ("ts", EventTimeRange(least, greatest)) if self.is_ours else None
@@ -116,7 +117,7 @@ class MadeTable:
     def base_bytes(self) -> bytes:
         """The content of each base file. It is small: a listing says that they are large."""
         sink = io.BytesIO()
-        pq.write_table(pa.Table.from_pylist([], arrow_schema(with_meta_fields(SCHEMA))), sink)
+        pq.write_table(pa.Table.from_pylist([], arrow_schema(SCHEMA.with_meta_fields())), sink)
         return sink.getvalue()
 
     def _base_stat(self, partition: str, file_id: str) -> WriteStat:

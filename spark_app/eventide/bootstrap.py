@@ -312,7 +312,7 @@ class Application:
     def metadata_rebuilder(self) -> "MetadataRebuilder":
         from eventide_core.service.metadata_table.rebuild import MetadataRebuilder
 
-        return MetadataRebuilder(self.files, self.files.metadata_table, self._lock, self.clock)
+        return MetadataRebuilder(self.files, self._lock, self.clock)
 
     @cached_property
     def reader(self) -> "ArrowSliceReader":

@@ -9,6 +9,7 @@ from eventide_adapters.format.timeline.codec import HudiMetadataCodec
 from eventide_core.table.files.file_name import BaseFileName, LogFileName
 from eventide_core.table.files.file_slice import FileSlice
 from eventide_core.table.records.event_time import EventTimeRange
+from eventide_core.table.records.schema import AvroSchema
 from eventide_core.table.timeline.file_system_view import DataFile, FileSystemView
 from eventide_core.table.timeline.instant import next_instant_time
 from eventide_core.table.timeline.layout import LAYOUT_6, LAYOUT_8
@@ -68,7 +69,7 @@ def _schedule(table: Path, timeline_directory: Path, *, is_v6: bool) -> Compacti
         link_reason="asked for",
         event_time_field="event_ts",
         operations=tuple(_operation(found, instant) for found in view.latest_slices() if found.log_files),
-        schema="{}",
+        schema=AvroSchema.of("{}"),
         partitions_with_logs=("part=a", "part=b"),
     )
     assert any(operation.left_overs for operation in plan.operations)

@@ -167,7 +167,7 @@ def again(found: Indexed, left: Moment) -> None:
 
 def check_record_index(application: Application) -> None:
     """If there is one, it has exactly the keys that the table shows."""
-    index = HudiMetadataTable(application.files.storage).record_index(())
+    index = HudiMetadataTable(application.files.storage).load().record_index()
     if index is None:
         assert "record_index" not in application.files.config().metadata_partitions
         return

@@ -29,7 +29,7 @@ from eventide_core.table.files.slice_read import BlockFilter
 from eventide_core.table.records.internal_schema import parse_version, parse_versions
 from eventide_core.table.records.record_order import MergeRule
 from eventide_core.table.records.record_shape import RecordShape
-from eventide_core.table.records.schema import field_names, is_nullable, is_time
+from eventide_core.table.records.schema import AvroSchema
 from eventide_core.table.settings.stream_batch import BATCH_KEY, batches_of
 from eventide_core.table.timeline.plans import LinkMode
 from support import golden
@@ -72,7 +72,7 @@ def finished(text: str) -> object:
     sink = io.BytesIO()
     pq.write_table(pa.table({"a": [1]}).replace_schema_metadata({RESULT_FOOTER_KEY: text}), sink)
     storage.put("base.parquet", sink.getvalue())
-    shape = RecordShape("{}", MergeRule.COMMIT_TIME_ORDERING, (), None)
+    shape = RecordShape(AvroSchema.of("{}"), MergeRule.COMMIT_TIME_ORDERING, (), None)
     blocks = BlockFilter(frozenset(), "0")
     task = MergeTask(
         "",
@@ -101,19 +101,24 @@ def lock(text: str) -> object:
 
 
 def catalog(text: str) -> object:
-    return TableColumns.of(text, has_meta_fields=True, supports_timestamp=True)
+    return TableColumns.of(AvroSchema.of(text), has_meta_fields=True, supports_timestamp=True)
 
 
 READERS: dict[str, Callable[[str], object]] = {
     "a commit": lambda text: HudiMetadataCodec().decode_commit(text.encode(), "t.commit"),
-    "the columns of a schema": field_names,
-    "a column of a schema": lambda text: (is_nullable(text, "a", "option"), is_time(text, "a")),
+    "the columns of a schema": lambda text: AvroSchema.of(text).field_names,
+    "a column of a schema": lambda text: (
+        AvroSchema.of(text).is_nullable("a", "option"),
+        AvroSchema.of(text).is_time("a"),
+    ),
     "the columns of a catalog": catalog,
     "an internal schema": lambda text: parse_version(text, "t.commit"),
     "a history of schemas": lambda text: parse_versions(text, "t.schemacommit"),
     "the batch of a stream": lambda text: batches_of({BATCH_KEY: text}),
-    "the event times of a block": lambda text: event_times_of_schema(text, "ms"),
-    "the event times of a block, named": lambda text: event_times_of_schema(f"{text}eventide.event_time_field", "ms"),
+    "the event times of a block": lambda text: event_times_of_schema(AvroSchema.of(text), "ms"),
+    "the event times of a block, named": lambda text: event_times_of_schema(
+        AvroSchema.of(f"{text}eventide.event_time_field"), "ms"
+    ),
     "the outcome of a compaction": outcome,
     "the result in a base file": finished,
     "a lock": lock,

@@ -10,6 +10,7 @@ import fastavro
 from eventide_adapters.format.timeline.codec import HudiMetadataCodec
 from eventide_core.table.files.file_name import LogFileName
 from eventide_core.table.records.event_time import EventTimeRange
+from eventide_core.table.records.schema import AvroSchema
 from eventide_core.table.timeline.plans import (
     CompactionPlan,
     CutMode,
@@ -45,7 +46,9 @@ def sample_plan(link_mode: LinkMode = LinkMode.COPY) -> CompactionPlan:
         fallback=None,
         reason="two logs hold records before T",
     )
-    return CompactionPlan(C, 1000, CutMode.FILE, link_mode, "asked for", "ts", (operation,), "{}", ("part=a",))
+    return CompactionPlan(
+        C, 1000, CutMode.FILE, link_mode, "asked for", "ts", (operation,), AvroSchema.of("{}"), ("part=a",)
+    )
 
 
 def plan_record(data: bytes) -> tuple[Any, Any]:

@@ -10,6 +10,7 @@ from eventide_core.service.compaction.compact_slice import SliceCompactor
 from eventide_core.table.files.slice_read import BlockFilter
 from eventide_core.table.records.record_order import MergeRule
 from eventide_core.table.records.record_shape import RecordShape
+from eventide_core.table.records.schema import AvroSchema
 from eventide_core.table.timeline.plans import LinkMode
 from support.slice_files import SCHEMA, base_file, data_block, delete_block, row
 
@@ -48,7 +49,7 @@ def task(**changes: Any) -> MergeTask:
         carried_path=CARRIED,
         new_base_path=NEW_BASE,
         marker_path=MARKER,
-        shape=RecordShape(SCHEMA, MergeRule.EVENT_TIME_ORDERING, ("ts",), "ts"),
+        shape=RecordShape(AvroSchema.of(SCHEMA), MergeRule.EVENT_TIME_ORDERING, ("ts",), "ts"),
         blocks=BlockFilter(frozenset({D0, D1, D2, D3}), D0),
         codec=ParquetCodec.ZSTD,
     )

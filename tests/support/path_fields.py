@@ -16,6 +16,7 @@ import fastavro
 
 from eventide_adapters.format.timeline.codec import HudiMetadataCodec
 from eventide_core.table.files.file_name import BaseFileName, LogFileName
+from eventide_core.table.records.schema import AvroSchema
 from eventide_core.table.timeline.clean_metadata import CleaningPolicy, CleanPlan
 from eventide_core.table.timeline.instant import Action
 from eventide_core.table.timeline.plans import (
@@ -112,7 +113,9 @@ def _plan() -> CompactionPlan:
         fallback=None,
         reason="",
     )
-    return CompactionPlan(INSTANT, 1, CutMode.FILE, LinkMode.COPY, "", "ms", (operation,), '"string"', ())
+    return CompactionPlan(
+        INSTANT, 1, CutMode.FILE, LinkMode.COPY, "", "ms", (operation,), AvroSchema.of('"string"'), ()
+    )
 
 
 def _touched_by_clean(data: bytes, path: str) -> Iterable[str]:

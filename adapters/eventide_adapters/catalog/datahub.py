@@ -21,6 +21,7 @@ from eventide_core.config import (
 )
 from eventide_core.errors import CatalogError, ConfigError
 from eventide_core.table.catalog.catalog_dataset import CatalogDataset, DatasetChange
+from eventide_core.table.records.schema import AvroSchema
 
 _SERVER_DEFAULT: Final = "http://localhost:8080"
 _ASPECTS: Final = "datasetProperties,schemaMetadata,status"
@@ -87,7 +88,7 @@ class DataHubCatalog:
     def close(self) -> None:
         self._emitter.close()
 
-    def _schema(self, name: str, schema: str) -> Any:
+    def _schema(self, name: str, schema: AvroSchema) -> Any:
         from datahub.emitter.mce_builder import make_data_platform_urn
         from datahub.ingestion.extractor.schema_util import avro_schema_to_mce_fields
         from datahub.metadata.schema_classes import OtherSchemaClass, SchemaMetadataClass
@@ -97,8 +98,8 @@ class DataHubCatalog:
             platform=make_data_platform_urn(self._options.get(DATAHUB_PLATFORM)),
             version=0,
             hash="",
-            platformSchema=OtherSchemaClass(rawSchema=schema),
-            fields=avro_schema_to_mce_fields(schema, swallow_exceptions=False),
+            platformSchema=OtherSchemaClass(rawSchema=schema.text),
+            fields=avro_schema_to_mce_fields(schema.text, swallow_exceptions=False),
         )
 
     def _urn(self, database: str, name: str) -> str:
@@ -129,8 +130,9 @@ def _dataset_of(aspects: Mapping[str, Any]) -> CatalogDataset | None:
     if properties is None and schema is None and status is None:
         return None
     raw = ((schema or {}).get("platformSchema") or {}).get(_RAW_SCHEMA) or {}
+    text = raw.get("rawSchema")
     return CatalogDataset(
-        schema=raw.get("rawSchema"),
+        schema=None if text is None else AvroSchema.of(text),
         properties=dict((properties or {}).get("customProperties") or {}),
         is_removed=bool((status or {}).get("removed")),
     )

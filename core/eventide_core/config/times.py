@@ -60,14 +60,14 @@ def zone_of(name: str, asked: str) -> tzinfo:
 
 
 def _cure(name: str) -> str:
-    found = _OFFSET.fullmatch(name)
-    if found is None:
+    match = _OFFSET.fullmatch(name)
+    if match is None:
         return "use a name such as Europe/Berlin; if the machine has no time zones, run `pip install tzdata`"
-    offset = timedelta(hours=int(found[2]), minutes=int(found[3] or 0))
+    offset = timedelta(hours=int(match[2]), minutes=int(match[3] or 0))
     if not offset:
         return "use UTC"
     named = "a name such as Asia/Kolkata"
-    is_east, hours = found[1] == "+", offset // timedelta(hours=1)
+    is_east, hours = match[1] == "+", offset // timedelta(hours=1)
     if offset % timedelta(hours=1) or hours > (14 if is_east else 12):
         return f"it is an offset; use {named}"
     return (

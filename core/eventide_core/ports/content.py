@@ -162,7 +162,7 @@ class ContentAudit(Protocol):
         """Reads all of a slice, every column of every record. `keys`: how its keys follow from its key fields, if known."""
         ...
 
-    def shown_keys(self, found: SliceRead, shape: RecordShape) -> frozenset[str]:
+    def shown_keys(self, slice_read: SliceRead, shape: RecordShape) -> frozenset[str]:
         """The record keys that a snapshot query of the slice returns."""
         ...
 

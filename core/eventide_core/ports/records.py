@@ -10,6 +10,7 @@ from eventide_core.table.files.file_group_write import FileGroupWrite, Placement
 from eventide_core.table.files.slice_read import BlockFilter, SliceRead
 from eventide_core.table.records.change_log import SupplementalLogging
 from eventide_core.table.records.record_shape import RecordShape
+from eventide_core.table.records.schema import AvroSchema
 from eventide_core.table.settings.write_shape import SchemaRules, WriteShape
 from eventide_core.table.timeline.commit_metadata import WriteStat
 from eventide_core.table.timeline.plans import LinkMode
@@ -169,8 +170,8 @@ class IncomingRecords(Protocol):
     Bad records raise InvalidRecordError, naming row and column.
     """
 
-    def schema_after(self, table_schema: str | None, table_name: str, rules: SchemaRules) -> str:
-        """The table's Avro schema after the write: the same text if it does not change.
+    def schema_after(self, table_schema: AvroSchema | None, table_name: str, rules: SchemaRules) -> AvroSchema:
+        """The table's Avro schema after the write: the same one if it does not change.
 
         None: the table has no schema yet, because no write of it is left. Deletes always get a schema.
         """

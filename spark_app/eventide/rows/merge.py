@@ -23,6 +23,7 @@ from eventide_adapters.format.avro.field_path import top_level
 from eventide_adapters.format.write.incoming_schema import cast_whole, evolved_schema, refuse_names_alike
 from eventide_adapters.format.write.record_keys import partition_paths, record_keys
 from eventide_core.errors import ConfigError, InvalidRecordError
+from eventide_core.table.records.schema import AvroSchema
 from eventide_core.table.settings.write_shape import SchemaRules
 
 Clause: TypeAlias = bool | str | Mapping[str, Any] | tuple[str, Mapping[str, Any]] | None
@@ -99,7 +100,7 @@ class Merge:
 
     table: ChangedTable
     schema: pa.Schema
-    avro: str
+    avro: AvroSchema
     rules: SchemaRules
     clauses: Clauses
     on: tuple[str, ...] | None

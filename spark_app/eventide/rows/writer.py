@@ -32,7 +32,7 @@ from eventide_core.ports import IncomingRecords, Storage
 from eventide_core.table.records.avro_names import sanitized, sanitized_names
 from eventide_core.table.records.event_time_texts import ISO_WITH_ZONE, EventTimeTexts
 from eventide_core.table.records.record_order import MergeRule
-from eventide_core.table.records.schema import META_FIELDS, is_text, may_hold_event_times
+from eventide_core.table.records.schema import META_FIELDS, AvroSchema
 from eventide_core.table.settings.key_format import KeyGenerator
 from eventide_core.table.settings.new_table import NewTable
 from eventide_core.table.settings.properties import PROPERTIES_PATH
@@ -75,7 +75,7 @@ def new_table(
         rule = MergeRule.COMMIT_TIME_ORDERING if ordering is None else MergeRule.EVENT_TIME_ORDERING
     avro = _avro_schema(name, schema)
     # A text that orders versions need not be a time. Where it is named as the event time, each write has to give times.
-    is_no_time = ordering is None or (is_text(avro, ordering) and event_time_texts(typed) == ISO_WITH_ZONE)
+    is_no_time = ordering is None or (avro.is_text(ordering) and event_time_texts(typed) == ISO_WITH_ZONE)
     default = None if is_no_time else ordering
     made = NewTable(
         name=name,
@@ -102,13 +102,13 @@ def _check_event_time(made: NewTable, event_time: str | None, known: Sequence[st
     """Raises ConfigError for a field that can hold no event times, or for options about texts if it is no text."""
     if event_time is not None and event_time not in known:
         raise ConfigError(f"event-time field {event_time!r} is not in the schema, which has {', '.join(known)}")
-    if event_time is not None and not may_hold_event_times(made.schema, event_time):
+    if event_time is not None and not made.schema.may_hold_event_times(event_time):
         raise ConfigError(
             f"event-time field {event_time!r} has a type that cannot be an event time: name a field of times, dates, "
             "numbers or texts"
         )
     texts, field = EventTimeTexts.of(made.writer_options), made.writer_options.get(EVENT_TIME_FIELD)
-    if texts != ISO_WITH_ZONE and (field is None or not is_text(made.schema, field)):
+    if texts != ISO_WITH_ZONE and (field is None or not made.schema.is_text(field)):
         raise ConfigError(
             f"{texts} says how texts are read, and the event-time field "
             + ("is not named: name it" if field is None else f"{field!r} has none: omit it")
@@ -172,10 +172,11 @@ def _writer_options(options: Options, event_time: str | None) -> dict[str, str]:
     return {**said, **event_time_texts(options).settings}
 
 
-def _avro_schema(name: str, schema: Any) -> str:
+def _avro_schema(name: str, schema: Any) -> AvroSchema:
     if isinstance(schema, str):
-        arrow_schema(schema)
-        return schema
+        stated = AvroSchema.of(schema)
+        arrow_schema(stated)  # refuses what no file can hold
+        return stated
     own = [field for field in _columns(schema) if field.name not in META_FIELDS]
     return avro_schema_of(name, pa.schema(own))
 

@@ -5,7 +5,6 @@ Arrow       an Arrow file or stream (.arrow, .feather, .arrows), of which only t
 lines       `name type`, each optionally followed by `not null`; empty lines and those that begin with # are skipped
 """
 
-import json
 import re
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +16,7 @@ import pyarrow.parquet as pq
 from eventide_adapters.format.avro.schema import arrow_schema
 from eventide_adapters.format.avro.type_words import TYPE_WORDS, type_of
 from eventide_core.errors import ConfigError, EventideError
+from eventide_core.table.records.schema import AvroSchema
 
 _LINE: Final = re.compile(r"(\S+)\s+(.+?)(\s+not\s+null)?", re.IGNORECASE)
 
@@ -63,10 +63,11 @@ def read_schema(path: Path) -> StatedSchema:
 
 def _avro(text: str, path: Path) -> StatedSchema:
     try:
-        parsed = json.loads(text)
+        schema = AvroSchema.of(text)
+        parsed = schema.parsed
         if not isinstance(parsed, dict) or parsed.get("type") != "record":
             raise ConfigError("it is not of the type record")
-        return StatedSchema(arrow_schema(text), text)
+        return StatedSchema(arrow_schema(schema), text)
     except (ValueError, KeyError, TypeError, EventideError) as error:
         raise ConfigError(f"--schema {str(path)!r} is no Avro schema of a record: {error}") from None
 

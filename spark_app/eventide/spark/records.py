@@ -58,6 +58,7 @@ from eventide_core.ports import KeyIndex
 from eventide_core.table.files.bucket import bucket_name
 from eventide_core.table.files.file_group_write import FileGroupWrite, Placement
 from eventide_core.table.files.slice_read import SliceRead
+from eventide_core.table.records.schema import AvroSchema
 from eventide_core.table.settings.write_shape import SchemaRules, WriteShape
 from eventide_core.table.timeline.commit_metadata import WriteStat
 
@@ -81,7 +82,7 @@ class SparkRecords:
     _packed: "DataFrame | None" = None
     _packed_bytes: int = 0
 
-    def schema_after(self, table_schema: str | None, table_name: str, rules: SchemaRules) -> str:
+    def schema_after(self, table_schema: AvroSchema | None, table_name: str, rules: SchemaRules) -> AvroSchema:
         if not self.is_delete:
             return evolved_schema(table_schema, arrow_schema_of(self.rows.schema), table_name, rules)
         assert table_schema is not None, "deletes of a table that has no schema"

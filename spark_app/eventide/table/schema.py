@@ -1,6 +1,5 @@
 """Changes of a table's schema."""
 
-import json
 import re
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
@@ -76,7 +75,7 @@ class TableSchema(OpenTable):
             raise ConfigError(f"column {name!r}: {kind!r} is no type; use an Arrow type, or one of {TYPE_WORDS}")
         schema = avro_schema_of(self._application.files.config().name, pa.schema([(name, arrow_type)]))
         arrow_schema(schema)  # refuses what no file can hold, such as a struct without fields
-        (column,) = json.loads(schema)["fields"]
+        (column,) = schema.parsed["fields"]
         return column["type"][1]
 
 

@@ -28,6 +28,7 @@ from eventide_core.errors import EventideError
 from eventide_core.ports import LogSummary, Storage
 from eventide_core.table.files.file_slice import LogFile
 from eventide_core.table.records.record_shape import RecordShape
+from eventide_core.table.records.schema import AvroSchema
 from eventide_core.table.timeline.commit_metadata import CommitMetadata
 
 _Batches = tuple[pa.RecordBatch, ...]
@@ -50,7 +51,7 @@ class Decoded:
     def __init__(self) -> None:
         # The key identifies fields by `id`, because comparing them takes longer than decoding a small block. The cache
         # keeps the fields, so that no other object gets the same `id`.
-        self._avro: dict[tuple[bytes, str, tuple[int, ...]], tuple[_Batches, _Fields]] = {}
+        self._avro: dict[tuple[bytes, AvroSchema, tuple[int, ...]], tuple[_Batches, _Fields]] = {}
         self._bases: dict[tuple[bytes, RecordShape, tuple[int, ...], frozenset[str]], tuple[_Batches, _Fields]] = {}
         self._headers: dict[tuple[bytes, str, int, int], tuple[PlacedBlock, ...]] = {}
         self._deletes: dict[tuple[bytes, pa.DataType], tuple[pa.Array[Any], pa.Array[Any]]] = {}
@@ -87,7 +88,7 @@ class Decoded:
         self,
         read: Callable[[int, int], bytes],
         size: int,
-        writer_schema: str,
+        writer_schema: AvroSchema,
         target: _Fields,
         place: str,
         *,

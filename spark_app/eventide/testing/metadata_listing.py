@@ -19,6 +19,7 @@ from eventide_adapters.format.timeline.codec import HudiMetadataCodec
 from eventide_adapters.storage.memory import MemoryFile
 from eventide_core.ports import Storage
 from eventide_core.table.files.log_block import BlockType, HeaderKey, encode_block
+from eventide_core.table.records.schema import AvroSchema
 from eventide_core.table.timeline.commit_metadata import CommitMetadata
 
 Listing = dict[str, dict[str, int]]
@@ -49,9 +50,9 @@ def begin_metadata_table(storage: Storage, version: int) -> None:
     """Creates the metadata table of an empty table, as Hudi's first write does."""
     entries = [(b"__all_partitions__", _value(1, {}))]
     style = HFileStyle.NATIVE if version >= 8 else HFileStyle.HBASE
-    schema = json.dumps(_SCHEMA)
+    schema = AvroSchema.of(json.dumps(_SCHEMA))
     content = encode_hfile(entries, schema, style)
-    header = {HeaderKey.INSTANT_TIME: _BEGINNING, HeaderKey.SCHEMA: schema}
+    header = {HeaderKey.INSTANT_TIME: _BEGINNING, HeaderKey.SCHEMA: schema.text}
     log = f"{METADATA_PREFIX}files/.files-0000-0_{_BEGINNING}.log.1_0-0-0"
     storage.put(log, encode_block(BlockType.HFILE_DATA, header, content))
     storage.put(f"{METADATA_PREFIX}{_PROPERTIES}", f"hoodie.table.version={version}\n".encode())

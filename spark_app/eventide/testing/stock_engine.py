@@ -108,7 +108,7 @@ def run_plan_as_stock(application: Application, instant: str, *, takes_lock: boo
         is_timed = state.config.layout.records_completion_times
         completion = _unused_instant(application, application.state()) if is_timed else None
         name = Instant(instant, Action.COMMIT, State.COMPLETED, completion).file_name
-        metadata = CommitMetadata(stats, {"schema": state.schema}, "COMPACT", is_compacted=True)
+        metadata = CommitMetadata(stats, {"schema": state.schema.text}, "COMPACT", is_compacted=True)
         update = _metadata_update(application, state, instant, stats)
         update.write(NoLock(), completion or instant)
         data = application.files.codec.encode_commit(metadata, state.config.version)

@@ -155,7 +155,7 @@ def test_the_driver_reads_no_file_that_a_data_frame_was_written_to(
     monkeypatch.setattr(GroupRecords, "encoded", encoded)
     monkeypatch.setattr(group_records, "STAGED_ABOVE_BYTES" if is_staged else "ENCODED_HERE", 0)
     assert table.upsert(spark.createDataFrame(rows)).upserts == 4
-    index = HudiMetadataTable(LocalStorage(path)).record_index(())
+    index = HudiMetadataTable(LocalStorage(path)).load().record_index()
     assert index is not None
     assert sum(len(index.locate(number, [f"new{at}" for at in range(4)])) for number in range(2)) == 4
 

@@ -66,13 +66,13 @@ def to_numbers(values: "pa.Array[Any]", null: int | None = None) -> npt.NDArray[
     """The integers or floats of an Arrow array, with `null` for each null; read-only if it has none, which None requires."""
     kind: ArrowType = values.type
     dtype, data = kind.to_pandas_dtype(), values.buffers()[1]
-    found: npt.NDArray[Any] = np.zeros(len(values), dtype)
+    numbers: npt.NDArray[Any] = np.zeros(len(values), dtype)
     if data is not None and len(values):
-        found = np.frombuffer(memoryview(data), dtype, len(values), values.offset * found.itemsize)
+        numbers = np.frombuffer(memoryview(data), dtype, len(values), values.offset * numbers.itemsize)
     if not values.null_count:
-        return found
+        return numbers
     assert null is not None, "a null"
-    return np.where(null_flags(values), np.array(null, dtype), found)
+    return np.where(null_flags(values), np.array(null, dtype), numbers)
 
 
 def to_flags(values: "pa.Array[Any]") -> Flags:
@@ -82,8 +82,8 @@ def to_flags(values: "pa.Array[Any]") -> Flags:
         return np.zeros(len(values), np.bool_)
     first, end = values.offset // 8, values.offset + len(values)
     bits = np.unpackbits(np.frombuffer(memoryview(data), np.uint8)[first : -(-end // 8)], bitorder="little")
-    found = bits[values.offset - 8 * first : end - 8 * first].view(np.bool_)
-    return found & ~null_flags(values) if values.null_count else found
+    flags = bits[values.offset - 8 * first : end - 8 * first].view(np.bool_)
+    return flags & ~null_flags(values) if values.null_count else flags
 
 
 def null_flags(values: "pa.Array[Any]") -> Flags:

@@ -24,6 +24,7 @@ from eventide_adapters.format.avro.records import decode_records
 from eventide_adapters.format.avro.schema import AvroField, record_fields
 from eventide_adapters.format.avro.vectors import UnevenCollectionsError, decode_vectors
 from eventide_core.errors import RecordDecodeError, UnsupportedLogFormatError
+from eventide_core.table.records.schema import AvroSchema
 
 # To decode takes five times the memory of the records.
 DECODED_BYTES: Final = 4 * 1024 * 1024
@@ -42,7 +43,7 @@ _Records: TypeAlias = tuple[bytes, Positions, Positions]
 def iter_avro_block(
     read: Callable[[int, int], bytes],
     size: int,
-    writer_schema: str,
+    writer_schema: AvroSchema,
     target: Sequence[AvroField],
     place: str,
     *,
@@ -66,10 +67,10 @@ def iter_avro_block(
 
 def _sharing(columns: "dict[str, pa.Array[Any]]") -> "dict[str, pa.Array[Any]]":
     """The columns, of which equal ones share their memory, as those of the record key and of its field do."""
-    found: dict[tuple[int, int], pa.Array[Any]] = {}
+    columns_of_size: dict[tuple[int, int], pa.Array[Any]] = {}
     for name, column in columns.items():
         if pa.types.is_string(column.type):
-            same = found.setdefault((column.nbytes, column.null_count), column)
+            same = columns_of_size.setdefault((column.nbytes, column.null_count), column)
             if same is not column and same.equals(column):
                 columns[name] = same
     return columns
@@ -165,8 +166,8 @@ def _bounds(content: bytes, position: int, count: int, place: str) -> tuple[Posi
         for _ in range(count - len(first)):
             position += 4 + read(content, position)[0]
             note(position)
-    found = np.concatenate([first, np.array(bounds, np.int64)])
-    begins, ends = found[:-1] + 4, found[1:]
+    borders = np.concatenate([first, np.array(bounds, np.int64)])
+    begins, ends = borders[:-1] + 4, borders[1:]
     is_backward = ends < begins
     broken = np.flatnonzero(is_backward | (ends > size))
     if len(broken):
@@ -174,7 +175,7 @@ def _bounds(content: bytes, position: int, count: int, place: str) -> tuple[Posi
         if is_backward[number]:
             raise RecordDecodeError(f"{place}: a record has a length of {ends[number] - begins[number]}")
         begins, ends = begins[:number], ends[:number]
-    return begins, ends, int(found[len(ends)])
+    return begins, ends, int(borders[len(ends)])
 
 
 def _checked_count(head: bytes, size: int, place: str) -> int:

@@ -144,13 +144,13 @@ def _fixed(column: Any, size: int) -> Bytes:
 
 
 def _symbols(column: Any, field: AvroField) -> npt.NDArray[Any]:
-    found = pc.index_in(column, value_set=pa.array(field.type.symbols, pa.string()))
-    if found.null_count:
-        unknown = column.filter(found.is_null())[0]
+    places = pc.index_in(column, value_set=pa.array(field.type.symbols, pa.string()))
+    if places.null_count:
+        unknown = column.filter(places.is_null())[0]
         raise UnsupportedTableError(
             f"field {field.name}: {unknown.as_py()!r} is not one of {', '.join(field.type.symbols)}"
         )
-    numbers: npt.NDArray[Any] = found.to_numpy()
+    numbers: npt.NDArray[Any] = places.to_numpy()
     return numbers
 
 

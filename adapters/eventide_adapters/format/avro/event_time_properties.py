@@ -10,8 +10,9 @@ import re
 from typing import Any
 
 from eventide_core.errors import RecordDecodeError
-from eventide_core.table.files.log_block import BlockType, HeaderKey, LogBlock
+from eventide_core.table.files.log_block import BlockType, LogBlock
 from eventide_core.table.records.event_time import EventTimeRange
+from eventide_core.table.records.schema import AvroSchema
 
 _FIELD = "eventide.event_time_field"
 _MIN = "eventide.min_event_time_ms"
@@ -26,7 +27,7 @@ _PROPERTIES = re.compile(
 )
 
 
-def schema_with_event_times(schema: str, field: str, event_times: EventTimeRange) -> str:
+def with_event_times(schema: AvroSchema, field: str, event_times: EventTimeRange) -> AvroSchema:
     """The schema with the range of that field as properties."""
     properties = {
         _FIELD: field,
@@ -36,38 +37,44 @@ def schema_with_event_times(schema: str, field: str, event_times: EventTimeRange
     }
     if not event_times.has_only_times:
         properties[_UNREADABLE] = event_times.unreadable_records
-    return json.dumps({**json.loads(schema), **properties}, separators=(",", ":"))
+    return AvroSchema.of_json({**schema.parsed, **properties})
 
 
-def without_event_times(schema: str) -> str:
-    """The schema without the properties that `schema_with_event_times` adds: the same text for all blocks of a write.
+def without_event_times(schema: AvroSchema) -> AvroSchema:
+    """The schema without the properties that `with_event_times` adds: one schema for all blocks of a write.
 
-    Returns a text without such properties unchanged.
+    Returns a schema without such properties unchanged.
     """
-    start = schema.rfind(f',"{_FIELD}":')
-    return schema[:start] + "}" if start >= 0 and _PROPERTIES.fullmatch(schema, start) else schema
+    text = schema.text
+    start = text.rfind(f',"{_FIELD}":')
+    return AvroSchema.of(text[:start] + "}") if start >= 0 and _PROPERTIES.fullmatch(text, start) else schema
 
 
 def event_times_in_header(block: LogBlock, field: str | None) -> EventTimeRange | None:
     """The range of `field` in the header of a data block; None if the header has none, and for other blocks."""
     if block.block_type is BlockType.DELETE:
         return None
-    return event_times_of_schema(block.header.get(HeaderKey.SCHEMA, ""), field)
+    return event_times_of_schema(block.schema, field)
 
 
-def event_times_of_schema(schema: str, field: str | None) -> EventTimeRange | None:
+def event_times_of_schema(schema: AvroSchema, field: str | None) -> EventTimeRange | None:
     """The range of `field` in the schema of a block; None if it has none or has the range of another field.
 
     Also None for a range with unknown event times alone: earlier versions counted unreadable ones among them.
 
     Raises RecordDecodeError for an incomplete range, and for an invalid schema.
     """
-    if _FIELD not in schema:
+    text = schema.text
+    if _FIELD not in text:
         return None  # most schemas don't need to be parsed
     try:
-        parsed = dict[str, Any](json.loads(schema))
+        # A block has a range of its own, so only the properties behind the schema of all blocks are parsed for each.
+        common = without_event_times(schema)
+        parsed = dict[str, Any](common.parsed)
+        if common is not schema:
+            parsed |= json.loads("{" + text[len(common.text) :])
     except (ValueError, TypeError, RecursionError) as error:
-        raise RecordDecodeError(f"the schema of a block cannot be read ({error}): {schema[:200]}") from error
+        raise RecordDecodeError(f"the schema of a block cannot be read ({error}): {text[:200]}") from error
     if parsed.get(_FIELD) != field:
         return None
     least, greatest, unknown, unreadable = (parsed.get(key) for key in (_MIN, _MAX, _UNKNOWN, _UNREADABLE))

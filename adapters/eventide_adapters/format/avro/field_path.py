@@ -17,13 +17,13 @@ def top_level(paths: Iterable[str]) -> tuple[str, ...]:
 def type_at(path: str, types: Mapping[str, pa.DataType]) -> Any:
     """The type of a field in these columns; None if there is no such field."""
     name, *inner = path.split(".")
-    found: Any = types.get(name)
+    kind: Any = types.get(name)
     for step in inner:
-        if found is None or not pa.types.is_struct(found):
+        if kind is None or not pa.types.is_struct(kind):
             return None
-        place = found.get_field_index(step)
-        found = None if place < 0 else found.field(place).type
-    return found
+        place = kind.get_field_index(step)
+        kind = None if place < 0 else kind.field(place).type
+    return kind
 
 
 def column_at(records: pa.RecordBatch | pa.Table, path: str) -> Any:

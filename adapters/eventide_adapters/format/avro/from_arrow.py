@@ -1,6 +1,5 @@
 """The Avro schema that Hudi's Spark writer gives a table that is created from Arrow data."""
 
-import json
 from typing import Any, Final
 
 import pyarrow as pa
@@ -10,6 +9,7 @@ from eventide_adapters.format.avro.vector_type import VectorType
 from eventide_core.errors import UnsupportedTableError
 from eventide_core.table.records.avro_names import sanitized
 from eventide_core.table.records.avro_types import define_vectors_once, vector_definitions
+from eventide_core.table.records.schema import AvroSchema
 
 _PRIMITIVES: Final = {
     pa.string(): "string",
@@ -25,8 +25,8 @@ _PRIMITIVES: Final = {
 }
 
 
-def avro_schema_of(table_name: str, columns: pa.Schema) -> str:
-    """The schema as JSON, without meta fields. A nullable column becomes a union of null and its type.
+def avro_schema_of(table_name: str, columns: pa.Schema) -> AvroSchema:
+    """The schema, without meta fields. A nullable column becomes a union of null and its type.
 
     In the record's name, each character that Avro does not allow becomes two underscores, as in Hudi. Column names stay
     unchanged. Raises UnsupportedTableError, which names the column, for a type that a Hudi table cannot have.
@@ -35,8 +35,7 @@ def avro_schema_of(table_name: str, columns: pa.Schema) -> str:
     namespace = f"hoodie.{name}"
     fields = [avro_field_of(column, f"{namespace}.{name}_record") for column in columns]
     define_vectors_once(fields, vector_definitions(field["type"] for field in fields))
-    record = {"type": "record", "name": f"{name}_record", "namespace": namespace, "fields": fields}
-    return json.dumps(record, separators=(",", ":"))
+    return AvroSchema.of_json({"type": "record", "name": f"{name}_record", "namespace": namespace, "fields": fields})
 
 
 def avro_field_of(column: "pa.Field[Any]", record: str) -> dict[str, Any]:

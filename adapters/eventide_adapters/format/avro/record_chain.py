@@ -42,5 +42,5 @@ def record_chain(content: bytes, position: int, count: int) -> tuple[npt.NDArray
             return none
         at = after
     places, ends = np.array([*steps, at]).T, goals[:, np.newaxis]
-    found, is_met = places[places < ends], (places == ends).any(axis=1)
-    return (found, int(heads[-1])) if is_met.all() and len(found) <= count else none
+    starts, is_met = places[places < ends], (places == ends).any(axis=1)
+    return (starts, int(heads[-1])) if is_met.all() and len(starts) <= count else none

@@ -15,10 +15,8 @@ An unknown logical type is ignored, as Avro specifies: the underlying type appli
 nested too deeply or define too many values. Types that refer to others twice would define 2**n values with n types.
 """
 
-import json
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
 from typing import Any, Final
 
 import pyarrow as pa
@@ -27,7 +25,7 @@ from eventide_adapters.format.avro.event_time_properties import without_event_ti
 from eventide_adapters.format.avro.vector_type import VectorType, shown_schema
 from eventide_core.errors import ResourceLimitError, UnsupportedTableError
 from eventide_core.table.records.record_shape import RecordShape
-from eventide_core.table.records.schema import META_FIELDS
+from eventide_core.table.records.schema import AvroSchema
 from eventide_core.table.records.variant import LOGICAL_TYPE as VARIANT
 
 RECORD_KEY: Final = "_hoodie_record_key"
@@ -146,63 +144,40 @@ class AvroField:
         return self.null_branch is not None or pa.types.is_null(self.type.arrow)
 
 
-@lru_cache(maxsize=64)
-def with_meta_fields(schema: str) -> str:
-    """The schema with Hudi's meta fields first, as in log blocks and base files."""
-    parsed = _load(schema)
-    fields = [{"name": name, "type": ["null", "string"], "doc": "", "default": None} for name in META_FIELDS]
-    own = parsed.get("fields")
-    if not isinstance(own, list) or not all(isinstance(f, dict) and isinstance(f.get("name"), str) for f in own):
-        raise UnsupportedTableError(f"an Avro schema that is no record of named fields: {schema[:200]}")
-    fields += [f for f in own if f["name"] not in META_FIELDS]
-    try:
-        return json.dumps({**parsed, "fields": fields}, separators=(",", ":"))
-    except RecursionError as error:
-        raise UnsupportedTableError(f"an Avro schema whose types are nested too deeply: {schema[:200]}") from error
-
-
 def is_variant(column: "pa.Field[Any]") -> bool:
     """Whether a column of a query has a variant in each row, which is not shredded (core's table/records/variant)."""
     return column.metadata == _VARIANT_METADATA
 
 
-def table_fields(schema: str, names: Collection[str] | None = None) -> tuple[AvroField, ...]:
+def table_fields(schema: AvroSchema, names: Collection[str] | None = None) -> tuple[AvroField, ...]:
     """The fields of a table's records in order, meta fields first. If `names` is given, only these."""
-    return tuple(f for f in record_fields(with_meta_fields(schema)) if names is None or f.name in names)
+    return tuple(f for f in record_fields(schema.with_meta_fields()) if names is None or f.name in names)
 
 
 def query_schema(shape: RecordShape) -> pa.Schema:
     """The Arrow schema of a query's rows. Hudi's meta fields come first if the table has them; vectors are lists."""
-    return shown_schema(arrow_schema(shape.schema if shape.key_fields else with_meta_fields(shape.schema)))
+    return shown_schema(arrow_schema(shape.schema if shape.key_fields else shape.schema.with_meta_fields()))
 
 
-@lru_cache(maxsize=64)
-def arrow_schema(schema: str) -> pa.Schema:
+def arrow_schema(schema: AvroSchema) -> pa.Schema:
     """The Arrow schema of the records of that Avro schema. Raises UnsupportedTableError."""
+    return schema.derived(_arrow_schema)
+
+
+def record_fields(schema: AvroSchema) -> tuple[AvroField, ...]:
+    """The fields of a record schema. Raises UnsupportedTableError for an unknown type."""
+    return without_event_times(schema).derived(_record_fields)
+
+
+def _arrow_schema(schema: AvroSchema) -> pa.Schema:
     return pa.schema([field.arrow for field in record_fields(schema)])
 
 
-def record_fields(schema: str) -> tuple[AvroField, ...]:
-    """The fields of a record schema. Raises UnsupportedTableError for an unknown type."""
-    return _record_fields(without_event_times(schema))
-
-
-@lru_cache(maxsize=64)  # every block of a log file has the same schema, in wide tables of some hundred kilobytes
-def _record_fields(schema: str) -> tuple[AvroField, ...]:
+def _record_fields(schema: AvroSchema) -> tuple[AvroField, ...]:
     try:
-        return _Resolver().resolve(_load(schema), "").fields
+        return _Resolver().resolve(schema.record, "").fields
     except (KeyError, TypeError, AttributeError, RecursionError) as error:
-        raise UnsupportedTableError(f"an Avro schema that cannot be read ({error!r}): {schema[:200]}") from error
-
-
-def _load(schema: str) -> dict[str, Any]:
-    try:
-        parsed = json.loads(schema)
-    except (ValueError, RecursionError) as error:
-        raise UnsupportedTableError(f"an Avro schema that is not JSON ({error}): {schema[:200]}") from error
-    if not isinstance(parsed, dict) or parsed.get("type") != "record" or not isinstance(parsed.get("fields"), list):
-        raise UnsupportedTableError(f"an Avro schema that is not a record: {schema[:200]}")
-    return parsed
+        raise UnsupportedTableError(f"an Avro schema that cannot be read ({error!r}): {schema.text[:200]}") from error
 
 
 @dataclass(slots=True)

@@ -41,8 +41,8 @@ class VectorType:
         element, dimension = str(schema.get("elementType")), schema.get("dimension")
         if schema.get("logicalType") != LOGICAL_TYPE or element not in _ELEMENTS or not isinstance(dimension, int):
             return None
-        found = cls(element, dimension)
-        return found if found.size == schema.get("size") else None
+        vector = cls(element, dimension)
+        return vector if vector.size == schema.get("size") else None
 
     @classmethod
     def of_arrow(cls, kind: Any) -> "VectorType | None":
@@ -59,10 +59,10 @@ class VectorType:
     @classmethod
     def of_name(cls, name: str) -> "VectorType | None":
         """The type that Hudi's name names, such as `VECTOR(3)` or `vector(2, double)`; None if it names none."""
-        found = _NAME.fullmatch(name.upper())
-        if found is None or not int(found[1]):
+        match = _NAME.fullmatch(name.upper())
+        if match is None or not int(match[1]):
             return None
-        return cls(found[2] or "FLOAT", int(found[1]))
+        return cls(match[2] or "FLOAT", int(match[1]))
 
     @property
     def name(self) -> str:
@@ -122,10 +122,10 @@ class VectorType:
         if fixed.flatten().null_count:
             raise InvalidRecordError(f"column {column!r} has a null inside a {self.name}; its elements are never null")
         elements = fixed.values.slice(fixed.offset * self.dimension, len(fixed) * self.dimension)
-        found = pa.Array.from_buffers(
+        stored = pa.Array.from_buffers(
             pa.binary(self.size), len(fixed), [None, elements.buffers()[1]], offset=elements.offset // self.dimension
         )
-        return pc.if_else(fixed.is_valid(), found, pa.scalar(None, found.type)) if fixed.null_count else found
+        return pc.if_else(fixed.is_valid(), stored, pa.scalar(None, stored.type)) if fixed.null_count else stored
 
 
 def shown_schema(stored: pa.Schema) -> pa.Schema:

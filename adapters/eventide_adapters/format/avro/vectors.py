@@ -79,8 +79,8 @@ def decode_vectors(
     Raises RecordDecodeError if the bytes do not fit the schema, UnevenCollectionsError if column-by-column decoding is
     not suitable for the collections.
     """
-    arrays, found = _decode(content, starts, ends, fields, wanted)
-    if (found != ends).any():
+    arrays, read = _decode(content, starts, ends, fields, wanted)
+    if (read != ends).any():
         raise RecordDecodeError("a record extends beyond its last field")
     return arrays
 

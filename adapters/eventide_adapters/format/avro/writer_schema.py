@@ -3,21 +3,23 @@
 Hudi refers by such names to types without a namespace, such as those of its vectors.
 """
 
-import json
-from functools import lru_cache
 from typing import Any, Final
 
 import fastavro
 
 from eventide_adapters.format.avro.schema import full_name
+from eventide_core.table.records.schema import AvroSchema
 
 _NAMED: Final = ("record", "error", "enum", "fixed")
 
 
-@lru_cache(maxsize=16)
-def writer_schema(schema: str) -> Any:
+def writer_schema(schema: AvroSchema) -> Any:
     """The schema with other names of its types, which no encoded record contains."""
-    return fastavro.parse_schema(_renamed(json.loads(schema), "", {}))
+    return schema.derived(_writer_schema)
+
+
+def _writer_schema(schema: AvroSchema) -> Any:
+    return fastavro.parse_schema(_renamed(schema.parsed, "", {}))
 
 
 def _renamed(schema: Any, namespace: str, names: dict[str, str]) -> Any:

@@ -113,8 +113,8 @@ def _decimals(column: Column) -> pa.Int64Array:
     is_wide = ~is_narrow & ~is_null
     is_null |= _spell_dates(whole)
     for place in np.flatnonzero(is_wide):
-        found = decimal_to_epoch_ms(column[int(place)].as_py())
-        times[place], is_null[place] = (0, True) if found is None else (found, False)
+        epoch_ms = decimal_to_epoch_ms(column[int(place)].as_py())
+        times[place], is_null[place] = (0, True) if epoch_ms is None else (epoch_ms, False)
     return pa.array(times, pa.int64(), mask=is_null)
 
 
@@ -130,10 +130,10 @@ def _integers(column: Column) -> pa.Int64Array:
 
 def _spell_dates(size: npt.NDArray[np.uint64]) -> npt.NDArray[np.bool_]:
     """Whether each number spells a date. Asks `spells_a_date` about the rare ones of so many digits."""
-    found: npt.NDArray[np.bool_] = np.logical_or.reduce([_has_digits(size, digits) for digits in UNREADABLE_DIGITS])
+    is_date: npt.NDArray[np.bool_] = np.logical_or.reduce([_has_digits(size, digits) for digits in UNREADABLE_DIGITS])
     for place in np.flatnonzero(_has_digits(size, DATE_DIGITS)).tolist():
-        found[place] = spells_a_date(int(size[place]))
-    return found
+        is_date[place] = spells_a_date(int(size[place]))
+    return is_date
 
 
 def _has_digits(size: npt.NDArray[np.uint64], digits: int) -> npt.NDArray[np.bool_]:

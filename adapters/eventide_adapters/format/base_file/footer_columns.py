@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 
 from eventide_adapters.format.base_file import thrift_compact as thrift
 from eventide_core.errors import CorruptBaseFileError
-from eventide_core.table.records.schema import field_names
+from eventide_core.table.records.schema import AvroSchema
 
 _ROW_GROUPS: Final = 4  # of FileMetaData
 _COLUMNS: Final = 1  # of RowGroup
@@ -69,9 +69,9 @@ def _check_size_statistics(data: bytes, at: int, column: Any) -> None:
     sizes, _ = thrift.fields(data, at)
     histograms = ((_REPETITIONS, column.max_repetition_level), (_DEFINITIONS, column.max_definition_level))
     for number, level in histograms:
-        found = len(thrift.elements(data, sizes[number][0])) if number in sizes else 0
-        if found not in (0, level + 1):
-            raise ValueError(f"column {column.path} has {level + 1} levels, and {found} in its size statistics")
+        stated = len(thrift.elements(data, sizes[number][0])) if number in sizes else 0
+        if stated not in (0, level + 1):
+            raise ValueError(f"column {column.path} has {level + 1} levels, and {stated} in its size statistics")
     if _UNENCODED_BYTES in sizes and column.physical_type != "BYTE_ARRAY":
         raise ValueError(f"column {column.path} of type {column.physical_type} has the sizes of texts")
 
@@ -84,7 +84,7 @@ def require_columns(metadata: pq.FileMetaData, absent: Collection[str], place: s
     stated = (metadata.metadata or {}).get(_AVRO_SCHEMA)
     if stated is None or not absent:
         return
-    had = field_names(stated.decode())
+    had = AvroSchema.of(stated.decode()).field_names
     for name in absent:
         if name in had:
             raise CorruptBaseFileError(

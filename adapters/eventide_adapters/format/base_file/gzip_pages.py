@@ -168,10 +168,10 @@ class GzipPages(io.RawIOBase):
             self._compress(self._header, self._take(self._header.page_size))
 
     def _take(self, length: int) -> bytes:
-        found = bytes(self._received[:length])
+        data = bytes(self._received[:length])
         del self._received[:length]
         self._taken += length
-        return found
+        return data
 
     def _compress(self, header: _Header, page: bytes) -> None:
         """Compresses the page that ends where Arrow's file now ends, here or on another thread."""

@@ -149,9 +149,9 @@ class InflatedPages(io.RawIOBase):
         """The bytes of one chunk or of the footer, less than `size` only where these end."""
         at = self._position - self._tail_start
         if self._position < len(_MAGIC):
-            found = memoryview(_MAGIC)[self._position :]
+            piece = memoryview(_MAGIC)[self._position :]
         elif at >= 0:
-            found = memoryview(self._tail)[at : None if size < 0 else at + size]
+            piece = memoryview(self._tail)[at : None if size < 0 else at + size]
         else:
             number = bisect_right(self._starts, self._position) - 1
             chunk = self._chunks[number]
@@ -160,18 +160,18 @@ class InflatedPages(io.RawIOBase):
             if reading is None or reading.position > at:
                 reading = self._readings[number] = _Reading(self._pages(chunk))
             reading.take(at - reading.position)
-            found = reading.take(chunk.room if size < 0 else size)
-        self._position += len(found)
-        return found
+            piece = reading.take(chunk.room if size < 0 else size)
+        self._position += len(piece)
+        return piece
 
     def _pages(self, chunk: _Chunk) -> Iterator[bytes | memoryview]:
         """Each page's header, and its uncompressed bytes."""
         at, data, left = chunk.offset, memoryview(b""), chunk.room
         while at < chunk.end:
             place = f"the page at byte {at}"
-            while (found := page_header(data, place)) is None:
+            while (parsed := page_header(data, place)) is None:
                 data = self._more(chunk, at, data, 1)
-            header, length = found
+            header, length = parsed
             size, inflated, checksum, levels, is_compressed = stated(data, header, place)
             if not (0 <= size <= chunk.end - at - length and 0 <= inflated <= left):
                 raise OSError(f"{place} claims {size} bytes that inflate to {inflated}, more than its column chunk has")
@@ -213,12 +213,12 @@ class InflatedPages(io.RawIOBase):
         if chunk.group != self._group:
             self._group = chunk.group
             self._runs.clear()
-        found = self._runs.get(chunk.run)
-        if found is None:
+        data = self._runs.get(chunk.run)
+        if data is None:
             start, end = chunk.run
             self._stream.seek(start)
-            found = self._runs[chunk.run] = self._stream.read(end - start)
-        return found
+            data = self._runs[chunk.run] = self._stream.read(end - start)
+        return data
 
 
 class _Reading:
@@ -231,7 +231,7 @@ class _Reading:
 
     def take(self, size: int) -> memoryview:
         """The next bytes, less than `size` only at the end."""
-        found: list[memoryview] = []
+        pieces: list[memoryview] = []
         left = size
         while left:
             if not self._rest:
@@ -239,11 +239,11 @@ class _Reading:
                 if page is None:
                     break
                 self._rest = memoryview(page)
-            found.append(self._rest[:left])
+            pieces.append(self._rest[:left])
             self._rest = self._rest[left:]
-            left -= len(found[-1])
+            left -= len(pieces[-1])
         self.position += size - left
-        return found[0] if len(found) == 1 else memoryview(b"".join(found))
+        return pieces[0] if len(pieces) == 1 else memoryview(b"".join(pieces))
 
 
 def page_header(data: memoryview, place: str) -> tuple[dict[int, Span], int] | None:
@@ -318,7 +318,7 @@ def _laid_out(
     top, _ = fields(footer, 0, walked)
     if _FILE_ENCRYPTION in top:
         raise ValueError("an encrypted file")
-    found: list[_Chunk] = []
+    chunks: list[_Chunk] = []
     new = without_bloom_filter(footer, top, walked)
     start = len(_MAGIC)
     wanted = {name.encode() for name in columns}
@@ -354,8 +354,8 @@ def _laid_out(
             of_keys = bounds if has_keys else of_keys
             places.append((offset, size, room, has_keys, bounds is not None and bounds == of_keys and not has_keys))
             start += room
-        found += _with_runs(places, start - sum(room for _, _, room, *_ in places), group)
-    return found, new
+        chunks += _with_runs(places, start - sum(room for _, _, room, *_ in places), group)
+    return chunks, new
 
 
 def without_bloom_filter(footer: bytes, top: dict[int, Span], walked: Structs | None) -> dict[Span, int]:

@@ -34,10 +34,10 @@ class PageSearch:
 
     def may_have(self, page: bytes) -> bool:
         """Whether the page may have one of the values. Raises OSError or ValueError for a damaged page."""
-        found = page_header(memoryview(page), "the page")
-        if found is None:
+        parsed = page_header(memoryview(page), "the page")
+        if parsed is None:
             raise ValueError("a page that ends within its header")
-        header, length = found
+        header, length = parsed
         kind = integer(page, header[_PAGE_KIND][0])[0]
         place = {_DATA_PAGE: _PAGE_DATA, _DICTIONARY_PAGE: _PAGE_DICTIONARY}.get(kind)
         if place is None:
@@ -61,5 +61,5 @@ class PageSearch:
         if self._codec in (None, "gzip"):
             return bytes(inflated_page(body, inflated_size, levels, is_compressed and self._codec is not None, place))
         codec: Any = pa.Codec(self._codec)
-        found: bytes = codec.decompress(body, inflated_size, asbytes=True)
-        return found
+        inflated: bytes = codec.decompress(body, inflated_size, asbytes=True)
+        return inflated

@@ -54,6 +54,7 @@ from eventide_core.access.threads import Handed, Threads
 from eventide_core.errors import CorruptBaseFileError, RecordDecodeError
 from eventide_core.ports import OutputFile, Storage
 from eventide_core.table.records.column_names import FileColumns
+from eventide_core.table.records.schema import AvroSchema
 
 _BATCH_ROWS: Final = 1 << 17
 _BATCH_BYTES: Final = 16 * 1024 * 1024  # of a merge that writes: two of them are a row group
@@ -170,8 +171,8 @@ def _batches(
     size = min(batch_rows, _batch_rows(file.metadata, len(names), batch_bytes))
     for batch in batches_of(file, size, names, use_threads=has_many, chosen=chosen):
         check_numbers(batch, few, place)
-        found = dict(zip(batch.schema.names, batch.columns, strict=True))
-        columns = {name: found[source] for name, source in sources.items()}
+        arrays = dict(zip(batch.schema.names, batch.columns, strict=True))
+        columns = {name: arrays[source] for name, source in sources.items()}
         try:
             yield resolve_columns(columns, batch.num_rows, target, place)
         except RecordDecodeError as error:
@@ -235,7 +236,7 @@ class BaseFileWriter:
     If `close` is not called, the output is unfinished at the end of the `with` block.
     """
 
-    def __init__(self, output: OutputFile, schema: str, *, codec: str, bloom: BloomFilterBuilder | None) -> None:
+    def __init__(self, output: OutputFile, schema: AvroSchema, *, codec: str, bloom: BloomFilterBuilder | None) -> None:
         """`schema` is the table's Avro schema. `bloom` is None if the files have no record keys to look up.
 
         Raises ConfigError for an unknown codec.

@@ -20,14 +20,14 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from eventide_adapters.format.avro.arrow_numpy import empty_array, to_arrow
-from eventide_adapters.format.avro.schema import arrow_schema, with_meta_fields
+from eventide_adapters.format.avro.schema import arrow_schema
 from eventide_adapters.format.avro.vector_type import vectors_footer
 from eventide_adapters.format.base_file.gzip_pages import GzipPages
 from eventide_adapters.format.base_file.legacy_calendar import SPARK_VERSION_FOOTER
 from eventide_adapters.format.base_file.threads import threads_at_most
 from eventide_core.config import PARQUET_CODEC
 from eventide_core.errors import ConfigError
-from eventide_core.table.records.schema import META_FIELDS
+from eventide_core.table.records.schema import META_FIELDS, AvroSchema
 
 # The codecs, with Arrow's level. A level of zstd beyond 1 takes half as long again and saves a hundredth of the size.
 LEVELS: Final[Mapping[str, int | None]] = {"gzip": None, "zstd": 1, "snappy": None, "uncompressed": None}
@@ -48,7 +48,7 @@ _OF_HUDI: Final = {name: name not in ("_hoodie_record_key", "_hoodie_commit_seqn
 class ParquetOutput:
     """One Parquet file, written to `sink` table by table. Each table is one or more row groups. Leaves the sink open."""
 
-    def __init__(self, sink: Any, schema: str, codec: str) -> None:
+    def __init__(self, sink: Any, schema: AvroSchema, codec: str) -> None:
         """`schema` is the table's Avro schema. Raises ConfigError for an unknown codec."""
         self._codec = codec.lower()
         if self._codec not in LEVELS:
@@ -56,7 +56,7 @@ class ParquetOutput:
         self._threads = threads_at_most(_COMPRESSING_THREADS) if self._codec == "gzip" else None
         self._gzip = GzipPages(sink, self._threads) if self._codec == "gzip" else None
         self._sink: Any = sink if self._gzip is None else pa.PythonFile(self._gzip, mode="w")
-        self._columns = arrow_schema(with_meta_fields(schema))
+        self._columns = arrow_schema(schema.with_meta_fields())
         self._writer: pq.ParquetWriter | None = None
 
     def write(self, records: pa.Table) -> None:
@@ -153,10 +153,10 @@ def _is_repetitive(sample: Any, scale: float) -> bool:
     return expected <= _DISTINCT_SHARE_MAX * count and expected * value_bytes <= _DICTIONARY_BYTES_MAX
 
 
-def avro_footer(schema: str) -> dict[str, str]:
+def avro_footer(schema: AvroSchema) -> dict[str, str]:
     """The pairs in a footer that state the Avro schema, the vectors, and the calendar."""
     return {
-        "parquet.avro.schema": with_meta_fields(schema),
+        "parquet.avro.schema": schema.with_meta_fields().text,
         "writer.model.name": "avro",
         SPARK_VERSION_FOOTER: _SPARK_VERSION,
         **vectors_footer(arrow_schema(schema)),

@@ -50,8 +50,8 @@ class RowGroupChoice:
         if self.keys is None or RECORD_KEY not in file.schema_arrow.names:
             return dict.fromkeys(groups)
         require_sound_columns(file.metadata, file.footer, f"base file {self.path}")
-        found = {group: _rows_with(file, group, self.keys) for group in groups}
-        return {group: rows for group, rows in found.items() if len(rows)}
+        by_group = {group: _rows_with(file, group, self.keys) for group in groups}
+        return {group: rows for group, rows in by_group.items() if len(rows)}
 
     def by_footer(self, file: BaseFile) -> Sequence[int]:
         """The row groups to read, by the footer alone."""
@@ -101,12 +101,12 @@ def _rises(written: pa.DataType | None, queried: pa.DataType, *, has_legacy: boo
 
 def _condition(group: pq.RowGroupMetaData, known: Collection[tuple[str, int, pa.DataType]]) -> pc.Expression | None:
     """What holds for all of a row group's rows by its statistics."""
-    found: pc.Expression | None = None
+    condition: pc.Expression | None = None
     for name, place, kind in known:
         said = _of_column(group.column(place), pc.field(name), kind, group.num_rows)
         if said is not None:
-            found = said if found is None else found & said
-    return found
+            condition = said if condition is None else condition & said
+    return condition
 
 
 def _of_column(column: Any, field: pc.Expression, kind: pa.DataType, rows: int) -> pc.Expression | None:
@@ -146,9 +146,9 @@ def _rows_with(file: BaseFile, group: int, keys: Collection[str]) -> Rows:
     if rows is not None:
         return rows
     wanted = pa.array(keys, pa.string())
-    found, begin = [np.arange(0)], 0
+    places, begin = [np.arange(0)], 0
     for batch in file.inflated([RECORD_KEY]).batches(_KEY_BATCH_ROWS, [RECORD_KEY], groups=[group]):
         is_wanted: Any = pc.is_in(batch.column(0), value_set=wanted)
-        found.append(begin + np.flatnonzero(is_wanted.to_numpy(zero_copy_only=False)))
+        places.append(begin + np.flatnonzero(is_wanted.to_numpy(zero_copy_only=False)))
         begin += len(batch)
-    return np.concatenate(found)
+    return np.concatenate(places)

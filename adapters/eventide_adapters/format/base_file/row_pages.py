@@ -125,8 +125,8 @@ class _Pages:
 
     def holding(self, wanted: Rows) -> list[int]:
         """The pages that hold these rows."""
-        found: list[int] = np.unique(np.searchsorted(self.rows, wanted, "right") - 1).tolist()
-        return found
+        pages: list[int] = np.unique(np.searchsorted(self.rows, wanted, "right") - 1).tolist()
+        return pages
 
     def extents(self, pages: Sequence[int]) -> tuple[Span, ...]:
         """The rows of these pages."""
@@ -175,13 +175,13 @@ class _RowGroup:
         alike: dict[tuple[Span, ...], list[str]] = {}
         for name, pages in needed.items():
             alike.setdefault(known[name].extents(pages), []).append(name)
-        found: dict[str, Any] = {}
+        arrays: dict[str, Any] = {}
         for extents, names in alike.items():
             numbers = np.concatenate([np.arange(first, end) for first, end in extents])
             batch = self._decoded({name: known[name].spans(needed[name]) for name in names}, data, len(numbers))
             places: Any = pa.array(np.searchsorted(numbers, rows))
-            found |= {name: batch.column(name).take(places) for name in names}
-        return pa.RecordBatch.from_pydict({name: found[name] for name in columns})
+            arrays |= {name: batch.column(name).take(places) for name in names}
+        return pa.RecordBatch.from_pydict({name: arrays[name] for name in columns})
 
     def having(self, name: str, values: Collection[str]) -> Rows:
         """The rows in which this column has one of the values. Raises KeyError if it is nested, or not of texts."""
@@ -203,8 +203,8 @@ class _RowGroup:
         rows = np.concatenate([np.arange(*extent) for extent in pages.extents(chosen)])
         decoded = self._decoded({name: pages.spans(chosen)}, data, len(rows))
         is_wanted: Any = pc.is_in(decoded.column(0), value_set=pa.array(values, pa.string()))
-        found: Rows = rows[is_wanted.to_numpy(zero_copy_only=False)]
-        return found
+        matching: Rows = rows[is_wanted.to_numpy(zero_copy_only=False)]
+        return matching
 
     def _not_outside(self, pages: _Pages, values: Sequence[bytes]) -> list[int]:
         """The pages that may have one of the values, by the column index, if there is one."""
@@ -228,7 +228,7 @@ class _RowGroup:
     def _pages(self, chunks: Sequence[_Chunk]) -> list[_Pages]:
         """The pages of these chunks, by their offset indexes or their own headers."""
         read = _read(self.file.stream, [chunk.offset_index or (chunk.start, chunk.end) for chunk in chunks])
-        found: list[_Pages] = []
+        of_chunks: list[_Pages] = []
         for chunk in chunks:
             data = read[chunk.offset_index or (chunk.start, chunk.end)]
             pages = list(_walked(data, chunk.start) if chunk.offset_index is None else _indexed(data))
@@ -237,8 +237,8 @@ class _RowGroup:
             if not is_whole or rows[0] != 0 or any(one >= other for one, other in pairwise([*rows, self.rows])):
                 raise ValueError("pages that do not fill their chunk")
             whole = data if chunk.offset_index is None else None
-            found.append(_Pages(chunk, [*offsets, chunk.end], [*rows, self.rows], whole))
-        return found
+            of_chunks.append(_Pages(chunk, [*offsets, chunk.end], [*rows, self.rows], whole))
+        return of_chunks
 
     def _read_pages(self, needed: Sequence[tuple[_Pages, Sequence[int]]]) -> dict[Span, bytes]:
         """The bytes of these pages and of their dictionaries. Raises ValueError if a page has not the rows it should."""
@@ -347,8 +347,8 @@ def _read(stream: BinaryIO, spans: Sequence[Span]) -> dict[Span, bytes]:
         if len(pieces[-1]) != end - start:
             raise ValueError("a file that ends early")
     starts = [start for start, _ in runs]
-    found: dict[Span, bytes] = {}
+    contents: dict[Span, bytes] = {}
     for start, end in spans:
         run = bisect_right(starts, start) - 1
-        found[start, end] = pieces[run][start - starts[run] : end - starts[run]]
-    return found
+        contents[start, end] = pieces[run][start - starts[run] : end - starts[run]]
+    return contents

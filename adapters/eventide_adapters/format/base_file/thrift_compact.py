@@ -37,7 +37,7 @@ def fields(data: Data, at: int, walked: Structs | None = None) -> tuple[dict[int
     if walked is not None and at in walked:
         return walked[at]
     start = at
-    found: dict[int, Span] = {}
+    spans: dict[int, Span] = {}
     number = 0
     while head := data[at]:
         at += 1
@@ -46,11 +46,11 @@ def fields(data: Data, at: int, walked: Structs | None = None) -> tuple[dict[int
         else:
             number, at = integer(data, at)
         end = _end(data, at, head & 15, walked)
-        found[number] = at, end
+        spans[number] = at, end
         at = end
     if walked is not None:
-        walked[start] = found, at + 1
-    return found, at + 1
+        walked[start] = spans, at + 1
+    return spans, at + 1
 
 
 def field(data: Data, at: int, wanted: int) -> int:
@@ -74,12 +74,12 @@ def field(data: Data, at: int, wanted: int) -> int:
 def elements(data: Data, at: int, walked: Structs | None = None) -> list[Span]:
     """The elements of the list at this offset. `walked` as in `fields`. Raises IndexError if the data ends too early."""
     kind, count, at = _list_head(data, at)
-    found: list[Span] = []
+    spans: list[Span] = []
     for _ in range(count):
         end = _end(data, at, kind, walked, is_element=True)
-        found.append((at, end))
+        spans.append((at, end))
         at = end
-    return found
+    return spans
 
 
 def first_element(data: Data, at: int) -> int:
@@ -104,13 +104,17 @@ def binary(data: Data, at: int) -> bytes:
 
 def encoded(value: int) -> bytes:
     """An integer."""
-    rest = value << 1 if value >= 0 else (-value << 1) - 1
-    found = bytearray()
-    while rest > 0x7F:
-        found.append(rest & 0x7F | 0x80)
-        rest >>= 7
-    found.append(rest)
-    return bytes(found)
+    return varint(value << 1 if value >= 0 else (-value << 1) - 1)
+
+
+def varint(number: int) -> bytes:
+    """A number of 0 or more, seven bits in a byte."""
+    data = bytearray()
+    while number > 0x7F:
+        data.append(number & 0x7F | 0x80)
+        number >>= 7
+    data.append(number)
+    return bytes(data)
 
 
 def with_integers(data: Data, start: int, end: int, new: Mapping[Span, int]) -> bytes:

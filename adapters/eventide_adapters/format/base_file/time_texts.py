@@ -35,12 +35,12 @@ def times_of_texts(column: Any, texts: EventTimeTexts) -> pa.Int64Array:
         times = [text_to_epoch_ms(text) for text in unique.to_pylist()]
         return pa.array(map(_fitting, times), pa.int64()).take(encoded.indices)
     reading = reading_of(texts)
-    found, is_known = _by_parts(unique, reading)
+    millis, is_known = _by_parts(unique, reading)
     zone, others = None if texts.pattern else reading.zone, np.flatnonzero(~is_known)
     for place, text in zip(others.tolist(), unique.take(pa.array(others)).to_pylist(), strict=True):
         time = _fitting((text_to_epoch_ms if reading.takes_numbers else iso_to_epoch_ms)(text, zone))
-        found[place], is_known[place] = time or 0, time is not None
-    return pa.array(found, pa.int64(), mask=~is_known).take(encoded.indices)
+        millis[place], is_known[place] = time or 0, time is not None
+    return pa.array(millis, pa.int64(), mask=~is_known).take(encoded.indices)
 
 
 def _fitting(time: int | None) -> int | None:
@@ -131,9 +131,9 @@ def _offset(local: int, zone: tzinfo) -> int:
     moment = datetime.fromordinal(days + _EPOCH_DAY).replace(
         hour=seconds // 3600, minute=seconds // 60 % 60, second=seconds % 60, tzinfo=zone
     )
-    found = moment.utcoffset()
-    assert found is not None, "a zone without an offset"
-    return found.days * _DAY + found.seconds
+    offset = moment.utcoffset()
+    assert offset is not None, "a zone without an offset"
+    return offset.days * _DAY + offset.seconds
 
 
 _EPOCH_DAY: Final = datetime(1970, 1, 1, tzinfo=UTC).toordinal()

@@ -181,8 +181,8 @@ def counting_blocks(
         path, size = logs[number]
         return list(read_headers(storage, path, size, is_strict=False, log_number=number))
 
-    for found in responses(storage, headers_of, range(len(logs))):
-        for placed in found:
+    for of_log in responses(storage, headers_of, range(len(logs))):
+        for placed in of_log:
             kind = placed.block.block_type
             if kind is BlockType.COMMAND:
                 target = rollback_target(placed)
@@ -243,10 +243,10 @@ class _Headers:
             )
         for path in paths:
             for instant, least in self._blocks.writers.of_logs.get(path, {}).items():
-                found = self._written[path, instant]
-                if found < least:
+                count = self._written[path, instant]
+                if count < least:
                     raise CorruptLogBlockError(
-                        f"log file {path} has {found} blocks of {instant}, but that commit wrote {least}; restore the "
+                        f"log file {path} has {count} blocks of {instant}, but that commit wrote {least}; restore the "
                         "file from a copy"
                     )
 
@@ -264,7 +264,7 @@ def refuse_unknown(placed: PlacedBlock) -> None:
     kind = placed.block.block_type
     if kind not in _READ_TYPES:
         raise UnsupportedTableError(f"{placed.place}: {kind.name} blocks are not supported")
-    refuse_operations(placed.block.header.get(HeaderKey.SCHEMA, ""), placed.place)
+    refuse_operations(placed.block.schema, placed.place)
 
 
 def rollback_target(placed: PlacedBlock) -> str:

@@ -9,26 +9,22 @@
 `before` and `after` are rows without Hudi's meta fields, each null where there is no such row.
 """
 
-import io
-import json
 import struct
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-import fastavro
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
 from eventide_adapters.format.avro.encode import Piece, can_encode, laid_out, pieces_of
 from eventide_adapters.format.avro.schema import RECORD_KEY, AvroField, arrow_schema, record_fields
-from eventide_adapters.format.avro.writer_schema import writer_schema
-from eventide_core.errors import UnsupportedTableError
+from eventide_adapters.format.log_file.writer import CONTENT_VERSION, encode_one_by_one
 from eventide_core.table.files.log_block import BlockType, HeaderKey, encode_block
 from eventide_core.table.records.change_log import SupplementalLogging
+from eventide_core.table.records.schema import AvroSchema
 
-_CONTENT_VERSION: Final = 3
 _CHUNK_ROWS: Final = 8192
 _COLUMNS: Final = {
     SupplementalLogging.OP_KEY_ONLY: ("op", "record_key"),
@@ -48,7 +44,7 @@ class _Image:
 
 def encode_change_log(
     instant: str,
-    schema: str,
+    schema: AvroSchema,
     logging: SupplementalLogging,
     updates: tuple[pa.Table, pa.Table],
     inserts: pa.Table,
@@ -74,11 +70,11 @@ def encode_change_log(
     fields = record_fields(schema)
     written = _schema(schema, logging)
     if can_encode(fields):
-        body = _by_columns(_COLUMNS[logging], texts, images, fields, _text_field(written))
+        body = _by_columns(_COLUMNS[logging], texts, images, fields, record_fields(written)[0])
     else:
         body = _by_record(_COLUMNS[logging], texts, images, written)
-    header = {HeaderKey.INSTANT_TIME: instant, HeaderKey.SCHEMA: written}
-    return encode_block(BlockType.CDC_DATA, header, struct.pack(">ii", _CONTENT_VERSION, sum(counts)) + body)
+    header = {HeaderKey.INSTANT_TIME: instant, HeaderKey.SCHEMA: written.text}
+    return encode_block(BlockType.CDC_DATA, header, struct.pack(">ii", CONTENT_VERSION, sum(counts)) + body)
 
 
 def _keys(table: pa.Table) -> Any:
@@ -90,24 +86,21 @@ def _plain(tables: Sequence[pa.Table], columns: pa.Schema) -> pa.Table:
     return pa.concat_tables([table.select(columns.names).cast(columns) for table in tables]).combine_chunks()
 
 
-def _schema(schema: str, logging: SupplementalLogging) -> str:
+def _schema(schema: AvroSchema, logging: SupplementalLogging) -> AvroSchema:
     if logging is SupplementalLogging.OP_KEY_ONLY:
         text = ["string", "null"]
         fields: list[dict[str, Any]] = [{"name": name, "type": text} for name in _COLUMNS[logging]]
-        return json.dumps({"type": "record", "name": "Record", "fields": fields}, separators=(",", ":"))
-    row: dict[str, Any] = json.loads(schema)
+        return AvroSchema.of_json({"type": "record", "name": "Record", "fields": fields})
+    row = dict[str, Any](schema.parsed)
     namespace = row.pop("namespace", None)  # the same for both
     types: dict[str, Any] = {"before": ["null", row], "after": ["null", row["name"]]}  # the name of the type of before
     fields = [
         {"name": name, "type": types.get(name, ["null", "string"]), "doc": "", "default": None}
         for name in _COLUMNS[logging]
     ]
-    whole = {"type": "record", "name": "CDC", **({"namespace": namespace} if namespace else {}), "fields": fields}
-    return json.dumps(whole, separators=(",", ":"))
-
-
-def _text_field(written: str) -> AvroField:
-    return record_fields(written)[0]
+    return AvroSchema.of_json(
+        {"type": "record", "name": "CDC", **({"namespace": namespace} if namespace else {}), "fields": fields}
+    )
 
 
 def _by_columns(
@@ -146,7 +139,9 @@ def _image_pieces(rows: pa.Table, is_there: npt.NDArray[np.bool_], fields: Seque
             yield spread, data
 
 
-def _by_record(names: Sequence[str], texts: Mapping[str, Any], images: Mapping[str, _Image], written: str) -> bytes:
+def _by_record(
+    names: Sequence[str], texts: Mapping[str, Any], images: Mapping[str, _Image], written: AvroSchema
+) -> bytes:
     columns: list[Iterator[Any]] = []
     for name in names:
         if name in _TEXTS:
@@ -154,14 +149,4 @@ def _by_record(names: Sequence[str], texts: Mapping[str, Any], images: Mapping[s
             continue
         rows = iter(images[name].rows.to_pylist(maps_as_pydicts="strict"))
         columns.append(iter([next(rows) if is_there else None for is_there in images[name].is_there]))
-    parsed = writer_schema(written)
-    body = io.BytesIO()
-    for values in zip(*columns, strict=True):
-        encoded = io.BytesIO()
-        try:
-            fastavro.schemaless_writer(encoded, parsed, dict(zip(names, values, strict=True)))
-        except (ValueError, TypeError, AttributeError, OverflowError, KeyError, struct.error) as error:
-            raise UnsupportedTableError(f"a record does not fit the table's schema: {error!r}") from error
-        body.write(struct.pack(">i", encoded.tell()))
-        body.write(encoded.getvalue())
-    return body.getvalue()
+    return encode_one_by_one(written, (dict(zip(names, values, strict=True)) for values in zip(*columns, strict=True)))

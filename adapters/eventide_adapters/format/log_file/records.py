@@ -44,7 +44,7 @@ from eventide_core.table.files.log_block import BlockType, HeaderKey
 from eventide_core.table.files.slice_read import BlockFilter
 from eventide_core.table.records.column_names import FileColumns
 from eventide_core.table.records.record_shape import RecordShape, refusal_of_partial_updates
-from eventide_core.table.records.schema import field_names, with_names
+from eventide_core.table.records.schema import AvroSchema
 
 _BATCH_ROWS: Final = 1 << 17
 _TOGETHER_BYTES_MAX: Final = 1 << 20  # of the blocks that are decoded together
@@ -123,11 +123,10 @@ def _together(blocks: Iterable[PlacedBlock]) -> Iterator[list[PlacedBlock]]:
         yield several
 
 
-def schema_to_share(placed: PlacedBlock) -> str | None:
+def schema_to_share(placed: PlacedBlock) -> AvroSchema | None:
     """The schema of a block that may be decoded with others of it: an Avro block of whole records that was read already."""
-    schema = placed.block.header.get(HeaderKey.SCHEMA)
-    is_avro = placed.block.block_type is BlockType.AVRO_DATA
-    return without_event_times(schema) if schema and is_avro and placed.content and not placed.is_partial else None
+    schema, is_avro = placed.block.schema, placed.block.block_type is BlockType.AVRO_DATA
+    return without_event_times(schema) if schema.text and is_avro and placed.content and not placed.is_partial else None
 
 
 def _with_content(storage: Storage, placed: PlacedBlock) -> PlacedBlock:
@@ -190,7 +189,7 @@ class BlockReader:
         starts = itertools.accumulate([0, *counts[:-1]])
         return [records.slice(start, count) for start, count in zip(starts, counts, strict=True)]
 
-    def read_joined(self, counted: Sequence[tuple[bytes, int]], schema: str) -> pa.RecordBatch | None:
+    def read_joined(self, counted: Sequence[tuple[bytes, int]], schema: AvroSchema) -> pa.RecordBatch | None:
         """The records of several contents, each with the answer of `count_of_whole`, not separated from deletes.
 
         None if they take more than is decoded at once, or can't be read: the error of one block alone names it.
@@ -262,7 +261,7 @@ class BlockReader:
     def _read_avro(self, placed: PlacedBlock, fields: Sequence[AvroField]) -> Iterator[pa.RecordBatch]:
         schema, named = _schema_of(placed), self._named(placed)
         if named is not None:
-            schema = with_names(schema, named.names_read(field_names(schema), placed.place))
+            schema = schema.with_names(named.names_read(schema.field_names, placed.place))
 
         def read(offset: int, length: int) -> bytes:
             return placed.read_range(self._storage, offset, length)
@@ -295,8 +294,8 @@ class BlockReader:
                 sources = {field.name: written[field.name].name for field in fields if field.name in written}
                 names = list(sources.values())
                 for batch in file.inflated(names).batches(_BATCH_ROWS, names):
-                    found = dict(zip(batch.schema.names, batch.columns, strict=True))
-                    columns = {name: found[source] for name, source in sources.items()}
+                    arrays = dict(zip(batch.schema.names, batch.columns, strict=True))
+                    columns = {name: arrays[source] for name, source in sources.items()}
                     yield resolve_columns(columns, batch.num_rows, fields, placed.place)
             except (EventideError, MemoryError):
                 raise
@@ -341,11 +340,10 @@ def _numbered(parts: Iterable[DataBlock | DeleteBlock]) -> Iterator[DataBlock | 
         yield part if number == 0 else replace(part, is_first=False)
 
 
-def _schema_of(placed: PlacedBlock) -> str:
-    schema = placed.block.header.get(HeaderKey.SCHEMA)
-    if schema is None:
+def _schema_of(placed: PlacedBlock) -> AvroSchema:
+    if HeaderKey.SCHEMA not in placed.block.header:
         raise CorruptLogBlockError(f"{placed.place}: a data block without a schema in its header")
-    return schema
+    return placed.block.schema
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,24 +9,27 @@ records' event times.
 
 import io
 import struct
+from collections.abc import Iterable
+from typing import Any
 
 import fastavro
 import pyarrow as pa
 
 from eventide_adapters.format.avro.encode import can_encode, encode_records
-from eventide_adapters.format.avro.event_time_properties import schema_with_event_times
-from eventide_adapters.format.avro.schema import arrow_schema, record_fields, with_meta_fields
+from eventide_adapters.format.avro.event_time_properties import with_event_times
+from eventide_adapters.format.avro.schema import arrow_schema, record_fields
 from eventide_adapters.format.avro.writer_schema import writer_schema
 from eventide_adapters.format.base_file.parquet_output import ParquetOutput, avro_footer
 from eventide_core.errors import UnsupportedTableError
 from eventide_core.table.files.log_block import BlockType, HeaderKey, encode_block
 from eventide_core.table.records.event_time import EventTimeRange
+from eventide_core.table.records.schema import AvroSchema
 
-_CONTENT_VERSION = 3
+CONTENT_VERSION = 3
 
 
 def encode_data_block(
-    instant: str, schema: str, records: pa.Table, event_times: tuple[str, EventTimeRange] | None = None
+    instant: str, schema: AvroSchema, records: pa.Table, event_times: tuple[str, EventTimeRange] | None = None
 ) -> bytes:
     """A whole Avro block of that instant.
 
@@ -34,13 +37,13 @@ def encode_data_block(
     field and its range, which go into the schema in the header. Raises UnsupportedTableError for a value that its field
     cannot hold, and for unions of several types.
     """
-    content = _avro_content(with_meta_fields(schema), records)
+    content = _avro_content(schema.with_meta_fields(), records)
     return encode_block(BlockType.AVRO_DATA, _header(instant, schema, event_times), content)
 
 
 def encode_parquet_block(
     instant: str,
-    schema: str,
+    schema: AvroSchema,
     records: pa.Table,
     event_times: tuple[str, EventTimeRange] | None = None,
     *,
@@ -54,25 +57,23 @@ def encode_parquet_block(
     return encode_block(BlockType.PARQUET_DATA, _header(instant, schema, event_times), sink.getvalue())
 
 
-def _header(instant: str, schema: str, event_times: tuple[str, EventTimeRange] | None) -> dict[HeaderKey, str]:
-    full_schema = with_meta_fields(schema)
-    written = full_schema if event_times is None else schema_with_event_times(full_schema, *event_times)
-    return {HeaderKey.INSTANT_TIME: instant, HeaderKey.SCHEMA: written}
+def _header(instant: str, schema: AvroSchema, event_times: tuple[str, EventTimeRange] | None) -> dict[HeaderKey, str]:
+    full_schema = schema.with_meta_fields()
+    written = full_schema if event_times is None else with_event_times(full_schema, *event_times)
+    return {HeaderKey.INSTANT_TIME: instant, HeaderKey.SCHEMA: written.text}
 
 
-def _avro_content(full_schema: str, records: pa.Table) -> bytes:
-    fields = record_fields(full_schema)
+def _avro_content(full_schema: AvroSchema, records: pa.Table) -> bytes:
+    head, fields = struct.pack(">ii", CONTENT_VERSION, len(records)), record_fields(full_schema)
     if can_encode(fields) and records.schema.equals(arrow_schema(full_schema)):
-        head = struct.pack(">ii", _CONTENT_VERSION, len(records))
         return head + encode_records(records, fields)
-    return _by_record(full_schema, records)
+    return head + encode_one_by_one(full_schema, records.to_pylist(maps_as_pydicts="strict"))
 
 
-def _by_record(full_schema: str, records: pa.Table) -> bytes:
-    parsed = writer_schema(full_schema)
-    body = io.BytesIO()
-    body.write(struct.pack(">ii", _CONTENT_VERSION, len(records)))
-    for record in records.to_pylist(maps_as_pydicts="strict"):
+def encode_one_by_one(schema: AvroSchema, records: Iterable[dict[str, Any]]) -> bytes:
+    """Records of any types, each with its length before it. Raises UnsupportedTableError for one that does not fit."""
+    parsed, body = writer_schema(schema), io.BytesIO()
+    for record in records:
         encoded = io.BytesIO()
         try:
             fastavro.schemaless_writer(encoded, parsed, record)

@@ -33,11 +33,11 @@ def contradicted(storage: Storage, task: MergeTask, tombstones: Tombstones, earl
     met: list[pa.Array[Any]] = []
     has_met_all = bool(task.early) and last_ms is not None and all(name is not None for *_, name in task.left_overs)
     for keys, orderings in early.live if has_met_all else _live_records(storage, task, last_ms):
-        found = pc.index_in(keys, value_set=tombstones.keys)
-        rows = pc.indices_nonzero(found.is_valid())
-        found = found.drop_null()
-        older, newer = common_ranks(orderings.take(rows), tombstones.orderings.take(found))
-        met.append(found.filter(pa.array(older < newer)))
+        indices = pc.index_in(keys, value_set=tombstones.keys)
+        rows = pc.indices_nonzero(indices.is_valid())
+        indices = indices.drop_null()
+        older, newer = common_ranks(orderings.take(rows), tombstones.orderings.take(indices))
+        met.append(indices.filter(pa.array(older < newer)))
     places = pa.array(range(len(tombstones.keys)), pa.int32())
     return tombstones.filter(pc.is_in(places, value_set=pa.concat_arrays([pa.array([], pa.int32()), *met])))
 

@@ -54,11 +54,11 @@ class ArrowChangeReader(ArrowSliceReader):
         changes += [("d", row, None) for row in _plain(gone)]
         if not changes:
             return
-        found = [
+        records = [
             {"op": op, "ts_ms": slice_read.instant, "before": _json(earlier), "after": _json(later)}
             for op, earlier, later in changes
         ]
-        batch = pa.RecordBatch.from_pylist(found, schema=CHANGES)
+        batch = pa.RecordBatch.from_pylist(records, schema=CHANGES)
         yield batch if columns is None else batch.select([name for name in _COLUMNS if name in set(columns)])
 
     def _rows(self, slice_read: SliceRead | None, shape: RecordShape) -> pa.Table:

@@ -109,8 +109,8 @@ class ArrowContentAudit:
             log_records=records,
         )
 
-    def shown_keys(self, found: SliceRead, shape: RecordShape) -> frozenset[str]:
-        return frozenset(map(str, self._shown(found, shape).column(RECORD_KEY).to_pylist()))
+    def shown_keys(self, slice_read: SliceRead, shape: RecordShape) -> frozenset[str]:
+        return frozenset(map(str, self._shown(slice_read, shape).column(RECORD_KEY).to_pylist()))
 
     def repeated_keys(self, slices: Sequence[SliceRead], shape: RecordShape) -> tuple[RepeatedKey, ...]:
         shown = [_distinct(_at(one, self._shown(one, shape))) for one in slices]
@@ -123,8 +123,8 @@ class ArrowContentAudit:
         lost, added = (_absent(keys[i], keys[1 - i]) for i in (0, 1))
         old, new = (_shared(table, other) for table, other in zip((old, new), reversed(keys), strict=True))
         changed = _changed(old, new)
-        found = RowDifference(lost, added, changed)
-        return found if any((lost, added, changed)) else None
+        difference = RowDifference(lost, added, changed)
+        return difference if any((lost, added, changed)) else None
 
     def _base(self, path: str, shape: RecordShape, keys: KeyFormat | None) -> tuple[pa.Table, StrayKeys | None]:
         """The columns that identify the versions in a base file, and its wrong keys. Decodes every column."""
@@ -194,9 +194,9 @@ class ArrowContentAudit:
                     times = _times(part, shape)
                     if times.unreadable_records:
                         _note_unreadable(no_times, placed.path, part, shape, times.unreadable_records)
-                    found = times.min_ms
+                    min_ms = times.min_ms
                     known = least.get(placed.path)
-                    least[placed.path] = found if known is None else known if found is None else min(found, known)
+                    least[placed.path] = min_ms if known is None else known if min_ms is None else min(min_ms, known)
             except EventideError as error:
                 unreadable[placed.path] = _damage(error)
         return least, records, no_times
@@ -254,13 +254,13 @@ def _version(batch: pa.RecordBatch, shape: RecordShape) -> pa.Table:
 
 
 def _note_unreadable(
-    found: dict[str, StrayKeys], path: str, part: DataBlock | DeleteBlock, shape: RecordShape, count: int
+    stray: dict[str, StrayKeys], path: str, part: DataBlock | DeleteBlock, shape: RecordShape, count: int
 ) -> None:
-    known = found.get(path)
+    known = stray.get(path)
     if known is None:
         first = unreadable_in(path, part, shape, 1)[0]
         known = StrayKeys(0, f"{first.key!r} has {first.value}")
-    found[path] = StrayKeys(known.count + count, known.example)
+    stray[path] = StrayKeys(known.count + count, known.example)
 
 
 def _times(part: DataBlock | DeleteBlock, shape: RecordShape) -> EventTimeRange:
@@ -293,13 +293,13 @@ def _repeated(versions: pa.Table) -> tuple[RepeatedKey, ...]:
     by_key: dict[str, list[dict[str, Any]]] = {}
     for row in versions.filter(pc.is_in(versions.column(RECORD_KEY), value_set=keys)).to_pylist():
         by_key.setdefault(row[RECORD_KEY], []).append(row)
-    found: dict[tuple[tuple[str, ...], tuple[str, ...], bool], list[str]] = {}
+    by_kind: dict[tuple[tuple[str, ...], tuple[str, ...], bool], list[str]] = {}
     for key, rows in by_key.items():
         stamps = [(row[_COMMIT_TIME], row[_COMMIT_SEQNO]) for row in rows if row[_COMMIT_SEQNO]]
         places = tuple(sorted({row[_PLACE] for row in rows}))
         times = tuple(sorted({row[_COMMIT_TIME] for row in rows if row[_COMMIT_TIME]}))
-        found.setdefault((places, times, len(set(stamps)) < len(stamps)), []).append(key)
-    return tuple(RepeatedKey(len(keys), min(keys), *kind) for kind, keys in found.items())
+        by_kind.setdefault((places, times, len(set(stamps)) < len(stamps)), []).append(key)
+    return tuple(RepeatedKey(len(keys), min(keys), *kind) for kind, keys in by_kind.items())
 
 
 def _comparable(versions: pa.Table) -> pa.Table:

@@ -40,12 +40,12 @@ class ArrowLogContent:
         Reads the headers. Of a data block whose schema states its event times, reads nothing else. Of the others, small
         ones are decoded together.
         """
-        found = [_attempt(partial(_Headers.of, self.storage, log, shape)) for log in logs]
-        unread = [placed for headers in found if isinstance(headers, _Headers) for placed in headers.unread]
+        attempts = [_attempt(partial(_Headers.of, self.storage, log, shape)) for log in logs]
+        unread = [placed for headers in attempts if isinstance(headers, _Headers) for placed in headers.unread]
         event_times = self._event_times(unread, shape) if unread else None
         return [
             headers if isinstance(headers, EventideError) else _attempt(partial(headers.summary, event_times))
-            for headers in found
+            for headers in attempts
         ]
 
     def _event_times(self, unread: list[PlacedBlock], shape: RecordShape) -> "BlockEventTimes | EventideError":
@@ -130,10 +130,10 @@ class _Headers:
     @classmethod
     def of(cls, storage: Storage, log: LogFile, shape: RecordShape) -> "_Headers":
         shape.require_event_time_field(storage.root)
-        found = cls(log.path, EventTimeRange(None, None))
+        headers = cls(log.path, EventTimeRange(None, None))
         for placed in read_headers(storage, log.path, log.size, is_strict=False):
-            found._add(placed, shape.event_time_source)
-        return found
+            headers._add(placed, shape.event_time_source)
+        return headers
 
     def _add(self, placed: PlacedBlock, event_time: str | None) -> None:
         block = placed.block
@@ -159,16 +159,16 @@ class _Headers:
 
     def summary(self, event_times: "BlockEventTimes | EventideError | None") -> LogSummary:
         """`event_times` reads the blocks that are unread, or is what keeps it from that."""
-        found, deletes = self.event_times, 0
+        times, deletes = self.event_times, 0
         for placed in self.unread:
             if isinstance(event_times, EventideError):
                 raise event_times
             assert event_times is not None
             known, deleted = event_times(placed)
-            found, deletes = found.union(known), deletes + deleted
+            times, deletes = times.union(known), deletes + deleted
         return LogSummary(
             self.path,
-            found,
+            times,
             frozenset(self.instants),
             deletes,
             frozenset(self.rolled_back),

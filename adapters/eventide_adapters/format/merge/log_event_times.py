@@ -21,6 +21,7 @@ from eventide_core.table.files.file_slice import LogFile
 from eventide_core.table.files.slice_read import BlockFilter
 from eventide_core.table.records.event_time import EventTimeRange
 from eventide_core.table.records.record_shape import RecordShape
+from eventide_core.table.records.schema import AvroSchema
 
 _GREATEST: Final = (1 << 63) - 1
 
@@ -40,22 +41,22 @@ class BlockEventTimes:
 
     def __call__(self, placed: PlacedBlock) -> tuple[EventTimeRange, int]:
         """The event times of one block, and the number of its deletes."""
-        found, deletes = self._known.get((placed.path, placed.block.offset)), 0
-        if found is not None:
-            return found, deletes
-        found = EventTimeRange(None, None)
+        times, deletes = self._known.get((placed.path, placed.block.offset)), 0
+        if times is not None:
+            return times, deletes
+        times = EventTimeRange(None, None)
         for part in self.reader.read(placed):
             column = event_time_column(part, self.shape)
-            found = found.union(event_time_range(column, self.shape.event_time_texts))
+            times = times.union(event_time_range(column, self.shape.event_time_texts))
             deletes += len(column) if isinstance(part, DeleteBlock) else 0
-        return found, deletes
+        return times, deletes
 
     def prepare(self, blocks: Iterable[PlacedBlock]) -> None:
         """Decodes those of the blocks together that were read with their headers, are Avro, and have one schema.
 
         Blocks with deletes, and those that can't be read, are left to the call.
         """
-        by_schema: dict[str, list[tuple[PlacedBlock, bytes, int]]] = {}
+        by_schema: dict[AvroSchema, list[tuple[PlacedBlock, bytes, int]]] = {}
         for placed in blocks:
             schema = schema_to_share(placed)
             if schema is not None and placed.content is not None:
@@ -67,8 +68,8 @@ class BlockEventTimes:
             if records is None:
                 continue
             with suppress(EventideError):
-                found = self._ranges(records, [count for _, _, count in several])
-                for (placed, _, _), times in zip(several, found, strict=True):
+                ranges = self._ranges(records, [count for _, _, count in several])
+                for (placed, _, _), times in zip(several, ranges, strict=True):
                     if times is not None:
                         self._known[placed.path, placed.block.offset] = times
 

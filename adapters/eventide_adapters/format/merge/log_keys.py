@@ -53,16 +53,16 @@ def unreadable_event_times(
     storage: Storage, log: LogFile, shape: RecordShape, limit: int, blocks: BlockFilter
 ) -> tuple[UnreadableEventTime, ...]:
     columns = top_level([RECORD_KEY, shape.require_event_time_field(storage.root)])
-    reader, found = BlockReader(storage, shape, columns), list[UnreadableEventTime]()
+    reader, unreadable = BlockReader(storage, shape, columns), list[UnreadableEventTime]()
     for placed in counting_blocks(storage, [(log.path, log.size)], blocks, is_strict=False):
         known = event_times_in_header(placed.block, shape.event_time_source)
         if known is not None and not known.unreadable_records:
             continue
         for part in reader.read(placed):
-            found += unreadable_in(log.path, part, shape, limit - len(found))
-            if len(found) == limit:
-                return tuple(found)
-    return tuple(found)
+            unreadable += unreadable_in(log.path, part, shape, limit - len(unreadable))
+            if len(unreadable) == limit:
+                return tuple(unreadable)
+    return tuple(unreadable)
 
 
 def unreadable_in(

@@ -73,7 +73,7 @@ def _identities(before: pa.Table, after: pa.Table, keys: Sequence[str]) -> tuple
         codes = np.unique(codes * (len(encoded.dictionary) + 1) + indices, return_inverse=True)[1]
     sides = codes[: len(before)], codes[len(before) :]
     ranks = tuple(map(_ranks, sides))
-    width = 1 + max((int(found.max()) for found in ranks if len(found)), default=0)
+    width = 1 + max((int(numbers.max()) for numbers in ranks if len(numbers)), default=0)
     return sides[0] * width + ranks[0], sides[1] * width + ranks[1]
 
 

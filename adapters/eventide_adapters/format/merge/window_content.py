@@ -65,11 +65,11 @@ class SpanSliceReader(ArrowSliceReader):
     def _holds_none(self, slice_read: SliceRead) -> bool:
         if slice_read.base_path is None or slice_read.log_paths:
             return False
-        found = ParquetBaseContent(self.storage).event_times(slice_read.base_path, self.span.field)
-        if found is None or found.min_ms is None or found.max_ms is None:
+        times = ParquetBaseContent(self.storage).event_times(slice_read.base_path, self.span.field)
+        if times is None or times.min_ms is None or times.max_ms is None:
             return False
-        ends_before = self.span.begin_ms is not None and found.max_ms < self.span.begin_ms
-        return ends_before or found.min_ms >= self.span.end_ms
+        ends_before = self.span.begin_ms is not None and times.max_ms < self.span.begin_ms
+        return ends_before or times.min_ms >= self.span.end_ms
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,8 +79,8 @@ class ArrowWindowContent:
     storage: Storage
 
     def earliest(self, slices: Sequence[SliceRead], shape: RecordShape, engine: Engine) -> int | None:
-        found = engine.map(_Earliest(self.storage, shape), slices) if slices else []
-        return min((time for time in found if time is not None), default=None)
+        times = engine.map(_Earliest(self.storage, shape), slices) if slices else []
+        return min((time for time in times if time is not None), default=None)
 
     def changed_times(
         self,
@@ -91,9 +91,9 @@ class ArrowWindowContent:
         keys: Sequence[str],
         engine: Engine,
     ) -> frozenset[int]:
-        partitions = sorted({found.partition for found in (*before, *after)})
+        partitions = sorted({one.partition for one in (*before, *after)})
         pairs = [
-            tuple(tuple(found for found in side if found.partition == partition) for side in (before, after))
+            tuple(tuple(one for one in side if one.partition == partition) for side in (before, after))
             for partition in partitions
         ]
         compare = _Compare(SpanSliceReader(self.storage, span), shape, tuple(keys))
@@ -135,12 +135,12 @@ class _Compare:
             pa.Table.from_batches([b for one in side for b in self.reader.read(one, self.shape, None)], schema)
             for side in sides
         )
-        found: set[int] = set()
+        times: set[int] = set()
         for part in row_changes(before, after, self.keys).parts:
             column = column_at(part, self.reader.span.field)
             for chunk in column.chunks:
                 seconds = (
                     event_times_ms(chunk, self.shape.event_time_texts).to_numpy(zero_copy_only=False) // _SECOND_MS
                 )
-                found.update((np.unique(seconds) * _SECOND_MS).tolist())
-        return frozenset(found)
+                times.update((np.unique(seconds) * _SECOND_MS).tolist())
+        return frozenset(times)

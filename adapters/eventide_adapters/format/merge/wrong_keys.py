@@ -15,8 +15,8 @@ def wrong_keys(records: pa.RecordBatch, keys: KeyFormat) -> list[str]:
     Compares only texts and whole numbers, whose form in a key is the same in every Hudi version. With one field, a key may
     be the value or name its field: the versions differ.
     """
-    found = records.schema.get_all_field_indices
-    if any(len(found(name)) != 1 or not _has_one_form(records.schema.field(name).type) for name in keys.key_fields):
+    at = records.schema.get_all_field_indices
+    if any(len(at(name)) != 1 or not _has_one_form(records.schema.field(name).type) for name in keys.key_fields):
         return []
     parts: list[Any] = [records.column(name).cast(pa.string()) for name in keys.key_fields]
     named: list[Any] = []

@@ -11,13 +11,14 @@ from eventide_core.ports import Storage
 from eventide_core.table.files.file_name import BaseFileName, LogFileName
 from eventide_core.table.files.file_slice import BaseFile, FileSlice, LogFile
 from eventide_core.table.files.table_path import METADATA_DIRECTORY
+from eventide_core.table.records.schema import AvroSchema
 from eventide_core.table.timeline.commit_metadata import WriteStat
 from eventide_core.table.timeline.layout import Layout
 from eventide_core.table.timeline.plans import PlannedOperation
 
 
 def write_base_file(
-    storage: Storage, path: str, entries: Iterable[tuple[bytes, bytes]], schema: str, layout: Layout
+    storage: Storage, path: str, entries: Iterable[tuple[bytes, bytes]], schema: AvroSchema, layout: Layout
 ) -> tuple[int, int]:
     """Writes a base file at a path below the metadata table. Returns the number of its records, and its size in bytes.
 
@@ -54,7 +55,7 @@ class BaseFileWriter:
     """Writes the base file of an operation, block by block. None if no records are left. Picklable."""
 
     reader: MetadataTableReader
-    schema: str
+    schema: AvroSchema
 
     def __call__(self, operation: PlannedOperation, /) -> WriteStat | None:
         sources, deleted = self.reader.sources(_slice_of(operation))
@@ -64,7 +65,7 @@ class BaseFileWriter:
 
     def _written(self, operation: PlannedOperation, entries: Iterator[tuple[bytes, bytes]], sources: int) -> WriteStat:
         reader, path = self.reader, operation.path_of(operation.new_base_name)
-        count, size = write_base_file(reader.storage, path, entries, self.schema, reader.layout)
+        count, size = write_base_file(reader.storage, path, entries, self.schema, reader.facts.layout)
         return WriteStat(
             file_id=operation.file_id,
             path=path,

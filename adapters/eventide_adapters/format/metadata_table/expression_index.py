@@ -41,7 +41,7 @@ class ExpressionIndex:
         sources = [SourceFile(file.partition, source) for file in added for source in file.sources]
         known = known_statistics(self.reader, sources, [column], self.partition)
         ranges = {source.name: known[source.name].get(column) for source in sources}
-        found: list[tuple[str, Value | None]] = []
+        records: list[tuple[str, Value | None]] = []
         for file in added:
             is_base = BaseFileName.parse(file.name) is not None
             parts = [ranges[source] for source in file.sources]
@@ -51,5 +51,5 @@ class ExpressionIndex:
             span = merged_statistics(part | {"isTightBound": False} for part in parts if part is not None)
             if span is not None:
                 key = column_stats_key(column, file.partition, file.name)
-                found.append((key, column_stats_value(span | {"fileName": file.name})))
-        return found
+                records.append((key, column_stats_value(span | {"fileName": file.name})))
+        return records

@@ -63,13 +63,6 @@ class Trailer:
     compression: int
 
 
-@dataclass(frozen=True, slots=True)
-class _Block:
-    magic: bytes
-    data: bytes
-    end: int
-
-
 class HFile:
     """One HFile. Reads only the blocks that are requested.
 
@@ -91,26 +84,25 @@ class HFile:
 
     def info(self) -> Mapping[str, bytes]:
         """The file info. Hudi stores the values' Avro schema under `schema`."""
-        block = self._block(self._trailer.info_offset, INFO_MAGIC)
-        cursor = Cursor(block.data, self._torn)
+        cursor = Cursor(self._block(self._trailer.info_offset, INFO_MAGIC)[1], self._torn)
         if cursor.take(len(INFO_PREFIX)) != INFO_PREFIX:
             raise self._torn("its file info is not a protobuf")
-        found: dict[str, bytes] = {}
+        entries: dict[str, bytes] = {}
         for number, pair in _messages(Cursor(cursor.take(cursor.varint()), self._torn)):
             if number == 1 and isinstance(pair, bytes):
                 parts = dict(_messages(Cursor(pair, self._torn)))
                 key, value = parts.get(1, b""), parts.get(2, b"")
                 if isinstance(key, bytes) and isinstance(value, bytes):
-                    found[key.decode(errors="replace")] = value
-        return found
+                    entries[key.decode(errors="replace")] = value
+        return entries
 
     def entries(self, wanted: Collection[bytes] | None = None) -> Iterator[tuple[bytes, bytes]]:
         """Keys and values in the file's order. With `wanted`, yields only these keys and reads only their blocks."""
         keys = None if wanted is None else sorted(set(wanted))
         for offset in self._data_offsets(keys):
-            block = self._block(offset, None)
-            if block.magic == DATA_MAGIC:
-                for key, value in _entries(Cursor(block.data, self._torn)):
+            magic, data = self._block(offset, None)
+            if magic == DATA_MAGIC:
+                for key, value in _entries(Cursor(data, self._torn)):
                     if wanted is None or key in wanted:
                         yield key, value
 
@@ -123,7 +115,7 @@ class HFile:
             offset = trailer.first_data_offset
             while offset <= trailer.last_data_offset:
                 yield offset
-                offset = self._header_end(offset)
+                offset = self._header(offset)[3]
             return
         index = list(self._index())
         for number, (first, offset) in enumerate(index):
@@ -137,7 +129,7 @@ class HFile:
                 yield offset
 
     def _index(self) -> Iterator[tuple[bytes, int]]:
-        cursor = Cursor(self._block(self._trailer.index_offset, INDEX_MAGIC).data, self._torn)
+        cursor = Cursor(self._block(self._trailer.index_offset, INDEX_MAGIC)[1], self._torn)
         before = -1
         for _ in range(self._trailer.block_count):
             offset = cursor.number(8)
@@ -166,19 +158,17 @@ class HFile:
             )
         return magic, data_length, size, end
 
-    def _header_end(self, offset: int) -> int:
-        return self._header(offset)[3]
-
-    def _block(self, offset: int, magic: bytes | None) -> _Block:
-        found, data_length, size, end = self._header(offset)
-        if magic is not None and found != magic:
-            raise self._torn(f"its block at byte {offset} is {found!r} instead of {magic!r}")
+    def _block(self, offset: int, magic: bytes | None) -> tuple[bytes, bytes]:
+        """The magic, which is checked if one is given, and the data."""
+        actual, data_length, size, _ = self._header(offset)
+        if magic is not None and actual != magic:
+            raise self._torn(f"its block at byte {offset} is {actual!r} instead of {magic!r}")
         data = self._range(offset + BLOCK_HEADER_LENGTH, data_length)
         if self._trailer.compression == GZIP:
             data = self._inflated(data, size, offset)
         if len(data) != size:
             raise self._torn(f"its block at byte {offset} has {len(data)} bytes, but states {size}")
-        return _Block(found, data, end)
+        return actual, data
 
     def _inflated(self, data: bytes, size: int, offset: int) -> bytes:
         inflater = zlib.decompressobj(16 + zlib.MAX_WBITS)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Final
 
+from eventide_adapters.format.base_file.thrift_compact import varint
 from eventide_adapters.format.metadata_table.hfile import (
     BLOCK_HEADER_LENGTH,
     DATA_MAGIC,
@@ -17,6 +18,7 @@ from eventide_adapters.format.metadata_table.hfile import (
     TRAILER_LENGTH,
     TRAILER_MAGIC,
 )
+from eventide_core.table.records.schema import AvroSchema
 from eventide_core.table.timeline.layout import Layout
 
 _BLOCK_BYTES: Final = 64 * 1024  # HBase's default
@@ -42,7 +44,7 @@ class HFileStyle(Enum):
 
 
 def encode_hfile(
-    entries: Sequence[tuple[bytes, bytes]], schema: str, style: HFileStyle, *, block_bytes: int = _BLOCK_BYTES
+    entries: Sequence[tuple[bytes, bytes]], schema: AvroSchema, style: HFileStyle, *, block_bytes: int = _BLOCK_BYTES
 ) -> bytes:
     """The bytes of an HFile. `entries` are keys and values in the order of the keys, at least one.
 
@@ -57,7 +59,7 @@ def encode_hfile(
 def write_hfile(
     write: Callable[[bytes], object],
     entries: Iterable[tuple[bytes, bytes]],
-    schema: str,
+    schema: AvroSchema,
     style: HFileStyle,
     *,
     block_bytes: int = _BLOCK_BYTES,
@@ -97,9 +99,9 @@ def write_hfile(
         9: 0,  # the first data block
         10: offset,
     }
-    trailer = b"".join(_varint(field << 3) + _varint(number) for field, number in numbers.items())
-    trailer += _delimited(11, _COMPARATOR) + _varint(12 << 3) + _varint(GZIP)
-    head = TRAILER_MAGIC + _varint(len(trailer)) + trailer
+    trailer = b"".join(varint(field << 3) + varint(number) for field, number in numbers.items())
+    trailer += _delimited(11, _COMPARATOR) + varint(12 << 3) + varint(GZIP)
+    head = TRAILER_MAGIC + varint(len(trailer)) + trailer
     write(indexes + info + head.ljust(TRAILER_LENGTH - 4, b"\0") + struct.pack(">i", style.value))
     return totals.count
 
@@ -153,7 +155,7 @@ def _block(magic: bytes, data: bytes, previous: int = -1) -> bytes:
     return magic + sizes + struct.pack(">bii", _NO_CHECKSUMS, _CHECKSUM_CHUNK, with_header) + compressed + checksums
 
 
-def _info(totals: _Totals, schema: str, style: HFileStyle, *, has_key_range: bool) -> bytes:
+def _info(totals: _Totals, schema: AvroSchema, style: HFileStyle, *, has_key_range: bool) -> bytes:
     more = _CELL_LENGTH_MORE * totals.count if style is HFileStyle.HBASE else 0
     pairs = {
         b"KEY_VALUE_VERSION": struct.pack(">i", 1),
@@ -163,10 +165,10 @@ def _info(totals: _Totals, schema: str, style: HFileStyle, *, has_key_range: boo
         b"hfile.CREATE_TIME_TS": struct.pack(">q", 0),
         b"hfile.LASTKEY": _index_key(totals.last_key, style),
         **({b"maxRecordKey": totals.last_key, b"minRecordKey": totals.first_key} if has_key_range else {}),
-        b"schema": schema.encode(),
+        b"schema": schema.text.encode(),
     }
     message = b"".join(_delimited(1, _delimited(1, key) + _delimited(2, value)) for key, value in pairs.items())
-    return INFO_PREFIX + _varint(len(message)) + message
+    return INFO_PREFIX + varint(len(message)) + message
 
 
 def _index_key(key: bytes, style: HFileStyle) -> bytes:
@@ -182,16 +184,7 @@ def _cell(key: bytes) -> bytes:
 
 
 def _delimited(field: int, data: bytes) -> bytes:
-    return _varint(field << 3 | 2) + _varint(len(data)) + data
-
-
-def _varint(number: int) -> bytes:
-    out = bytearray()
-    while number > 127:
-        out.append(number & 127 | 128)
-        number >>= 7
-    out.append(number)
-    return bytes(out)
+    return varint(field << 3 | 2) + varint(len(data)) + data
 
 
 def _vint(number: int) -> bytes:

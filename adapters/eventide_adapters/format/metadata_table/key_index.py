@@ -28,11 +28,11 @@ class HudiKeyIndex:
     @classmethod
     def of(cls, reader: MetadataTableReader) -> "HudiKeyIndex | None":
         """None if the metadata table has no record index, or one that isn't over the whole table."""
-        if RECORD_INDEX not in reader.partitions or RECORD_INDEX in reader.building:
+        if RECORD_INDEX not in reader.facts.partitions or RECORD_INDEX in reader.facts.building:
             return None
         slices = reader.slices(RECORD_INDEX)
-        numbers = [_GLOBAL_FILE_ID.fullmatch(found.file_id) for found in slices]
-        if not slices or [found and int(found[1]) for found in numbers] != list(range(len(slices))):
+        matches = [_GLOBAL_FILE_ID.fullmatch(file_slice.file_id) for file_slice in slices]
+        if not slices or [match and int(match[1]) for match in matches] != list(range(len(slices))):
             return None
         return cls(reader, slices)
 
@@ -49,11 +49,11 @@ class HudiKeyIndex:
 
     def keys_of(self, number: int, groups: Collection[tuple[str, str]]) -> Mapping[tuple[str, str], frozenset[str]]:
         """See `ports.KeyIndex`. Raises the same errors as `locate`."""
-        found: dict[tuple[str, str], set[str]] = {group: set() for group in groups}
+        keys_of_group: dict[tuple[str, str], set[str]] = {group: set() for group in groups}
         for key, group in self._located(number, None).items():
-            if group in found:
-                found[group].add(key)
-        return {group: frozenset(keys) for group, keys in found.items()}
+            if group in keys_of_group:
+                keys_of_group[group].add(key)
+        return {group: frozenset(keys) for group, keys in keys_of_group.items()}
 
     def _located(self, number: int, wanted: frozenset[bytes] | None) -> Mapping[str, tuple[str, str]]:
         """The partition and file ID of each of the wanted keys, of all keys if None."""
@@ -68,9 +68,9 @@ class HudiKeyIndex:
         for versioned in latest.values():
             if versioned not in decoded:
                 age, value = versioned
-                found = decode_value(value, sources[age].schema, sources[age].place)
+                record = decode_value(value, sources[age].schema, sources[age].place)
                 try:
-                    decoded[versioned] = record_index_place(found)
+                    decoded[versioned] = record_index_place(record)
                 except (KeyError, TypeError, AttributeError) as error:
                     raise RecordDecodeError(
                         f"{sources[age].place}: a record of {RECORD_INDEX} names no file group ({error!r}); "

@@ -8,6 +8,7 @@ import pyarrow as pa
 from eventide_adapters.format.log_file.delete_block import encode_delete_block
 from eventide_adapters.format.metadata_table.hfile_writer import HFileStyle, encode_hfile
 from eventide_core.table.files.log_block import BlockType, HeaderKey, encode_block
+from eventide_core.table.records.schema import AvroSchema
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,12 +21,12 @@ class LogForm:
 
     partition: str
     instant: str
-    schema: str
+    schema: AvroSchema
     style: HFileStyle
 
     def encode(self, entries: Sequence[tuple[bytes, bytes]], removed: Sequence[str]) -> bytes:
         """`entries` are keys and values in the order of the keys."""
-        header = {HeaderKey.INSTANT_TIME: self.instant, HeaderKey.SCHEMA: self.schema}
+        header = {HeaderKey.INSTANT_TIME: self.instant, HeaderKey.SCHEMA: self.schema.text}
         blocks = b""
         if entries:
             blocks += encode_block(BlockType.HFILE_DATA, header, encode_hfile(entries, self.schema, self.style))

@@ -15,11 +15,13 @@ the base file's.
 import heapq
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from itertools import groupby
 from operator import itemgetter
 from typing import Any, Final, NamedTuple
 
 from eventide_adapters.format.metadata_table.records import Value, decode_value, encode_value, merged_files
+from eventide_core.table.records.schema import AvroSchema
 from eventide_core.table.settings.metadata_table import (
     BLOOM_FILTERS,
     COLUMN_STATS,
@@ -31,6 +33,7 @@ from eventide_core.table.settings.metadata_table import (
     kind_of,
 )
 
+_FILTER: Final = "BloomFilterMetadata"
 _DECIMAL: Final = 10  # Hudi's value type of decimals: the bytes are a number
 _SIGNED_BYTES: Final = "DecimalWrapper"
 _COUNTS: Final = ("valueCount", "nullCount", "totalSize", "totalUncompressedSize")
@@ -47,7 +50,7 @@ class Source(NamedTuple):
     """
 
     entries: Iterable[tuple[bytes, bytes]]
-    schema: str
+    schema: AvroSchema
     place: str
     is_merged: bool = False
 
@@ -61,7 +64,7 @@ class Version(NamedTuple):
 
 
 def merged_entries(
-    partition: str, sources: Sequence[Source], deleted: Mapping[bytes, int], schema: str
+    partition: str, sources: Sequence[Source], deleted: Mapping[bytes, int], schema: AvroSchema
 ) -> Iterator[tuple[bytes, bytes]]:
     """Keys and values in the order of the keys, one for each key that is left. The values have `schema`.
 
@@ -129,25 +132,21 @@ def _statistics(versions: Sequence[Value]) -> Value | None:
     return None if merged is None else versions[-1] | {"ColumnStatsMetadata": merged}
 
 
-def _bloom_filter(versions: Sequence[Value]) -> Value | None:
-    return None if versions[-1]["BloomFilterMetadata"]["isDeleted"] else versions[-1]
-
-
-def _secondary_key(versions: Sequence[Value]) -> Value | None:
-    return None if versions[-1]["SecondaryIndexMetadata"]["isDeleted"] else versions[-1]
+def _unless_deleted(field: str, versions: Sequence[Value]) -> Value | None:
+    return None if versions[-1][field]["isDeleted"] else versions[-1]
 
 
 def _expression(versions: Sequence[Value]) -> Value | None:
-    return _statistics(versions) if versions[-1].get("BloomFilterMetadata") is None else _bloom_filter(versions)
+    return _statistics(versions) if versions[-1].get(_FILTER) is None else _unless_deleted(_FILTER, versions)
 
 
 _MERGES: Final[Mapping[str, Callable[[Sequence[Value]], Value | None] | None]] = {
     FILES: _files,
     COLUMN_STATS: _statistics,
     PARTITION_STATS: _statistics,
-    BLOOM_FILTERS: _bloom_filter,
+    BLOOM_FILTERS: partial(_unless_deleted, _FILTER),
     RECORD_INDEX: None,
-    SECONDARY_INDEX_PREFIX: _secondary_key,
+    SECONDARY_INDEX_PREFIX: partial(_unless_deleted, "SecondaryIndexMetadata"),
     EXPRESSION_INDEX_PREFIX: _expression,
 }
 """None: the latest version counts, unchanged."""
@@ -170,14 +169,14 @@ def _outer(form: Value, one: Value, other: Value, end: str) -> Any:
     if len(ends) < 2:
         return ends[0] if ends else None
     is_least, name = end == "minValue", form[end][0]
-    if _wrapper(form[end]) == "StringWrapper" and any(found[0] != name for found in ends):
+    if _wrapper(form[end]) == "StringWrapper" and any(wrapped[0] != name for wrapped in ends):
         return name, {"value": "" if is_least else _GREATEST_TEXT}
     is_number = (form.get("valueType") or {}).get("typeOrdinal") == _DECIMAL
-    keys = [_order(found, is_number=is_number) for found in ends]
-    found = ends[0] if (keys[0] <= keys[1]) == is_least else ends[1]
-    if found[0] == name:
-        return found
-    value = found[1]["value"]
+    keys = [_order(wrapped, is_number=is_number) for wrapped in ends]
+    wrapped = ends[0] if (keys[0] <= keys[1]) == is_least else ends[1]
+    if wrapped[0] == name:
+        return wrapped
+    value = wrapped[1]["value"]
     return name, {"value": float(value) if _wrapper(form[end]) in _FLOATS else value}
 
 

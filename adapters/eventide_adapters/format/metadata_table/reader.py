@@ -9,9 +9,9 @@ the same slices as any merge-on-read table of that version. It differs as follow
 3. The versions of a record's key are merged, not replaced. The callers define how.
 """
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 
@@ -21,6 +21,7 @@ from eventide_adapters.format.metadata_table.hfile import HFile
 from eventide_adapters.format.metadata_table.merged import Source, can_merge
 from eventide_adapters.format.metadata_table.records import Value, decode_value
 from eventide_adapters.format.timeline.codec import HudiMetadataCodec
+from eventide_core.cure import Cure
 from eventide_core.errors import (
     CorruptBaseFileError,
     CorruptLogBlockError,
@@ -36,6 +37,7 @@ from eventide_core.table.files.log_block import ROLLBACK_COMMAND, BlockType, Hea
 from eventide_core.table.files.read_ahead import ReadRange
 from eventide_core.table.files.slice_read import BlockFilter
 from eventide_core.table.files.table_path import METADATA_DIRECTORY
+from eventide_core.table.records.schema import AvroSchema
 from eventide_core.table.settings.metadata_table import REBUILD_CURE, MetadataTableFacts
 from eventide_core.table.settings.properties import (
     PROPERTIES_PATH,
@@ -46,32 +48,29 @@ from eventide_core.table.settings.properties import (
 )
 from eventide_core.table.settings.table_config import METADATA_BUILDING_KEY, METADATA_PARTITIONS_KEY
 from eventide_core.table.timeline.file_system_view import DataFile, FileSystemView
-from eventide_core.table.timeline.layout import Layout, layout_of
+from eventide_core.table.timeline.layout import layout_of
 from eventide_core.table.timeline.timeline import Timeline
+
+if TYPE_CHECKING:
+    from eventide_adapters.format.metadata_table.key_index import HudiKeyIndex
 
 _SMALL_FILE_BYTES_MAX: Final = 1 << 20  # up to this size, one read costs less than several reads of ranges
 
 
 @dataclass(frozen=True, slots=True)
 class MetadataTableReader:
-    """The metadata table at one moment. `partitions` are in use; `building` are those that Hudi is building.
+    """The metadata table at one moment. The paths are relative to the table's root.
 
-    `timeline` is that of the metadata table. `timeline_path` and `archive_path` are relative to the table's root. If no
-    partition is in use, the timeline may not exist.
-    `data_timeline` is the timeline of the table that the metadata table describes.
+    If no partition is in use, the timeline may not exist.
     """
 
     storage: Storage
-    version: int
-    partitions: tuple[str, ...]
-    building: tuple[str, ...]
-    timeline: Timeline
+    facts: MetadataTableFacts
     timeline_path: str
-    data_timeline: Timeline
+    archive_path: str
+    data_timeline_path: str
     blocks: BlockFilter
-    has_utc_instants: bool = False
-    data_timeline_path: str = ""
-    archive_path: str = ""
+    has_utc_instants: bool
     _small_files: dict[tuple[str, int], bytes] = field(default_factory=dict[tuple[str, int], bytes], repr=False)
 
     @classmethod
@@ -88,28 +87,18 @@ class MetadataTableReader:
         data_timeline = _timeline(storage, data_timeline_path)
         pending = {i.requested_time for i in data_timeline.pending}
         completed = {i.requested_time for i in timeline.completed}
+        partitions, building = (
+            tuple(sorted(names(properties, key))) for key in (METADATA_PARTITIONS_KEY, METADATA_BUILDING_KEY)
+        )
         return cls(
             storage,
-            version,
-            tuple(sorted(names(properties, METADATA_PARTITIONS_KEY))),
-            tuple(sorted(names(properties, METADATA_BUILDING_KEY))),
-            timeline,
+            MetadataTableFacts(version, partitions, building, timeline, data_timeline),
             timeline_path,
-            data_timeline,
+            layout.archive_path(timeline_path, own),
+            data_timeline_path,
             BlockFilter(frozenset(completed - pending), timeline.start),
             properties.get("hoodie.table.timeline.timezone", "LOCAL").upper() == "UTC",
-            data_timeline_path=data_timeline_path,
-            archive_path=layout.archive_path(timeline_path, own),
         )
-
-    @property
-    def layout(self) -> Layout:
-        """How the table and its metadata table lie on disk."""
-        return layout_of(self.version)
-
-    @property
-    def facts(self) -> MetadataTableFacts:
-        return MetadataTableFacts(self.version, self.partitions, self.building, self.timeline, self.data_timeline)
 
     @property
     def archive(self) -> ArchivedTimeline:
@@ -118,39 +107,34 @@ class MetadataTableReader:
         from eventide_adapters.format.timeline.archived_log import LogArchivedTimeline
         from eventide_adapters.format.timeline.archived_lsm import LsmArchivedTimeline
 
-        if self.layout.needs_hudi_1:
+        if self.facts.layout.needs_hudi_1:
             return LsmArchivedTimeline(self.storage, self.archive_path)
         return LogArchivedTimeline(self.storage, self.archive_path)
 
-    def slices(self, partition: str, completed_before: str | None = None) -> tuple[FileSlice, ...]:
-        """The latest slice of each file group in a partition of the metadata table, ordered by file group number.
+    def slices(self, partition: str) -> tuple[FileSlice, ...]:
+        """The latest slice of each file group in a partition of the metadata table, ordered by file group number."""
+        return self.view(partition).latest_slices()
+
+    def view(self, partition: str, completed_before: str | None = None) -> FileSystemView:
+        """All slices of a partition of the metadata table.
 
         With `completed_before`, leaves out the log files that completed at that moment or later (version 8 and later).
         """
-        return self.view(partition, completed_before).latest_slices()
-
-    def view(self, partition: str, completed_before: str | None = None) -> FileSystemView:
-        """All slices of a partition of the metadata table; `completed_before` as in `slices`."""
         directory = f"{METADATA_DIRECTORY}/{partition}"
         listed = [DataFile(partition, e.path, e.size) for e in self.storage.list(directory) if not e.is_directory]
         if completed_before is not None:
             listed = [file for file in listed if not self._is_completed_since(completed_before, file)]
         kept = self._without_archived(listed)
-        return FileSystemView.build(
-            self._with_archived_writes_of(kept),
-            kept,
-            layout=self.layout,
-            replaced_at={},
-        )
+        return FileSystemView.build(self._with_archived_writes_of(kept), kept, layout=self.facts.layout, replaced_at={})
 
-    def records(self, found: FileSlice, keys: Collection[str] | None = None) -> Mapping[str, list[Value]]:
+    def records(self, file_slice: FileSlice, keys: Collection[str] | None = None) -> Mapping[str, list[Value]]:
         """The versions of each record, oldest first; with `keys`, only of these keys.
 
         Raises MissingFileError, CorruptBaseFileError, CorruptLogBlockError, RecordDecodeError; UnsupportedTableError for
         blocks that eventide does not support in the metadata table, such as data blocks other than HFile blocks.
         """
         wanted = None if keys is None else frozenset(key.encode() for key in keys)
-        sources, deleted = self.sources(found, wanted)
+        sources, deleted = self.sources(file_slice, wanted)
         versions: dict[str, list[Value]] = {}
         for number, source in enumerate(sources):
             for key, value in source.entries:
@@ -160,7 +144,7 @@ class MetadataTableReader:
         return versions
 
     def sources(
-        self, found: FileSlice, wanted: Collection[bytes] | None = None
+        self, file_slice: FileSlice, wanted: Collection[bytes] | None = None
     ) -> tuple[list[Source], Mapping[bytes, int]]:
         """The sources of the slice's records, oldest first, and the deleted keys; see `merged.merged_entries`.
 
@@ -169,50 +153,76 @@ class MetadataTableReader:
         """
         sources: list[Source] = []
         deleted: dict[bytes, int] = {}
-        if found.base_file is not None:
-            path = found.base_file.path
-            base = self._base(path, found.base_file.size)
-            schema = _text(base.info().get("schema", b""), path)
+        if file_slice.base_file is not None:
+            path = file_slice.base_file.path
+            base = self._base(path, file_slice.base_file.size)
+            schema = AvroSchema.of(_text(base.info().get("schema", b""), path))
             sources.append(Source(base.entries(wanted), schema, path, is_merged=True))
-        for placed in self._log_blocks(found):
+        for placed in self._log_blocks(file_slice):
             if placed.block.block_type is BlockType.DELETE:
                 deleted.update((key.encode(), len(sources)) for key in _deleted_keys(placed, self.storage))
                 continue
-            block = self._block(placed, found.log_files[placed.log_number].size)
-            schema = placed.block.header.get(HeaderKey.SCHEMA, "")
-            sources.append(Source(block.entries(wanted), schema, placed.place))
+            block = self._block(placed, file_slice.log_files[placed.log_number].size)
+            sources.append(Source(block.entries(wanted), placed.block.schema, placed.place))
         return sources, deleted
 
-    def schema(self, found: FileSlice) -> str | None:
+    def schema(self, file_slice: FileSlice) -> AvroSchema | None:
         """The Avro schema of the latest values in a slice; None if it never had one."""
-        for placed in reversed(self._log_blocks(found)):
+        for placed in reversed(self._log_blocks(file_slice)):
             if HeaderKey.SCHEMA in placed.block.header:
-                return placed.block.header[HeaderKey.SCHEMA]
-        if found.base_file is None:
+                return placed.block.schema
+        if file_slice.base_file is None:
             return None
-        schema = self._base(found.base_file.path, found.base_file.size).info().get("schema")
-        return None if schema is None else _text(schema, found.base_file.path)
+        schema = self._base(file_slice.base_file.path, file_slice.base_file.size).info().get("schema")
+        return None if schema is None else AvroSchema.of(_text(schema, file_slice.base_file.path))
 
     def can_merge(self, partition: str) -> bool:
         """Whether eventide knows how versions of a record are merged in that partition."""
         return can_merge(partition)
 
-    def can_read(self, found: FileSlice) -> bool:
+    def can_read(self, file_slice: FileSlice) -> bool:
         """Whether eventide can read all blocks of a slice."""
         try:
-            self.sources(found)
+            self.sources(file_slice)
         except UnsupportedTableError:
             return False
         return True
 
-    def data_schema(self) -> str | None:
+    def record_index(self) -> "HudiKeyIndex | None":
+        from eventide_adapters.format.metadata_table.key_index import HudiKeyIndex
+
+        return HudiKeyIndex.of(self)
+
+    def logs_of(self, instant: str) -> tuple[str, ...]:
+        """The log files with records of that instant. Raises UnsupportedTableError if one also has those of others."""
+        return tuple(path for partition in self.facts.partitions for path in self._logs_of(instant, partition))
+
+    def _logs_of(self, instant: str, partition: str) -> Iterator[str]:
+        for entry in self.storage.list(f"{METADATA_DIRECTORY}/{partition}"):
+            name = LogFileName.parse(entry.path.rpartition("/")[2])
+            if name is None or (self.facts.layout.names_logs_by_write and name.instant != instant):
+                continue
+            instants = self.block_instants(entry.path, entry.size)
+            if instants == {instant}:
+                yield entry.path
+            elif instant in instants:
+                raise UnsupportedTableError(
+                    f"{entry.path} has records of {instant} together with those of others; let eventide drop the "
+                    f"metadata table (eventide.metadata.table=drop), then rebuild it ({Cure.rebuild_metadata_table()})"
+                )
+
+    def data_schema(self) -> AvroSchema | None:
         """The Avro schema of the table, by the latest write of its active timeline that states one."""
-        for write in reversed(self.data_timeline.writes):
-            path = f"{self.data_timeline_path}/{write.file_name}"
-            schema = HudiMetadataCodec().decode_commit(self.storage.read(path), path).schema
-            if schema:
-                return schema
-        return None
+        return self._schema_of_writes(self.facts.data_timeline, self.data_timeline_path)
+
+    def own_schema(self) -> AvroSchema | None:
+        """The Avro schema of the metadata table's records, in the form of `data_schema`."""
+        return self._schema_of_writes(self.facts.timeline, self.timeline_path)
+
+    def _schema_of_writes(self, timeline: Timeline, directory: str) -> AvroSchema | None:
+        paths = (f"{directory}/{write.file_name}" for write in reversed(timeline.writes))
+        schemas = (HudiMetadataCodec().decode_commit(self.storage.read(path), path).schema for path in paths)
+        return next(filter(None, schemas), None)
 
     def block_instants(self, path: str, size: int) -> frozenset[str | None]:
         """The instants of the blocks of a log file, including torn ones; None for a header that states no instant."""
@@ -221,7 +231,7 @@ class MetadataTableReader:
     def _is_completed_since(self, moment: str, file: DataFile) -> bool:
         if not isinstance(file.parsed, LogFileName):
             return False
-        completion = self.timeline.completion_time(file.parsed.instant)
+        completion = self.facts.timeline.completion_time(file.parsed.instant)
         return completion is not None and completion >= moment
 
     def _without_archived(self, files: list[DataFile]) -> list[DataFile]:
@@ -229,19 +239,19 @@ class MetadataTableReader:
 
         Most file groups have one, so that nobody has to read the archived timeline.
         """
-        if not self.layout.names_logs_by_write:
+        if not self.facts.layout.names_logs_by_write:
             return files
         latest: dict[str, str] = {}
         for file in files:
             base = BaseFileName.parse(file.name)
-            if base is not None and self.timeline.is_completed(base.instant):
+            if base is not None and self.facts.timeline.is_completed(base.instant):
                 latest[base.file_id] = max(latest.get(base.file_id, ""), base.instant)
 
         def is_below(file: DataFile) -> bool:
             log = LogFileName.parse(file.name)
-            if log is None or self.timeline.find(log.instant) is not None:
+            if log is None or self.facts.timeline.find(log.instant) is not None:
                 return False
-            return self.timeline.is_completed(log.instant) and log.instant < latest.get(log.file_id, "")
+            return self.facts.timeline.is_completed(log.instant) and log.instant < latest.get(log.file_id, "")
 
         return [file for file in files if not is_below(file)]
 
@@ -251,15 +261,17 @@ class MetadataTableReader:
         A file group in which no key lies keeps the empty log file that it began with, and is never compacted.
         """
         logs = (file.parsed.instant for file in files if isinstance(file.parsed, LogFileName))
-        archived = sorted({instant for instant in logs if self.timeline.is_archived(instant)})
-        if not (archived and self.layout.names_logs_by_write):
-            return self.timeline
+        archived = sorted({instant for instant in logs if self.facts.timeline.is_archived(instant)})
+        if not (archived and self.facts.layout.names_logs_by_write):
+            return self.facts.timeline
         archive = self.archive
-        return self.timeline.with_archived(found for time in archived if (found := archive.find(time)) is not None)
+        return self.facts.timeline.with_archived(
+            write for time in archived if (write := archive.find(time)) is not None
+        )
 
-    def _log_blocks(self, found: FileSlice) -> list[PlacedBlock]:
+    def _log_blocks(self, file_slice: FileSlice) -> list[PlacedBlock]:
         counting: list[PlacedBlock] = []
-        for number, log in enumerate(found.log_files):
+        for number, log in enumerate(file_slice.log_files):
             for block in read_headers_of(self._ranges(log.path, log.size), log.path, log.size, is_strict=True):
                 placed = PlacedBlock(log.path, number, block)
                 header = block.header

@@ -20,12 +20,10 @@ is decoded as (name, record).
 
 import hashlib
 import io
-import json
 import re
 import struct
 from base64 import b64encode
 from collections.abc import Iterable, Mapping
-from functools import lru_cache
 from typing import Any, Final
 from uuid import UUID
 
@@ -33,8 +31,9 @@ import fastavro
 import xxhash
 from fastavro.schema import SchemaParseException
 
-from eventide_adapters.format.timeline.container import checked_schema
+from eventide_adapters.format.timeline.container import checked
 from eventide_core.errors import RecordDecodeError
+from eventide_core.table.records.schema import AvroSchema
 
 ALL_PARTITIONS_KEY: Final = "__all_partitions__"
 _UNPARTITIONED: Final = "."
@@ -94,12 +93,12 @@ def file_group_number(key: str, file_groups: int) -> int:
     return abs(code - (1 << 32) if code >= 1 << 31 else code) % file_groups
 
 
-def decode_value(data: bytes, schema: str, place: str) -> Value:
+def decode_value(data: bytes, schema: AvroSchema, place: str) -> Value:
     """Decodes a value with the schema of its block or file. Raises RecordDecodeError."""
     stream = io.BytesIO(data)
     try:
         value: Any = fastavro.schemaless_reader(
-            stream, _parsed(schema), None, return_record_name=True, return_record_name_override=True
+            stream, schema.derived(_parsed), None, return_record_name=True, return_record_name_override=True
         )
     except _MISFITS as error:
         raise RecordDecodeError(f"{place}: a record of the metadata table cannot be decoded: {error!r}") from error
@@ -108,9 +107,11 @@ def decode_value(data: bytes, schema: str, place: str) -> Value:
     return value
 
 
-def encode_value(value: Value, schema: str) -> bytes:
+def encode_value(value: Value, schema: AvroSchema) -> bytes:
     stream = io.BytesIO()
-    fastavro.schemaless_writer(stream, _parsed(schema), {**dict.fromkeys(_fields(schema)), "key": "", **value})
+    fastavro.schemaless_writer(
+        stream, schema.derived(_parsed), {**dict.fromkeys(schema.field_names), "key": "", **value}
+    )
     return stream.getvalue()
 
 
@@ -168,18 +169,18 @@ def record_index_value(partition: str, file_id: str, instant_ms: int) -> Value:
         high, low = struct.unpack(">qq", bytes.fromhex(parts["uuid"].replace("-", "")))
         number = _NO_NUMBER if parts["number"] is None else int(parts["number"])
         place = {"fileIdHighBits": high, "fileIdLowBits": low, "fileIndex": number, "fileId": "", "fileIdEncoding": 0}
-    found = {"partitionName": partition, "instantTime": instant_ms, **place}
-    return {"type": _RECORD_INDEX_TYPE, "recordIndexMetadata": found}
+    info = {"partitionName": partition, "instantTime": instant_ms, **place}
+    return {"type": _RECORD_INDEX_TYPE, "recordIndexMetadata": info}
 
 
 def record_index_place(value: Value) -> tuple[str, str]:
     """The partition and file ID in a value of `record_index_value`. Raises KeyError or TypeError for any other value."""
-    found = value["recordIndexMetadata"]
-    if found.get("fileIdEncoding") == 1:
-        return found["partitionName"], found["fileId"]
-    uuid = str(UUID(bytes=struct.pack(">qq", found["fileIdHighBits"], found["fileIdLowBits"])))
-    number = found["fileIndex"]
-    return found["partitionName"], uuid if number == _NO_NUMBER else f"{uuid}-{number}"
+    info = value["recordIndexMetadata"]
+    if info.get("fileIdEncoding") == 1:
+        return info["partitionName"], info["fileId"]
+    uuid = str(UUID(bytes=struct.pack(">qq", info["fileIdHighBits"], info["fileIdLowBits"])))
+    number = info["fileIndex"]
+    return info["partitionName"], uuid if number == _NO_NUMBER else f"{uuid}-{number}"
 
 
 def bloom_filter_value(type_code: str, instant: str, bloom_filter: bytes) -> Value:
@@ -192,14 +193,8 @@ def removed_bloom_filter_value(instant: str) -> Value:
     return {"type": _BLOOM_FILTER_TYPE, "BloomFilterMetadata": entry}
 
 
-@lru_cache(maxsize=64)
-def _parsed(schema: str) -> Any:
-    return checked_schema(json.dumps(_without_logical_types(json.loads(schema))))
-
-
-@lru_cache(maxsize=64)
-def _fields(schema: str) -> tuple[str, ...]:
-    return tuple(field["name"] for field in json.loads(schema)["fields"])
+def _parsed(schema: AvroSchema) -> Any:
+    return checked(_without_logical_types(schema.parsed))
 
 
 def _without_logical_types(schema: Any) -> Any:

@@ -21,11 +21,9 @@ others.
 
 import io
 import itertools
-import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import lru_cache
 from typing import Any, Final
 
 import fastavro
@@ -51,8 +49,9 @@ from eventide_core.errors import (
     UnsupportedLogFormatError,
 )
 from eventide_core.ports import ArchivedAction, FileInfo, Lease, Storage
-from eventide_core.table.files.log_block import BlockType, HeaderKey, read_blocks
+from eventide_core.table.files.log_block import BlockType, read_blocks
 from eventide_core.table.files.read_ahead import ReadRange
+from eventide_core.table.records.schema import AvroSchema
 from eventide_core.table.timeline.archived_timeline import (
     MergeLimits,
     archive_log_name,
@@ -99,7 +98,7 @@ class _Entry:
 
     instant: Instant
     path: str
-    schema: str
+    schema: AvroSchema
     start: int
     end: int
 
@@ -231,11 +230,11 @@ class LogArchivedTimeline:
 
     def _needless(self, plan: Document) -> list[str]:
         """The files of an interrupted merge whose instants are in others of its files, oldest first."""
-        found = {info.path.rpartition("/")[2]: info for _, info in self._logs()}
-        merged = found.pop(plan.text("mergedArchiveFileName") or "", None)
+        logs = {info.path.rpartition("/")[2]: info for _, info in self._logs()}
+        merged = logs.pop(plan.text("mergedArchiveFileName") or "", None)
         candidates = plan.values.get("candidate")
         names = [str(path).rpartition("/")[2] for path in candidates] if isinstance(candidates, list) else []
-        left = [found[name] for name in names if name in found]
+        left = [logs[name] for name in names if name in logs]
         if merged is None or not left:
             return []
         instants = self._instants_of(left)
@@ -257,7 +256,7 @@ class LogArchivedTimeline:
     def _instants(self, info: FileInfo) -> set[tuple[str, str]]:
         """The completed instants in one log file, each with its action."""
         records = _records(_in_pieces(self.storage, info.path), info.path, info.size)
-        return {(found.time, found.action) for found in records if found.is_completed}
+        return {(record.time, record.action) for record in records if record.is_completed}
 
     def _was_late(self, log: FileInfo, others: Iterable[FileInfo]) -> bool:
         """Whether it only repeats what others contain."""
@@ -273,21 +272,21 @@ class LogArchivedTimeline:
         if self._entries is None:
             for _ in range(_LOOKS - 1):
                 with suppress(MissingFileError):  # a merge removed it after the listing
-                    self._entries = self._found()
+                    self._entries = self._listed()
                     return self._entries
-            self._entries = self._found()
+            self._entries = self._listed()
         return self._entries
 
-    def _found(self) -> dict[str, _Entry]:
-        found: dict[str, _Entry] = {}
+    def _listed(self) -> dict[str, _Entry]:
+        entries: dict[str, _Entry] = {}
         known: dict[tuple[str, int], tuple[_Entry, ...]] = {}
         for _, info in self._logs():
             key = (info.path, info.size)
             known[key] = self._by_file[key] if key in self._by_file else self._read(info.path, info.size)
             # Until a merge of archive logs is complete, an instant can be in two of them.
-            found |= {entry.instant.requested_time: entry for entry in known[key]}
+            entries |= {entry.instant.requested_time: entry for entry in known[key]}
         self._by_file = known
-        return found
+        return entries
 
     def _read(self, path: str, size: int) -> tuple[_Entry, ...]:
         try:
@@ -313,16 +312,16 @@ class _Record:
     time: str
     action: str
     is_completed: bool
-    schema: str
+    schema: AvroSchema
     start: int
     end: int
 
 
 def _entries(read: ReadRange, path: str, size: int) -> Iterator[_Entry]:
-    for found in _records(read, path, size):
-        if found.action in _WRITES and found.is_completed:
-            instant = Instant(found.time, Action(found.action), State.COMPLETED)
-            yield _Entry(instant, path, found.schema, found.start, found.end)
+    for record in _records(read, path, size):
+        if record.action in _WRITES and record.is_completed:
+            instant = Instant(record.time, Action(record.action), State.COMPLETED)
+            yield _Entry(instant, path, record.schema, record.start, record.end)
 
 
 def _records(read: ReadRange, path: str, size: int) -> Iterator[_Record]:
@@ -330,7 +329,7 @@ def _records(read: ReadRange, path: str, size: int) -> Iterator[_Record]:
         for block in read_blocks(read, size, path, is_strict=True):
             if block.block_type is not BlockType.AVRO_DATA:
                 continue
-            schema = sys.intern(block.header.get(HeaderKey.SCHEMA, ""))  # each block repeats it
+            schema = block.schema
             content = read(block.content_offset, block.content_length)
             starts, ends = avro_record_bounds(content, path)
             for start, end in zip(starts.tolist(), ends.tolist(), strict=True):
@@ -348,17 +347,11 @@ def _records(read: ReadRange, path: str, size: int) -> Iterator[_Record]:
         raise corrupt(path, f"is not a whole log of archived instants ({error})") from error
 
 
-def _decode(data: bytes, schema: str, reader: Schema | None, path: str) -> Any:
+def _decode(data: bytes, schema: AvroSchema, reader: Schema | None, path: str) -> Any:
     try:
-        return fastavro.schemaless_reader(io.BytesIO(data), _parsed(schema), reader)
+        return fastavro.schemaless_reader(io.BytesIO(data), checked_schema(schema), reader)
     except Exception as error:  # torn bytes can make the decoder raise any exception
         raise corrupt(path, f"has a record that doesn't fit its schema ({type(error).__name__}: {error})") from error
-
-
-@lru_cache(maxsize=16)
-def _parsed(schema: str) -> Schema:
-    """There are about as many schemas as versions of Hudi."""
-    return checked_schema(schema)
 
 
 def _in_pieces(storage: Storage, path: str) -> ReadRange:

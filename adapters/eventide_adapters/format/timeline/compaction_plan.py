@@ -15,7 +15,6 @@ import json
 import re
 from collections.abc import Callable, Mapping
 from enum import StrEnum
-from importlib import resources
 from typing import Any, TypeVar
 
 from eventide_adapters.format.timeline.container import (
@@ -29,6 +28,7 @@ from eventide_adapters.format.timeline.stored_names import file_group, merged_pa
 from eventide_core.errors import RefusedError, UnsupportedTableError
 from eventide_core.table.files.file_name import BaseFileName, LogFileName, path_in
 from eventide_core.table.records.event_time import EventTimeRange
+from eventide_core.table.records.schema import AvroSchema
 from eventide_core.table.timeline.plans import (
     CompactionPlan,
     CutMode,
@@ -42,9 +42,7 @@ from eventide_core.table.timeline.plans import (
 )
 
 FORMAT = "1"
-_SCHEMA = ContainerSchema.of(
-    json.loads((resources.files("eventide_adapters.format") / "schemas" / "compaction_plan.avsc").read_bytes())
-)
+_SCHEMA = ContainerSchema.named("compaction_plan")
 PLAN_BYTES_MAX = TIMELINE_FILE_BYTES_MAX // 4  # in version 6, the commit of a plan is up to twice as large
 _PLAN_VERSION = 2  # Hudi's plan version: paths are bare file names
 _MEGABYTE = 1024 * 1024
@@ -70,7 +68,7 @@ def encode_plan(plan: CompactionPlan) -> bytes:
             "eventide.link.mode": str(plan.link_mode),
             "eventide.link.reason": plan.link_reason,
             **({} if plan.event_time_field is None else {_FIELD_KEY: plan.event_time_field}),
-            "eventide.schema": plan.schema,
+            "eventide.schema": plan.schema.text,
             "eventide.operations": json.dumps([_encode_details(operation) for operation in plan.operations]),
         },
         "version": _PLAN_VERSION,
@@ -122,7 +120,7 @@ def decode_plan(data: bytes, path: str, instant: str) -> CompactionPlan | Foreig
             _decode_operation(operation, detail, link_mode, instant)
             for operation, detail in zip(operations, details, strict=True)
         ),
-        schema=extra.required_text("eventide.schema"),
+        schema=AvroSchema.of(extra.required_text("eventide.schema")),
         partitions_with_logs=tuple(document.texts("missingSchedulePartitions")),
     )
 
@@ -216,8 +214,8 @@ def _encode_log(log: PlannedLog) -> dict[str, Any]:
     if times is None:
         return named
     unreadable = {"unreadable_records": times.unreadable_records} if times.unreadable_records else {}
-    found = {"min_ms": times.min_ms, "max_ms": times.max_ms, "unknown_records": times.unknown_records}
-    return named | found | unreadable
+    stated = {"min_ms": times.min_ms, "max_ms": times.max_ms, "unknown_records": times.unknown_records}
+    return named | stated | unreadable
 
 
 def _details(extra: Document) -> tuple[Document, ...]:

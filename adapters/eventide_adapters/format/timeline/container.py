@@ -13,7 +13,7 @@ import io
 import json
 import zlib
 from dataclasses import dataclass
-from functools import lru_cache
+from importlib import resources
 from typing import Any, BinaryIO
 
 import fastavro
@@ -21,8 +21,9 @@ from fastavro.types import Schema
 
 from eventide_adapters.format.avro.reading_limits import inflated_bytes_max
 from eventide_adapters.format.timeline.document import Document, corrupt
-from eventide_core.errors import CorruptTimelineError, ResourceLimitError, UnsupportedTableError
+from eventide_core.errors import ResourceLimitError, UnsupportedTableError
 from eventide_core.ports import WHOLE_FILE_BYTES_MAX
+from eventide_core.table.records.schema import AvroSchema
 
 MAGIC = b"Obj\x01"
 TIMELINE_FILE_BYTES_MAX = WHOLE_FILE_BYTES_MAX
@@ -30,6 +31,7 @@ _SCHEMA_DEPTH_MAX = 32  # Hudi's schemas nest 7 deep
 SCHEMA_REMEMBERED_MAX = 64 * 1024  # Hudi's take 3 to 12 kilobytes, and are the same in every file of a timeline
 _SYNC_LENGTH = 16
 _METADATA_SCHEMA: Schema = {"type": "map", "values": "bytes"}
+_NO_CONTAINER = "is not a whole Avro container"
 _COMPLEX = ("array", "map", "record", "fixed", "enum")
 
 
@@ -51,13 +53,13 @@ class Record:
     """
 
     content: bytes
-    schema: Schema
-    schema_text: bytes
+    schema: AvroSchema
 
 
 def read_container(data: bytes, path: str) -> Document:
     """The one record of a container. Raises CorruptTimelineError; ResourceLimitError above the cap."""
-    return read_record(unwrapped(data, path), path)
+    record = unwrapped(data, path)
+    return read_record(record.content, checked_schema(record.schema), path)
 
 
 def unwrapped(data: bytes, path: str) -> Record:
@@ -67,7 +69,8 @@ def unwrapped(data: bytes, path: str) -> Record:
     try:
         header = _read(stream, _METADATA_SCHEMA)
         text, codec = header["avro.schema"], header.get("avro.codec", b"null")
-        schema = checked_schema(text)
+        schema = (AvroSchema.of if len(text) <= SCHEMA_REMEMBERED_MAX else AvroSchema)(text.decode())
+        checked_schema(schema)
         sync = stream.read(_SYNC_LENGTH)
         count, size = _read(stream, "long"), _read(stream, "long")
         if count != 1 or size < 0:
@@ -75,40 +78,40 @@ def unwrapped(data: bytes, path: str) -> Record:
         block = stream.read(size)
         if len(block) != size or len(sync) != _SYNC_LENGTH or stream.read() != sync:
             raise ValueError("its block does not end where it states")
-        return Record(_inflate(block, codec, path), schema, text)
+        return Record(_inflate(block, codec, path), schema)
     except (UnsupportedTableError, ResourceLimitError):
         raise
     except Exception as error:  # torn bytes can make the decoder raise any exception
-        raise _torn(path, error) from error
+        raise corrupt(path, f"{_NO_CONTAINER} ({type(error).__name__}: {error})") from error
 
 
-def read_record(record: Record, path: str) -> Document:
+def read_record(content: bytes, schema: Schema, path: str) -> Document:
     """The values of a container's record. Raises CorruptTimelineError."""
-    content = io.BytesIO(record.content)
-    try:
-        values = _read(content, record.schema)
-        if content.read(1):
-            raise ValueError("bytes after its record")
-    except Exception as error:  # torn bytes can make the decoder raise any exception
-        raise _torn(path, error) from error
-    return Document.of(values, path, "a record")
-
-
-def _torn(path: str, error: Exception) -> CorruptTimelineError:
-    return corrupt(path, f"is not a whole Avro container ({type(error).__name__}: {error})")
+    return _document(content, schema, path, _NO_CONTAINER)
 
 
 def read_datum(schema: "ContainerSchema", data: bytes, path: str) -> Document:
     """A bare record, without its schema. Raises CorruptTimelineError; ResourceLimitError above the cap."""
     check_size(len(data), path)
-    stream = io.BytesIO(data)
+    return _document(data, schema.schema, path, "is neither JSON nor a record of Avro")
+
+
+def _document(content: bytes, schema: Schema, path: str, problem: str) -> Document:
+    stream = io.BytesIO(content)
     try:
-        record = _read(stream, schema.schema)
+        values = _read(stream, schema)
         if stream.read(1):
             raise ValueError("bytes after its record")
     except Exception as error:  # torn bytes can make the decoder raise any exception
-        raise corrupt(path, f"is neither JSON nor a record of Avro ({type(error).__name__}: {error})") from error
-    return Document.of(record, path, "a record")
+        raise corrupt(path, f"{problem} ({type(error).__name__}: {error})") from error
+    return Document.of(values, path, "a record")
+
+
+def schema_definition(name: str) -> dict[str, Any]:
+    """A schema of Hudi, by the name of its file without `.avsc`."""
+    file = resources.files("eventide_adapters.format") / "schemas" / f"{name}.avsc"
+    definition: dict[str, Any] = json.loads(file.read_bytes())
+    return definition
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,6 +125,10 @@ class ContainerSchema:
     schema: Schema
     header: bytes
     mark: bytes
+
+    @classmethod
+    def named(cls, name: str) -> "ContainerSchema":
+        return cls.of(schema_definition(name))
 
     @classmethod
     def of(cls, definition: dict[str, Any]) -> "ContainerSchema":
@@ -170,18 +177,19 @@ def _inflate(block: bytes, codec: bytes, path: str) -> bytes:
             raise UnsupportedTableError(f"timeline file {path}: Avro codec {name!r}; eventide reads null and deflate")
 
 
-def checked_schema(text: str | bytes) -> Schema:
+def checked_schema(schema: AvroSchema) -> Schema:
     """The schema to read records with. Raises ValueError, or what fastavro raises, for one that Hudi never writes."""
-    return _checked(text) if len(text) > SCHEMA_REMEMBERED_MAX else _remembered(text)
+    return schema.derived(_checked_schema)
 
 
-def _checked(text: str | bytes) -> Schema:
-    schema = json.loads(text)
-    _width_min(schema, {}, 0)
-    return fastavro.parse_schema(schema)
+def _checked_schema(schema: AvroSchema) -> Schema:
+    return checked(schema.parsed)
 
 
-_remembered = lru_cache(maxsize=32)(_checked)
+def checked(value: Any) -> Schema:
+    """`checked_schema` of a JSON value."""
+    _width_min(value, {}, 0)
+    return fastavro.parse_schema(value)
 
 
 def _width_min(schema: Any, named: dict[str, int | None], depth: int) -> int:

@@ -15,7 +15,6 @@ There is no answer for anything unusual. Then the caller reads the record value 
 
 import re
 from dataclasses import dataclass
-from functools import lru_cache
 from sys import intern
 from typing import Any, Final
 
@@ -25,6 +24,7 @@ from eventide_adapters.format.avro.schema import AvroField, record_fields
 from eventide_adapters.format.avro.vectors import UnevenCollectionsError, decode_unbounded
 from eventide_adapters.format.timeline.write_stats import COUNTS, NUMBERS, STATS_FIELD, TEXTS, TIMES, made_stats
 from eventide_core.errors import RecordDecodeError, ResourceLimitError, UnsupportedTableError
+from eventide_core.table.records.schema import AvroSchema
 from eventide_core.table.timeline.commit_metadata import WriteStat
 
 _STARTS = re.compile(rb"\x02[\x10-\x7e]([0-9A-Za-z-]{8,63})\x02[\x02-\xff][\x01-\x7f]?[^\x00-\x08]{0,200}?\1_")
@@ -50,10 +50,10 @@ class _UnusualError(Exception):
     """The stats have to be read value by value."""
 
 
-def read_stat_columns(content: bytes, schema: bytes) -> StatColumns | None:
+def read_stat_columns(content: bytes, schema: AvroSchema) -> StatColumns | None:
     """The stats at the beginning of a commit's record; None if they aren't laid out as Hudi does it."""
     try:
-        fields = _stat_fields(schema)
+        fields = schema.derived(_stat_fields)
         starts = np.array([match.start() for match in _STARTS.finditer(content)], np.int64)
         columns, ends = decode_unbounded(content, starts, fields, _WANTED)
         places, end = _places(content, starts.tolist(), ends.tolist())
@@ -64,16 +64,14 @@ def read_stat_columns(content: bytes, schema: bytes) -> StatColumns | None:
         RecordDecodeError,
         ResourceLimitError,
         UnsupportedTableError,
-        UnicodeDecodeError,
     ):
         return None
     return StatColumns({partition: tuple(stats[rows]) for partition, rows in places.items()}, end)
 
 
-@lru_cache(maxsize=32)
-def _stat_fields(schema: bytes) -> tuple[AvroField, ...]:
+def _stat_fields(schema: AvroSchema) -> tuple[AvroField, ...]:
     """The fields of a write stat, if the columns have the types that are expected of them."""
-    first, *_ = record_fields(schema.decode())
+    first, *_ = record_fields(schema)
     if first.name != STATS_FIELD or first.null_branch != 0 or first.type.kind != "map":
         raise _UnusualError
     (stats,) = first.type.fields
@@ -170,8 +168,8 @@ def _texts(column: Column | None, count: int) -> list[Any]:
 def _numbers(column: Column | None, count: int) -> list[int | None]:
     if column is None or column.null_count == count:
         return [None] * count
-    found: list[int | None] = column.to_pylist() if column.null_count else column.to_numpy().tolist()
-    return found
+    numbers: list[int | None] = column.to_pylist() if column.null_count else column.to_numpy().tolist()
+    return numbers
 
 
 def _counts(column: Column | None, count: int) -> list[int]:
@@ -180,5 +178,5 @@ def _counts(column: Column | None, count: int) -> list[int]:
     values = (column.fill_null(0) if column.null_count else column).to_numpy()
     if (values < 0).any():
         raise _UnusualError
-    found: list[int] = values.tolist()
-    return found
+    counts: list[int] = values.tolist()
+    return counts

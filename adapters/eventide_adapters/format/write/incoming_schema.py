@@ -12,7 +12,6 @@ A name that differs from another only in case  is always refused: Spark reads su
 The fields of nested records follow the same rules, except that none can be added: Arrow's cast would drop them silently.
 """
 
-import json
 from collections.abc import Iterable, Iterator, Sequence
 from difflib import get_close_matches
 from typing import Any, Final
@@ -27,7 +26,7 @@ from eventide_core.cure import Cure
 from eventide_core.errors import InvalidColumnNameError, InvalidRecordError
 from eventide_core.table.records.avro_names import refuse_invalid_names
 from eventide_core.table.records.avro_types import define_vectors_once, vector_definitions
-from eventide_core.table.records.schema import META_FIELDS
+from eventide_core.table.records.schema import META_FIELDS, AvroSchema
 from eventide_core.table.settings.write_shape import SchemaRules
 
 _WIDER: Final = {
@@ -39,8 +38,8 @@ _WIDER: Final = {
 }
 
 
-def evolved_schema(schema: str | None, incoming: pa.Schema, table_name: str, rules: SchemaRules) -> str:
-    """The table's Avro schema after records with these columns; the same text if nothing changes.
+def evolved_schema(schema: AvroSchema | None, incoming: pa.Schema, table_name: str, rules: SchemaRules) -> AvroSchema:
+    """The table's Avro schema after records with these columns; the same one if nothing changes.
 
     `schema` is None if the table has none yet. Raises InvalidRecordError for a column that `rules` do not allow to be new
     or missing, and for a missing column that is never null; InvalidColumnNameError for a new column with a name that Avro
@@ -51,10 +50,11 @@ def evolved_schema(schema: str | None, incoming: pa.Schema, table_name: str, rul
         own = [column.with_nullable(True) for column in incoming if column.name not in META_FIELDS]
         refuse_invalid_names(column.name for column in own)
         return avro_schema_of(table_name, pa.schema(own))
-    parsed, table = json.loads(schema), arrow_schema(schema)
+    parsed, table = schema.parsed, arrow_schema(schema)
+    fields = [dict[str, Any](field) for field in parsed["fields"]]
     _refuse_new_columns(incoming.names, table.names, may_add=rules.adds_columns)
     changed = False
-    for field in parsed["fields"]:
+    for field in fields:
         place = incoming.get_field_index(field["name"])
         if place < 0:
             if not table.field(field["name"]).nullable:
@@ -76,11 +76,10 @@ def evolved_schema(schema: str | None, incoming: pa.Schema, table_name: str, rul
     record = f"{parsed['namespace']}.{parsed['name']}" if parsed.get("namespace") else str(parsed["name"])
     added = [column for column in incoming if column.name not in table.names and column.name not in META_FIELDS]
     refuse_invalid_names(column.name for column in added)
-    fields = parsed["fields"]
     fields += [avro_field_of(column.with_nullable(True), record) for column in added]
     define_vectors_once(fields, vector_definitions(field["type"] for field in fields))
     changed = changed or bool(added)
-    return json.dumps(parsed, separators=(",", ":")) if changed else schema
+    return AvroSchema.of_json({**parsed, "fields": fields}) if changed else schema
 
 
 def conform(records: pa.Table, schema: pa.Schema, *, first_row: int = 0) -> pa.Table:
@@ -113,21 +112,21 @@ def cast_whole(column: Any, kind: Any, place: str) -> Any:
     own = column.type
     refuse_lost_unit(own, kind, place)
     try:
-        found = column.cast(kind)
+        cast = column.cast(kind)
     except (pa.ArrowException, ValueError) as error:
         raise InvalidRecordError(f"{place} of type {own} does not fit the table's {kind}: {error}") from error
     if pa.types.is_timestamp(own) and (pa.types.is_date(kind) or pa.types.is_time(kind)):
-        _refuse_cut_moments(column, found, f"{place} of type {own} does not fit the table's {kind}")
-    return found
+        _refuse_cut_moments(column, cast, f"{place} of type {own} does not fit the table's {kind}")
+    return cast
 
 
-def _refuse_cut_moments(moments: Any, found: Any, what: str) -> None:
+def _refuse_cut_moments(moments: Any, cast: Any, what: str) -> None:
     """Raises InvalidRecordError where a date or a time of day is not all of a moment: Arrow cuts the rest off."""
-    if pa.types.is_time(found.type):
+    if pa.types.is_time(cast.type):
         raise InvalidRecordError(f"{what}, which would lose the date; convert it before")
     # A date is that of the moment's own zone.
     local: Any = moments if moments.type.tz is None else pc.local_timestamp(moments)
-    row = pc.not_equal(found.cast(local.type), local).index(True).as_py()
+    row = pc.not_equal(cast.cast(local.type), local).index(True).as_py()
     if row >= 0:
         raise InvalidRecordError(f"{what}: {moments[row]} has a time of day, which would be lost; convert it before")
 

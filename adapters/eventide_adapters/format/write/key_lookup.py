@@ -54,10 +54,10 @@ class KeyLookup:
 
     def __call__(self, task: LookupTask, /) -> npt.NDArray[np.int64]:
         """The positions of those of the task's keys that are in the slice, ascending."""
-        found = np.zeros(len(task.keys), np.bool_)
+        is_held = np.zeros(len(task.keys), np.bool_)
         for keys in self._keys(task):
-            found |= pc.is_in(task.keys, keys).to_numpy(zero_copy_only=False)
-        return np.flatnonzero(found)
+            is_held |= pc.is_in(task.keys, keys).to_numpy(zero_copy_only=False)
+        return np.flatnonzero(is_held)
 
     def distinct_keys(self, file_slice: SliceRead, shape: RecordShape) -> "Iterator[pa.Array[Any]]":
         """The slice's keys in portions, each without duplicates."""

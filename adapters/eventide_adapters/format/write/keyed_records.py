@@ -145,14 +145,14 @@ def require_single_keys(keyed: pa.Table, shape: WriteShape) -> None:
 
 def _is_delete(rows: pa.Table, shape: WriteShape) -> Any:
     """For each record, if it is marked as a delete: by Hudi's column, or by the table's delete marker."""
-    found: Any = pa.repeat(pa.scalar(value=False), len(rows))
+    is_delete: Any = pa.repeat(pa.scalar(value=False), len(rows))
     marker = shape.records.delete_marker
     if IS_DELETED in rows.column_names and pa.types.is_boolean(rows.schema.field(IS_DELETED).type):
-        found = _known_true(rows.column(IS_DELETED))
+        is_delete = _known_true(rows.column(IS_DELETED))
     if marker is not None:
         texts: Any = rows.column(marker.field).cast(pa.string())
-        found = pc.or_(found, _known_true(pc.equal(texts, pa.scalar(marker.value))))
-    return found
+        is_delete = pc.or_(is_delete, _known_true(pc.equal(texts, pa.scalar(marker.value))))
+    return is_delete
 
 
 def _known_true(column: Any) -> Any:

@@ -13,6 +13,7 @@ from eventide_core.action.compaction.link_choice import LinkDecision
 from eventide_core.action.compaction.slice_selection import LogFacts, Selection
 from eventide_core.table.files.file_name import BaseFileName
 from eventide_core.table.files.file_slice import FileSlice, LogFile
+from eventide_core.table.records.schema import AvroSchema
 from eventide_core.table.timeline.layout import Layout
 from eventide_core.table.timeline.plans import (
     CompactionPlan,
@@ -36,7 +37,7 @@ class PlanTerms:
     cut_ms: int | None
     cut: CutMode
     event_time_field: str | None
-    schema: str
+    schema: AvroSchema
     layout: Layout
     partitions_with_logs: tuple[str, ...]
 

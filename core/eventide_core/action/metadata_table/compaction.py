@@ -23,6 +23,7 @@ from typing import Final
 
 from eventide_core.table.files.file_name import BaseFileName, path_in
 from eventide_core.table.files.file_slice import FileSlice
+from eventide_core.table.records.schema import AvroSchema
 from eventide_core.table.settings.metadata_table import MetadataTableFacts
 from eventide_core.table.timeline.instant import Action, instant_epoch_ms, instant_time
 from eventide_core.table.timeline.plans import CompactionPlan, CutMode, LinkMode, PlannedLog, PlannedOperation
@@ -77,7 +78,7 @@ def end_of_update(facts: MetadataTableFacts, completion_time: str) -> str:
     return max(before, last)
 
 
-def plan(slices: Iterable[FileSlice], instant: str, schema: str) -> CompactionPlan:
+def plan(slices: Iterable[FileSlice], instant: str, schema: AvroSchema) -> CompactionPlan:
     """The compaction of all log files of these slices. `schema` is that of the metadata table's records."""
     return CompactionPlan(
         instant=instant,

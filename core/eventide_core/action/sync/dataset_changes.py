@@ -4,7 +4,6 @@ A dataset has the table's schema, the properties that Hudi's own sync to DataHub
 others stay.
 """
 
-import json
 from collections.abc import Mapping
 from typing import Any, Final
 
@@ -14,6 +13,7 @@ from eventide_core.config import DATAHUB_TABLE
 from eventide_core.errors import RefusedError
 from eventide_core.table.catalog.catalog_dataset import CatalogDataset, DatasetChange
 from eventide_core.table.catalog.catalog_table import is_same_place
+from eventide_core.table.records.schema import AvroSchema
 from eventide_core.table.settings.table_config import TableConfig
 
 BASE_PATH_KEY: Final = "hudi.base.path"
@@ -41,7 +41,7 @@ def wanted_properties(
 
 
 def dataset_change(
-    found: CatalogDataset | None, schema: str, properties: Mapping[str, str], options: DatasetOptions
+    found: CatalogDataset | None, schema: AvroSchema, properties: Mapping[str, str], options: DatasetOptions
 ) -> DatasetChange:
     """The change from the dataset found. Raises RefusedError if that is another table's."""
     there: Mapping[str, str] = {} if found is None else found.properties
@@ -66,9 +66,9 @@ def dataset_change(
     return DatasetChange(None, {}, (), is_revived=False) if is_only_time and options.is_conditional else change
 
 
-def _parsed(schema: str | None) -> Any:
+def _parsed(schema: AvroSchema | None) -> Any:
     """A schema as a value, because others may write it in another layout. None if it is none."""
     try:
-        return None if schema is None else json.loads(schema)
+        return None if schema is None else schema.parsed
     except (ValueError, RecursionError):
         return None

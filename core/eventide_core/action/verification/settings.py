@@ -1,6 +1,5 @@
 """Checks of `hoodie.properties`: that it is complete, and agrees with the records."""
 
-import json
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 
@@ -63,7 +62,7 @@ def _columns(facts: TableFacts) -> frozenset[str]:
     for _, commit in sorted(facts.commits.items(), reverse=True):
         if commit.schema:
             with suppress(ValueError, LookupError, TypeError, RecursionError):
-                return frozenset(str(field["name"]).lower() for field in json.loads(commit.schema)["fields"])
+                return frozenset(str(field["name"]).lower() for field in commit.schema.parsed["fields"])
     return frozenset()
 
 

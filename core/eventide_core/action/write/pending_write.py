@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from eventide_core.action.write.basis import ReadBasis
 from eventide_core.action.write.conflict import WrittenGroups
-from eventide_core.table.records.schema import SchemaChanges
+from eventide_core.table.records.schema import AvroSchema, SchemaChanges
 from eventide_core.table.timeline.commit_metadata import CommitMetadata
 from eventide_core.table.timeline.instant import Action
 
@@ -52,4 +52,4 @@ class PendingWrite:
     seen: frozenset[str]
     schema_changes: SchemaChanges
     basis: ReadBasis | None = None
-    schema_before: str | None = None
+    schema_before: AvroSchema | None = None

@@ -21,6 +21,7 @@ from typing import Any, Final
 from eventide_core.errors import InvalidColumnNameError, SchemaChangeError, UnsupportedTableError
 from eventide_core.table.records.avro_names import refuse_invalid_names
 from eventide_core.table.records.avro_types import branches, define_vectors_once, is_union, vector_definitions
+from eventide_core.table.records.schema import AvroSchema
 
 FIRST: Final = "first"
 AFTER: Final = "after "
@@ -45,16 +46,16 @@ class SchemaAlteration:
     rename: Mapping[str, str] = field(default_factory=dict[str, str])
 
 
-def altered_schema(schema: str, alteration: SchemaAlteration, fixed_columns: Mapping[str, str]) -> str:
-    """The Avro schema after the alteration; the same text if it changes nothing.
+def altered_schema(schema: AvroSchema, alteration: SchemaAlteration, fixed_columns: Mapping[str, str]) -> AvroSchema:
+    """The Avro schema after the alteration; the same one if it changes nothing.
 
     `fixed_columns` states what a column is for, such as the record key: such a column keeps its type and stays.
 
     Raises SchemaChangeError for a change that the table or its readers don't allow, InvalidColumnNameError for a new name
     that Avro does not allow, or that differs from another only in case.
     """
-    root = json.loads(schema)
-    fields: list[dict[str, Any]] = root["fields"]
+    fields = [dict[str, Any](column) for column in schema.parsed["fields"]]
+    root: dict[str, Any] = {**schema.parsed, "fields": fields}
     vectors = vector_definitions([*alteration.add.values(), *(column["type"] for column in fields)])
     for name in dict.fromkeys(alteration.drop):
         place = _place_of(fields, name)
@@ -94,7 +95,7 @@ def altered_schema(schema: str, alteration: SchemaAlteration, fixed_columns: Map
         raise SchemaChangeError("a table needs at least one column: keep one of them")
     define_vectors_once(fields, vectors)
     _refuse_lost_definitions(root)
-    return schema if root == json.loads(schema) else json.dumps(root, separators=(",", ":"))
+    return schema if root == schema.parsed else AvroSchema.of_json(root)
 
 
 def rename_refused(old: str, new: str) -> SchemaChangeError:

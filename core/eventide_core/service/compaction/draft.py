@@ -62,6 +62,7 @@ from eventide_core.service.state.table_files import TableFiles
 from eventide_core.table.files.file_slice import FileSlice
 from eventide_core.table.records.event_time import EventTimeRange, is_ahead
 from eventide_core.table.records.record_shape import RecordShape
+from eventide_core.table.records.schema import AvroSchema
 from eventide_core.table.settings.metadata_table import RowChange
 from eventide_core.table.timeline.file_system_view import FileGroup
 from eventide_core.table.timeline.plans import CutMode
@@ -103,7 +104,7 @@ class CompactionDrafter:
 
     def draft_of_copy_on_write(self, state: TableState) -> DraftPlan:
         """The draft of a copy-on-write table: nothing to do, whatever the request."""
-        terms = PlanTerms(None, CutMode.FILE, None, state.known_schema or "", state.config.layout, ())
+        terms = PlanTerms(None, CutMode.FILE, None, state.known_schema or AvroSchema.of(""), state.config.layout, ())
         plan = plan_whole_slices((), unused_instant(state, self.clock), terms, reason="")
         return DraftPlan(plan, "none", None, COMPLETE, 0, (), None, nothing=_COPY_ON_WRITE)
 

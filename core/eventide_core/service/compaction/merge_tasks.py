@@ -34,7 +34,6 @@ from eventide_core.service.rollback.compaction_files import marker_path
 from eventide_core.service.state.table import TableState
 from eventide_core.table.records.change_log import SupplementalLogging
 from eventide_core.table.records.record_shape import RecordShape
-from eventide_core.table.records.schema import field_names
 from eventide_core.table.timeline.plans import CompactionPlan
 
 
@@ -78,7 +77,7 @@ def _refuse_other_names(shape: RecordShape, plan: CompactionPlan) -> None:
     if shape.column_names is None:
         return
     own = set(shape.column_names.current.columns.values())
-    for name in field_names(shape.schema):
+    for name in shape.schema.field_names:
         if name not in own:
             raise PlanMismatchError(
                 f"the plan at {plan.instant} and its column {name!r} are from different sides of a change of the schema, "

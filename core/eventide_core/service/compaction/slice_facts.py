@@ -13,7 +13,6 @@ from eventide_core.service.state.table import TableState
 from eventide_core.table.files.file_slice import FileSlice
 from eventide_core.table.files.slice_read import BlockFilter
 from eventide_core.table.records.record_shape import RecordShape
-from eventide_core.table.records.schema import is_time
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +62,7 @@ class SliceFactsReader:
             finds_by_base_files,
             orders_by_event_time=field is not None
             and shape.ordering_fields == (field,)
-            and is_time(shape.schema, field),
+            and shape.schema.is_time(field),
             takes_columns=shape.partial_update is not None,
             # A writer knows positions from its lookup of the keys in base files, and Hudi reads them from version 8 on.
             reads_positions=finds_by_base_files and state.config.layout.needs_hudi_1,

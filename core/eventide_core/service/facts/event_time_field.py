@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from eventide_core.config import EVENT_TIME_FIELD, TRACK_EVENT_TIMES, UPSTREAM_EVENT_TIMES, Options
 from eventide_core.errors import ConfigError, RefusedError
 from eventide_core.service.state.table import TableState
-from eventide_core.table.records.schema import holds_times_only, is_nullable, may_hold_event_times
+from eventide_core.table.records.schema import AvroSchema
 
 
 def event_time_field_of(state: TableState, options: Options) -> str:
@@ -29,7 +29,7 @@ def event_time_field_of(state: TableState, options: Options) -> str:
             f"the table has no ordering field, so its event-time field is unknown: set {EVENT_TIME_FIELD}"
         )
     schema = state.known_schema
-    if schema is not None and not may_hold_event_times(schema, name):
+    if schema is not None and not schema.may_hold_event_times(name):
         raise ConfigError(
             f"the field {name!r} has a type that cannot be an event time: set {EVENT_TIME_FIELD} to a field of times, "
             "dates, numbers or texts"
@@ -37,14 +37,14 @@ def event_time_field_of(state: TableState, options: Options) -> str:
     return name
 
 
-def write_event_time_field(state: TableState, schema: str, options: Options) -> str | None:
+def write_event_time_field(state: TableState, schema: AvroSchema, options: Options) -> str | None:
     """The field whose event times a write records; None if none is known.
 
     Raises ConfigError for an option that names no field of the schema.
     """
     asked = options.get(EVENT_TIME_FIELD)
     if asked is not None:
-        is_nullable(schema, asked, EVENT_TIME_FIELD)
+        schema.is_nullable(asked, EVENT_TIME_FIELD)
     return asked or state.config.event_time_field or state.config.first_ordering_field
 
 
@@ -53,7 +53,7 @@ def has_named_event_time(state: TableState, options: Options) -> bool:
     return (options.get(EVENT_TIME_FIELD) or state.config.event_time_field or state.cut_field) is not None
 
 
-def are_stats_proof(schema: str, field: str, options: Options, properties: Mapping[str, str]) -> bool:
+def are_stats_proof(schema: AvroSchema, field: str, options: Options, properties: Mapping[str, str]) -> bool:
     """Whether write stats of Hudi state the event times of every record.
 
     They do if the user gives both options of the writers that track them, the field is never null, and its type can hold
@@ -64,7 +64,7 @@ def are_stats_proof(schema: str, field: str, options: Options, properties: Mappi
     """
     if options.get(UPSTREAM_EVENT_TIMES) or properties.get(str(UPSTREAM_EVENT_TIMES), "").lower() == "true":
         return False
-    is_never_null = not is_nullable(schema, field, EVENT_TIME_FIELD)
+    is_never_null = not schema.is_nullable(field, EVENT_TIME_FIELD)
     is_tracked = options.text(TRACK_EVENT_TIMES) is not None and options.get(TRACK_EVENT_TIMES)
     is_named = options.get(EVENT_TIME_FIELD) == field
-    return is_never_null and is_tracked and is_named and holds_times_only(schema, field)
+    return is_never_null and is_tracked and is_named and schema.holds_times_only(field)

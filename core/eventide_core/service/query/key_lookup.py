@@ -59,7 +59,8 @@ class KeyLookup:
         timeline = self.files.timeline(config)
         if _completed(timeline) != plan.completed:
             return None
-        index = complete_record_index(self.files.metadata_table, config, timeline)
+        files = self.files
+        index = complete_record_index(files.storage, files.metadata_table, files.codec, config, timeline)
         if index is None:
             return None
         places = self._places(index, named)

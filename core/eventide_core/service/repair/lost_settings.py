@@ -26,7 +26,7 @@ from eventide_core.service.state.outcome import instants_with_outcome
 from eventide_core.service.state.table_files import TableFiles
 from eventide_core.table.files.file_name import LogFileName
 from eventide_core.table.files.table_path import PARTITION_MARK
-from eventide_core.table.records.schema import field_names
+from eventide_core.table.records.schema import AvroSchema
 from eventide_core.table.settings.properties import (
     PROPERTIES_PATH,
     parse_properties,
@@ -221,7 +221,7 @@ class _Evidence:
         self._files, self._path, self._timeline = files, path, timeline
         self._data = files.data_files()
         self._own = _own_properties(files)
-        self._schema: str | None = None
+        self._schema: AvroSchema | None = None
         self._recorded: Mapping[str, str] = {}
         self._recorded_by = ""
         for instant in reversed(timeline.writes):
@@ -280,7 +280,7 @@ class _Evidence:
         if self._schema is None:
             return
         try:
-            columns = field_names(self._schema)
+            columns = self._schema.field_names
         except UnsupportedTableError:
             return
         for key in _OF_FIELDS:

@@ -19,7 +19,7 @@ from eventide_core.table.files.slice_read import BlockFilter, LogWriters
 from eventide_core.table.records.column_names import ColumnNames
 from eventide_core.table.records.internal_schema import LATEST_SCHEMA_KEY, SchemaVersion
 from eventide_core.table.records.record_shape import DeleteMarker, RecordShape
-from eventide_core.table.records.schema import refuse_defaults
+from eventide_core.table.records.schema import AvroSchema
 from eventide_core.table.settings.table_config import TableConfig
 from eventide_core.table.timeline.checksums import Checksums
 from eventide_core.table.timeline.commit_metadata import CommitMetadata
@@ -194,14 +194,14 @@ class TableState:
         return self.config.layout.slice_instant(log, (live,), self.timeline)
 
     @property
-    def schema(self) -> str:
+    def schema(self) -> AvroSchema:
         """The table's Avro schema, without meta fields, from the last write that states one.
 
         Raises UnsupportedTableError if there is none, or if names don't identify its fields in every file.
         """
         return self.schema_as_of(None)
 
-    def schema_as_of(self, time: str | None) -> str:
+    def schema_as_of(self, time: str | None) -> AvroSchema:
         """The Avro schema as of an instant, inclusive: what time travel sees. None: now."""
         found = self._schema_as_of(time)
         if found is None:
@@ -211,17 +211,18 @@ class TableState:
         return found
 
     @property
-    def known_schema(self) -> str | None:
+    def known_schema(self) -> AvroSchema | None:
         """The table's Avro schema; None if no remaining write has one."""
         return self._schema_as_of(None)
 
-    def _schema_as_of(self, time: str | None) -> str | None:
+    def _schema_as_of(self, time: str | None) -> AvroSchema | None:
         for instant in chain(reversed(self.timeline.writes), self.archived_writes()):
             if time is None or instant.requested_time <= time:
                 schema = self.commit(instant).schema
                 if schema is not None:
                     return schema
-        return self.config.properties.get("hoodie.table.create.schema") or None
+        text = self.config.properties.get("hoodie.table.create.schema")
+        return AvroSchema.of(text) if text else None
 
     @property
     def internal_schema(self) -> str | None:
@@ -270,14 +271,14 @@ class TableState:
     def shape(self, event_time_field: str | None, *, as_of: str | None = None) -> RecordShape:
         return self.shape_of(self.schema_as_of(as_of), event_time_field, as_of=as_of)
 
-    def shape_of(self, schema: str, event_time_field: str | None, *, as_of: str | None = None) -> RecordShape:
+    def shape_of(self, schema: AvroSchema, event_time_field: str | None, *, as_of: str | None = None) -> RecordShape:
         """The shape of records with another schema, such as those being written."""
         config = self.config
         names = self._column_names(event_time_field, as_of)
         if names is not None:
             names.require_readable(file.parsed.instant for file in self.listing if file.parsed)
         if config.partial_update is not None and config.partial_update.unavailable is None:
-            refuse_defaults(schema, self.config.name)
+            schema.refuse_defaults(self.config.name)
         return RecordShape(
             schema,
             config.merge_rule,
@@ -354,10 +355,10 @@ class TableState:
         return None if last is None else last.cut_ms
 
     @property
-    def cut(self) -> CutMode | None:
+    def cut_mode(self) -> CutMode | None:
         """What that compaction took; None if none was published, or its commit does not state it."""
         last = self._last_cut()
-        return None if last is None else last.cut
+        return None if last is None else last.cut_mode
 
     @property
     def cut_instant(self) -> str | None:

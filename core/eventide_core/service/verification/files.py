@@ -56,7 +56,7 @@ def _scan(storage: Storage, counted: BlockFilter, file: DataFile) -> LogScan:
     try:
         for block in read_blocks(partial(storage.read_range, file.path), file.size, file.path, is_strict=False):
             if counted.accepts(block.instant_time or ""):
-                refuse_operations(block.header.get(HeaderKey.SCHEMA, ""), f"log file {file.path}")
+                refuse_operations(block.schema, f"log file {file.path}")
             is_torn = block.block_type is BlockType.CORRUPT
             is_command = block.block_type is BlockType.COMMAND
             target = block.header.get(HeaderKey.TARGET_INSTANT_TIME) if is_command else None

@@ -23,7 +23,7 @@ from eventide_core.errors import SchemaChangeError, UnsupportedTableError
 from eventide_core.service.state.table import TableState
 from eventide_core.service.write.append import Append
 from eventide_core.service.write.table_schema import internal_schema_after, refuse_revived
-from eventide_core.table.records.schema import SchemaChanges, field_names, schema_changes
+from eventide_core.table.records.schema import AvroSchema, SchemaChanges, schema_changes
 from eventide_core.table.settings.metadata_table import RowChange
 from eventide_core.table.settings.table_config import TableConfig
 from eventide_core.table.timeline.checksums import with_checksums
@@ -43,7 +43,7 @@ _OVER_COLUMNS: Final = ("secondary_index_", "expr_index_")
 
 @dataclass(frozen=True, slots=True)
 class AlterResult:
-    """A change of a table's schema. `schema` is the Avro schema after it, without Hudi's meta fields.
+    """A change of a table's schema. `schema` is the text of the Avro schema after it, without Hudi's meta fields.
 
     `changes` are what the schema differs in from the one before. `instant` is None for a dry run, and if the table has that
     schema already; so is `completion_time`, which on version 6, where none is recorded, is the instant.
@@ -68,7 +68,7 @@ class AlterResult:
     @property
     def columns(self) -> tuple[str, ...]:
         """The names of the table's columns in their order."""
-        return field_names(self.schema)
+        return AvroSchema.of(self.schema).field_names
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +84,7 @@ class Alter:
         files = self.append.files
         state = TableState.load(files)
         after = self._altered(state, alteration)
-        found = AlterResult(after, schema_changes(state.schema, after, alteration.rename))
+        found = AlterResult(after.text, schema_changes(state.schema, after, alteration.rename))
         if is_dry_run or after == state.schema:
             return found
         self.append.metadata.check(state.config, RowChange.WRITTEN)
@@ -97,9 +97,9 @@ class Alter:
             raise
         written = self.append.complete(pending)
         assert pending.metadata.schema is not None
-        return AlterResult(pending.metadata.schema, pending.schema_changes, instant, written.completion_time)
+        return AlterResult(pending.metadata.schema.text, pending.schema_changes, instant, written.completion_time)
 
-    def _altered(self, state: TableState, alteration: SchemaAlteration) -> str:
+    def _altered(self, state: TableState, alteration: SchemaAlteration) -> AvroSchema:
         root = self.append.files.storage.root
         if state.config.is_copy_on_write or state.config.captures_changes:
             kind = "COPY_ON_WRITE" if state.config.is_copy_on_write else "a table that captures changes"
@@ -154,7 +154,7 @@ def _refuse_stated(config: TableConfig, renamed: Mapping[str, str]) -> None:
                 )
 
 
-def _pending(state: TableState, schema: str, instant: str, renamed: Mapping[str, str]) -> PendingWrite:
+def _pending(state: TableState, schema: AvroSchema, instant: str, renamed: Mapping[str, str]) -> PendingWrite:
     before = state.schema
     changes = schema_changes(before, schema, renamed)
     named = (
@@ -163,7 +163,7 @@ def _pending(state: TableState, schema: str, instant: str, renamed: Mapping[str,
         (DROPPED_COLUMNS_KEY, changes.dropped),
         (RENAMED_COLUMNS_KEY, tuple(f"{old}={new}" for old, new in changes.renamed)),
     )
-    extra = {"schema": schema, **{key: ",".join(names) for key, names in named if names}}
+    extra = {"schema": schema.text, **{key: ",".join(names) for key, names in named if names}}
     extra |= internal_schema_after(state, schema, instant, renamed)
     nothing = WrittenGroups(instant, Index(IndexType.SIMPLE), frozenset(), frozenset())
     return PendingWrite(

@@ -52,7 +52,7 @@ from eventide_core.service.write.settings import (
 from eventide_core.service.write.table_schema import internal_schema_after, refuse_revived
 from eventide_core.table.files.bucket import BUCKET_INDEX_DIRECTORY
 from eventide_core.table.files.file_group_write import FileGroupWrite, Placement
-from eventide_core.table.records.schema import SchemaChanges, schema_changes
+from eventide_core.table.records.schema import AvroSchema, SchemaChanges, schema_changes
 from eventide_core.table.settings.metadata_table import RowChange
 from eventide_core.table.settings.table_config import TableConfig
 from eventide_core.table.settings.write_shape import SchemaRules, WriteOperation, WriteShape
@@ -368,7 +368,7 @@ class _Prepared:
     `stat_field`: see WriteShape.
     """
 
-    schema: str
+    schema: AvroSchema
     stat_field: str | None
     changes: SchemaChanges
     placements: tuple[Placement, ...] | None
@@ -381,7 +381,7 @@ class _Prepared:
             for key, names in ((ADDED_COLUMNS_KEY, self.changes.added), (WIDENED_COLUMNS_KEY, self.changes.widened))
             if names
         }
-        return {"schema": self.schema, WRITER_KEY: WRITER, **event_times, **changes}
+        return {"schema": self.schema.text, WRITER_KEY: WRITER, **event_times, **changes}
 
 
 def _by_partition(

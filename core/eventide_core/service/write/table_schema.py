@@ -31,7 +31,7 @@ from eventide_core.table.records.internal_schema import (
     schema_commit_path,
     unstable_names,
 )
-from eventide_core.table.records.schema import field_names
+from eventide_core.table.records.schema import AvroSchema
 from eventide_core.table.settings.table_config import TableConfig
 from eventide_core.table.timeline.checksums import CHECKSUMS_KEY, with_checksums
 from eventide_core.table.timeline.commit_metadata import CommitMetadata
@@ -42,7 +42,7 @@ _STATED: Final = ("schema", LATEST_SCHEMA_KEY)
 
 
 def internal_schema_after(
-    state: TableState, schema: str, instant: str, renamed: Mapping[str, str] | None = None
+    state: TableState, schema: AvroSchema, instant: str, renamed: Mapping[str, str] | None = None
 ) -> dict[str, str]:
     """The extra metadata with the internal schema of a write that leaves the table with `schema`; empty without one.
 
@@ -66,7 +66,7 @@ def refuse_revived(state: TableState, added: Sequence[str]) -> None:
         return
     for write in chain(reversed(state.timeline.writes), state.archived_writes()):
         known = state.commit(write).schema
-        revived = [] if known is None else [name for name in added if name in field_names(known)]
+        revived = [] if known is None else [name for name in added if name in known.field_names]
         if revived:
             raise SchemaChangeError(
                 f"a column {revived[0]!r} was dropped after {write.requested_time}, and its values in older files would "

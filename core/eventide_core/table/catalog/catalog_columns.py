@@ -17,7 +17,7 @@ from typing import Any
 
 from eventide_core.errors import ResourceLimitError, UnsupportedTableError
 from eventide_core.table.catalog.catalog_table import CatalogColumn
-from eventide_core.table.records.schema import META_FIELDS
+from eventide_core.table.records.schema import META_FIELDS, AvroSchema
 
 _PRIMITIVES = {
     "boolean": ("boolean", "boolean"),
@@ -50,26 +50,26 @@ class TableColumns:
     spark_fields: tuple[Any, ...]
 
     @classmethod
-    def of(cls, schema: str, *, has_meta_fields: bool, supports_timestamp: bool) -> "TableColumns":
-        """The columns of an Avro schema (JSON). Raises UnsupportedTableError for a column that no catalog can have."""
+    def of(cls, schema: AvroSchema, *, has_meta_fields: bool, supports_timestamp: bool) -> "TableColumns":
+        """The columns of an Avro schema. Raises UnsupportedTableError for a column that no catalog can have."""
         meta = [{"name": name, "type": ["null", "string"]} for name in META_FIELDS] if has_meta_fields else []
         try:
-            record = json.loads(schema)
+            record = schema.parsed
             kinds = _Kinds(supports_timestamp, dict(_named(record, "")))
             fields = [*meta, *record["fields"]]
             hive = tuple(CatalogColumn(str(f["name"]), kinds.hive(f["type"], str(f["name"]))) for f in fields)
             return cls(hive, tuple(kinds.spark_field(f, str(f["name"])) for f in fields))
         except (ValueError, TypeError, KeyError, RecursionError):
             raise UnsupportedTableError(
-                f"the table's schema is not an Avro schema of records: {schema[:200]}"
+                f"the table's schema is not an Avro schema of records: {schema.text[:200]}"
             ) from None
 
     def spark_schema(self, partition_fields: Sequence[str]) -> str:
         """Spark's schema as JSON, partition columns last. A partition column that the table lacks is a string."""
-        by_name = {found["name"]: found for found in self.spark_fields}
+        by_name = {field["name"]: field for field in self.spark_fields}
         text: dict[str, Any] = {"type": "string", "nullable": False, "metadata": {}}
         last = [by_name.get(name, {"name": name, **text}) for name in partition_fields]
-        first = [found for found in self.spark_fields if found["name"] not in partition_fields]
+        first = [field for field in self.spark_fields if field["name"] not in partition_fields]
         return json.dumps({"type": "struct", "fields": [*first, *last]}, separators=(",", ":"))
 
 
@@ -111,9 +111,9 @@ class _Kinds:
                     case _:
                         return _primitive(name, path)[0]
 
-    def spark_field(self, found: Any, path: str) -> dict[str, Any]:
-        kind, nullable = self._spark(found["type"], path)
-        return {"name": found["name"], "type": kind, "nullable": nullable, "metadata": {}}
+    def spark_field(self, field: Any, path: str) -> dict[str, Any]:
+        kind, nullable = self._spark(field["type"], path)
+        return {"name": field["name"], "type": kind, "nullable": nullable, "metadata": {}}
 
     def _spark(self, kind: Any, path: str) -> tuple[Any, bool]:
         plain, nullable = self._resolved(kind, path)
@@ -169,8 +169,8 @@ def _named(kind: Any, namespace: str) -> Iterator[tuple[str, Any]]:
             yield from ((str(kind["name"]), kind), (f"{inner}.{kind['name']}", kind))
         for part in ("items", "values", "type"):
             yield from _named(kind.get(part), inner)
-        for found in kind.get("fields", ()):
-            yield from _named(found["type"], inner)
+        for field in kind.get("fields", ()):
+            yield from _named(field["type"], inner)
 
 
 def _is(kind: type[Any], value: Any) -> bool:

@@ -3,15 +3,17 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from eventide_core.table.records.schema import AvroSchema
+
 
 @dataclass(frozen=True, slots=True)
 class CatalogDataset:
-    """A dataset as the catalog has it. `schema` is an Avro schema (JSON), or None if there is none.
+    """A dataset as the catalog has it. `schema` is an Avro schema, or None if there is none.
 
     `properties` may contain those of others. `is_removed`: it was marked as deleted.
     """
 
-    schema: str | None
+    schema: AvroSchema | None
     properties: Mapping[str, str]
     is_removed: bool
 
@@ -24,7 +26,7 @@ class DatasetChange:
     that was marked as deleted no longer is.
     """
 
-    schema: str | None
+    schema: AvroSchema | None
     properties: Mapping[str, str]
     removed_properties: tuple[str, ...]
     is_revived: bool

@@ -34,5 +34,5 @@ class TableName:
     @classmethod
     def parse(cls, text: str) -> "TableName | None":
         """None for a text of another form."""
-        found = _NAME.fullmatch(text)
-        return None if found is None else cls(found[1], found[2].lower(), found[3].lower())
+        match = _NAME.fullmatch(text)
+        return None if match is None else cls(match[1], match[2].lower(), match[3].lower())

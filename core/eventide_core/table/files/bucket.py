@@ -22,10 +22,10 @@ _PLAIN_UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 def bucket_of(values: Iterable[str], buckets: int) -> int:
     """The bucket of a record key whose fields have these values."""
-    found = 1
+    code = 1
     for value in values:
-        found = (31 * found + java_hash(value)) & 0xFFFF_FFFF
-    return (found & INT_MAX) % buckets
+        code = (31 * code + java_hash(value)) & 0xFFFF_FFFF
+    return (code & INT_MAX) % buckets
 
 
 def bucket_of_file_id(file_id: str) -> int | None:

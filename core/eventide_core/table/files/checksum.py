@@ -24,11 +24,11 @@ class RunningChecksum:
 
 def checksum_of_stream(stream: BinaryIO, size: int) -> str | None:
     """The checksum of the first `size` bytes; None if there are fewer."""
-    found = RunningChecksum()
+    checksum = RunningChecksum()
     while size > 0:
         piece = stream.read(min(size, _PIECE_BYTES))
         if not piece:
             return None
-        found.add(piece)
+        checksum.add(piece)
         size -= len(piece)
-    return str(found)
+    return str(checksum)

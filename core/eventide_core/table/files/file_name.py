@@ -104,8 +104,8 @@ def is_data_file(name: str) -> bool:
 
 def instant_in(name: str) -> str | None:
     """The instant in the name of a base or log file; None for any other name."""
-    found = parse_data_file(name)
-    return None if found is None else found.instant
+    parsed = parse_data_file(name)
+    return None if parsed is None else parsed.instant
 
 
 def path_in(partition: str, name: str) -> str:

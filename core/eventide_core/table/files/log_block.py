@@ -15,6 +15,7 @@ from functools import lru_cache
 from eventide_core.bulk_dataclass import bulk_dataclass
 from eventide_core.errors import CorruptLogBlockError, UnsupportedLogFormatError
 from eventide_core.table.files.read_ahead import ReadRange
+from eventide_core.table.records.schema import AvroSchema
 
 MAGIC = b"#HUDI#"
 FORMAT_VERSION = 1
@@ -74,6 +75,11 @@ class LogBlock:
     @property
     def instant_time(self) -> str | None:
         return self.header.get(HeaderKey.INSTANT_TIME)
+
+    @property
+    def schema(self) -> AvroSchema:
+        """The schema in the header; that of an empty text, which is refused wherever it is used, if there is none."""
+        return AvroSchema.of(self.header.get(HeaderKey.SCHEMA, ""))
 
 
 def encode_block(block_type: BlockType, header: Mapping[HeaderKey, str], content: bytes) -> bytes:
@@ -239,8 +245,8 @@ def _next_magic(read: ReadRange, offset: int, file_size: int) -> int:
         chunk = read(offset, min(step + len(MAGIC) - 1, file_size - offset))
         if not chunk:
             break
-        found = chunk.find(MAGIC)
-        if found >= 0:
-            return offset + found
+        place = chunk.find(MAGIC)
+        if place >= 0:
+            return offset + place
         offset += step
     return file_size

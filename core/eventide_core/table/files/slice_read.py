@@ -138,5 +138,5 @@ class QueryPlan:
         """The files that are read."""
         earlier = (one.before for one in self.slices if isinstance(one, ChangeRead) and one.before is not None)
         slices = (*self.slices, *earlier)
-        logs = (path for found in slices for path, _ in found.log_paths)
-        return frozenset((*logs, *(found.base_path for found in slices if found.base_path is not None)))
+        logs = (path for read in slices for path, _ in read.log_paths)
+        return frozenset((*logs, *(read.base_path for read in slices if read.base_path is not None)))

@@ -4,10 +4,9 @@ Java's Avro also accepts letters beyond ASCII. Other readers of Hudi tables don'
 specification allows.
 """
 
-import json
 import re
-from collections.abc import Iterable, Iterator
-from typing import Any, Final
+from collections.abc import Iterable
+from typing import Final
 
 from eventide_core.cure import Cure
 from eventide_core.errors import InvalidColumnNameError
@@ -31,16 +30,16 @@ def sanitized(name: str) -> str:
 
 def sanitized_names(names: Iterable[str]) -> dict[str, str]:
     """The sanitized name of each name, in order. Raises InvalidColumnNameError if two names become equal."""
-    found: dict[str, str] = {}
+    valid: dict[str, str] = {}
     origins: dict[str, str] = {}
     for name in names:
-        new = found[name] = sanitized(name)
+        new = valid[name] = sanitized(name)
         origin = origins.setdefault(new, name)
         if origin != name:
             raise InvalidColumnNameError(
                 f"columns {origin!r} and {name!r} would both be named {new!r}: rename one of them"
             )
-    return found
+    return valid
 
 
 def refuse_invalid_names(
@@ -56,22 +55,3 @@ def refuse_invalid_names(
             f"Avro, and so Hudi, cannot hold these column names: {listed}{more}. A name consists of letters, digits and "
             f"underscores, and begins with no digit. {cure}"
         )
-
-
-def names_in(schema: str) -> tuple[str, ...]:
-    """The field names in an Avro schema (JSON), including those of nested records."""
-    return tuple(_names_in(json.loads(schema)))
-
-
-def _names_in(schema: dict[str, Any] | list[Any] | str) -> Iterator[str]:
-    if isinstance(schema, str):
-        return
-    if isinstance(schema, list):
-        parts = schema
-    else:
-        fields: list[dict[str, Any]] = schema.get("fields", [])
-        yield from (field["name"] for field in fields)
-        parts = [schema[part] for part in ("type", "items", "values") if part in schema]
-        parts += [field["type"] for field in fields]
-    for part in parts:
-        yield from _names_in(part)

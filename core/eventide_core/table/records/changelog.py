@@ -4,25 +4,19 @@ A deleted row is stored as a record whose operation is D or -U. Hudi 0.15 shows 
 delete. A compaction that ignores the column, such as one of Hudi on Spark by default, shows deleted rows again.
 """
 
-from functools import lru_cache
 from typing import Final
 
 from eventide_core.errors import UnsupportedTableError
-from eventide_core.table.records.schema import field_names
+from eventide_core.table.records.schema import AvroSchema
 
 OPERATION: Final = "_hoodie_operation"
 
 
-def refuse_operations(schema: str, place: str) -> None:
+def refuse_operations(schema: AvroSchema, place: str) -> None:
     """Raises UnsupportedTableError if records of this schema, a block's, carry operations."""
-    if _has_operations(schema):
+    if OPERATION in schema.text and OPERATION in schema.field_names:
         raise UnsupportedTableError(
             f"{place}: its records have the column {OPERATION} (hoodie.allow.operation.metadata.field=true, as in Flink's "
             "changelog mode), whose operations the versions of Hudi merge differently; work on this table with the engine "
             "that writes it, with that option set for its compactions, too, or write it again without the option"
         )
-
-
-@lru_cache(maxsize=64)  # nearly all blocks of a table have one of a few schemas
-def _has_operations(schema: str) -> bool:
-    return OPERATION in schema and OPERATION in field_names(schema)

@@ -43,15 +43,15 @@ class FileColumns:
         """The name in the file."""
         return name if name in META_FIELDS else self.sources.get(name)
 
-    def by_name_read(self, found: Mapping[str, _T], place: str) -> dict[str, _T]:
+    def by_name_read(self, written: Mapping[str, _T], place: str) -> dict[str, _T]:
         """What was found of the file's columns, by the names with which they are read.
 
         Raises UnsupportedTableError if the file has a column that only other files should have: that is not its schema.
         """
-        self.require(found, place)
-        names = [name for name in META_FIELDS if name in found]
-        own = {name: found[source] for name, source in self.sources.items() if source in found}
-        return {name: found[name] for name in names} | own
+        self.require(written, place)
+        names = [name for name in META_FIELDS if name in written]
+        own = {name: written[source] for name, source in self.sources.items() if source in written}
+        return {name: written[name] for name in names} | own
 
     def names_read(self, written: Sequence[str], place: str) -> list[str]:
         """The names with which the fields of a file are read, in their order. Raises UnsupportedTableError, too."""
@@ -108,9 +108,9 @@ class ColumnNames:
     def require_readable(self, instants: Iterable[str]) -> None:
         """Raises UnsupportedTableError if files whose names have these instants can't be read."""
         oldest = _greatest_up_to(self.in_files, min(instants, default="0")) or 0
-        for number, found in self.in_files.items():
-            if number >= oldest and isinstance(found, str):
-                raise UnsupportedTableError(found)
+        for number, columns in self.in_files.items():
+            if number >= oldest and isinstance(columns, str):
+                raise UnsupportedTableError(columns)
 
     def in_base(self, instant: str, place: str) -> FileColumns | None:
         """The columns of a base file; None if they have the names with which they are read."""
@@ -127,10 +127,10 @@ class ColumnNames:
                 f"{place}: no internal schema of Hudi is as old, and columns were renamed or dropped since; let Hudi "
                 "compact or cluster the whole table with hoodie.schema.on.read.enable=true"
             )
-        found = self.in_files[number]
-        if isinstance(found, str):
-            raise UnsupportedTableError(f"{place}: {found}")
-        return found
+        columns = self.in_files[number]
+        if isinstance(columns, str):
+            raise UnsupportedTableError(f"{place}: {columns}")
+        return columns
 
 
 def _in_files(

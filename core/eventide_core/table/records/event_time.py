@@ -149,8 +149,8 @@ def decimal_to_epoch_ms(value: Decimal) -> int | None:
     if spells_a_date(abs(int(value))):
         return None
     digits = len(str(abs(int(value))))
-    found = math.floor(Fraction(value) * _MS_BY_DIGITS.get(digits, 1))
-    return found if _INT64_MIN <= found <= _INT64_MAX else None
+    millis = math.floor(Fraction(value) * _MS_BY_DIGITS.get(digits, 1))
+    return millis if _INT64_MIN <= millis <= _INT64_MAX else None
 
 
 def double_to_epoch_ms(value: float) -> int | None:

@@ -20,7 +20,7 @@ from typing import Any, Final
 
 from eventide_core.errors import CorruptTimelineError, UnsupportedTableError
 from eventide_core.table.records.avro_types import branches, is_defined, is_union
-from eventide_core.table.records.schema import META_FIELDS
+from eventide_core.table.records.schema import META_FIELDS, AvroSchema
 
 LATEST_SCHEMA_KEY = "latest_schema"
 SCHEMA_DIRECTORY = ".hoodie/.schema"
@@ -92,7 +92,7 @@ def unstable_names(version: SchemaVersion, current: SchemaVersion) -> dict[str, 
     """
     numbers = {name: number for number, name in current.names.items()}
     columns, column_numbers = current.columns, {name: number for number, name in version.columns.items()}
-    found: dict[str, str] = {}
+    reasons: dict[str, str] = {}
     for number, path in version.names.items():
         name, (column, dot, below) = path, path.partition(".")
         if dot:
@@ -101,13 +101,15 @@ def unstable_names(version: SchemaVersion, current: SchemaVersion) -> dict[str, 
             name = f"{columns[column_numbers[column]]}.{below}"
         now = current.names.get(number, name)
         if now != name:
-            found |= dict.fromkeys((now, name), f"the column {now} had the name {name} in files that still exist")
+            reasons |= dict.fromkeys((now, name), f"the column {now} had the name {name} in files that still exist")
         elif numbers.get(name, number) != number:
-            found[name] = f"an earlier column {name} was dropped before the present one got the name"
-    return found
+            reasons[name] = f"an earlier column {name} was dropped before the present one got the name"
+    return reasons
 
 
-def evolved(internal: str, before: str, after: str, version: str, renamed: Mapping[str, str] | None = None) -> str:
+def evolved(
+    internal: str, before: AvroSchema, after: AvroSchema, version: str, renamed: Mapping[str, str] | None = None
+) -> str:
     """The internal schema when the table's Avro schema changes from `before` to `after` at the instant `version`.
 
     A name keeps its number, and so does a column that is `renamed` from the old to the new name; a new name gets a number
@@ -118,33 +120,33 @@ def evolved(internal: str, before: str, after: str, version: str, renamed: Mappi
     root = json.loads(internal)
     greatest = max((number for number, _ in _names(root, "")), default=-1)
     numbers = itertools.count(max(greatest, int(root.get("max_column_id", -1))) + 1)
-    known, old = (_renamed(fields, renamed or {}) for fields in (root["fields"], json.loads(before)["fields"]))
-    fields = _evolved_fields(known, old, json.loads(after)["fields"], numbers)
+    known, old = (_renamed(fields, renamed or {}) for fields in (root["fields"], before.parsed["fields"]))
+    fields = _evolved_fields(known, old, after.parsed["fields"], numbers)
     if fields == root["fields"]:
         return internal
     root |= {"fields": fields, "version_id": int(version), "max_column_id": next(numbers) - 1}
     return json.dumps(root, separators=(",", ":"))
 
 
-def first_versions(schemas: Iterable[tuple[str, str]]) -> tuple[str, ...]:
+def first_versions(schemas: Iterable[tuple[str, AvroSchema]]) -> tuple[str, ...]:
     """The internal schemas of a table that has none yet, the newest first.
 
     `schemas` are the Avro schemas, without meta fields, by the instants of their commits, the oldest first. Raises
     UnsupportedTableError for a type that not every Hudi with schema evolution on read knows.
     """
-    found: list[str] = []
-    last = ""
+    versions: list[str] = []
+    last: AvroSchema | None = None
     for instant, schema in schemas:
-        if not found:
+        if last is None:
             numbers = itertools.count()
             meta = [{"id": next(numbers), "name": name, "optional": True, "type": "string"} for name in META_FIELDS]
-            fields = [*meta, *_evolved_fields([], [], json.loads(schema)["fields"], numbers)]
+            fields = [*meta, *_evolved_fields([], [], schema.parsed["fields"], numbers)]
             root = {"max_column_id": next(numbers) - 1, "version_id": 0, "type": "record", "fields": fields}
-            found.append(json.dumps(root, separators=(",", ":")))
+            versions.append(json.dumps(root, separators=(",", ":")))
         elif schema != last:
-            found.append(evolved(found[-1], last, schema, instant))
+            versions.append(evolved(versions[-1], last, schema, instant))
         last = schema
-    return tuple(dict.fromkeys(reversed(found)))
+    return tuple(dict.fromkeys(reversed(versions)))
 
 
 def extended_history(history: str | None, latest: str, first: Sequence[str] = ()) -> str:
@@ -171,19 +173,19 @@ def _renamed(fields: Sequence[Any], names: Mapping[str, str]) -> list[Any]:
 def _evolved_fields(known: Any, before: Any, after: Any, numbers: _Numbers) -> list[Any]:
     numbered = {field["name"]: field for field in known}
     old = {field["name"]: field for field in before}
-    found = [field for field in known if field["name"] in META_FIELDS]
+    fields = [field for field in known if field["name"] in META_FIELDS]
     for field in after:
         name = field["name"]
         if name in numbered and name in old:
             kind = _evolved_type(numbered[name]["type"], old[name]["type"], field["type"], numbers)
-            found.append({**numbered[name], "optional": _is_optional(field["type"]), "type": kind})
+            fields.append({**numbered[name], "optional": _is_optional(field["type"]), "type": kind})
         else:
             number = next(numbers)
-            found.append(
+            fields.append(
                 {"id": number, "name": name, "optional": _is_optional(field["type"])}
                 | {"type": _internal_type(field["type"], name, numbers)}
             )
-    return found
+    return fields
 
 
 def _evolved_type(known: Any, before: Any, after: Any, numbers: _Numbers) -> Any:
@@ -217,13 +219,13 @@ _LOGICAL: Final = {("int", "date"): "date", ("long", "timestamp-micros"): "times
 
 def _internal_type(avro: Any, name: str, numbers: _Numbers) -> Any:
     kind = _without_null(avro)
-    found = _defined_type(kind, numbers) if is_defined(kind) else None if is_union(kind) else _PRIMITIVES.get(kind)
-    if found is None:
+    internal = _defined_type(kind, numbers) if is_defined(kind) else None if is_union(kind) else _PRIMITIVES.get(kind)
+    if internal is None:
         raise UnsupportedTableError(
             f"the type {json.dumps(kind)} of the column {name}: the table's schema evolves on read, and not every version "
             "of Hudi knows such a type there; use another type, or add the column with Hudi"
         )
-    return found
+    return internal
 
 
 def _defined_type(kind: Mapping[str, Any], numbers: _Numbers) -> Any:

@@ -7,6 +7,7 @@ from eventide_core.table.records.column_names import ColumnNames, FileColumns
 from eventide_core.table.records.custom_merger import CustomMerger
 from eventide_core.table.records.event_time_texts import ISO_WITH_ZONE, EventTimeTexts
 from eventide_core.table.records.record_order import MergeRule
+from eventide_core.table.records.schema import AvroSchema
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +30,7 @@ class PartialUpdate:
 
 @dataclass(frozen=True, slots=True)
 class RecordShape:
-    """`schema` is the table's Avro schema as JSON, without Hudi's meta fields. The fields are names from it.
+    """`schema` is the table's Avro schema, without Hudi's meta fields. The fields are names from it.
 
     `merge_rule` is the one by which records are merged here. Several `ordering_fields` are compared one after another.
     `delete_marker` is None if no value of a record deletes it. `key_fields` make up a record's key if the table has no meta
@@ -39,7 +40,7 @@ class RecordShape:
     in all files.
     """
 
-    schema: str
+    schema: AvroSchema
     merge_rule: MergeRule
     ordering_fields: tuple[str, ...]
     event_time_field: str | None

@@ -113,10 +113,10 @@ def _primitive(data: bytes, kind: int, place: int) -> Any:
 
 def _moment(kind: int, number: int) -> datetime | time:
     """Microseconds, or nanoseconds, of which a datetime keeps the microseconds."""
-    found = _EPOCH + timedelta(microseconds=number // 1000 if kind in (18, 19) else number)
+    moment = _EPOCH + timedelta(microseconds=number // 1000 if kind in (18, 19) else number)
     if kind == 17:
-        return found.time()
-    return found if kind in (12, 18) else found.replace(tzinfo=None)
+        return moment.time()
+    return moment if kind in (12, 18) else moment.replace(tzinfo=None)
 
 
 def _number(data: bytes, place: int, size: int) -> int:

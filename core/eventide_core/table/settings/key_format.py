@@ -50,7 +50,7 @@ class KeyGenerator(StrEnum):
     def named(cls, text: str) -> "KeyGenerator | None":
         """The generator of that type or class, including Hudi's Avro classes; None for any other."""
         name = text.rpartition(".")[2].removesuffix("_AVRO").replace("AvroKeyGenerator", "KeyGenerator")
-        return next((found for found in cls if name in (found.value, _CLASSES[found])), None)
+        return next((generator for generator in cls if name in (generator.value, _CLASSES[generator])), None)
 
 
 _CLASSES = {
@@ -193,12 +193,12 @@ def _generator(properties: Mapping[str, str], config: TableConfig, root: str) ->
             return KeyGenerator.NON_PARTITION
         is_single = len(config.partition_fields) == 1 and len(config.record_key_fields) == 1
         return KeyGenerator.SIMPLE if is_single else KeyGenerator.COMPLEX
-    found = KeyGenerator.named(stated)
-    if found is None:
+    generator = KeyGenerator.named(stated)
+    if generator is None:
         raise UnsupportedTableError(
             f"{root}: key generator {stated} is not one of {', '.join(_CLASSES.values())}; write to the table with Hudi"
         )
-    return found
+    return generator
 
 
 def _time_fields(config: TableConfig, generator: KeyGenerator, root: str) -> tuple[str, ...]:
@@ -233,5 +233,5 @@ def _partition_time(properties: Mapping[str, str], generator: KeyGenerator, root
 
 def _zone(name: str) -> str:
     """The zone without the letters that Java's names of offsets begin with: `GMT+8` and `GMT+08:00` are `+08:00`."""
-    found = _OFFSET.fullmatch(name)
-    return name if found is None else f"{found['sign']}{int(found['hours']):02}:{found['minutes'] or '00'}"
+    match = _OFFSET.fullmatch(name)
+    return name if match is None else f"{match['sign']}{int(match['hours']):02}:{match['minutes'] or '00'}"

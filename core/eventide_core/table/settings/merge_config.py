@@ -182,8 +182,8 @@ def _merger(properties: Mapping[str, str], version: int, root: str, mergers: Cus
     strategy = properties.get(_STRATEGY)
     if version < 8 or properties.get(_MODE) != _CUSTOM or not strategy or strategy in _STRATEGIES:
         return None
-    found = dict(mergers).get(strategy)
-    if found is None:
+    merger = dict(mergers).get(strategy)
+    if merger is None:
         raise UnsupportedTableError(
             f"{root}: {_STRATEGY}={strategy} is none of Hudi's own strategies ({', '.join(_STRATEGIES.values())}), so a "
             f"merger of its owner's decides; map it to a Python class that merges alike, by the option {MERGERS_OPTION}="
@@ -191,10 +191,10 @@ def _merger(properties: Mapping[str, str], version: int, root: str, mergers: Cus
         )
     if properties.get(_PARTIAL, "NONE") != "NONE":
         raise UnsupportedTableError(
-            f"{root}: {_PARTIAL}={properties[_PARTIAL]} beside {_STRATEGY}={strategy}, the merger {found.name}: a merger of "
-            f"the owner's merges whole records; {_USE_HUDI}"
+            f"{root}: {_PARTIAL}={properties[_PARTIAL]} beside {_STRATEGY}={strategy}, the merger {merger.name}: a merger "
+            f"of the owner's merges whole records; {_USE_HUDI}"
         )
-    return found
+    return merger
 
 
 def _merge_rule(

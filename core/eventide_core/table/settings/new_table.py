@@ -5,9 +5,9 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from eventide_core.errors import ConfigError
-from eventide_core.table.records.avro_names import names_in, refuse_invalid_names
+from eventide_core.table.records.avro_names import refuse_invalid_names
 from eventide_core.table.records.record_order import MergeRule
-from eventide_core.table.records.schema import field_names
+from eventide_core.table.records.schema import AvroSchema
 from eventide_core.table.settings.key_format import TIME_PREFIX, KeyGenerator, PartitionKind
 from eventide_core.table.settings.properties import stored_properties, table_checksum
 
@@ -46,7 +46,7 @@ class NewTable:
     """
 
     name: str
-    schema: str
+    schema: AvroSchema
     version: int
     merge_rule: MergeRule
     record_key_fields: tuple[str, ...]
@@ -85,8 +85,8 @@ class NewTable:
                 f"one key field and {len(self.partition_fields)} partition fields: Hudi versions differ in how they write "
                 f"such keys into tables of version {self.version}; use version 9, or another key or partition"
             )
-        known = field_names(self.schema)
-        refuse_invalid_names(names_in(self.schema))
+        known = self.schema.field_names
+        refuse_invalid_names(self.schema.all_names)
         for name in (*self.record_key_fields, *self.partition_fields, self.ordering_field):
             if name is not None and name not in known:
                 raise ConfigError(f"field {name!r} is not in the schema, which has {', '.join(known)}")
@@ -110,7 +110,7 @@ class NewTable:
             "hoodie.table.name": self.name,
             "hoodie.table.type": "MERGE_ON_READ",
             "hoodie.table.version": str(self.version),
-            "hoodie.table.create.schema": self.schema,
+            "hoodie.table.create.schema": self.schema.text,
             "hoodie.table.recordkey.fields": ",".join(self.record_key_fields),
             "hoodie.table.base.file.format": "PARQUET",
             "hoodie.table.timeline.timezone": "UTC",

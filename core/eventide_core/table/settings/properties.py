@@ -43,9 +43,9 @@ def settings_text(read_range: ReadRange, root: str) -> str:
 
     Raises NotAHudiTableError if there are no complete settings, and ResourceLimitError if the file is far too large.
     """
-    found = known_settings(read_range, root)
-    if found is not None:
-        return found
+    text = known_settings(read_range, root)
+    if text is not None:
+        return text
     for path, kind in _SIGNS:
         if _exists(read_range, path):
             raise NotAHudiTableError(f"{root} is not a Hudi table: {kind}")

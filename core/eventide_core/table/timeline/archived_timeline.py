@@ -136,8 +136,8 @@ def manifest_version(name: str) -> int | None:
 
 def manifest_versions(paths: Iterable[str]) -> list[int]:
     """The versions whose manifests are among these files."""
-    found = (manifest_version(path.rpartition("/")[2]) for path in paths)
-    return [version for version in found if version is not None]
+    versions = (manifest_version(path.rpartition("/")[2]) for path in paths)
+    return [version for version in versions if version is not None]
 
 
 def archive_log_number(name: str) -> int | None:

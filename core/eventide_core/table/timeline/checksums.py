@@ -67,6 +67,6 @@ class Checksums:
 
 
 def _of_text(text: str) -> str:
-    found = RunningChecksum()
-    found.add(text.encode("utf-8", "surrogatepass"))
-    return str(found)
+    checksum = RunningChecksum()
+    checksum.add(text.encode("utf-8", "surrogatepass"))
+    return str(checksum)

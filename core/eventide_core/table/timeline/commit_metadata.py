@@ -1,12 +1,12 @@
 """The metadata of a completed write: a write stat for each file, and extra metadata."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from itertools import chain
 from typing import NamedTuple
 
 from eventide_core.table.records.event_time import EventTimeRange
-from eventide_core.table.records.schema import without_meta_fields
+from eventide_core.table.records.schema import AvroSchema
 
 LOG_COMPACT = "LOG_COMPACT"
 """The operation type of a log compaction's delta commit."""
@@ -110,7 +110,15 @@ class CommitMetadata:
         object.__setattr__(self, "stats", tuple(chain.from_iterable(self.write_stats.values())))
 
     @property
-    def schema(self) -> str | None:
+    def schema(self) -> AvroSchema | None:
         """The table's Avro schema after this write, without Hudi's meta fields; None if the commit has none."""
-        found = self.extra_metadata.get("schema")
-        return without_meta_fields(found) if found else None
+        text = self.extra_metadata.get("schema")
+        return AvroSchema.of(text).without_meta_fields() if text else None
+
+
+def by_partition(stats: Iterable[WriteStat]) -> dict[str, tuple[WriteStat, ...]]:
+    """Write stats by their partitions, in their order."""
+    partitions: dict[str, list[WriteStat]] = {}
+    for stat in stats:
+        partitions.setdefault(stat.partition, []).append(stat)
+    return {partition: tuple(of_partition) for partition, of_partition in partitions.items()}

@@ -42,7 +42,7 @@ class PublishedThreshold:
     """The cut of a compaction, with its field and watermark.
 
     `cut_ms` and `watermark_ms` are in epoch milliseconds. There is no watermark (None) if a log file that the compaction did
-    not merge has an event time that cannot be read. `late_records` counts those that the commit found; `cut` states whether
+    not merge has an event time that cannot be read. `late_records` counts those that the commit found; `cut_mode` is whether
     whole log files or exactly the records before it were taken.
     """
 
@@ -50,7 +50,7 @@ class PublishedThreshold:
     watermark_ms: int | None
     late_records: int
     event_time_field: str
-    cut: CutMode = CutMode.FILE
+    cut_mode: CutMode = CutMode.FILE
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +88,7 @@ class CompactionExtraMetadata:
         }
         if cut is not None:
             texts[CUT_KEY] = str(cut.cut_ms)
-            texts[_CUT_MODE_KEY] = str(cut.cut)
+            texts[_CUT_MODE_KEY] = str(cut.cut_mode)
             texts[_EVENT_TIME_FIELD_KEY] = cut.event_time_field
             if cut.watermark_ms is not None:
                 texts[WATERMARK_KEY] = str(cut.watermark_ms)
@@ -108,7 +108,7 @@ class CompactionExtraMetadata:
         return self._number(CUT_KEY)
 
     @property
-    def cut(self) -> CutMode | None:
+    def cut_mode(self) -> CutMode | None:
         """What the cut took; None if the commit does not state it."""
         text = self.texts.get(_CUT_MODE_KEY)
         return CutMode(text) if text in list(CutMode) else None
@@ -154,18 +154,18 @@ class CompactionExtraMetadata:
 
         None if there is no rest: for carried tombstones, and for left-overs that an exact cut has merged in whole.
         """
-        found = self._object(_WAITING_KEY)
-        if not all(since is None or isinstance(since, int) for since in found.values()):
+        times = self._object(_WAITING_KEY)
+        if not all(since is None or isinstance(since, int) for since in times.values()):
             raise self._corrupt(_WAITING_KEY, "no event times")
-        return found
+        return times
 
     @property
     def deletes(self) -> Mapping[str, int]:
         """The number of deletes in each left-over file, by path; without the files of which the commit has no number."""
-        found = self._object(_DELETES_KEY)
-        if not all(type(count) is int and count >= 0 for count in found.values()):
+        counts = self._object(_DELETES_KEY)
+        if not all(type(count) is int and count >= 0 for count in counts.values()):
             raise self._corrupt(_DELETES_KEY, "no counts")
-        return found
+        return counts
 
     def _number(self, key: str) -> int | None:
         text = self.texts.get(key)
@@ -190,12 +190,12 @@ class CompactionExtraMetadata:
 
 def ends_of_logs(commits: Mapping[str, CommitMetadata]) -> dict[str, int]:
     """How many bytes each log file had after the last of these commits that wrote to it, by path."""
-    found: dict[str, int] = {}
+    ends: dict[str, int] = {}
     for commit in commits.values():
         for stat in commit.stats:
             if stat.log_version is not None:
-                found[stat.path] = max(found.get(stat.path, 0), stat.file_size_bytes)
-    return found
+                ends[stat.path] = max(ends.get(stat.path, 0), stat.file_size_bytes)
+    return ends
 
 
 def writers_of_logs(commits: Mapping[str, CommitMetadata]) -> dict[str, Mapping[str, int]]:
@@ -203,7 +203,7 @@ def writers_of_logs(commits: Mapping[str, CommitMetadata]) -> dict[str, Mapping[
 
     A left-over that eventide copied or linked has the writers of its original log file.
     """
-    found: dict[str, Mapping[str, int]] = {}
+    writers: dict[str, Mapping[str, int]] = {}
     origins: dict[str, str] = {}
     for time, commit in commits.items():
         published = CompactionExtraMetadata.of(time, commit)
@@ -217,8 +217,8 @@ def writers_of_logs(commits: Mapping[str, CommitMetadata]) -> dict[str, Mapping[
             own = alone[(stat.num_writes > 0) + (stat.num_deletes > 0)]
             if own and stat.log_version is not None:
                 path = stat.path
-                found[path] = {**found[path], **own} if path in found else own
+                writers[path] = {**writers[path], **own} if path in writers else own
     for path, source in origins.items():
-        if source in found:
-            found[path] = {**found.get(path, {}), **found[source]}
-    return found
+        if source in writers:
+            writers[path] = {**writers.get(path, {}), **writers[source]}
+    return writers

@@ -106,8 +106,8 @@ class FileSystemView:
                     of_group[instant] = base
                 case _:
                     pass  # an uncommitted base file, or not a data file
-        for (group, instant), found in rivals.items():
-            bases[group][instant] = _named(found, instant, is_named)
+        for (group, instant), candidates in rivals.items():
+            bases[group][instant] = _named(candidates, instant, is_named)
         slices = {
             group: layout.slices(group, bases.get(group, {}), sorted(logs.get(group, []), key=_READER_ORDER), timeline)
             for group in sorted({*bases, *logs})
@@ -115,7 +115,7 @@ class FileSystemView:
         for group, change_log_files in changes.items():
             if slices.get(group):
                 slices[group] = _with_change_log_files(slices[group], change_log_files)
-        return cls({group: found for group, found in slices.items() if found}, dict(replaced_at))
+        return cls({group: own for group, own in slices.items() if own}, dict(replaced_at))
 
     def is_replaced(self, group: FileGroup, as_of: str | None = None) -> bool:
         """Whether a completed replacecommit replaced this file group, now or as of an instant."""
@@ -128,26 +128,26 @@ class FileSystemView:
         With `as_of`, the slices as of that instant. Their log files may contain blocks of later instants, which the
         reader of the blocks has to skip.
         """
-        found: list[FileSlice] = []
+        latest: list[FileSlice] = []
         for group, slices in self.slices.items():
             if self.is_replaced(group, as_of):
                 continue
             visible = [s for s in slices if as_of is None or s.base_instant <= as_of]
             if visible:
-                found.append(visible[-1])
-        return tuple(found)
+                latest.append(visible[-1])
+        return tuple(latest)
 
     def latest_base_files(self, as_of: str | None = None) -> tuple[FileSlice, ...]:
         """The latest slice with a base file of each file group, without its log files: what a read-optimized query reads."""
-        found: list[FileSlice] = []
+        latest: list[FileSlice] = []
         for group, slices in self.slices.items():
             if self.is_replaced(group, as_of):
                 continue
             based = [s for s in slices if s.base_file is not None and (as_of is None or s.base_instant <= as_of)]
             if based:
                 last = based[-1]
-                found.append(FileSlice(last.partition, last.file_id, last.base_instant, last.base_file, ()))
-        return tuple(found)
+                latest.append(FileSlice(last.partition, last.file_id, last.base_instant, last.base_file, ()))
+        return tuple(latest)
 
 
 def _named(rivals: Sequence[BaseFile], instant: str, is_named: Callable[[str, str], bool] | None) -> BaseFile:
@@ -171,7 +171,9 @@ def _sliced(path: str, size: int) -> BaseFile | LogFile | None:
 
 def _with_change_log_files(slices: Sequence[FileSlice], changes: Sequence[LogFile]) -> tuple[FileSlice, ...]:
     of_slice: dict[int, list[LogFile]] = {}
-    instants = [found.base_instant for found in slices]
+    instants = [file_slice.base_instant for file_slice in slices]
     for log in sorted(changes, key=_READER_ORDER):
         of_slice.setdefault(max(bisect_right(instants, log.name.instant) - 1, 0), []).append(log)
-    return tuple(replace(found, change_log_files=tuple(of_slice.get(place, ()))) for place, found in enumerate(slices))
+    return tuple(
+        replace(file_slice, change_log_files=tuple(of_slice.get(place, ()))) for place, file_slice in enumerate(slices)
+    )

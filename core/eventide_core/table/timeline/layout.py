@@ -160,19 +160,21 @@ class Layout6(Layout):
             by_instant.setdefault(log.name.instant, []).append(log)
         slices: list[FileSlice] = []
         for instant in sorted(by_instant):
-            found = tuple(by_instant[instant])
+            logs_of_instant = tuple(by_instant[instant])
             # The name has the delta commit's own instant only in a new file group, or before a downgrade from version 8.
             is_from_above = bool(slices) and instant not in bases and _is_delta_commit(timeline, instant)
             if not is_from_above and (instant in bases or timeline.is_completed(instant)):
-                slices.append(FileSlice(*group, instant, bases.get(instant), found))
+                slices.append(FileSlice(*group, instant, bases.get(instant), logs_of_instant))
             elif is_from_above or _is_pending_compaction(timeline, instant):
                 if slices:
                     below = slices[-1]
-                    slices[-1] = FileSlice(*group, below.base_instant, below.base_file, below.log_files + found)
+                    slices[-1] = FileSlice(
+                        *group, below.base_instant, below.base_file, below.log_files + logs_of_instant
+                    )
                 else:
                     # A listing that has only the files of some commits, as for an incremental query: there is no slice
                     # below to merge with.
-                    slices.append(FileSlice(*group, instant, None, found))
+                    slices.append(FileSlice(*group, instant, None, logs_of_instant))
             # Otherwise, these are log files of a delta commit or compaction that is pending or was rolled back, or of a
             # bucket that a pending resize will make, whose rows lie in the old bucket, too. No reader uses them.
         return tuple(slices)
@@ -262,10 +264,10 @@ def layout_of(version: int) -> Layout:
 
 
 def _is_pending_compaction(timeline: Timeline, instant: str) -> bool:
-    found = timeline.find(instant)
-    return found is not None and found.is_pending_plan and found.action in _COMPACTIONS
+    write = timeline.find(instant)
+    return write is not None and write.is_pending_plan and write.action in _COMPACTIONS
 
 
 def _is_delta_commit(timeline: Timeline, instant: str) -> bool:
-    found = timeline.find(instant)
-    return found is not None and found.is_completed and found.action is Action.DELTA_COMMIT
+    write = timeline.find(instant)
+    return write is not None and write.is_completed and write.action is Action.DELTA_COMMIT

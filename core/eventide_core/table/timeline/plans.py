@@ -13,6 +13,7 @@ from eventide_core.bulk_dataclass import bulk_dataclass
 from eventide_core.errors import PlanMismatchError
 from eventide_core.table.files.file_name import CHANGE_LOG_SUFFIX, BaseFileName, LogFileName, path_in
 from eventide_core.table.records.event_time import EventTimeRange
+from eventide_core.table.records.schema import AvroSchema
 
 
 class LinkMode(StrEnum):
@@ -174,7 +175,7 @@ class CompactionPlan:
     link_reason: str
     event_time_field: str | None
     operations: tuple[PlannedOperation, ...]
-    schema: str
+    schema: AvroSchema
     partitions_with_logs: tuple[str, ...]
 
     @property

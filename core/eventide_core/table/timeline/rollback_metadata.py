@@ -79,13 +79,13 @@ class RollbackMetadata:
     @classmethod
     def of_plan(cls, plan: RollbackPlan) -> "RollbackMetadata":
         """What a completed rollback did, by its plan; but not in which log files its command blocks are."""
-        found: dict[str, RolledBackPartition] = {}
+        partitions: dict[str, RolledBackPartition] = {}
         for request in plan.requests:
-            known = found.get(request.partition, RolledBackPartition())
-            found[request.partition] = RolledBackPartition(
+            known = partitions.get(request.partition, RolledBackPartition())
+            partitions[request.partition] = RolledBackPartition(
                 known.deleted + request.deleted, {}, {**known.failed_logs, **request.log_blocks}
             )
-        return cls(plan.instant, (plan.target,), found)
+        return cls(plan.instant, (plan.target,), partitions)
 
 
 @dataclass(frozen=True, slots=True)

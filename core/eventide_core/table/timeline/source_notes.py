@@ -36,14 +36,14 @@ def texts_of(notes: Iterable[SourceNote]) -> dict[str, str]:
 
 def notes_in(extra_metadata: Mapping[str, str]) -> tuple[SourceNote, ...]:
     """The notes of a commit. Raises CorruptTimelineError."""
-    found: list[SourceNote] = []
+    notes: list[SourceNote] = []
     for key, text in extra_metadata.items():
         if key.startswith(SOURCE_PREFIX):
             try:
-                found.append(_checked(SourceNote(**json.loads(text))))
+                notes.append(_checked(SourceNote(**json.loads(text))))
             except (ValueError, TypeError, RecursionError):
                 raise CorruptTimelineError(f"a commit has {key}={text[:80]!r}, which is no note of a source") from None
-    return tuple(found)
+    return tuple(notes)
 
 
 def latest_notes(notes: Iterable[SourceNote]) -> tuple[SourceNote, ...]:

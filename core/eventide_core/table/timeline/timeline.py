@@ -55,7 +55,7 @@ class Timeline:
                 latest[key] = instant
         by_time = {time: latest[time, kind] for time, kind in sorted(latest) if kind != _SAVEPOINT}
         kept = {time for time, kind in latest if kind == _SAVEPOINT}
-        writes = sorted(time for time, found in by_time.items() if found.action in _WRITES)
+        writes = sorted(time for time, write in by_time.items() if write.action in _WRITES)
         start = next((time for time in writes if time not in kept), writes[0] if writes else None)
         ordered = [latest[key] for key in sorted(latest)]
         completed = tuple([instant for instant in ordered if instant.state is State.COMPLETED])
@@ -95,13 +95,13 @@ class Timeline:
 
     def find_compaction(self, requested_time: str) -> Instant | None:
         """The compaction with that requested time, in its latest state."""
-        found = (i for i in self.instants if i.requested_time == requested_time)
-        return next((i for i in found if _KINDS.get(i.action) == _COMPACTION), None)
+        instants = (i for i in self.instants if i.requested_time == requested_time)
+        return next((i for i in instants if _KINDS.get(i.action) == _COMPACTION), None)
 
     def shares_its_time(self, compaction: str) -> bool:
         """Whether a writer has the same requested time as a compaction."""
-        found = self.find(compaction)
-        return found is not None and _KINDS.get(found.action, _WRITE) == _WRITE
+        instant = self.find(compaction)
+        return instant is not None and _KINDS.get(instant.action, _WRITE) == _WRITE
 
     def has_savepoint(self, requested_time: str) -> bool:
         """Whether a savepoint keeps the table as of the write of that requested time."""

@@ -18,13 +18,18 @@ from eventide_adapters.format.avro.column_resolution import check_columns, resol
 from eventide_adapters.format.avro.decode import avro_record_bounds, iter_avro_block
 from eventide_adapters.format.avro.schema import record_fields
 from eventide_core.errors import RecordDecodeError, UnsupportedTableError
+from eventide_core.table.records.schema import AvroSchema
 from support.avro_types import TypedValues, avro_types, logical
 from support.log_files import avro_content, table_schema
 
 
 def _decode(content: bytes, written: str, table: str) -> list[Any]:
     batches = iter_avro_block(
-        lambda offset, length: content[offset : offset + length], len(content), written, record_fields(table), "block 7"
+        lambda offset, length: content[offset : offset + length],
+        len(content),
+        AvroSchema.of(written),
+        record_fields(AvroSchema.of(table)),
+        "block 7",
     )
     rows = pa.Table.from_batches(batches)
     rows.validate(full=True)
@@ -186,17 +191,19 @@ def test_a_field_without_value_in_an_old_record_has_the_default_of_its_type() ->
 def test_a_default_that_is_no_value_of_its_field_is_refused() -> None:
     table = table_schema({"name": "new", "type": "int", "default": "seven"})
     with pytest.raises(UnsupportedTableError, match="field new has the default 'seven'"):
-        check_columns({}, record_fields(table), "block 7")
+        check_columns({}, record_fields(AvroSchema.of(table)), "block 7")
 
 
 def test_nulls_are_reported_where_a_record_has_the_field_and_not_where_the_record_itself_is_null() -> None:
     inner = pa.field("x", pa.int64())
     schema = table_schema({"name": "s", "type": ["null", _record({"name": "x", "type": "long"})]})
     column = pa.array([None, {"x": 1}], pa.struct([inner]))
-    batch = resolve_columns({"s": column}, 2, record_fields(schema), "file")
+    batch = resolve_columns({"s": column}, 2, record_fields(AvroSchema.of(schema)), "file")
     assert batch.to_pylist() == [{"s": None}, {"s": {"x": 1}}]
     with pytest.raises(RecordDecodeError, match=r"file: field s.x is null in a record"):
-        resolve_columns({"s": pa.array([{"x": None}], pa.struct([inner]))}, 1, record_fields(schema), "file")
+        resolve_columns(
+            {"s": pa.array([{"x": None}], pa.struct([inner]))}, 1, record_fields(AvroSchema.of(schema)), "file"
+        )
 
 
 def test_slices_of_collections_keep_their_items() -> None:
@@ -209,7 +216,7 @@ def test_slices_of_collections_keep_their_items() -> None:
         {"name": "lists", "type": ["null", {"type": "array", "items": _record({"name": "x", "type": "long"})}]},
         {"name": "maps", "type": ["null", {"type": "map", "values": ["null", "double"]}]},
     )
-    batch = resolve_columns({"lists": lists, "maps": maps}, 3, record_fields(schema), "file")
+    batch = resolve_columns({"lists": lists, "maps": maps}, 3, record_fields(AvroSchema.of(schema)), "file")
     batch.validate(full=True)
     assert batch.to_pydict() == {
         "lists": [None, [], [{"x": 2}, {"x": 3}]],
@@ -220,5 +227,7 @@ def test_slices_of_collections_keep_their_items() -> None:
 @given(st.lists(st.floats(width=32, allow_nan=False), max_size=20))
 def test_a_float_becomes_the_double_with_the_same_digits(numbers: list[float]) -> None:
     schema = table_schema({"name": "x", "type": ["null", "double"]})
-    batch = resolve_columns({"x": pa.array(numbers, pa.float32())}, len(numbers), record_fields(schema), "file")
+    batch = resolve_columns(
+        {"x": pa.array(numbers, pa.float32())}, len(numbers), record_fields(AvroSchema.of(schema)), "file"
+    )
     assert batch.column("x").to_pylist() == [float(str(np.float32(number))) for number in numbers]

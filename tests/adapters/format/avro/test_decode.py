@@ -17,6 +17,7 @@ from eventide_adapters.format.avro.records import decode_records
 from eventide_adapters.format.avro.schema import AvroField, arrow_schema, record_fields
 from eventide_adapters.format.avro.vectors import decode_vectors
 from eventide_core.errors import RecordDecodeError, UnsupportedLogFormatError, UnsupportedTableError
+from eventide_core.table.records.schema import AvroSchema
 from support.avro_types import DECIMALS, FLAT, TEXT, TypedValues, avro_types, logical
 from support.log_files import avro_content, table_schema
 
@@ -57,7 +58,7 @@ def _column(schema: str, records: list[Any]) -> list[Any]:
 
 def _batches(content: bytes, schema: str, target: Sequence[AvroField], place: str) -> Iterator[pa.RecordBatch]:
     return iter_avro_block(
-        lambda offset, length: content[offset : offset + length], len(content), schema, target, place
+        lambda offset, length: content[offset : offset + length], len(content), AvroSchema.of(schema), target, place
     )
 
 
@@ -66,7 +67,7 @@ def _read(content: bytes, schema: str, target: Sequence[AvroField], place: str) 
 
 
 def _decode(schema: str, records: list[Any]) -> pa.Table:
-    return _read(avro_content(schema, records), schema, record_fields(schema), "block")
+    return _read(avro_content(schema, records), schema, record_fields(AvroSchema.of(schema)), "block")
 
 
 def _pylist(column: Any) -> list[Any]:
@@ -94,7 +95,7 @@ def test_every_type_reads_as_fastavro_reads_it(name: str, data: st.DataObject) -
     records = [{"a": a, "x": x, "z": z} for a, x, z in rows]
     batch = _decode(schema, records)
     batch.validate(full=True)
-    assert batch.schema == arrow_schema(schema)
+    assert batch.schema == arrow_schema(AvroSchema.of(schema))
     assert _pylist(batch.column("x")) == _column(schema, records)
     assert batch.column("a").to_pylist() == [a for a, _, _ in rows]
     assert batch.column("z").to_pylist() == [z for _, _, z in rows]
@@ -107,7 +108,7 @@ def test_types_of_any_depth_come_out_of_both_decoders_alike(typed: TypedValues, 
     records = [{"x": x, "z": 7} for x in data.draw(st.lists(typed.values, max_size=12))]
     content = avro_content(schema, records)
     begins, ends = avro_record_bounds(content, "block")
-    fields = record_fields(schema)
+    fields = record_fields(AvroSchema.of(schema))
     columns = decode_vectors(content, begins, ends, fields, {"x", "z"})
     for column in columns.values():
         column.validate(full=True)
@@ -140,7 +141,7 @@ def test_records_go_over_the_border_of_a_chunk() -> None:
 
 def test_only_the_wanted_columns_come_out_in_the_wanted_order() -> None:
     schema = table_schema(*({"name": name, "type": "long"} for name in "abc"))
-    target = record_fields(table_schema(*({"name": name, "type": "long"} for name in "ca")))
+    target = record_fields(AvroSchema.of(table_schema(*({"name": name, "type": "long"} for name in "ca"))))
     batch = _read(avro_content(schema, [{"a": 1, "b": 2, "c": 3}]), schema, target, "block")
     assert batch.to_pydict() == {"c": [3], "a": [1]}
 
@@ -151,7 +152,7 @@ def test_equal_strings_of_two_columns_are_in_memory_once() -> None:
         *({"name": name, "type": ["null", "string"]} for name in names[:3]), {"name": "number", "type": "int"}
     )
     records = [dict.fromkeys(names[:2], f"k{n}") | {"other": f"k{n - n % 2}", "number": n} for n in range(20)]
-    (batch,) = _batches(avro_content(schema, records), schema, record_fields(schema), "block")
+    (batch,) = _batches(avro_content(schema, records), schema, record_fields(AvroSchema.of(schema)), "block")
     assert batch.to_pylist() == records
     buffers: list[Any] = [batch.column(name).buffers()[2] for name in names[:3]]
     key, field, other = buffers
@@ -162,14 +163,14 @@ def test_equal_strings_of_two_columns_are_in_memory_once() -> None:
 def test_the_three_versions_are_written_alike(version: int) -> None:
     schema = table_schema({"name": "x", "type": "long"})
     content = avro_content(schema, [{"x": 5}], version=version)
-    assert _read(content, schema, record_fields(schema), "block").to_pylist() == [{"x": 5}]
+    assert _read(content, schema, record_fields(AvroSchema.of(schema)), "block").to_pylist() == [{"x": 5}]
 
 
 @pytest.mark.parametrize("version", [0, 4, -1])
 def test_other_versions_are_refused(version: int) -> None:
     schema = table_schema({"name": "x", "type": "long"})
     with pytest.raises(UnsupportedLogFormatError, match=f"version {version}"):
-        _read(avro_content(schema, [], version=version), schema, record_fields(schema), "block")
+        _read(avro_content(schema, [], version=version), schema, record_fields(AvroSchema.of(schema)), "block")
 
 
 class TestBytesThatDoNotFit:
@@ -187,11 +188,11 @@ class TestBytesThatDoNotFit:
     def _refuses(self, content: bytes, schema: str | None = None) -> None:
         schema = schema or self.SCHEMA
         with pytest.raises(RecordDecodeError, match="block 7"):
-            _read(content, schema, record_fields(schema), "block 7")
+            _read(content, schema, record_fields(AvroSchema.of(schema)), "block 7")
 
     def test_the_record_that_the_others_spoil_is_right(self) -> None:
         good = self._block(b"\x01\x02\x08\x02a\x00\x00")
-        assert _read(good, self.SCHEMA, record_fields(self.SCHEMA), "block").to_pylist() == [
+        assert _read(good, self.SCHEMA, record_fields(AvroSchema.of(self.SCHEMA)), "block").to_pylist() == [
             {"flag": True, "n": 4, "s": "a", "e": "A", "f": None}
         ]
 
@@ -240,7 +241,7 @@ class TestBytesThatDoNotFit:
     @given(st.lists(st.binary(max_size=24), max_size=5))
     def test_no_bytes_lead_to_anything_but_rows_or_the_error(self, records: list[bytes]) -> None:
         try:
-            batch = _read(self._block(*records), self.SCHEMA, record_fields(self.SCHEMA), "block")
+            batch = _read(self._block(*records), self.SCHEMA, record_fields(AvroSchema.of(self.SCHEMA)), "block")
         except RecordDecodeError:
             return
         batch.validate(full=True)
@@ -261,7 +262,7 @@ class TestCollectionsThatStepsDoNotSuit:
 
     def _rows(self, *records: bytes) -> list[Any]:
         content = struct.pack(">ii", 3, len(records)) + b"".join(struct.pack(">i", len(r)) + r for r in records)
-        return _read(content, self.SCHEMA, record_fields(self.SCHEMA), "block 7").to_pylist()
+        return _read(content, self.SCHEMA, record_fields(AvroSchema.of(self.SCHEMA)), "block 7").to_pylist()
 
     @pytest.mark.parametrize(
         "items",
@@ -291,4 +292,4 @@ class TestCollectionsThatStepsDoNotSuit:
 @pytest.mark.parametrize("items", [{"type": "record", "name": "r", "fields": [{"name": "n", "type": "null"}]}, "null"])
 def test_items_that_take_no_bytes_are_refused(items: Any) -> None:
     with pytest.raises(UnsupportedTableError, match="an Avro array of nulls"):
-        record_fields(table_schema({"name": "x", "type": {"type": "array", "items": items}}))
+        record_fields(AvroSchema.of(table_schema({"name": "x", "type": {"type": "array", "items": items}})))

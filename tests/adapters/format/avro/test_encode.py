@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from eventide_adapters.format.avro.encode import can_encode, encode_records
 from eventide_adapters.format.avro.schema import arrow_schema, record_fields
 from eventide_core.errors import UnsupportedTableError
+from eventide_core.table.records.schema import AvroSchema
 
 DECIMAL = {"type": "fixed", "name": "price", "size": 5, "logicalType": "decimal", "precision": 10, "scale": 2}
 WIDE = {"type": "fixed", "name": "wide", "size": 16, "logicalType": "decimal", "precision": 38, "scale": 0}
@@ -64,8 +65,8 @@ def test_columns_give_the_bytes_of_the_records(data: st.DataObject, nullable: bo
     schema = schema_of(nullable=nullable, null_last=null_last)
     kinds = {name: st.one_of(st.none(), values) if nullable else values for name, (_, values) in TYPES.items()}
     records = data.draw(st.lists(st.fixed_dictionaries(kinds), max_size=8))
-    table = pa.Table.from_pylist(records, schema=arrow_schema(schema))
-    fields = record_fields(schema)
+    table = pa.Table.from_pylist(records, schema=arrow_schema(AvroSchema.of(schema)))
+    fields = record_fields(AvroSchema.of(schema))
     assert can_encode(fields)
     assert encode_records(table.slice(skip), fields) == by_record(schema, records[skip:])
 
@@ -73,19 +74,19 @@ def test_columns_give_the_bytes_of_the_records(data: st.DataObject, nullable: bo
 def test_more_rows_than_are_encoded_at_once_come_in_their_order() -> None:
     schema = json.dumps({"type": "record", "name": "r", "fields": [{"name": "n", "type": ["null", "long"]}]})
     records = [{"n": None if n % 7 == 0 else n * 31} for n in range(20_000)]
-    table = pa.Table.from_pylist(records, schema=arrow_schema(schema))
-    assert encode_records(table, record_fields(schema)) == by_record(schema, records)
+    table = pa.Table.from_pylist(records, schema=arrow_schema(AvroSchema.of(schema)))
+    assert encode_records(table, record_fields(AvroSchema.of(schema))) == by_record(schema, records)
 
 
 def test_nested_records_are_left_to_the_library() -> None:
     for kind in ({"type": "array", "items": "string"}, {"type": "bytes", "logicalType": "decimal", "precision": 4}):
         schema = json.dumps({"type": "record", "name": "r", "fields": [{"name": "n", "type": kind}]})
-        assert not can_encode(record_fields(schema))
+        assert not can_encode(record_fields(AvroSchema.of(schema)))
 
 
 def test_a_text_that_is_no_symbol_is_refused() -> None:
     state = {"type": "enum", "name": "s", "symbols": ["NEW"]}
     schema = json.dumps({"type": "record", "name": "r", "fields": [{"name": "state", "type": state}]})
-    table = pa.table({"state": ["NEW", "GONE"]}, schema=arrow_schema(schema))
+    table = pa.table({"state": ["NEW", "GONE"]}, schema=arrow_schema(AvroSchema.of(schema)))
     with pytest.raises(UnsupportedTableError, match="'GONE' is not one of NEW"):
-        encode_records(table, record_fields(schema))
+        encode_records(table, record_fields(AvroSchema.of(schema)))

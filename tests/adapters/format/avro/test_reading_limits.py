@@ -38,6 +38,7 @@ from eventide_core.table.files.log_block import MAGIC, BlockType, HeaderKey, enc
 from eventide_core.table.files.slice_read import BlockFilter
 from eventide_core.table.records.record_order import MergeRule
 from eventide_core.table.records.record_shape import RecordShape
+from eventide_core.table.records.schema import AvroSchema
 from support.peak_memory import peak_memory
 
 CODEC = HudiMetadataCodec()
@@ -149,7 +150,7 @@ def log_with(kind: BlockType, schema: str, content: bytes) -> MemoryStorage:
 
 
 def read_log(storage: MemoryStorage | LocalStorage, size: int, schema: str) -> None:
-    shape = RecordShape(schema, MergeRule.COMMIT_TIME_ORDERING, (), None)
+    shape = RecordShape(AvroSchema.of(schema), MergeRule.COMMIT_TIME_ORDERING, (), None)
     blocks = BlockFilter(frozenset({INSTANT}), "0")
     for _ in iter_log_records(storage, [(LOG, size)], shape, blocks, None, is_strict=True):
         pass
@@ -167,7 +168,7 @@ def test_a_log_file_that_inflates_too_much_is_refused(bomb: str) -> None:
 
 def test_a_schema_of_a_very_wide_table_is_read() -> None:
     wide = record("T", **{f"c{number}": ["null", "string"] for number in range(10_000)})
-    assert len(table_fields(json.dumps(wide))) == 10_005
+    assert len(table_fields(AvroSchema.of(json.dumps(wide)))) == 10_005
 
 
 def test_a_delete_block_that_claims_gigabytes_of_a_hole_in_a_file_is_refused(tmp_path: Path) -> None:
@@ -200,14 +201,15 @@ def entries_of(data: bytes) -> list[tuple[bytes, bytes]]:
     return list(hfile(data).entries())
 
 
-HFILE = encode_hfile([(b"a", bytes(1000)), (b"b", bytes(1000))], '"bytes"', style=HFileStyle.NATIVE, block_bytes=100)
+BYTES = AvroSchema.of('"bytes"')
+HFILE = encode_hfile([(b"a", bytes(1000)), (b"b", bytes(1000))], BYTES, style=HFileStyle.NATIVE, block_bytes=100)
 
 
 def test_a_block_of_an_hfile_that_inflates_too_much_is_refused() -> None:
     size_at = 8 + 4
     said = HFILE[:size_at] + struct.pack(">i", 2**31 - 1) + HFILE[size_at + 4 :]
     refused(ResourceLimitError, lambda: entries_of(said), match="HFile block of 2147483647 bytes")
-    held = encode_hfile([(b"a", bytes(20 * MEBIBYTE))], '"bytes"', style=HFileStyle.NATIVE)
+    held = encode_hfile([(b"a", bytes(20 * MEBIBYTE))], BYTES, style=HFileStyle.NATIVE)
     refused(ResourceLimitError, lambda: entries_of(held), match="HFile block")
     lied = held[:size_at] + struct.pack(">i", 1000) + held[size_at + 4 :]
     refused(CorruptLogBlockError, lambda: entries_of(lied), match="does not end where it states")
@@ -216,7 +218,7 @@ def test_a_block_of_an_hfile_that_inflates_too_much_is_refused() -> None:
 def test_an_index_of_an_hfile_that_names_one_block_again_and_again_is_refused() -> None:
     """Otherwise, each name would cost the inflation of a block."""
     entries = [(f"{number:04}".encode(), bytes(100)) for number in range(50)]
-    data = encode_hfile(entries, '"bytes"', style=HFileStyle.NATIVE, block_bytes=100)
+    data = encode_hfile(entries, BYTES, style=HFileStyle.NATIVE, block_bytes=100)
     index_at = data.index(b"IDXROOT2")
     on_disk, _, _ = struct.unpack_from(">iiq", data, index_at + 8)
     start, end = index_at + 33, index_at + 33 + on_disk
@@ -238,7 +240,7 @@ def test_an_index_of_an_hfile_that_names_one_block_again_and_again_is_refused() 
 
 def test_a_schema_of_the_metadata_table_that_expands_too_much_is_refused() -> None:
     schema = json.dumps(doubling(60, "null"))
-    refused(RecordDecodeError, lambda: decode_value(b"", schema, "the file"), match="the file")
+    refused(RecordDecodeError, lambda: decode_value(b"", AvroSchema.of(schema), "the file"), match="the file")
 
 
 def parquet(table: pa.Table, **options: Any) -> bytes:
@@ -256,7 +258,7 @@ def test_a_parquet_file_of_more_rows_than_its_bytes_can_tell_apart_is_refused() 
     assert len(ALIKE) < 50_000
     storage = MemoryStorage.from_dump("bombs", {})
     storage.put("base.parquet", ALIKE)
-    fields = table_fields(A_SCHEMA, ["a"])
+    fields = table_fields(AvroSchema.of(A_SCHEMA), ["a"])
     refused(ResourceLimitError, lambda: list(read_base(storage, "base.parquet", fields)), match=r"base\.parquet.*rows")
     log = log_with(BlockType.PARQUET_DATA, A_SCHEMA, ALIKE)
     info = log.stat(LOG)
@@ -270,7 +272,7 @@ def test_a_column_that_claims_to_inflate_to_gigabytes_is_refused(monkeypatch: py
     texts = pa.array(["x" * 1000] * 4000)
     storage = MemoryStorage.from_dump("bombs", {})
     storage.put("base.parquet", parquet(pa.table({"a": texts}), compression="gzip", use_dictionary=False))
-    fields = table_fields(json.dumps(record("T", a=["null", "string"])), ["a"])
+    fields = table_fields(AvroSchema.of(json.dumps(record("T", a=["null", "string"]))), ["a"])
     refused(ResourceLimitError, lambda: list(read_base(storage, "base.parquet", fields)), match="column a inflates")
 
 
@@ -280,7 +282,7 @@ def test_what_takes_more_memory_than_the_process_has_is_reported_by_name() -> No
     texts = pa.DictionaryArray.from_arrays(pa.array([0] * rows, pa.int32()), pa.array(["x" * MEBIBYTE]))
     storage = MemoryStorage.from_dump("bombs", {})
     storage.put("base.parquet", parquet(pa.table({"a": texts}), compression="gzip"))
-    fields = table_fields(json.dumps(record("T", a=["null", "string"])), ["a"])
+    fields = table_fields(AvroSchema.of(json.dumps(record("T", a=["null", "string"]))), ["a"])
     limit = resource.getrlimit(resource.RLIMIT_AS)
     with open("/proc/self/statm") as statm:
         pages = int(statm.read().split()[0])

@@ -1,14 +1,14 @@
 """What an Avro schema means in Arrow: the types of base files, and what no column can hold."""
 
-import json
 from typing import Any
 
 import pyarrow as pa
 import pytest
 
-from eventide_adapters.format.avro.schema import arrow_schema, record_fields, with_meta_fields
+from eventide_adapters.format.avro.schema import arrow_schema, record_fields
 from eventide_core.errors import UnsupportedTableError
 from eventide_core.table.records.schema import META_FIELDS as OURS
+from eventide_core.table.records.schema import AvroSchema
 from support.log_files import META_FIELDS, table_schema
 
 
@@ -49,16 +49,20 @@ def _logical(plain: str, logical: str, **more: Any) -> dict[str, Any]:
     ],
 )
 def test_an_avro_type_becomes_the_column_type_of_a_base_file(avro: Any, arrow: pa.DataType) -> None:
-    assert arrow_schema(table_schema({"name": "x", "type": avro})).field("x") == pa.field("x", arrow, nullable=False)
+    assert arrow_schema(AvroSchema.of(table_schema({"name": "x", "type": avro}))).field("x") == pa.field(
+        "x", arrow, nullable=False
+    )
 
 
 @pytest.mark.parametrize("union", [["null", "long"], ["long", "null"]])
 def test_null_in_a_union_makes_a_column_nullable_wherever_it_stands(union: list[str]) -> None:
-    assert arrow_schema(table_schema({"name": "x", "type": union})).field("x") == pa.field("x", pa.int64())
+    assert arrow_schema(AvroSchema.of(table_schema({"name": "x", "type": union}))).field("x") == pa.field(
+        "x", pa.int64()
+    )
 
 
 def test_a_union_of_three_with_null_in_the_middle_is_a_nullable_struct() -> None:
-    field = arrow_schema(table_schema({"name": "x", "type": ["string", "null", "int"]})).field("x")
+    field = arrow_schema(AvroSchema.of(table_schema({"name": "x", "type": ["string", "null", "int"]}))).field("x")
     assert field == pa.field("x", pa.struct([("member0", pa.string()), ("member1", pa.int32())]))
 
 
@@ -69,15 +73,15 @@ def test_a_named_type_is_known_after_its_definition_by_its_short_and_its_full_na
         {"name": "there", "type": ["null", "Point"]},
         {"name": "home", "type": ["null", "hoodie.trips.Point"]},
     )
-    here, there, home = record_fields(schema)
+    here, there, home = record_fields(AvroSchema.of(schema))
     assert here.type == there.type == home.type
 
 
 def test_meta_fields_stand_in_front_once() -> None:
     schema = table_schema({"name": "id", "type": "string"})
-    once = with_meta_fields(schema)
-    assert [f["name"] for f in json.loads(once)["fields"]] == [f["name"] for f in META_FIELDS] + ["id"]
-    assert with_meta_fields(once) == once
+    once = AvroSchema.of(schema).with_meta_fields()
+    assert [f["name"] for f in once.parsed["fields"]] == [f["name"] for f in META_FIELDS] + ["id"]
+    assert once.with_meta_fields() == once
     assert arrow_schema(once).names[:5] == list(OURS)
 
 
@@ -97,10 +101,10 @@ def test_meta_fields_stand_in_front_once() -> None:
 )
 def test_what_no_column_can_hold_is_refused(avro: Any) -> None:
     with pytest.raises(UnsupportedTableError):
-        arrow_schema(table_schema({"name": "x", "type": avro}))
+        arrow_schema(AvroSchema.of(table_schema({"name": "x", "type": avro})))
 
 
 @pytest.mark.parametrize("schema", ["", "[", '"long"', '{"type":"record"}', "[" * 100_000])
 def test_a_schema_that_is_no_record_is_refused(schema: str) -> None:
     with pytest.raises(UnsupportedTableError):
-        with_meta_fields(schema)
+        AvroSchema.of(schema).with_meta_fields()

@@ -16,6 +16,7 @@ from eventide_adapters.format.avro.writer_schema import writer_schema
 from eventide_adapters.format.log_file.writer import encode_data_block
 from eventide_adapters.format.write.incoming_schema import conform, evolved_schema
 from eventide_core.errors import InvalidRecordError, UnsupportedTableError
+from eventide_core.table.records.schema import AvroSchema
 from eventide_core.table.settings.write_shape import SchemaRules
 
 FIELDS: "list[pa.Field[Any]]" = [
@@ -39,7 +40,7 @@ def test_a_table_of_fixed_size_lists_has_vectors() -> None:
     }
     assert [field.type.value_type for field in shown_schema(stored)] == [field.type.value_type for field in COLUMNS]
     # Avro has each name once; the second column refers to it, as Hudi's own schemas do.
-    assert json.loads(SCHEMA)["fields"][1]["type"] == "vector_float_2"
+    assert SCHEMA.parsed["fields"][1]["type"] == "vector_float_2"
     writer_schema(SCHEMA)
 
 
@@ -89,7 +90,7 @@ def test_a_list_that_is_no_such_vector_is_refused(value: list[Any], what: str) -
 def test_a_vector_that_does_not_fill_its_bytes_stays_bytes() -> None:
     avro = {**VectorType("FLOAT", 2).avro, "size": 9}
     schema = json.dumps({"type": "record", "name": "r", "fields": [{"name": "v", "type": avro}]})
-    assert shown_schema(arrow_schema(schema)).field("v").type == pa.binary(9)
+    assert shown_schema(arrow_schema(AvroSchema.of(schema))).field("v").type == pa.binary(9)
 
 
 def test_vectors_are_columns_only() -> None:

@@ -19,6 +19,7 @@ from eventide_core.errors import CorruptBaseFileError
 from eventide_core.table.files.slice_read import BlockFilter, SliceRead
 from eventide_core.table.records.record_order import MergeRule
 from eventide_core.table.records.record_shape import RecordShape
+from eventide_core.table.records.schema import AvroSchema
 from support.one_slice import compactor, task
 from support.slice_files import SCHEMA, base_file, data_block, delete_block, row
 
@@ -26,8 +27,8 @@ D0, D1, C = (f"2026010100000000{i}" for i in (0, 1, 9))
 BASE = f"part=a/f-0_0-1-0_{D0}.parquet"
 LOG = f"part=a/.f-0_{D0}.log.1_0-1-0"
 NEW_BASE = f"part=a/f-0_9-9-9_{C}.parquet"
-SHAPE = RecordShape(SCHEMA, MergeRule.EVENT_TIME_ORDERING, ("ts",), "ts")
-FIELDS = table_fields(SCHEMA)
+SHAPE = RecordShape(AvroSchema.of(SCHEMA), MergeRule.EVENT_TIME_ORDERING, ("ts",), "ts")
+FIELDS = table_fields(AvroSchema.of(SCHEMA))
 BLOCKS = BlockFilter(frozenset({D0, D1}), D0)
 FEW = {"_hoodie_commit_time", "_hoodie_partition_path", "_hoodie_file_name", "val"}
 COUNT = 5000
@@ -90,7 +91,9 @@ def test_strings_of_few_values_come_as_dictionaries_on_request(storage: MemorySt
     batches = list(read_base(storage, BASE, FIELDS, dictionary_fields(FIELDS, SHAPE)))
     assert [dictionaries(batch) for batch in batches] == [FEW] * len(batches)
     assert [each for batch in batches for each in batch.to_pylist()] == OLD
-    assert dictionary_fields(FIELDS, RecordShape(SCHEMA, SHAPE.merge_rule, ("val",), None)).isdisjoint({"val", "ts"})
+    assert dictionary_fields(FIELDS, RecordShape(AvroSchema.of(SCHEMA), SHAPE.merge_rule, ("val",), None)).isdisjoint(
+        {"val", "ts"}
+    )
     assert not any(map(dictionaries, read_base(storage, BASE, FIELDS)))
 
 
@@ -149,6 +152,6 @@ def test_a_number_beyond_its_dictionary_is_refused(storage: MemoryStorage) -> No
     start = pq.ParquetFile(sink).metadata.row_group(0).column(0).data_page_offset
     data[start + 150 : start + 200] = b"\xff" * 50
     storage.put(NEW_BASE, bytes(data))
-    fields = table_fields(SCHEMA, ["val"])
+    fields = table_fields(AvroSchema.of(SCHEMA), ["val"])
     with pytest.raises(CorruptBaseFileError, match=r"column val has value number 7 of a dictionary of 5"):
         list(read_base(storage, NEW_BASE, fields, {"val"}))

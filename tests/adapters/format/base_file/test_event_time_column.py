@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from eventide_adapters.format.avro.event_time_properties import (
     event_times_of_schema,
-    schema_with_event_times,
+    with_event_times,
     without_event_times,
 )
 from eventide_adapters.format.avro.schema import arrow_schema
@@ -27,6 +27,7 @@ from eventide_core.table.records.event_time import (
     number_to_epoch_ms,
     text_to_epoch_ms,
 )
+from eventide_core.table.records.schema import AvroSchema
 from support.log_files import table_schema
 
 pytestmark = pytest.mark.slow
@@ -149,43 +150,43 @@ def test_a_time_a_null_and_an_unreadable_value_are_three_kinds(column: Any, null
 
 
 class TestEventTimesInASchema:
-    SCHEMA = table_schema({"name": "id", "type": "string"})
+    SCHEMA = AvroSchema.of(table_schema({"name": "id", "type": "string"}))
 
     @pytest.mark.parametrize(
         "event_times", [EventTimeRange(-5, 1700000000000), EventTimeRange(7, 7, 3), EventTimeRange(5, 9, 1, 2)]
     )
     def test_they_read_back(self, event_times: EventTimeRange) -> None:
-        assert event_times_of_schema(schema_with_event_times(self.SCHEMA, "ts", event_times), "ts") == event_times
+        assert event_times_of_schema(with_event_times(self.SCHEMA, "ts", event_times), "ts") == event_times
 
     def test_unknown_ones_of_earlier_versions_may_be_unreadable_so_the_block_is_read(self) -> None:
-        told = json.loads(schema_with_event_times(self.SCHEMA, "ts", EventTimeRange(1, 2, 3)))
+        told = json.loads(with_event_times(self.SCHEMA, "ts", EventTimeRange(1, 2, 3)).text)
         del told["eventide.unreadable_event_times"]
-        assert event_times_of_schema(json.dumps(told), "ts") is None
+        assert event_times_of_schema(AvroSchema.of(json.dumps(told)), "ts") is None
 
     def test_the_range_of_another_field_is_ignored(self) -> None:
-        assert event_times_of_schema(schema_with_event_times(self.SCHEMA, "ts", EventTimeRange(1, 2)), "landed") is None
+        assert event_times_of_schema(with_event_times(self.SCHEMA, "ts", EventTimeRange(1, 2)), "landed") is None
 
     def test_the_schema_means_the_same_to_every_reader(self) -> None:
-        schema = schema_with_event_times(self.SCHEMA, "ts", EventTimeRange(1, 2, 3))
+        schema = with_event_times(self.SCHEMA, "ts", EventTimeRange(1, 2, 3))
         assert arrow_schema(schema) == arrow_schema(self.SCHEMA)
-        parsed: Any = fastavro.parse_schema(json.loads(schema))
-        plain: Any = fastavro.parse_schema(json.loads(self.SCHEMA))
+        parsed: Any = fastavro.parse_schema(json.loads(schema.text))
+        plain: Any = fastavro.parse_schema(json.loads(self.SCHEMA.text))
         assert fastavro.schema.to_parsing_canonical_form(parsed) == fastavro.schema.to_parsing_canonical_form(plain)
 
     def test_schemas_that_differ_in_their_ranges_alone_are_one(self) -> None:
-        plain = json.dumps(json.loads(self.SCHEMA), separators=(",", ":"))
+        plain = json.dumps(json.loads(self.SCHEMA.text), separators=(",", ":"))
         for event_times in (EventTimeRange(-5, 7), EventTimeRange(None, None, 2), EventTimeRange(1, 2, 3, 4)):
-            assert without_event_times(schema_with_event_times(self.SCHEMA, "ts", event_times)) == plain
+            assert without_event_times(with_event_times(self.SCHEMA, "ts", event_times)).text == plain
 
     def test_an_end_of_a_schema_that_is_no_range_stays(self) -> None:
-        ranged = schema_with_event_times(self.SCHEMA, "ts", EventTimeRange(1, 2))
+        ranged = with_event_times(self.SCHEMA, "ts", EventTimeRange(1, 2)).text
         elsewhere = json.dumps({"type": "record", "name": "r", "fields": [{"name": "x", "type": json.loads(ranged)}]})
-        for schema in (self.SCHEMA, elsewhere, f'{ranged[:-1]},"more":1}}', ranged[:-1], f"{ranged} ", ""):
-            assert without_event_times(schema) == schema
+        for text in (self.SCHEMA.text, elsewhere, f'{ranged[:-1]},"more":1}}', ranged[:-1], f"{ranged} ", ""):
+            assert without_event_times(AvroSchema.of(text)).text == text
 
     def test_a_schema_of_any_other_writer_has_none(self) -> None:
         assert event_times_of_schema(self.SCHEMA, "ts") is None
-        assert event_times_of_schema("", "ts") is None
+        assert event_times_of_schema(AvroSchema.of(""), "ts") is None
 
     @pytest.mark.parametrize(
         "properties",
@@ -198,6 +199,6 @@ class TestEventTimesInASchema:
         ],
     )
     def test_half_a_range_is_reported(self, properties: dict[str, Any]) -> None:
-        whole = {**json.loads(self.SCHEMA), "eventide.event_time_field": "ts", **properties}
+        whole = {**json.loads(self.SCHEMA.text), "eventide.event_time_field": "ts", **properties}
         with pytest.raises(RecordDecodeError, match="no range"):
-            event_times_of_schema(json.dumps(whole), "ts")
+            event_times_of_schema(AvroSchema.of(json.dumps(whole)), "ts")

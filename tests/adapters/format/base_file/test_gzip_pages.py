@@ -17,27 +17,33 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eventide_adapters.format.avro.schema import arrow_schema, with_meta_fields
+from eventide_adapters.format.avro.schema import arrow_schema
 from eventide_adapters.format.base_file.gzip_pages import GzipPages, gzip_page
 from eventide_adapters.format.base_file.parquet_output import ParquetOutput
 from eventide_adapters.format.base_file.thrift_compact import fields, integer
+from eventide_core.table.records.schema import AvroSchema
 
 pytestmark = pytest.mark.slow
 
-SCHEMA = json.dumps(
-    {
-        "type": "record",
-        "name": "row",
-        "fields": [
-            {"name": "id", "type": "string"},
-            {"name": "city", "type": ["null", "string"], "default": None},
-            {"name": "number", "type": ["null", "long"], "default": None},
-            {"name": "tags", "type": {"type": "array", "items": ["null", "string"]}},
-            {"name": "place", "type": {"type": "record", "name": "place", "fields": [{"name": "x", "type": "double"}]}},
-        ],
-    }
+SCHEMA = AvroSchema.of(
+    json.dumps(
+        {
+            "type": "record",
+            "name": "row",
+            "fields": [
+                {"name": "id", "type": "string"},
+                {"name": "city", "type": ["null", "string"], "default": None},
+                {"name": "number", "type": ["null", "long"], "default": None},
+                {"name": "tags", "type": {"type": "array", "items": ["null", "string"]}},
+                {
+                    "name": "place",
+                    "type": {"type": "record", "name": "place", "fields": [{"name": "x", "type": "double"}]},
+                },
+            ],
+        }
+    )
 )
-COLUMNS = arrow_schema(with_meta_fields(SCHEMA))
+COLUMNS = arrow_schema(SCHEMA.with_meta_fields())
 
 
 @cache

@@ -25,6 +25,7 @@ from eventide_adapters.format.base_file.parquet import read_base
 from eventide_adapters.format.base_file.thrift_compact import Span, elements, fields, integer, with_integers
 from eventide_adapters.storage.memory import MemoryStorage
 from eventide_core.errors import CorruptBaseFileError
+from eventide_core.table.records.schema import AvroSchema
 from support import golden
 from support.campaign import IS_PROOF
 from support.remote_stream import RemoteStream
@@ -313,7 +314,7 @@ def test_a_damaged_page_is_a_damaged_base_file() -> None:
     storage = MemoryStorage.from_dump("damaged", {})
     storage.put("base.parquet", bytes(data))
     with pytest.raises(CorruptBaseFileError, match=r"base file base\.parquet cannot be read: the page at byte 4 .*CRC"):
-        list(read_base(storage, "base.parquet", table_fields(schema, ["id"])))
+        list(read_base(storage, "base.parquet", table_fields(AvroSchema.of(schema), ["id"])))
 
 
 def keyed(*, is_nullable: bool, **others: "pa.Array[Any]") -> pa.Table:

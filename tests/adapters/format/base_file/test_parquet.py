@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from eventide_adapters.format.avro.schema import arrow_schema, record_fields, table_fields, with_meta_fields
+from eventide_adapters.format.avro.schema import arrow_schema, record_fields, table_fields
 from eventide_adapters.format.base_file import inflated_pages, open_file, parquet_output
 from eventide_adapters.format.base_file import parquet as base_parquet
 from eventide_adapters.format.base_file.bloom_filter import DEFAULT_PARAMETERS, BloomFilterBuilder, BloomParameters
@@ -32,7 +32,7 @@ from eventide_core.errors import (
     MissingFileError,
     UnsupportedTableError,
 )
-from eventide_core.table.records.schema import META_FIELDS
+from eventide_core.table.records.schema import META_FIELDS, AvroSchema
 from support.log_files import table_schema
 
 pytestmark = pytest.mark.slow
@@ -46,19 +46,21 @@ def avro(**fields: object) -> str:
     return json.dumps({"type": "record", "name": "trip", "namespace": "lake", "fields": listed})
 
 
-SCHEMA = avro(
-    id="string",
-    price={"type": "fixed", "name": "price", "size": 4, "logicalType": "decimal", "precision": 9, "scale": 2},
-    at={"type": "long", "logicalType": "timestamp-micros"},
-    at_local={"type": "long", "logicalType": "local-timestamp-micros"},
-    day={"type": "int", "logicalType": "date"},
-    tags={"type": "array", "items": ["null", "string"]},
-    counts={"type": "map", "values": ["null", "int"]},
-    place={"type": "record", "name": "place", "fields": [{"name": "x", "type": ["null", "int"], "default": None}]},
+SCHEMA = AvroSchema.of(
+    avro(
+        id="string",
+        price={"type": "fixed", "name": "price", "size": 4, "logicalType": "decimal", "precision": 9, "scale": 2},
+        at={"type": "long", "logicalType": "timestamp-micros"},
+        at_local={"type": "long", "logicalType": "local-timestamp-micros"},
+        day={"type": "int", "logicalType": "date"},
+        tags={"type": "array", "items": ["null", "string"]},
+        counts={"type": "map", "values": ["null", "int"]},
+        place={"type": "record", "name": "place", "fields": [{"name": "x", "type": ["null", "int"], "default": None}]},
+    )
 )
 
 
-def rows(keys: list[str], schema: str = SCHEMA) -> pa.Table:
+def rows(keys: list[str], schema: str = SCHEMA.text) -> pa.Table:
     values = {
         "_hoodie_commit_time": "20260101000000000",
         "price": Decimal("12.34"),
@@ -70,7 +72,7 @@ def rows(keys: list[str], schema: str = SCHEMA) -> pa.Table:
         "place": {"x": 1},
     }
     listed = [{**values, "_hoodie_record_key": key, "id": key} for key in keys]
-    return pa.Table.from_pylist(listed, schema=arrow_schema(with_meta_fields(schema)))
+    return pa.Table.from_pylist(listed, schema=arrow_schema(AvroSchema.of(schema).with_meta_fields()))
 
 
 @pytest.fixture
@@ -84,10 +86,10 @@ def write(
     *,
     codec: str = "gzip",
     bloom: BloomParameters = BLOOM,
-    schema: str = SCHEMA,
+    schema: str = SCHEMA.text,
 ) -> int:
     output = storage.open_output(PATH)
-    writer = BaseFileWriter(output, schema, codec=codec, bloom=BloomFilterBuilder(bloom))
+    writer = BaseFileWriter(output, AvroSchema.of(schema), codec=codec, bloom=BloomFilterBuilder(bloom))
     for table in tables:
         writer.write(table)
     size = writer.close({"eventide.note": "ours"})
@@ -95,9 +97,9 @@ def write(
     return size
 
 
-def read_all(storage: MemoryStorage, schema: str = SCHEMA) -> list[dict[str, Any]]:
-    arrow = arrow_schema(with_meta_fields(schema))
-    batches = list(read_base(storage, PATH, table_fields(schema)))
+def read_all(storage: MemoryStorage, schema: str = SCHEMA.text) -> list[dict[str, Any]]:
+    arrow = arrow_schema(AvroSchema.of(schema).with_meta_fields())
+    batches = list(read_base(storage, PATH, table_fields(AvroSchema.of(schema))))
     return pa.Table.from_batches(batches, arrow).to_pylist()
 
 
@@ -141,7 +143,7 @@ def test_the_footer_holds_what_an_index_of_hudi_looks_for(storage: MemoryStorage
         "hoodie_bloom_filter_type_code": "DYNAMIC_V0",
         "hoodie_min_record_key": "k1",
         "hoodie_max_record_key": "k5",
-        "parquet.avro.schema": with_meta_fields(SCHEMA),
+        "parquet.avro.schema": SCHEMA.with_meta_fields(),
         "writer.model.name": "avro",
         "org.apache.spark.version": "3.3.0",
         "eventide.note": "ours",
@@ -178,7 +180,11 @@ def test_a_column_whose_values_hardly_repeat_has_no_dictionary(storage: MemorySt
         }
         for number in range(3000)
     ]
-    write(storage, [pa.Table.from_pylist(listed, schema=arrow_schema(with_meta_fields(schema)))], schema=schema)
+    write(
+        storage,
+        [pa.Table.from_pylist(listed, schema=arrow_schema(AvroSchema.of(schema).with_meta_fields()))],
+        schema=schema,
+    )
     group = pq.ParquetFile(io.BytesIO(storage.read(PATH))).metadata.row_group(0)
     columns = [group.column(place) for place in range(group.num_columns)]
     plain = {column.path_in_schema for column in columns if not column.has_dictionary_page}
@@ -206,7 +212,7 @@ def test_row_groups_end_at_a_million_records(storage: MemoryStorage) -> None:
     keys = pa.array([f"{i:07}" for i in range(700_000)])
     nulls = pa.nulls(len(keys), pa.string())
     table = pa.Table.from_arrays(
-        [nulls, nulls, keys, nulls, nulls, keys], schema=arrow_schema(with_meta_fields(schema))
+        [nulls, nulls, keys, nulls, nulls, keys], schema=arrow_schema(AvroSchema.of(schema).with_meta_fields())
     )
     write(storage, [table, table, table], codec="snappy", bloom=DEFAULT_PARAMETERS, schema=schema)
     metadata = pq.ParquetFile(io.BytesIO(storage.read(PATH))).metadata
@@ -234,10 +240,10 @@ def test_wide_rows_come_in_smaller_batches(storage: MemoryStorage, monkeypatch: 
         "_hoodie_record_key": [str(number) for number in range(5000)],
         "note": [f"{number:0700}" for number in range(5000)],
     }
-    fields = arrow_schema(with_meta_fields(schema))
+    fields = arrow_schema(AvroSchema.of(schema).with_meta_fields())
     arrays = [pa.array(columns.get(field.name, [None] * 5000), field.type) for field in fields]
     write(storage, [pa.Table.from_arrays(arrays, schema=fields)], schema=schema)
-    sizes = [len(batch) for batch in read_base(storage, PATH, table_fields(schema))]
+    sizes = [len(batch) for batch in read_base(storage, PATH, table_fields(AvroSchema.of(schema)))]
     assert sum(sizes) == 5000
     assert 1024 <= max(sizes) < 2000
 
@@ -260,7 +266,7 @@ def test_a_column_that_the_file_lacks_is_null_and_a_narrower_one_is_widened(stor
         },
         extra={"type": "array", "items": "string"},
     )
-    arrow = arrow_schema(with_meta_fields(old))
+    arrow = arrow_schema(AvroSchema.of(old).with_meta_fields())
     table = pa.Table.from_pylist([{"_hoodie_record_key": "a", "id": "a", "n": 1, "r": {"x": 2}}], schema=arrow)
     write(storage, [table], schema=old)
     (row,) = read_all(storage, new)
@@ -308,7 +314,7 @@ def test_a_null_where_the_schema_has_none_is_refused(storage: MemoryStorage) -> 
     write(storage, [rows(["a"])])
     never_null = table_schema({"name": "_hoodie_file_name", "type": "string"})
     with pytest.raises(CorruptBaseFileError, match="field _hoodie_file_name is null"):
-        list(read_base(storage, PATH, record_fields(never_null)))
+        list(read_base(storage, PATH, record_fields(AvroSchema.of(never_null))))
 
 
 @pytest.mark.parametrize("keep", [0, 3, 100, -1])

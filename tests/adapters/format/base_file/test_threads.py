@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from eventide_adapters.format.avro.schema import arrow_schema, table_fields, with_meta_fields
+from eventide_adapters.format.avro.schema import arrow_schema, table_fields
 from eventide_adapters.format.base_file import gzip_pages, inflated_pages, open_file, prefetch, threads
 from eventide_adapters.format.base_file import parquet as base_parquet
 from eventide_adapters.format.base_file.gzip_pages import gzip_page
@@ -24,13 +24,14 @@ from eventide_core.access.threads import Threads
 from eventide_core.table.files.slice_read import BlockFilter, SliceRead
 from eventide_core.table.records.record_order import MergeRule
 from eventide_core.table.records.record_shape import RecordShape
+from eventide_core.table.records.schema import AvroSchema
 from support.log_files import table_schema
 from support.remote_stream import RemoteStream
 
 pytestmark = pytest.mark.slow
 
-SCHEMA = table_schema({"name": "id", "type": "string"})
-COLUMNS = arrow_schema(with_meta_fields(SCHEMA))
+SCHEMA = AvroSchema.of(table_schema({"name": "id", "type": "string"}))
+COLUMNS = arrow_schema(SCHEMA.with_meta_fields())
 
 
 @pytest.fixture(autouse=True)

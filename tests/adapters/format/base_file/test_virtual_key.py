@@ -20,6 +20,7 @@ from eventide_core.table.files.file_slice import LogFile
 from eventide_core.table.files.slice_read import BlockFilter, SliceRead
 from eventide_core.table.records.record_order import MergeRule
 from eventide_core.table.records.record_shape import RecordShape
+from eventide_core.table.records.schema import AvroSchema
 from support.one_slice import compactor, task
 from support.slice_files import META, SCHEMA, base_file, data_block, delete_block
 
@@ -27,7 +28,7 @@ D0, D1, D2 = (f"2026010100000000{i}" for i in range(3))
 C = "20260101000000009"
 BASE, NEW_BASE = f"part=a/f-0_0-1-0_{D0}.parquet", f"part=a/f-0_9-9-9_{C}.parquet"
 LOGS = tuple(f"part=a/.f-0_{D0}.log.{i}_0-1-0" for i in (1, 2))
-SHAPE = RecordShape(SCHEMA, MergeRule.EVENT_TIME_ORDERING, ("ts",), "ts", key_fields=("id", "ts"))
+SHAPE = RecordShape(AvroSchema.of(SCHEMA), MergeRule.EVENT_TIME_ORDERING, ("ts",), "ts", key_fields=("id", "ts"))
 BLOCKS = BlockFilter(frozenset({D0, D1, D2}), D0)
 
 
@@ -111,8 +112,10 @@ def test_a_key_of_a_type_that_writers_print_in_several_ways_is_refused() -> None
 
 def test_a_base_file_without_keys_is_corrupt_if_the_table_has_meta_fields(storage: MemoryStorage) -> None:
     """One flipped bit in a footer gives a column another name; then updates would stand beside their old rows."""
-    shape = RecordShape(SCHEMA, MergeRule.EVENT_TIME_ORDERING, ("ts",), "ts")
+    shape = RecordShape(AvroSchema.of(SCHEMA), MergeRule.EVENT_TIME_ORDERING, ("ts",), "ts")
     storage.put(BASE, base_file([bare("a", 1, "base")]).replace(b"_hoodie_record_key", b"_hoodie_record_kex"))
     with pytest.raises(CorruptBaseFileError, match=rf"base file {BASE} has a record without key"):
         list(ArrowSliceReader(storage).read(SliceRead("part=a", "f-0", BASE, (), BLOCKS), shape, None))
-    assert list(read_keyed_base(storage, BASE, table_fields(SCHEMA, ["id"]), shape)), "where no key is asked for"
+    assert list(read_keyed_base(storage, BASE, table_fields(AvroSchema.of(SCHEMA), ["id"]), shape)), (
+        "where no key is asked for"
+    )

@@ -17,6 +17,7 @@ from eventide_core.table.files.read_ahead import READ_AHEAD_BYTES, WHOLE_FILE_BY
 from eventide_core.table.files.slice_read import BlockFilter
 from eventide_core.table.records.record_order import MergeRule
 from eventide_core.table.records.record_shape import RecordShape
+from eventide_core.table.records.schema import AvroSchema
 from support.counting_storage import CountingStorage
 from support.log_files import (
     AVRO,
@@ -33,7 +34,7 @@ from support.log_files import (
 
 T1, T2 = "20261121060413861", "20261121060413862"
 FIELDS = table_schema({"name": "id", "type": "string"}, {"name": "ts", "type": "long"}, {"name": "s", "type": "string"})
-SHAPE = RecordShape(FIELDS, MergeRule.EVENT_TIME_ORDERING, ("ts",), "ts")
+SHAPE = RecordShape(AvroSchema.of(FIELDS), MergeRule.EVENT_TIME_ORDERING, ("ts",), "ts")
 LOG = "part=a/.f_1.log.1_0-0-0"
 SEGMENT = 4096
 

@@ -10,8 +10,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from eventide_adapters.format.avro.decode import iter_avro_block
-from eventide_adapters.format.avro.event_time_properties import schema_with_event_times
-from eventide_adapters.format.avro.schema import RECORD_KEY, arrow_schema, with_meta_fields
+from eventide_adapters.format.avro.event_time_properties import with_event_times
+from eventide_adapters.format.avro.schema import RECORD_KEY, arrow_schema
 from eventide_adapters.format.base_file.inflated_pages import InflatedPages
 from eventide_adapters.format.base_file.thrift_compact import fields
 from eventide_adapters.format.log_file import records as log_records
@@ -31,6 +31,7 @@ from eventide_core.table.files.slice_read import BlockFilter
 from eventide_core.table.records.event_time import EventTimeRange
 from eventide_core.table.records.record_order import MergeRule
 from eventide_core.table.records.record_shape import DeleteMarker, RecordShape
+from eventide_core.table.records.schema import AvroSchema
 from support.log_files import (
     CDC,
     COMPACTED_BLOCK_TIMES,
@@ -56,8 +57,10 @@ SCHEMA_TEXT = table_schema(
     {"name": "ts", "type": ["null", "long"], "default": None},
     {"name": "_hoodie_is_deleted", "type": ["null", "boolean"], "default": None},
 )
-PLAIN_TEXT = table_schema({"name": "id", "type": "string"}, {"name": "ts", "type": ["null", "long"], "default": None})
-SHAPE = RecordShape(SCHEMA_TEXT, MergeRule.EVENT_TIME_ORDERING, ("ts",), "ts")
+PLAIN = AvroSchema.of(
+    table_schema({"name": "id", "type": "string"}, {"name": "ts", "type": ["null", "long"], "default": None})
+)
+SHAPE = RecordShape(AvroSchema.of(SCHEMA_TEXT), MergeRule.EVENT_TIME_ORDERING, ("ts",), "ts")
 ALL = BlockFilter(frozenset({T1, T2, T3, T4}), None)
 
 
@@ -163,9 +166,9 @@ class TestLargeParquetBlocks:
         others = {f"_hoodie_{name}": [None] * self.COUNT for name in ("commit_time", "commit_seqno")}
         places = {f"_hoodie_{name}": [None] * self.COUNT for name in ("partition_path", "file_name")}
         rows: dict[str, list[Any]] = {**others, **places, **texts, "ts": list(range(self.COUNT))}
-        columns = arrow_schema(with_meta_fields(PLAIN_TEXT))
+        columns = arrow_schema(PLAIN.with_meta_fields())
         table = pa.Table.from_pydict({name: rows[name] for name in columns.names}, columns)
-        return encode_parquet_block(T1, PLAIN_TEXT, table, codec="gzip")
+        return encode_parquet_block(T1, PLAIN, table, codec="gzip")
 
     def test_their_records_are_whole_and_arrow_inflates_none_of_their_pages(
         self, storage: Storage, written: bytes, monkeypatch: pytest.MonkeyPatch
@@ -182,7 +185,7 @@ class TestLargeParquetBlocks:
             return data
 
         monkeypatch.setattr(InflatedPages, "read", noted)
-        shape = replace(SHAPE, schema=PLAIN_TEXT)
+        shape = replace(SHAPE, schema=PLAIN)
         parts = list(iter_log_records(storage, [log], shape, ALL, None, is_strict=True))
         batches = [part.records for part in parts if isinstance(part, DataBlock)]
         assert pa.Table.from_batches(batches).to_pydict() == expected
@@ -191,7 +194,7 @@ class TestLargeParquetBlocks:
     def test_a_flipped_bit_in_a_page_is_refused_by_its_checksum(self, storage: Storage, written: bytes) -> None:
         middle = len(written) // 2
         logs = _put(storage, written[:middle] + bytes([written[middle] ^ 1]) + written[middle + 1 :])
-        shape = replace(SHAPE, schema=PLAIN_TEXT)
+        shape = replace(SHAPE, schema=PLAIN)
         with pytest.raises(RecordDecodeError, match="CRC checksum"):
             list(iter_log_records(storage, logs, shape, ALL, None, is_strict=True))
 
@@ -203,7 +206,7 @@ class TestLargeParquetBlocks:
         at = start + group.column(2).data_page_offset
         begin, end = fields(written, at)[0][1]
         logs = _put(storage, written[:begin] + b"\x20" + written[end:])
-        shape = replace(SHAPE, schema=PLAIN_TEXT)
+        shape = replace(SHAPE, schema=PLAIN)
         with pytest.raises(RecordDecodeError, match=f"its footer states {self.COUNT}"):
             list(iter_log_records(storage, logs, shape, ALL, [RECORD_KEY], is_strict=True))
 
@@ -221,12 +224,12 @@ class TestRowsMarkedAsDeleted:
         assert _read(storage, logs) == [(T1, ("a", 1)), (T1, ("-a", 2), ("-b", 2)), (T1, ("a", 3))]
 
     def test_a_block_older_than_the_column_has_none(self, storage: Storage) -> None:
-        logs = _put(storage, _rows(T1, ("a", 1, None), schema=PLAIN_TEXT))
+        logs = _put(storage, _rows(T1, ("a", 1, None), schema=PLAIN.text))
         assert _read(storage, logs) == [(T1, ("a", 1))]
 
     def test_a_table_without_ordering_column_gives_natural_deletes(self, storage: Storage) -> None:
         logs = _put(storage, _rows(T1, ("a", 1, True)) + delete_block(T2, [("b", ("LongWrapper", 5))]))
-        shape = RecordShape(SCHEMA_TEXT, MergeRule.COMMIT_TIME_ORDERING, (), None)
+        shape = RecordShape(AvroSchema.of(SCHEMA_TEXT), MergeRule.COMMIT_TIME_ORDERING, (), None)
         parts = list(iter_log_records(storage, logs, shape, ALL, None, is_strict=True))
         assert [p.keys.to_pylist() for p in parts if isinstance(p, DeleteBlock)] == [["a"], ["b"]]
         assert [p.orderings for p in parts if isinstance(p, DeleteBlock)] == [pa.nulls(1), pa.nulls(1)]
@@ -244,9 +247,10 @@ def _small_blocks(random_: random.Random) -> bytes:
         if random_.random() < 0.2:
             content += delete_block(instant, [(key, ("LongWrapper", ts) if ts else None) for key, ts, _ in rows])
             continue
-        schema = random_.choice([SCHEMA_TEXT, SCHEMA_TEXT, SCHEMA_TEXT, PLAIN_TEXT])
+        schema = random_.choice([SCHEMA_TEXT, SCHEMA_TEXT, SCHEMA_TEXT, PLAIN.text])
         records = [with_meta({"id": k, "ts": ts, "_hoodie_is_deleted": d}, k, instant) for k, ts, d in rows]
-        text = schema_with_event_times(written_schema(schema), "ts", EventTimeRange(len(rows), len(content)))
+        written = AvroSchema.of(written_schema(schema))
+        text = with_event_times(written, "ts", EventTimeRange(len(rows), len(content))).text
         header = written_schema(schema) if random_.random() < 0.5 else text
         content += block(3, {INSTANT_TIME: instant, SCHEMA: header}, avro_content(written_schema(schema), records))
     return content
@@ -258,7 +262,7 @@ class TestSmallBlocks:
         """The places that are decoded."""
         places: list[str] = []
 
-        def counted(read: Any, size: int, schema: str, target: Any, place: str, **named: Any) -> Any:
+        def counted(read: Any, size: int, schema: AvroSchema, target: Any, place: str, **named: Any) -> Any:
             places.append(place)
             return iter_avro_block(read, size, schema, target, place, **named)
 
@@ -270,7 +274,7 @@ class TestSmallBlocks:
             storage,
             _rows(T1, ("a", 1, None)) + _rows(T2, ("b", 2, True)),
             _rows(T3, ("c", 3, None), ("a", 4, True)),
-            _rows(T4, ("d", 5, None), schema=PLAIN_TEXT),
+            _rows(T4, ("d", 5, None), schema=PLAIN.text),
         )
         expected = [(T1, ("a", 1)), (T2, ("-b", 2)), (T3, ("c", 3)), (T3, ("-a", 4)), (T4, ("d", 5))]
         assert _read(storage, logs) == expected
@@ -375,7 +379,9 @@ class TestADeleteMarker:
             with_meta({"id": key, "ts": 5, "op": op, "code": code, "rate": None}, key, T1) for key, op, code in rows
         ]
         logs = _put(storage, avro_block(T1, written_schema(self.SCHEMA), records))
-        shape = RecordShape(self.SCHEMA, MergeRule.EVENT_TIME_ORDERING, ("ts",), None, DeleteMarker(field, value))
+        shape = RecordShape(
+            AvroSchema.of(self.SCHEMA), MergeRule.EVENT_TIME_ORDERING, ("ts",), None, DeleteMarker(field, value)
+        )
         parts = iter_log_records(storage, logs, shape, ALL, columns, is_strict=True)
         return [
             (part.keys.to_pylist(), part.orderings.to_pylist())

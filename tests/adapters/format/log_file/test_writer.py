@@ -13,7 +13,7 @@ import pytest
 
 from eventide_adapters.format.avro.event_time_properties import event_times_of_schema
 from eventide_adapters.format.avro.from_arrow import avro_schema_of
-from eventide_adapters.format.avro.schema import arrow_schema, with_meta_fields
+from eventide_adapters.format.avro.schema import arrow_schema
 from eventide_adapters.format.log_file.records import DataBlock, iter_log_records
 from eventide_adapters.format.log_file.writer import encode_data_block
 from eventide_adapters.storage.memory import MemoryStorage
@@ -23,7 +23,7 @@ from eventide_core.table.files.slice_read import BlockFilter
 from eventide_core.table.records.event_time import EventTimeRange
 from eventide_core.table.records.record_order import MergeRule
 from eventide_core.table.records.record_shape import RecordShape
-from eventide_core.table.records.schema import META_FIELDS
+from eventide_core.table.records.schema import META_FIELDS, AvroSchema
 
 INSTANT = "20261121060121321"
 COLUMNS: "list[pa.Field[Any]]" = [
@@ -59,7 +59,7 @@ SHAPE = RecordShape(SCHEMA, MergeRule.COMMIT_TIME_ORDERING, ("ts",), None)
 
 def _records(*rows: dict[str, Any]) -> pa.Table:
     meta = {name: f"{name} of a record" for name in META_FIELDS}
-    return pa.Table.from_pylist([meta | row for row in rows], schema=arrow_schema(with_meta_fields(SCHEMA)))
+    return pa.Table.from_pylist([meta | row for row in rows], schema=arrow_schema(SCHEMA.with_meta_fields()))
 
 
 def _block(data: bytes) -> LogBlock:
@@ -99,13 +99,13 @@ def test_the_header_has_instant_and_schema_and_event_times_only_on_request() -> 
     plain = _block(encode_data_block(INSTANT, SCHEMA, _records(FULL)))
     assert plain.block_type is BlockType.AVRO_DATA
     assert plain.instant_time == INSTANT
-    assert plain.header[HeaderKey.SCHEMA] == with_meta_fields(SCHEMA)
+    assert plain.header[HeaderKey.SCHEMA] == SCHEMA.with_meta_fields().text
 
     times = EventTimeRange(7, 9, 1)
     told = _block(encode_data_block(INSTANT, SCHEMA, _records(FULL), ("ts", times)))
-    assert event_times_of_schema(told.header[HeaderKey.SCHEMA], "ts") == times
+    assert event_times_of_schema(AvroSchema.of(told.header[HeaderKey.SCHEMA]), "ts") == times
     fields = json.loads(told.header[HeaderKey.SCHEMA])["fields"]
-    assert fields == json.loads(with_meta_fields(SCHEMA))["fields"]
+    assert fields == SCHEMA.with_meta_fields().parsed["fields"]
 
 
 def test_a_value_that_its_field_cannot_hold_is_refused() -> None:
@@ -115,7 +115,7 @@ def test_a_value_that_its_field_cannot_hold_is_refused() -> None:
 
 
 def test_the_schema_of_a_table_names_record_and_fields_as_hudi_does() -> None:
-    parsed = json.loads(avro_schema_of("trips", pa.schema([COLUMNS[0], COLUMNS[1], COLUMNS[8]])))
+    parsed = avro_schema_of("trips", pa.schema([COLUMNS[0], COLUMNS[1], COLUMNS[8]])).parsed
     assert (parsed["name"], parsed["namespace"]) == ("trips_record", "hoodie.trips")
     decimal = {
         "type": "fixed",
@@ -135,7 +135,7 @@ def test_the_schema_of_a_table_names_record_and_fields_as_hudi_does() -> None:
 
 @pytest.mark.parametrize("unit", ["s", "us", "ns"])
 def test_times_are_in_microseconds_as_spark_has_them(unit: Literal["s", "us", "ns"]) -> None:
-    (field,) = json.loads(avro_schema_of("t", pa.schema([pa.field("at", pa.timestamp(unit, "UTC"))])))["fields"]
+    (field,) = avro_schema_of("t", pa.schema([pa.field("at", pa.timestamp(unit, "UTC"))])).parsed["fields"]
     assert field["type"] == ["null", {"type": "long", "logicalType": "timestamp-micros"}]
 
 

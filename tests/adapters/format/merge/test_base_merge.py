@@ -19,6 +19,7 @@ from eventide_adapters.format.merge.log_fold import HELD_BYTES, FoldedLogFiles
 from eventide_core.errors import RecordDecodeError, UnsupportedTableError
 from eventide_core.table.records.record_order import MergeRule, Version, latest
 from eventide_core.table.records.record_shape import RecordShape
+from eventide_core.table.records.schema import AvroSchema
 from support.campaign import tries
 
 pytestmark = pytest.mark.slow
@@ -56,7 +57,7 @@ class Change:
 
 
 def shape_of(rule: MergeRule, ordering_fields: tuple[str, ...] = ("ts",)) -> RecordShape:
-    return RecordShape(json.dumps("null"), rule, ordering_fields, None)
+    return RecordShape(AvroSchema.of(json.dumps("null")), rule, ordering_fields, None)
 
 
 def schema_of(ordering_type: pa.DataType) -> pa.Schema:

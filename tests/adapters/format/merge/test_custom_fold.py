@@ -19,6 +19,7 @@ from eventide_core.errors import ConfigError, RecordMergerError
 from eventide_core.table.records.custom_merger import CustomMerger
 from eventide_core.table.records.record_order import MergeRule
 from eventide_core.table.records.record_shape import RecordShape
+from eventide_core.table.records.schema import AvroSchema
 
 pytestmark = pytest.mark.slow
 
@@ -106,7 +107,7 @@ BASE = st.lists(LIVE, max_size=3, unique_by=lambda record: record.key)
 def test_columns_merge_as_records_do_one_by_one(
     name: str, held_bytes: int, base: list[Record], blocks: list[list[Record]]
 ) -> None:
-    shape = RecordShape("", MergeRule.CUSTOM, (ORDERING,), ORDERING, merger=MERGERS[name])
+    shape = RecordShape(AvroSchema.of(""), MergeRule.CUSTOM, (ORDERING,), ORDERING, merger=MERGERS[name])
     logs = [block(f"{number:03}", of_block) for number, of_block in enumerate(blocks)]
     merge = SliceMerge(FoldedLogFiles.of(logs, SCHEMA, shape, held_bytes=held_bytes), shape)
     rows = pa.concat_tables(merge.batches([batch(base)])).to_pylist()

@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from eventide_adapters.format.avro.decode import iter_avro_block
-from eventide_adapters.format.avro.event_time_properties import schema_with_event_times
+from eventide_adapters.format.avro.event_time_properties import with_event_times
 from eventide_adapters.format.log_file import records as log_records
 from eventide_adapters.format.log_file.ordering_values import ranks
 from eventide_adapters.format.log_file.records import DataBlock, DeleteBlock, iter_log_records
@@ -33,6 +33,7 @@ from eventide_core.table.records.event_time import EventTimeRange
 from eventide_core.table.records.key_history import KeyHistory
 from eventide_core.table.records.record_order import MergeRule, Version
 from eventide_core.table.records.record_shape import RecordShape
+from eventide_core.table.records.schema import AvroSchema
 from support import golden
 from support.log_files import (
     AVRO,
@@ -54,13 +55,15 @@ from support.log_files import (
 from support.log_summaries import summary_of
 
 T1, T2, T3, T4 = (f"2026112106041386{n}" for n in range(1, 5))
-SCHEMA_TEXT = table_schema(
-    {"name": "id", "type": "string"},
-    {"name": "ts", "type": ["null", "long"], "default": None},
-    {"name": "seen", "type": ["null", "string"], "default": None},
-    {"name": "_hoodie_is_deleted", "type": ["null", "boolean"], "default": None},
+TABLE_SCHEMA = AvroSchema.of(
+    table_schema(
+        {"name": "id", "type": "string"},
+        {"name": "ts", "type": ["null", "long"], "default": None},
+        {"name": "seen", "type": ["null", "string"], "default": None},
+        {"name": "_hoodie_is_deleted", "type": ["null", "boolean"], "default": None},
+    )
 )
-SHAPE = RecordShape(SCHEMA_TEXT, MergeRule.EVENT_TIME_ORDERING, ("ts",), "ts")
+SHAPE = RecordShape(TABLE_SCHEMA, MergeRule.EVENT_TIME_ORDERING, ("ts",), "ts")
 ALL = BlockFilter(frozenset({T1, T2, T3, T4}), None)
 
 
@@ -71,7 +74,7 @@ def storage(request: pytest.FixtureRequest) -> Storage:
 
 def _rows(instant: str, *rows: dict[str, Any], schema: str | None = None) -> bytes:
     records = [with_meta(row, row["id"], instant) for row in rows]
-    return avro_block(instant, schema or written_schema(SCHEMA_TEXT), records)
+    return avro_block(instant, schema or written_schema(TABLE_SCHEMA.text), records)
 
 
 def _log(storage: Storage, version: int, *blocks: bytes) -> LogFile:
@@ -123,7 +126,7 @@ class TestSummary:
                 {"id": "d", "ts": 1, "seen": "2026-11-21T00:00Z"},
             ),
         )
-        shape = RecordShape(SCHEMA_TEXT, MergeRule.EVENT_TIME_ORDERING, ("ts",), "seen")
+        shape = RecordShape(TABLE_SCHEMA, MergeRule.EVENT_TIME_ORDERING, ("ts",), "seen")
         summary = summary_of(ArrowLogContent(storage), log, shape)
         assert summary.event_times == EventTimeRange(1795219200000, 1795219200000, 2)
         assert summary.delete_count == 2
@@ -138,8 +141,8 @@ class TestSummary:
         assert summary.instants == {T1}
 
     def test_event_times_in_the_schema_are_believed_unread(self, storage: Storage) -> None:
-        schema = schema_with_event_times(written_schema(SCHEMA_TEXT), "ts", EventTimeRange(10, 20, 2))
-        unreadable = block(3, {INSTANT_TIME: T1, SCHEMA: schema}, b"\xff" * 50)
+        schema = with_event_times(AvroSchema.of(written_schema(TABLE_SCHEMA.text)), "ts", EventTimeRange(10, 20, 2))
+        unreadable = block(3, {INSTANT_TIME: T1, SCHEMA: schema.text}, b"\xff" * 50)
         log = _log(storage, 1, unreadable, _rows(T2, {"id": "a", "ts": 30}), delete_block(T3, [("b", None)]))
         summary = summary_of(ArrowLogContent(storage), log, SHAPE)
         assert summary.event_times == EventTimeRange(10, 30, 3)
@@ -162,7 +165,7 @@ class TestSummary:
         assert (summary.has_torn_block, summary.nameless_from, set(summary.instants)) == (True, len(whole), {T2})
 
     def test_blocks_are_checked_by_their_headers_across_a_slices_logs(self, storage: Storage) -> None:
-        content, schema = ArrowLogContent(storage), written_schema(SCHEMA_TEXT)
+        content, schema = ArrowLogContent(storage), written_schema(TABLE_SCHEMA.text)
         torn = _log(storage, 1, _rows(T1, {"id": "a", "ts": 1})[:-1])
         rollback = _log(storage, 2, rollback_block(T3, T1))
         strange = block(3, {INSTANT_TIME: T2, SCHEMA: schema, IS_PARTIAL: "true"}, b"no records at all")
@@ -194,7 +197,7 @@ class TestSummary:
             [rows[:-1]],
         ]
         logs = [_log(storage, number, *blocks) for number, blocks in enumerate(contents, 1)]
-        for shape in (SHAPE, RecordShape(plain, MergeRule.EVENT_TIME_ORDERING, ("ts",), "ts")):
+        for shape in (SHAPE, RecordShape(AvroSchema.of(plain), MergeRule.EVENT_TIME_ORDERING, ("ts",), "ts")):
             content = ArrowLogContent(storage)
             alone = [content.summarize([log], shape)[0] for log in logs]
             together = content.summarize(logs, shape)
@@ -223,7 +226,7 @@ class TestSummary:
             summary_of(ArrowLogContent(storage), _log(storage, 1, block(HFILE, {INSTANT_TIME: T1}, b"")), SHAPE)
 
     def test_a_table_without_event_time_field_is_reported_what_to_set(self, storage: Storage) -> None:
-        shape = RecordShape(SCHEMA_TEXT, MergeRule.EVENT_TIME_ORDERING, ("ts",), None)
+        shape = RecordShape(TABLE_SCHEMA, MergeRule.EVENT_TIME_ORDERING, ("ts",), None)
         with pytest.raises(UnsupportedTableError, match=r"hoodie\.payload\.event\.time\.field"):
             summary_of(ArrowLogContent(storage), _log(storage, 1), shape)
 
@@ -243,8 +246,8 @@ def test_the_latest_keys_are_named_once_each_from_the_blocks_that_count(storage:
 
 
 def test_blocks_whose_headers_tell_that_they_hold_no_such_key_are_not_read(storage: Storage) -> None:
-    schema = schema_with_event_times(written_schema(SCHEMA_TEXT), "ts", EventTimeRange(1, 69))
-    log = _log(storage, 1, block(AVRO, {INSTANT_TIME: T1, SCHEMA: schema}, b"no records"))
+    schema = with_event_times(AvroSchema.of(written_schema(TABLE_SCHEMA.text)), "ts", EventTimeRange(1, 69))
+    log = _log(storage, 1, block(AVRO, {INSTANT_TIME: T1, SCHEMA: schema.text}, b"no records"))
     assert ArrowLogContent(storage).latest_keys(log, SHAPE, 70, 2, ALL) == ()
 
 
@@ -317,7 +320,7 @@ class TestKeyHistories:
 
     def test_without_ordering_field_records_are_level_and_deletes_natural(self, storage: Storage) -> None:
         _, merged, left_overs = self._slice(storage)
-        shape = RecordShape(SCHEMA_TEXT, MergeRule.COMMIT_TIME_ORDERING, (), None)
+        shape = RecordShape(TABLE_SCHEMA, MergeRule.COMMIT_TIME_ORDERING, (), None)
         histories = ArrowLogContent(storage).key_histories(None, merged, left_overs, shape, ALL, only_deleted=True)
         assert histories[0] == KeyHistory(
             "b", None, (Version(LEAST, False, 0), Version(None, True, 1)), (Version(LEAST, False, 2),)
@@ -327,7 +330,7 @@ class TestKeyHistories:
         _, merged, left_overs = self._slice(storage)
         rows = [{"_hoodie_record_key": "a", "ts": 7, "id": "b"}]
         base = _base(storage, rows, _hoodie_record_key=pa.string(), ts=pa.int64(), id=pa.string())
-        shape = RecordShape(SCHEMA_TEXT, MergeRule.EVENT_TIME_ORDERING, ("ts", "id"), "ts")
+        shape = RecordShape(TABLE_SCHEMA, MergeRule.EVENT_TIME_ORDERING, ("ts", "id"), "ts")
         (history, *_) = ArrowLogContent(storage).key_histories(
             base, merged[:1], left_overs, shape, ALL, only_deleted=False
         )
@@ -394,7 +397,7 @@ def test_logs_of_real_hudi_hold_what_fastavro_reads_in_them(name: str, tmp_path:
         blocks = parse_blocks(path.read_bytes())
         fields = json.loads(blocks[0][1][SCHEMA])
         shape = RecordShape(
-            json.dumps({**fields, "fields": fields["fields"][5:]}),
+            AvroSchema.of(json.dumps({**fields, "fields": fields["fields"][5:]})),
             MergeRule.EVENT_TIME_ORDERING,
             ("event_ts",),
             "event_ts",

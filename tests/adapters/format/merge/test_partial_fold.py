@@ -16,6 +16,7 @@ from eventide_core.errors import UnsupportedTableError
 from eventide_core.table.records.partial_update import PartialVersion, latest_partial
 from eventide_core.table.records.record_order import MergeRule, Version
 from eventide_core.table.records.record_shape import PartialUpdate, RecordShape
+from eventide_core.table.records.schema import AvroSchema
 
 pytestmark = pytest.mark.slow
 
@@ -78,7 +79,7 @@ def test_every_key_shows_the_columns_that_its_versions_have_given(
     lacking = None if how is None else how.unavailable
     if how is None:
         base = [Change(change.key, change.ordering, False, frozenset(COLUMNS)) for change in base]
-    shape = RecordShape("", rule, (ORDERING,), None, partial_update=how)
+    shape = RecordShape(AvroSchema.of(""), rule, (ORDERING,), None, partial_update=how)
     base_rows = [(change, f"base {change.key}") for change in base]
     log_rows = [(change, f"log {number}") for number, change in enumerate(log)]
     blocks: list[DataBlock | DeleteBlock] = []

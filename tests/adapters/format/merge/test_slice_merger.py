@@ -18,6 +18,7 @@ from eventide_core.ports import LinkedLog, LogRange
 from eventide_core.table.files.slice_read import BlockFilter
 from eventide_core.table.records.record_order import MergeRule
 from eventide_core.table.records.record_shape import RecordShape
+from eventide_core.table.records.schema import AvroSchema
 from support import log_files
 from support.one_slice import BASE, CARRIED, COPIES, D0, D1, D2, D3, FILES, LOGS, NEW_BASE, compactor, task
 from support.slice_files import SCHEMA, base_file, data_block, delete_block, row
@@ -57,7 +58,7 @@ def test_the_bloom_filter_is_extended_until_a_tenth_of_its_keys_have_no_row(
     rows = pq.read_table(io.BytesIO(base_file([row(f"k{number}", 10, "base", D0, "old") for number in range(40)])))
     storage.delete(BASE)
     output = storage.open_output(BASE)
-    writer = BaseFileWriter(output, SCHEMA, codec="zstd", bloom=BloomFilterBuilder(DEFAULT_PARAMETERS))
+    writer = BaseFileWriter(output, AvroSchema.of(SCHEMA), codec="zstd", bloom=BloomFilterBuilder(DEFAULT_PARAMETERS))
     writer.write(rows)
     writer.close({})
     assert output.commit()
@@ -100,7 +101,7 @@ def test_a_tombstone_of_several_ordering_fields_is_carried_where_any_of_them_dec
     contradicted = [("a", ordering(20, "m")), ("d", ordering(50, "third "))]
     deletes = [*contradicted, ("b", ordering(40, "a"))]
     storage.put(LOGS[0], log_files.delete_block(D1, deletes))
-    shape = RecordShape(SCHEMA, MergeRule.EVENT_TIME_ORDERING, ("ts", "val"), "ts")
+    shape = RecordShape(AvroSchema.of(SCHEMA), MergeRule.EVENT_TIME_ORDERING, ("ts", "val"), "ts")
     merged = ((LOGS[0], len(storage.read(LOGS[0]))),)
     result = compactor(storage)(task(merged=merged, shape=shape))
     assert result.carried_tombstones == 2

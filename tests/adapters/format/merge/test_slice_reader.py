@@ -13,12 +13,13 @@ from eventide_core.errors import CorruptBaseFileError, InvalidFilterError, Missi
 from eventide_core.table.files.slice_read import BlockFilter, SliceRead
 from eventide_core.table.records.record_order import MergeRule
 from eventide_core.table.records.record_shape import RecordShape
+from eventide_core.table.records.schema import AvroSchema
 from support.slice_files import META, SCHEMA, base_file, data_block, delete_block, row
 
 D0, D1, D2 = (f"2026010100000000{i}" for i in range(3))
 BASE = f"part=a/f-0_0-1-0_{D0}.parquet"
 LOGS = tuple(f"part=a/.f-0_{D0}.log.{i}_0-1-0" for i in (1, 2))
-SHAPE = RecordShape(SCHEMA, MergeRule.EVENT_TIME_ORDERING, ("ts",), "ts")
+SHAPE = RecordShape(AvroSchema.of(SCHEMA), MergeRule.EVENT_TIME_ORDERING, ("ts",), "ts")
 OLD = BASE.rpartition("/")[2]
 FILES = {
     BASE: base_file([row(key, 10, "base", D0, OLD) for key in "abcd"]),

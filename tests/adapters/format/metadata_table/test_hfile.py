@@ -15,9 +15,10 @@ from eventide_adapters.format.metadata_table.hfile import HFile
 from eventide_adapters.format.metadata_table.hfile_writer import HFileStyle, encode_hfile
 from eventide_core.errors import CorruptLogBlockError, EventideError, UnsupportedTableError
 from eventide_core.table.files.log_block import BlockType, LogBlock, read_blocks
+from eventide_core.table.records.schema import AvroSchema
 from support import golden
 
-SCHEMA = '{"type":"string"}'
+SCHEMA = AvroSchema.of('{"type":"string"}')
 FUZZED = 2000
 
 entries_by_key = st.dictionaries(st.binary(min_size=1, max_size=60), st.binary(max_size=200), min_size=1, max_size=60)
@@ -69,7 +70,7 @@ def test_our_hfile_has_the_metadata_that_hudi_writes(name: str, tmp_path: Path) 
         if where.endswith(".hfile"):
             continue
         theirs = opened(data)
-        ours = encode_hfile(list(theirs.entries()), theirs.info()["schema"].decode(), style)
+        ours = encode_hfile(list(theirs.entries()), AvroSchema.of(theirs.info()["schema"].decode()), style)
         info = {key: value for key, value in theirs.info().items() if key != "hfile.CREATE_TIME_TS"}
         assert {key: value for key, value in opened(ours).info().items() if key in info} == info
         assert blocks(ours) == blocks(data)
@@ -97,7 +98,7 @@ def test_an_hfile_reads_back(pairs: dict[bytes, bytes], style: HFileStyle, block
     entries = sorted(pairs.items())
     data = encode_hfile(entries, SCHEMA, style, block_bytes=block_bytes)
     assert list(opened(data).entries()) == entries
-    assert opened(data).info()["schema"] == SCHEMA.encode()
+    assert opened(data).info()["schema"] == SCHEMA.text.encode()
 
 
 @given(entries_by_key, st.data())

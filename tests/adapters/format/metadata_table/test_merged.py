@@ -15,14 +15,15 @@ from eventide_adapters.format.metadata_table.records import (
     merged_files,
     secondary_index_value,
 )
+from eventide_core.table.records.schema import AvroSchema
 
-SCHEMA = """{"type": "record", "name": "HoodieMetadataRecord", "fields": [
+SCHEMA = AvroSchema.of("""{"type": "record", "name": "HoodieMetadataRecord", "fields": [
     {"name": "key", "type": ["null", "string"], "default": null},
     {"name": "type", "type": "int"},
     {"name": "filesystemMetadata", "type": ["null", {"type": "map", "values": {"type": "record",
         "name": "HoodieMetadataFileInfo",
-        "fields": [{"name": "size", "type": "long"}, {"name": "isDeleted", "type": "boolean"}]}}], "default": null}]}"""
-WIDER = SCHEMA.replace(
+        "fields": [{"name": "size", "type": "long"}, {"name": "isDeleted", "type": "boolean"}]}}], "default": null}]}""")
+WIDER = SCHEMA.text.replace(
     '{"name": "type", "type": "int"}',
     '{"name": "type", "type": "int"}, {"name": "more", "type": ["null", "string"], "default": null}',
 )
@@ -41,13 +42,15 @@ def sources_of(history: list[Any], *, has_base: bool) -> tuple[list[Source], dic
         if isinstance(step, frozenset):
             deleted.update((key.encode(), len(sources)) for key in step)
             continue
-        schema = SCHEMA if number % 2 else WIDER
+        schema = SCHEMA.text if number % 2 else WIDER
         is_merged = has_base and not sources
         values = {
-            key.encode(): encode_value(files_value(added, () if is_merged else tuple(gone - added.keys())), schema)
+            key.encode(): encode_value(
+                files_value(added, () if is_merged else tuple(gone - added.keys())), AvroSchema.of(schema)
+            )
             for key, (added, gone) in step.items()
         }
-        sources.append(Source(sorted(values.items()), schema, f"file {number}", is_merged))
+        sources.append(Source(sorted(values.items()), AvroSchema.of(schema), f"file {number}", is_merged))
     return sources, deleted
 
 
@@ -153,10 +156,10 @@ def test_a_partition_of_an_unknown_kind_is_not_merged() -> None:
     assert not can_merge("unheard_of")
 
 
-OF_PAIRS = """{"type": "record", "name": "HoodieMetadataRecord", "fields": [
+OF_PAIRS = AvroSchema.of("""{"type": "record", "name": "HoodieMetadataRecord", "fields": [
     {"name": "key", "type": ["null", "string"], "default": null}, {"name": "type", "type": "int"},
     {"name": "SecondaryIndexMetadata", "type": ["null", {"type": "record", "name": "HoodieSecondaryIndexInfo",
-        "fields": [{"name": "isDeleted", "type": "boolean"}]}], "default": null}]}"""
+        "fields": [{"name": "isDeleted", "type": "boolean"}]}], "default": null}]}""")
 
 
 @pytest.mark.parametrize("is_last_deleted", [False, True])

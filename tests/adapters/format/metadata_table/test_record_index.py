@@ -8,12 +8,13 @@ from eventide_adapters.format.metadata_table.group_records import GroupRecords
 from eventide_adapters.format.metadata_table.hfile_writer import HFileStyle
 from eventide_adapters.format.metadata_table.log_form import LogForm
 from eventide_adapters.format.metadata_table.records import decode_value, record_index_value
+from eventide_core.table.records.schema import AvroSchema
 from eventide_core.table.settings.metadata_table import RECORD_INDEX
 
-SCHEMA = """{"type": "record", "name": "HoodieMetadataRecord", "fields": [
+SCHEMA = AvroSchema.of("""{"type": "record", "name": "HoodieMetadataRecord", "fields": [
     {"name": "key", "type": ["null", "string"], "default": null}, {"name": "type", "type": "int"},
     {"name": "recordIndexMetadata", "type": ["null", {"type": "record", "name": "HoodieRecordIndexInfo", "fields": [
-        {"name": "partitionName", "type": "string"}, {"name": "fileId", "type": "string"}]}], "default": null}]}"""
+        {"name": "partitionName", "type": "string"}, {"name": "fileId", "type": "string"}]}], "default": null}]}""")
 
 
 class Told(LogForm):

@@ -23,6 +23,7 @@ from eventide_adapters.format.metadata_table.records import (
     partition_of,
 )
 from eventide_core.errors import RecordDecodeError
+from eventide_core.table.records.schema import AvroSchema
 from support.campaign import IS_REPEATED
 
 pytestmark = pytest.mark.slow
@@ -44,18 +45,20 @@ INFO = {
     "name": "Info",
     "fields": [{"name": "size", "type": "long"}, {"name": "isDeleted", "type": "boolean"}],
 }
-SCHEMA = json.dumps(
-    {
-        "type": "record",
-        "name": "HoodieMetadataRecord",
-        "fields": [
-            {"name": "_hoodie_commit_time", "type": ["null", "string"]},
-            {"name": "key", "type": "string"},
-            {"name": "type", "type": "int"},
-            {"name": "filesystemMetadata", "type": ["null", {"type": "map", "values": INFO}]},
-            {"name": "minValue", "type": WRAPPERS},
-        ],
-    }
+SCHEMA = AvroSchema.of(
+    json.dumps(
+        {
+            "type": "record",
+            "name": "HoodieMetadataRecord",
+            "fields": [
+                {"name": "_hoodie_commit_time", "type": ["null", "string"]},
+                {"name": "key", "type": "string"},
+                {"name": "type", "type": "int"},
+                {"name": "filesystemMetadata", "type": ["null", {"type": "map", "values": INFO}]},
+                {"name": "minValue", "type": WRAPPERS},
+            ],
+        }
+    )
 )
 
 
@@ -129,7 +132,7 @@ def test_a_value_that_is_copied_keeps_its_bytes(wrapped: tuple[str, dict[str, ob
 
 def test_what_hudi_reads_is_what_was_meant() -> None:
     data = encode_value(files_value({"a.parquet": 5}, ("b.parquet",)), SCHEMA)
-    read = fastavro.schemaless_reader(io.BytesIO(data), fastavro.parse_schema(json.loads(SCHEMA)), None)
+    read = fastavro.schemaless_reader(io.BytesIO(data), fastavro.parse_schema(json.loads(SCHEMA.text)), None)
     assert isinstance(read, dict)
     assert read["type"] == 2
     assert read["filesystemMetadata"] == {

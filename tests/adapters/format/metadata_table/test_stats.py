@@ -28,6 +28,7 @@ from eventide_adapters.storage.memory import MemoryStorage
 from eventide_core.errors import UnsupportedTableError
 from eventide_core.ports import AddedFile
 from eventide_core.table.files.log_block import BlockType, HeaderKey, encode_block
+from eventide_core.table.records.schema import AvroSchema
 
 BASE = "new_0-0-1_20261122000000000.parquet"
 OLD_BASE = "old_0-0-1_20261121000000000.parquet"
@@ -136,19 +137,21 @@ STATS_FIELDS = [
     {"name": "isDeleted", "type": "boolean"},
     {"name": "isTightBound", "type": "boolean"},
 ]
-SCHEMA = json.dumps(
-    {
-        "type": "record",
-        "name": "HoodieMetadataRecord",
-        "fields": [
-            {"name": "key", "type": "string"},
-            {"name": "type", "type": "int"},
-            {
-                "name": "ColumnStatsMetadata",
-                "type": ["null", {"type": "record", "name": "Stats", "fields": STATS_FIELDS}],
-            },
-        ],
-    }
+SCHEMA = AvroSchema.of(
+    json.dumps(
+        {
+            "type": "record",
+            "name": "HoodieMetadataRecord",
+            "fields": [
+                {"name": "key", "type": "string"},
+                {"name": "type", "type": "int"},
+                {
+                    "name": "ColumnStatsMetadata",
+                    "type": ["null", {"type": "record", "name": "Stats", "fields": STATS_FIELDS}],
+                },
+            ],
+        }
+    )
 )
 
 
@@ -189,7 +192,7 @@ def put_stats(storage: MemoryStorage, instant: str, stats: list[dict[str, Any]],
         if entries:
             hfile = encode_hfile(entries, SCHEMA, HFileStyle.NATIVE)
             block = encode_block(
-                BlockType.HFILE_DATA, {HeaderKey.INSTANT_TIME: instant, HeaderKey.SCHEMA: SCHEMA}, hfile
+                BlockType.HFILE_DATA, {HeaderKey.INSTANT_TIME: instant, HeaderKey.SCHEMA: SCHEMA.text}, hfile
             )
             storage.put(f"{directory}/column_stats/.col-stats-{group:04d}-0_{instant}.log.1_0-1-2", block)
         else:

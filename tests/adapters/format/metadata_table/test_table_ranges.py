@@ -26,6 +26,7 @@ from eventide_adapters.storage.memory import MemoryStorage
 from eventide_core.table.files.file_name import BaseFileName
 from eventide_core.table.records.record_order import MergeRule
 from eventide_core.table.records.record_shape import RecordShape
+from eventide_core.table.records.schema import AvroSchema
 from support import golden
 
 ROWS = pa.table(
@@ -85,7 +86,7 @@ def test_a_footer_of_arrow_states_no_range_of_floats_because_it_leaves_out_nan()
 
 def avro(*fields: tuple[str, Any]) -> RecordShape:
     document = {"type": "record", "name": "r", "fields": [{"name": n, "type": ["null", t]} for n, t in fields]}
-    return RecordShape(json.dumps(document), MergeRule.COMMIT_TIME_ORDERING, (), None)
+    return RecordShape(AvroSchema.of(json.dumps(document)), MergeRule.COMMIT_TIME_ORDERING, (), None)
 
 
 def test_ranges_are_in_the_types_of_the_table() -> None:

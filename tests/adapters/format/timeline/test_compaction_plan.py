@@ -22,6 +22,7 @@ from eventide_core.errors import (
 )
 from eventide_core.table.files.file_name import BaseFileName, LogFileName
 from eventide_core.table.records.event_time import EventTimeRange
+from eventide_core.table.records.schema import AvroSchema
 from eventide_core.table.timeline.plans import (
     CompactionPlan,
     CutMode,
@@ -96,7 +97,7 @@ def plans(draw: st.DrawFn) -> CompactionPlan:
         link_reason=draw(reasons),
         event_time_field=draw(st.none() | reasons),
         operations=tuple(draw(st.lists(operations(link_mode), max_size=3))),
-        schema=draw(reasons),
+        schema=AvroSchema.of(draw(reasons)),
         partitions_with_logs=tuple(draw(st.lists(reasons, max_size=3))),
     )
 

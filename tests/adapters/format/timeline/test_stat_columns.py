@@ -15,6 +15,7 @@ from eventide_adapters.format.timeline.codec import HudiMetadataCodec, avro_comm
 from eventide_adapters.format.timeline.container import MAGIC, unwrapped
 from eventide_adapters.format.timeline.stat_columns import read_stat_columns
 from eventide_core.errors import EventideError
+from eventide_core.table.records.schema import AvroSchema
 from eventide_core.table.timeline.commit_metadata import CommitMetadata, WriteStat
 from support import golden
 from support.changed_bytes import EDITS, Edit, edited
@@ -86,7 +87,7 @@ def test_commits_of_hudi_are_read_by_columns(name: str, tmp_path: Path) -> None:
     for file_name, data in commits.items():
         record = unwrapped(data, file_name)
         by_values = avro_commit(data, file_name, _NEVER)
-        columns = read_stat_columns(record.content, record.schema_text)
+        columns = read_stat_columns(record.content, record.schema)
         assert columns is not None, file_name
         assert columns.write_stats == by_values.write_stats
         assert avro_commit(data, file_name, 0) == by_values
@@ -97,21 +98,21 @@ def test_a_large_commit_of_ours_is_read_by_columns() -> None:
     named = [stat._replace(path=f".{stat.file_id}_{_INSTANT}.log.1", log_files=("a", "b")) for stat in stats]
     commit = CommitMetadata({"": tuple(named)}, {"schema": "{}"}, "UPSERT")
     record = unwrapped(CODEC.encode_commit(commit, 9), "t.commit")
-    columns = read_stat_columns(record.content, record.schema_text)
+    columns = read_stat_columns(record.content, record.schema)
     assert columns is not None
     assert columns.write_stats == {"": tuple(stat._replace(base_file=None, log_files=()) for stat in named)}
 
 
-def _with_stats(change: Any) -> tuple[bytes, bytes]:
+def _with_stats(change: Any) -> tuple[bytes, AvroSchema]:
     """The record and the schema of a commit whose schema is changed."""
     stat = WriteStat("f" * 36, f"p/{'f' * 36}_0-1-2_{_INSTANT}.parquet", "p", num_writes=5)
     record = unwrapped(CODEC.encode_commit(CommitMetadata({"p": (stat,)}, {}, "UPSERT"), 9), "t.commit")
-    schema = json.loads(record.schema_text)
+    schema = json.loads(record.schema.text)
     change(schema["fields"][0]["type"][1]["values"]["items"]["fields"])
     stream = io.BytesIO()
-    values: Any = fastavro.schemaless_reader(io.BytesIO(record.content), json.loads(record.schema_text), None)
+    values: Any = fastavro.schemaless_reader(io.BytesIO(record.content), json.loads(record.schema.text), None)
     fastavro.schemaless_writer(stream, fastavro.parse_schema(schema), values)
-    return stream.getvalue(), json.dumps(schema).encode()
+    return stream.getvalue(), AvroSchema.of_json(schema)
 
 
 @pytest.mark.parametrize(("name", "type_", "is_read"), [("numWrites", "int", True), ("numWrites", "double", False)])

@@ -1,6 +1,5 @@
 """How columns of records fit a table's, and how they change it."""
 
-import json
 from collections.abc import Callable
 from typing import Any
 
@@ -11,6 +10,7 @@ from eventide_adapters.format.avro.from_arrow import avro_schema_of
 from eventide_adapters.format.avro.schema import arrow_schema
 from eventide_adapters.format.write.incoming_schema import conform, evolved_schema
 from eventide_core.errors import InvalidColumnNameError, InvalidRecordError
+from eventide_core.table.records.schema import AvroSchema
 from eventide_core.table.settings.write_shape import SchemaRules
 from support.columns import schema_of
 
@@ -48,8 +48,8 @@ def test_a_wider_column_widens_the_tables() -> None:
 def test_a_new_column_comes_last_and_may_be_null() -> None:
     more: list[pa.Field[Any]] = [pa.field("id", pa.string()), pa.field("more", pa.int64(), nullable=False)]
     grown = evolved_schema(SCHEMA, pa.schema(more), "t", MERGE)
-    assert json.loads(grown)["fields"][-1] == {"name": "more", "type": ["null", "long"], "default": None}
-    assert json.loads(grown)["fields"][:-1] == json.loads(SCHEMA)["fields"]
+    assert grown.parsed["fields"][-1] == {"name": "more", "type": ["null", "long"], "default": None}
+    assert grown.parsed["fields"][:-1] == SCHEMA.parsed["fields"]
 
 
 def test_hudis_own_columns_are_no_new_ones() -> None:
@@ -107,12 +107,12 @@ def test_a_table_without_a_schema_gets_that_of_its_first_records() -> None:
         pa.field("_hoodie_record_key", pa.string()),
         pa.field("n", pa.int32(), nullable=False),
     ]
-    first = json.loads(evolved_schema(None, pa.schema(columns), "my trips", SchemaRules()))
+    first = evolved_schema(None, pa.schema(columns), "my trips", SchemaRules()).parsed
     assert (first["namespace"], first["name"]) == ("hoodie.my__trips", "my__trips_record")
     assert first["fields"] == [{"name": "n", "type": ["null", "int"], "default": None}]
 
 
-def _refused(incoming: list[tuple[str, Any]], *, rules: SchemaRules | None = None, schema: str = SCHEMA) -> str:
+def _refused(incoming: list[tuple[str, Any]], *, rules: SchemaRules | None = None, schema: AvroSchema = SCHEMA) -> str:
     columns: list[pa.Field[Any]] = [pa.field(name, kind) for name, kind in incoming]
     with pytest.raises((InvalidRecordError, InvalidColumnNameError)) as refused:
         evolved_schema(schema, pa.schema(columns), "t", rules or SchemaRules())

@@ -28,6 +28,7 @@ from eventide_core.table.files.file_name import BaseFileName, LogFileName
 from eventide_core.table.files.file_slice import BaseFile, FileSlice, LogFile
 from eventide_core.table.records.event_time import EventTimeRange
 from eventide_core.table.records.record_order import MergeRule
+from eventide_core.table.records.schema import AvroSchema
 from eventide_core.table.timeline.instant import Action, Instant, State
 from eventide_core.table.timeline.layout import layout_of
 from eventide_core.table.timeline.plans import CutMode, FallbackReason, LinkMode
@@ -102,7 +103,9 @@ def link_facts(choice: LinkChoice = LinkChoice.AUTO, /, **changes: object) -> Li
     return replace(facts, **changes)  # type: ignore[arg-type]  # as above
 
 
-TERMS = PlanTerms(100, CutMode.FILE, "event_ts", '{"type":"record","name":"r","fields":[]}', layout_of(9), ("p",))
+TERMS = PlanTerms(
+    100, CutMode.FILE, "event_ts", AvroSchema.of('{"type":"record","name":"r","fields":[]}'), layout_of(9), ("p",)
+)
 
 
 def test_a_slice_with_nothing_before_t_is_left_alone() -> None:

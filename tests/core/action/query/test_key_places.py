@@ -9,6 +9,7 @@ from eventide_core.config import INDEX_TYPE, Options
 from eventide_core.table.files.slice_read import BlockFilter, QueryPlan, SliceRead
 from eventide_core.table.records.record_order import MergeRule
 from eventide_core.table.records.record_shape import RecordShape
+from eventide_core.table.records.schema import AvroSchema
 from eventide_core.table.settings.table_config import TableConfig
 from eventide_core.table.timeline.commit_metadata import CommitMetadata
 
@@ -21,7 +22,9 @@ hoodie.table.metadata.partitions=files,record_index
 """
 BLOCKS = BlockFilter(frozenset(), None)
 SLICES = tuple(SliceRead("p", f"f{number}", None, (), BLOCKS) for number in range(10))
-PLAN = QueryPlan(SLICES, RecordShape("{}", MergeRule.COMMIT_TIME_ORDERING, (), None), completed=frozenset("1"))
+PLAN = QueryPlan(
+    SLICES, RecordShape(AvroSchema.of("{}"), MergeRule.COMMIT_TIME_ORDERING, (), None), completed=frozenset("1")
+)
 GROUPS = {(one.partition, one.file_id) for one in SLICES}
 ONE = (("id:x", "x"),)
 STATED = Options({str(INDEX_TYPE): "RECORD_INDEX"})

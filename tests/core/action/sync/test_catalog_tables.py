@@ -12,6 +12,7 @@ from eventide_core.config import Options
 from eventide_core.errors import ConfigError, RefusedError
 from eventide_core.table.catalog.catalog_columns import TableColumns
 from eventide_core.table.catalog.catalog_table import CatalogPartition, CatalogTable
+from eventide_core.table.records.schema import AvroSchema
 from eventide_core.table.settings.table_config import TableConfig
 
 CONFIG = TableConfig.parse(
@@ -33,7 +34,7 @@ def options(**given: str) -> SyncOptions:
 
 
 def facts(fresh: Freshness = FRESH, last: str = "2", schema: str = SCHEMA) -> SyncFacts:
-    columns = TableColumns.of(schema, has_meta_fields=True, supports_timestamp=False)
+    columns = TableColumns.of(AvroSchema.of(schema), has_meta_fields=True, supports_timestamp=False)
     return SyncFacts("file:///lake/trips", columns, last, last, fresh)
 
 

@@ -22,11 +22,14 @@ from eventide_core.table.files.slice_read import BlockFilter
 from eventide_core.table.records.event_time import EventTimeRange
 from eventide_core.table.records.record_order import MergeRule
 from eventide_core.table.records.record_shape import RecordShape
+from eventide_core.table.records.schema import AvroSchema
 from support import golden
 
 WRITES = ("20260101000000001", "20260101000000002", "20260101000000003")
 GROUPS = ("f0", "f1", "f2")
-SHAPE = RecordShape('{"type":"record","name":"r","fields":[]}', MergeRule.EVENT_TIME_ORDERING, ("ts",), "ts")
+SHAPE = RecordShape(
+    AvroSchema.of('{"type":"record","name":"r","fields":[]}'), MergeRule.EVENT_TIME_ORDERING, ("ts",), "ts"
+)
 BLOCKS = BlockFilter(frozenset(WRITES), None)
 
 Wrote = frozenset[tuple[str, str]]

@@ -11,11 +11,12 @@ from eventide import Table
 from eventide_core.config import EVENT_TIME_FIELD, TRACK_EVENT_TIMES, Options
 from eventide_core.errors import ConfigError, RefusedError
 from eventide_core.service.facts.event_time_field import are_stats_proof
+from eventide_core.table.records.schema import AvroSchema
 from support import golden
 from support.thresholds import dividing_plan
 
 FIELD = "hoodie.payload.event.time.field"
-SCHEMA = (
+SCHEMA = AvroSchema.of(
     '{"type": "record", "name": "row", "fields": ['
     '{"name": "ts", "type": "long"}, {"name": "other", "type": "long"}, {"name": "seen", "type": ["null", "long"]}]}'
 )

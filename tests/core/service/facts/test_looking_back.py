@@ -15,6 +15,7 @@ from eventide_core.table.files.file_slice import LogFile
 from eventide_core.table.records.event_time import EventTimeRange
 from eventide_core.table.records.record_order import MergeRule
 from eventide_core.table.records.record_shape import RecordShape
+from eventide_core.table.records.schema import AvroSchema
 from eventide_core.table.settings.table_config import TableConfig
 from eventide_core.table.timeline.archived_timeline import MergeLimits
 from eventide_core.table.timeline.commit_metadata import CommitMetadata
@@ -105,13 +106,13 @@ def _state(
 
 def test_the_schema_is_that_of_the_newest_write_even_if_it_is_archived() -> None:
     archive = Archive({_write(1, 2): _says(schema="old"), _write(3, 4): _says(schema="new"), _write(5, 6): _says()})
-    assert _state({_write(7, 8): _says()}, archive).schema == "new"
+    assert _state({_write(7, 8): _says()}, archive).schema.text == "new"
     assert archive.asked == [_t(5), _t(3)]
 
 
 def test_the_archive_is_not_read_for_a_schema_that_an_active_write_has() -> None:
     archive = Archive({_write(1, 2): _says(schema="old")})
-    assert _state({_write(7, 8): _says(schema="new")}, archive).schema == "new"
+    assert _state({_write(7, 8): _says(schema="new")}, archive).schema.text == "new"
     assert archive.asked == []
 
 
@@ -203,7 +204,7 @@ def _waiting(log_version: int, archive: Archive, *, version: int, least_ms: int 
     name = LogFileName("f", _t(3), log_version, "0-0-1")
     log = LogFile(name, f"a/{name}", 100)
     content: Any = Content(least_ms)
-    shape = RecordShape("{}", MergeRule.EVENT_TIME_ORDERING, ("ts",), "ts")
+    shape = RecordShape(AvroSchema.of("{}"), MergeRule.EVENT_TIME_ORDERING, ("ts",), "ts")
     return (
         LogFactsReader(content, InLine(), InLine())
         .read(state, shape, [log], are_stats_proof=False)[log.path]

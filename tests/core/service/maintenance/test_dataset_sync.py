@@ -13,6 +13,7 @@ from eventide_core.config import DATAHUB_DATABASE, SYNC_CONDITIONAL, SYNC_DATABA
 from eventide_core.service.maintenance.dataset_sync import DatasetSync
 from eventide_core.service.maintenance.sync import SyncResult
 from eventide_core.table.catalog.catalog_dataset import CatalogDataset, DatasetChange
+from eventide_core.table.records.schema import AvroSchema
 from support.small_table import make, rows
 
 FRESHNESS = {"hoodie.ro.event.time.cut", "hoodie.ro.event.time.watermark", "hoodie.ro.late.records"}
@@ -53,7 +54,8 @@ def test_a_dataset_has_the_schema_and_the_freshness_and_is_written_only_where_so
     (done,) = synced(table, catalog).tables
     assert (done.name, done.is_created, done.is_altered) == ("t", True, False)
     first = catalog.datasets["default", "t"]
-    assert [one["name"] for one in json.loads(first.schema or "")["fields"]] == ["id", "part", "ms", "word"]
+    assert first.schema is not None
+    assert first.schema.field_names == ("id", "part", "ms", "word")
     assert {key: value for key, value in first.properties.items() if key.startswith("hudi.")} == {
         "hudi.table.type": "MERGE_ON_READ",
         "hudi.table.version": "NINE",
@@ -95,13 +97,17 @@ def test_a_schema_in_another_layout_is_the_same_and_a_wider_one_is_written(tmp_p
     table, catalog = table_of(tmp_path / "t"), MemoryDatasets()
     synced(table, catalog)
     dataset = catalog.datasets["default", "t"]
-    catalog.datasets["default", "t"] = replace(dataset, schema=json.dumps(json.loads(dataset.schema or ""), indent=4))
+    assert dataset.schema is not None
+    indented = AvroSchema.of(json.dumps(dataset.schema.parsed, indent=4))
+    catalog.datasets["default", "t"] = replace(dataset, schema=indented)
     synced(table, catalog)
     assert len(catalog.changes) == 1
 
     table.upsert(rows(("k0", -8, "wider")).append_column("more", pa.array([1])), schema_mode="merge")
     synced(table, catalog)
-    assert json.loads(catalog.changes[-1].schema or "")["fields"][-1]["name"] == "more"
+    wider = catalog.changes[-1].schema
+    assert wider is not None
+    assert wider.field_names[-1] == "more"
 
 
 def test_a_dataset_that_was_marked_as_deleted_is_shown_again(tmp_path: Path) -> None:

@@ -8,11 +8,11 @@ import pytest
 
 from eventide import Table
 from eventide.bootstrap import assemble
-from eventide_adapters.format.metadata_table.table import HudiMetadataTable
 from eventide_core.errors import BusyError, CleanedHistoryError, InstantNotFoundError, RefusedError
 from eventide_core.table.timeline.instant import Action
 from support import golden
 from support.command_line import content_of, run, run_json
+from support.metadata_updates import check_files
 from support.table_rows import rows
 from support.thresholds import dividing_plan
 
@@ -158,12 +158,7 @@ def check_metadata_table(path: Path) -> None:
     application = assemble(str(path), {})
     if not application.files.config().metadata_partitions:
         return
-    listed = HudiMetadataTable(application.storage).read_files()
-    present: dict[str, dict[str, int]] = {partition: {} for partition in listed}
-    for file in application.state().listing:
-        if ".log." in file.name or file.name.endswith(".parquet"):
-            present[file.partition][file.name] = file.size
-    assert {partition: dict(files) for partition, files in listed.items()} == present
+    check_files(path)
 
 
 ARCHIVED_EARLY = {

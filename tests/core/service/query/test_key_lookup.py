@@ -16,6 +16,7 @@ from eventide import Table
 from eventide.bootstrap import assemble
 from eventide.rows.reader import Rows
 from eventide_adapters.format.metadata_table.key_index import HudiKeyIndex
+from eventide_adapters.format.metadata_table.reader import MetadataTableReader
 from eventide_adapters.format.metadata_table.table import HudiMetadataTable
 from eventide_core.config import BLOOM_ENTRIES, CLOCK_SKEW_MS, INDEX_TYPE
 from support.campaign import IS_REPEATED, tries
@@ -258,14 +259,14 @@ def test_a_write_during_the_lookup_leaves_it_to_files(
     table: Table, change: Callable[[Table], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     rows = table.snapshot()
-    opened, waiting = HudiMetadataTable.record_index, [change]
+    opened, waiting = HudiMetadataTable.load, [change]
 
-    def beside(self: HudiMetadataTable, instants: Collection[str], moving: Collection[str]) -> HudiKeyIndex | None:
+    def beside(self: HudiMetadataTable) -> MetadataTableReader:
         while waiting:
             waiting.pop()(table)
-        return opened(self, instants, moving)
+        return opened(self)
 
-    monkeypatch.setattr(HudiMetadataTable, "record_index", beside)
+    monkeypatch.setattr(HudiMetadataTable, "load", beside)
     assert slices_read(rows, "k1") == len(rows.plan.slices)
     assert waiting == []
     assert rows.to_arrow(["note"], "id = 'k1'").to_pylist() == [{"note": "b 0"}]

@@ -11,7 +11,6 @@ import pytest
 
 from eventide import Table
 from eventide.bootstrap import assemble
-from eventide_adapters.format.metadata_table.table import HudiMetadataTable
 from eventide_adapters.storage.faulty import FaultyStorage
 from eventide_adapters.storage.open import open_storage
 from eventide_core.config import BUCKETS, Options
@@ -22,6 +21,7 @@ from golden.readings import as_json
 from support import golden
 from support.columns import schema_of
 from support.command_line import content_of, run, run_json
+from support.metadata_updates import check_files
 from support.thresholds import dividing_plan
 
 pytestmark = pytest.mark.slow
@@ -211,12 +211,7 @@ def test_the_metadata_table_names_what_a_rollback_leaves(name: str, tmp_path: Pa
     application = assemble(str(path), {})
     last = application.state().timeline.writes[-1]
     application.rollback.undo(last.requested_time)
-    listed = HudiMetadataTable(application.storage).read_files()
-    present: dict[str, dict[str, int]] = {partition: {} for partition in listed}
-    for file in application.state().listing:
-        if ".log." in file.name or file.name.endswith(".parquet"):
-            present[file.partition][file.name] = file.size
-    assert {partition: dict(files) for partition, files in listed.items()} == present
+    check_files(path)
 
 
 def test_a_rollback_on_version_6_lists_a_partition_once_for_all_its_file_groups() -> None:

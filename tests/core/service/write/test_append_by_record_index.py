@@ -13,9 +13,8 @@ from hypothesis import strategies as st
 from eventide import Table
 from eventide.bootstrap import assemble
 from eventide_adapters.format.metadata_table.key_index import HudiKeyIndex
+from eventide_adapters.format.metadata_table.reader import MetadataTableReader
 from eventide_adapters.format.metadata_table.records import file_group_number
-from eventide_adapters.format.metadata_table.table import HudiMetadataTable
-from eventide_adapters.storage.local import LocalStorage
 from eventide_core.ports import KeyIndex
 from eventide_core.table.settings.metadata_table import RECORD_INDEX
 from support.campaign import IS_REPEATED, tries
@@ -32,9 +31,9 @@ MOVES = "hoodie.record.index.update.partition.path"
 
 
 def key_index(path: Path) -> HudiKeyIndex:
-    timeline = Table.open(str(path)).state().timeline
-    index = HudiMetadataTable(LocalStorage(path)).record_index({i.requested_time for i in timeline.completed})
-    assert index is not None
+    state = Table.open(str(path)).state()
+    index = assemble(str(path), {}).metadata.record_index(state.config, state.timeline)
+    assert isinstance(index, HudiKeyIndex)
     return index
 
 
@@ -51,11 +50,7 @@ def tables(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
 def searched(monkeypatch: pytest.MonkeyPatch) -> None:
     """From here on, writes search the table's files."""
-
-    def none(_: HudiMetadataTable, instants: Collection[str], moving: Collection[str]) -> None:
-        del instants, moving
-
-    monkeypatch.setattr(HudiMetadataTable, "record_index", none)
+    monkeypatch.setattr(MetadataTableReader, "record_index", lambda _self: None)
 
 
 def written(rows: list[tuple[str, str, int]]) -> pa.Table:

@@ -13,7 +13,7 @@ from eventide_adapters.format.metadata_table import group_records
 from eventide_adapters.format.metadata_table.file_contents import KeysOfRows, KeysOfSlice
 from eventide_adapters.format.metadata_table.group_records import EncodedLog, KeyPlaces
 from eventide_adapters.format.metadata_table.reader import MetadataTableReader
-from eventide_adapters.format.metadata_table.secondary_index import PairsOfReplaced, PairsOfSlice
+from eventide_adapters.format.metadata_table.secondary_index import PairsOfSlice
 from eventide_adapters.storage.faulty import Fault, FaultPlan, FaultyStorage, SimulatedCrash
 from eventide_adapters.storage.local import LocalStorage
 from eventide_core.errors import EventideError
@@ -95,7 +95,7 @@ def test_staged_keys_give_the_same_indexes_and_none_passes_through_the_driver(
         assert len(index_of(path, partition)) > ROWS / 3
     for kind in (KeyPlaces, EncodedLog):
         assert max(tasks.sizes[kind]) < LARGEST_ANSWER_BYTES
-    assert not tasks.asked & {KeysOfSlice, KeysOfRows, PairsOfSlice, PairsOfReplaced}
+    assert not tasks.asked & {KeysOfSlice, KeysOfRows, PairsOfSlice}
     assert staged(path) == []
     assert opened(path).verify(deep=True).ok
 

@@ -15,7 +15,7 @@ from eventide_core.errors import WriteConflictError
 from eventide_core.ports import NoProgress
 from eventide_core.service.write.append import Append
 from eventide_core.table.records.internal_schema import LATEST_SCHEMA_KEY
-from eventide_core.table.records.schema import META_FIELDS, field_names
+from eventide_core.table.records.schema import META_FIELDS
 from eventide_core.table.settings.write_shape import WriteOperation
 from support.append_tables import make, rows
 
@@ -58,7 +58,7 @@ def test_of_two_writes_that_change_the_schema_the_later_one_conflicts(tmp_path: 
 
 def _evolves_on_read(path: Path, table: Table) -> None:
     """Gives the last write the internal schema, and the meta fields in its schema, that an ALTER TABLE of Hudi leaves."""
-    names = field_names(table.state().schema)
+    names = table.state().schema.field_names
     fields = [
         {"id": n, "name": name, "optional": True, "type": "string"} for n, name in enumerate((*META_FIELDS, *names))
     ]
@@ -87,7 +87,7 @@ def test_a_write_carries_the_internal_schema_on_with_its_history(tmp_path: Path)
     state = table.state()
     commit = state.commits[result.instant]
     assert commit.extra_metadata[LATEST_SCHEMA_KEY] == before
-    assert field_names(state.schema) == ("id", "part", "ms", "word")
+    assert state.schema.field_names == ("id", "part", "ms", "word")
     history = path / f".hoodie/.schema/{result.instant}.schemacommit"
     assert json.loads(history.read_text()) == {"schemas": [json.loads(before)]}
 

@@ -23,8 +23,9 @@ from eventide_adapters.format.metadata_table.records import (
 from eventide_adapters.format.metadata_table.table import HudiMetadataTable
 from eventide_adapters.storage.local import LocalStorage
 from eventide_core.errors import CorruptLogBlockError, UnsupportedTableError
-from eventide_core.table.settings.properties import PROPERTIES_PATH
+from eventide_core.table.settings.table_config import METADATA_PARTITIONS_KEY
 from support import golden
+from support.metadata_updates import set_property
 
 pytestmark = pytest.mark.slow
 
@@ -51,16 +52,8 @@ def path(tmp_path: Path) -> Path:
     definition = {"sourceFields": INDEXED, "version": "V2"}
     (made / ".hoodie/.index_defs").mkdir()
     (made / ".hoodie/.index_defs/index.json").write_text(json.dumps({"indexDefinitions": {"column_stats": definition}}))
-    has_partitions(made, ",".join(["files", *FILE_GROUPS]))
+    set_property(made, METADATA_PARTITIONS_KEY, ",".join(["files", *FILE_GROUPS]))
     return made
-
-
-def has_partitions(path: Path, names: str) -> None:
-    properties = path / PROPERTIES_PATH
-    lines = properties.read_text().splitlines()
-    kept = [line for line in lines if not line.startswith("hoodie.table.metadata.partitions=")]
-    properties.write_text("\n".join([*kept, f"hoodie.table.metadata.partitions={names}", ""]))
-    properties.with_name(".hoodie.properties.crc").unlink(missing_ok=True)
 
 
 def records(path: Path, partition: str) -> dict[str, list[dict[str, Any]]]:
@@ -121,7 +114,7 @@ def test_the_record_index_has_the_location_of_each_key(path: Path) -> None:
         for key in asked:
             assert indexed.get(key) == shown.get(key), key
     assert len(asked) == 6
-    assert HudiMetadataTable(LocalStorage(path)).load().partitions == tuple(sorted(["files", *FILE_GROUPS]))
+    assert HudiMetadataTable(LocalStorage(path)).load().facts.partitions == tuple(sorted(["files", *FILE_GROUPS]))
 
 
 def test_every_new_file_has_the_ranges_of_its_rows_and_partitions_hold_them_all(path: Path) -> None:
@@ -195,7 +188,7 @@ def has_index(path: Path, name: str, kind: str, column: str, version: str = "V2"
     document = json.loads(definitions.read_text())
     document["indexDefinitions"][name] = {"indexType": kind, "sourceFields": [column], "version": version}
     definitions.write_text(json.dumps(document))
-    has_partitions(path, ",".join(sorted(["files", *FILE_GROUPS, name])))
+    set_property(path, METADATA_PARTITIONS_KEY, ",".join(sorted(["files", *FILE_GROUPS, name])))
 
 
 @pytest.mark.parametrize("version", ["V1", "V2"])
@@ -250,7 +243,7 @@ def test_an_index_whose_values_spark_computes_is_dropped_by_a_write(path: Path) 
     table = Table.open(str(path), OPTIONS)
     result = table.delete(pa.table({"id": ["k00000"], "part": ["a"]}))
     assert result.dropped_indexes == ("expr_index_by_day",)
-    assert "expr_index_by_day" not in HudiMetadataTable(LocalStorage(path)).load().partitions
+    assert "expr_index_by_day" not in HudiMetadataTable(LocalStorage(path)).load().facts.partitions
     assert list(json.loads((path / ".hoodie/.index_defs/index.json").read_text())["indexDefinitions"]) == [
         "column_stats"
     ]
@@ -265,7 +258,7 @@ def test_an_index_of_bloom_filters_stays_since_hudi_reads_what_it_does_not_know(
     has_index(path, "expr_index_by_word", "bloom_filters", "val")
     result = Table.open(str(path), OPTIONS).delete(pa.table({"id": ["k00000"], "part": ["a"]}))
     assert result.dropped_indexes == ()
-    assert "expr_index_by_word" in HudiMetadataTable(LocalStorage(path)).load().partitions
+    assert "expr_index_by_word" in HudiMetadataTable(LocalStorage(path)).load().facts.partitions
 
 
 def test_an_index_over_floating_numbers_is_dropped_by_a_write(path: Path) -> None:

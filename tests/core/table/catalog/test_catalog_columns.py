@@ -7,6 +7,7 @@ import pytest
 from eventide_core.errors import UnsupportedTableError
 from eventide_core.table.catalog.catalog_columns import TableColumns
 from eventide_core.table.catalog.catalog_table import hadoop_location, is_same_place
+from eventide_core.table.records.schema import AvroSchema
 
 TYPES = {
     "s": "string",
@@ -31,7 +32,7 @@ def schema(types: object = TYPES) -> str:
 
 
 def columns(text: str, *, supports_timestamp: bool = False) -> TableColumns:
-    return TableColumns.of(text, has_meta_fields=False, supports_timestamp=supports_timestamp)
+    return TableColumns.of(AvroSchema.of(text), has_meta_fields=False, supports_timestamp=supports_timestamp)
 
 
 def test_columns_have_the_types_that_hudi_gives_them_in_hive() -> None:
@@ -77,7 +78,7 @@ def test_spark_gets_the_partition_columns_last_and_which_columns_may_be_null() -
 
 
 def test_meta_columns_come_first() -> None:
-    of_table = TableColumns.of(schema({"id": "string"}), has_meta_fields=True, supports_timestamp=False)
+    of_table = TableColumns.of(AvroSchema.of(schema({"id": "string"})), has_meta_fields=True, supports_timestamp=False)
 
     assert [one.name for one in of_table.hive][0::5] == ["_hoodie_commit_time", "id"]
 

@@ -1,7 +1,5 @@
 """Column names that Avro allows, and the sanitized form of others."""
 
-import json
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -9,11 +7,11 @@ from hypothesis import strategies as st
 from eventide_core.errors import InvalidColumnNameError
 from eventide_core.table.records.avro_names import (
     is_avro_name,
-    names_in,
     refuse_invalid_names,
     sanitized,
     sanitized_names,
 )
+from eventide_core.table.records.schema import AvroSchema
 
 
 @pytest.mark.parametrize(
@@ -62,4 +60,4 @@ def test_the_names_of_nested_records_are_found() -> None:
             },
         ],
     }
-    assert sorted(names_in(json.dumps(schema))) == ["deep name", "one", "three", "two", "x"]
+    assert sorted(AvroSchema.of_json(schema).all_names) == ["deep name", "one", "three", "two", "x"]

@@ -14,6 +14,7 @@ from eventide_core.table.records.internal_schema import (
     parse_version,
     parse_versions,
 )
+from eventide_core.table.records.schema import AvroSchema
 
 
 def _field(number: int, name: str, kind: Any = "string") -> dict[str, Any]:
@@ -163,7 +164,7 @@ def test_names_keep_their_numbers_and_new_names_get_numbers_that_no_field_had() 
     )
     before = _avro(("a", "int"), ("p", place), ("gone", "string"))
     after = _avro(("p", wider), ("a", "double"), ("new", {"type": "bytes", "logicalType": "decimal", "precision": 5}))
-    schema = json.loads(evolved(json.dumps(known), before, after, "20260101000000000"))
+    schema = json.loads(evolved(json.dumps(known), AvroSchema.of(before), AvroSchema.of(after), "20260101000000000"))
     assert schema["version_id"] == 20260101000000000
     assert schema["max_column_id"] == 11
     assert [(f["id"], f["name"], f["type"]) for f in schema["fields"] if f["name"] != "p"] == [
@@ -180,13 +181,13 @@ def test_names_keep_their_numbers_and_new_names_get_numbers_that_no_field_had() 
 
 def test_a_schema_that_stays_keeps_the_text_of_its_internal_schema() -> None:
     text = json.dumps(_schema(7, _field(0, "_hoodie_commit_time"), _field(1, "a")), indent=1)
-    assert evolved(text, _avro(("a", "string")), _avro(("a", "string")), "9") == text
+    assert evolved(text, AvroSchema.of(_avro(("a", "string"))), AvroSchema.of(_avro(("a", "string"))), "9") == text
 
 
 def test_a_type_that_an_old_hudi_does_not_know_is_refused() -> None:
     text, local = json.dumps(_schema(0, _field(0, "a"))), {"type": "long", "logicalType": "local-timestamp-micros"}
     with pytest.raises(UnsupportedTableError, match=r"local-timestamp-micros.*column t: .*evolves on read"):
-        evolved(text, _avro(("a", "string")), _avro(("a", "string"), ("t", local)), "9")
+        evolved(text, AvroSchema.of(_avro(("a", "string"))), AvroSchema.of(_avro(("a", "string"), ("t", local))), "9")
 
 
 def test_a_history_has_each_version_once_the_newest_first() -> None:

@@ -10,7 +10,7 @@ from eventide_core.errors import UnsupportedTableError
 from eventide_core.table.records.key_history import KeyHistory
 from eventide_core.table.records.partial_update import PartialVersion, is_in_order, latest_partial
 from eventide_core.table.records.record_order import MergeRule, Version
-from eventide_core.table.records.schema import refuse_defaults
+from eventide_core.table.records.schema import AvroSchema
 
 EVENT, COMMIT = MergeRule.EVENT_TIME_ORDERING, MergeRule.COMMIT_TIME_ORDERING
 COLUMNS = "xy"
@@ -96,7 +96,7 @@ def test_what_is_out_of_order_may_differ(words: str) -> None:
 
 def test_a_default_that_is_a_value_is_refused() -> None:
     schema = '{"type": "record", "name": "r", "fields": [{"name": "%s", "type": "int"%s}]}'
-    refuse_defaults(schema % ("a", ""), "trips")
-    refuse_defaults(schema % ("a", ', "default": null'), "trips")
+    AvroSchema.of(schema % ("a", "")).refuse_defaults("trips")
+    AvroSchema.of(schema % ("a", ', "default": null')).refuse_defaults("trips")
     with pytest.raises(UnsupportedTableError, match=r"trips: .*IGNORE_DEFAULTS: column a has the default 0"):
-        refuse_defaults(schema % ("a", ', "default": 0'), "trips")
+        AvroSchema.of(schema % ("a", ', "default": 0')).refuse_defaults("trips")

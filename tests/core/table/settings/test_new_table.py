@@ -5,11 +5,14 @@ import tarfile
 import pytest
 
 from eventide_core.table.records.record_order import MergeRule
+from eventide_core.table.records.schema import AvroSchema
 from eventide_core.table.settings.new_table import NewTable
 from eventide_core.table.settings.properties import parse_properties
 from support import golden
 
-SCHEMA = '{"type": "record", "name": "t", "fields": [{"name": "id", "type": "string"}, {"name": "ts", "type": "long"}]}'
+SCHEMA = AvroSchema.of(
+    '{"type": "record", "name": "t", "fields": [{"name": "id", "type": "string"}, {"name": "ts", "type": "long"}]}'
+)
 
 
 OF_CREATE_TABLE = {"hoodie.database.name", "hoodie.table.create.schema"}
