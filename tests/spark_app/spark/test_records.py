@@ -12,7 +12,6 @@ from pyspark.sql import SparkSession
 from pyspark.sql.types import StructType
 
 from eventide import Table
-from eventide.spark.engine import spark_session
 from eventide.spark.types import arrow_schema_of
 from eventide_adapters.format.metadata_table import group_records
 from eventide_adapters.format.metadata_table.file_contents import Answering, Question
@@ -36,14 +35,6 @@ from support.indexed_table import OPTIONS, indexed, own_rows, with_ids
 SCHEMA = schema_of(id=pa.string(), part=pa.string(), ms=pa.int64(), word=pa.string())
 START_MS = 1_700_000_000_000
 SMALL_FILES: dict[str, object] = {BLOOM_ENTRIES: 100, PARQUET_MAX_FILE_SIZE: 1000, RECORD_SIZE_ESTIMATE: 50}
-
-
-@pytest.fixture(scope="module")
-def spark() -> Iterator[SparkSession]:
-    session = spark_session("local[2]")
-    session.conf.set("spark.sql.shuffle.partitions", "2")
-    yield session
-    session.stop()
 
 
 def rows(*values: tuple[str, str, int, str]) -> pa.Table:

@@ -48,9 +48,9 @@ def test_a_filter_has_the_bytes_that_hudi_writes(layout: str, batch_rows: int) -
 def test_an_extended_filter_equals_one_built_from_all_keys(earlier: int) -> None:
     keys, whole = pa.array(KEYS), BloomFilterBuilder(BloomParameters.for_entries(10, 0.001))
     whole.add(keys.slice(0, earlier))
-    found = BloomFilter(whole.type_code, whole.text(), "part=a/base.parquet")
-    assert found.key_count == earlier
-    extending = BloomFilterBuilder.extending(found)
+    bloom = BloomFilter(whole.type_code, whole.text(), "part=a/base.parquet")
+    assert bloom.key_count == earlier
+    extending = BloomFilterBuilder.extending(bloom)
     extending.add(keys.slice(earlier))
     whole.add(keys.slice(earlier))
     assert extending.text() == whole.text()

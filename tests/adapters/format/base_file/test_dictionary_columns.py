@@ -138,9 +138,9 @@ def test_one_string_in_every_row_becomes_text(text: str, *, is_repeated: bool, m
         monkeypatch.setattr(dictionary_columns, "_REPEATED_BYTES_MAX", -1)
     numbers: Any = pa.array([0] * 9, pa.int32())
     batch = pa.record_batch({"city": pa.DictionaryArray.from_arrays(numbers, pa.array([text]))})
-    found = dictionary_columns.in_columns(batch.slice(1, 7), pa.schema({"city": pa.string()}))
-    found.validate(full=True)
-    assert found.to_pydict() == {"city": [text] * 7}
+    decoded = dictionary_columns.in_columns(batch.slice(1, 7), pa.schema({"city": pa.string()}))
+    decoded.validate(full=True)
+    assert decoded.to_pydict() == {"city": [text] * 7}
 
 
 def test_a_number_beyond_its_dictionary_is_refused(storage: MemoryStorage) -> None:

@@ -63,8 +63,8 @@ def _decimals(draw: st.DrawFn) -> tuple[int, list[Decimal | None]]:
     numbers = st.integers(-(10**38) + 1, 10**38 - 1) | st.tuples(
         st.integers(0, 37), st.integers(-2, 2), st.sampled_from((-1, 1))
     ).map(lambda parts: parts[2] * 10 ** parts[0] + parts[1])
-    found = draw(st.lists(st.none() | numbers, max_size=8))
-    return scale, [None if number is None else Decimal(number).scaleb(-scale, _EXACT) for number in found]
+    decimals = draw(st.lists(st.none() | numbers, max_size=8))
+    return scale, [None if number is None else Decimal(number).scaleb(-scale, _EXACT) for number in decimals]
 
 
 _EXACT = Context(prec=80)
@@ -142,11 +142,11 @@ _MIN_LONG, _MAX_LONG = -(1 << 63), (1 << 63) - 1
     ],
 )
 def test_a_time_a_null_and_an_unreadable_value_are_three_kinds(column: Any, nulls: int, unreadable: int) -> None:
-    found = event_time_range(column)
-    assert (found.unknown_records, found.unreadable_records) == (nulls, unreadable)
-    assert (found.min_ms is None) == (nulls + unreadable == len(column))
+    times = event_time_range(column)
+    assert (times.unknown_records, times.unreadable_records) == (nulls, unreadable)
+    assert (times.min_ms is None) == (nulls + unreadable == len(column))
     ends: Any = event_times_ms(column).drop_null().to_pylist()
-    assert (found.min_ms, found.max_ms) == (min(ends, default=None), max(ends, default=None))
+    assert (times.min_ms, times.max_ms) == (min(ends, default=None), max(ends, default=None))
 
 
 class TestEventTimesInASchema:

@@ -110,8 +110,8 @@ def test_the_rows_are_those_that_arrow_inflates(options: dict[str, Any], count: 
             continue
         file = opened(pages)
         assert file.metadata.row_group(0).column(0).compression == ("UNCOMPRESSED" if "id" in columns else "GZIP")
-        found = [file.iter_batches(999, [group], columns) for group in range(file.metadata.num_row_groups)]
-        batches = [batch for group in found for batch in group]
+        groups = [file.iter_batches(999, [group], columns) for group in range(file.metadata.num_row_groups)]
+        batches = [batch for group in groups for batch in group]
         assert (
             pa.Table.from_batches(batches, file.schema_arrow if not batches else None)
             .select(columns)
@@ -290,13 +290,13 @@ def test_every_flipped_bit_of_a_chunk_is_refused_or_changes_nothing(version: str
         changed = bytearray(data)
         changed[place] ^= 1 << place % 8
         try:
-            found = opened(inflated(bytes(changed), ["id", "city"])).read()
+            reread = opened(inflated(bytes(changed), ["id", "city"])).read()
         except (OSError, pa.ArrowException):
             refused += 1
             continue
         # Some bits of a header mean nothing, such as those of its statistics, or are beyond its checksum for Arrow, too.
-        if not found.equals(table):
-            assert found.equals(pq.ParquetFile(io.BytesIO(changed), page_checksum_verification=True).read())
+        if not reread.equals(table):
+            assert reread.equals(pq.ParquetFile(io.BytesIO(changed), page_checksum_verification=True).read())
     assert refused > (end - 4) // 2
 
 

@@ -148,9 +148,9 @@ def test_the_footer_holds_what_an_index_of_hudi_looks_for(storage: MemoryStorage
         "org.apache.spark.version": "3.3.0",
         "eventide.note": "ours",
     }
-    found = earlier_bloom(BaseFooter.read(storage, PATH), PATH)
-    assert found is not None
-    assert (found.parameters, found.key_count) == (BLOOM, 3)
+    earlier = earlier_bloom(BaseFooter.read(storage, PATH), PATH)
+    assert earlier is not None
+    assert (earlier.parameters, earlier.key_count) == (BLOOM, 3)
 
 
 def test_a_simple_filter_has_no_type_code_as_hudi_leaves_it(storage: MemoryStorage) -> None:
@@ -158,9 +158,9 @@ def test_a_simple_filter_has_no_type_code_as_hudi_leaves_it(storage: MemoryStora
     write(storage, [rows(["k"])], bloom=simple)
     footer = BaseFooter.read(storage, PATH)
     assert b"hoodie_bloom_filter_type_code" not in footer.pairs
-    found = earlier_bloom(footer, PATH)
-    assert found is not None
-    assert (found.parameters.type_code, found.key_count) == ("SIMPLE", None)
+    bloom = earlier_bloom(footer, PATH)
+    assert bloom is not None
+    assert (bloom.parameters.type_code, bloom.key_count) == ("SIMPLE", None)
 
 
 def test_a_column_whose_values_hardly_repeat_has_no_dictionary(storage: MemoryStorage) -> None:
@@ -384,11 +384,11 @@ def test_a_flipped_bit_in_a_page_is_refused_by_its_checksum(storage: MemoryStora
     write(storage, [rows(["one", "two"])], codec="uncompressed")
     data, refused = storage.read(PATH), 0
     sound = list(read_base(storage, PATH, table_fields(SCHEMA)))
-    for found in re.finditer(
+    for match in re.finditer(
         b"one", data
     ):  # in pages, and in the statistics of their headers, which no checksum covers
         changed = bytearray(data)
-        changed[found.start()] ^= 1  # `nne`, as good a text
+        changed[match.start()] ^= 1  # `nne`, as good a text
         storage.put(PATH, bytes(changed))
         try:
             assert list(read_base(storage, PATH, table_fields(SCHEMA))) == sound

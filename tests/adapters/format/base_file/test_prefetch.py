@@ -16,7 +16,7 @@ def batch(number: int) -> pa.RecordBatch:
 
 
 def numbers(batches: Iterator[pa.RecordBatch]) -> list[int]:
-    return [found.column(0)[0].as_py() for found in batches]
+    return [batch.column(0)[0].as_py() for batch in batches]
 
 
 @pytest.mark.parametrize("count", range(5))

@@ -71,9 +71,9 @@ def test_the_rows_are_those_of_a_whole_read(tmp_path: Path, codec: str, version:
     with open_base(LocalStorage(tmp_path), "base.parquet") as file:
         for group, begin, count in ((0, 0, 1300), (1, 1300, 700)):
             for chosen in ([0], [99, 100, 101], [5, 350, 351, 699], list(range(count))):
-                found = rows_of(file, group, np.array(chosen), FLAT)
-                assert found is not None
-                assert pa.table(found).equals(table.select(FLAT).take([begin + place for place in chosen]))
+                picked = rows_of(file, group, np.array(chosen), FLAT)
+                assert picked is not None
+                assert pa.table(picked).equals(table.select(FLAT).take([begin + place for place in chosen]))
             for wanted in (["nobody"], KEYS[1350:1353], [KEYS[3], KEYS[1400], KEYS[1999]], KEYS[::100]):
                 places = rows_with(file, group, "_hoodie_record_key", wanted)
                 assert places is not None
@@ -93,9 +93,9 @@ def test_a_key_of_a_sorted_file_with_page_indexes_takes_a_page_of_each_column(tm
         places = rows_with(file, 0, "_hoodie_record_key", [table["_hoodie_record_key"][1234].as_py()])
         assert places is not None
         assert places.tolist() == [1234]
-        found = rows_of(file, 0, places, FLAT)
-        assert found is not None
-        assert found.column("number").to_pylist() == [1234]
+        picked = rows_of(file, 0, places, FLAT)
+        assert picked is not None
+        assert picked.column("number").to_pylist() == [1234]
         assert storage.bytes_read["base.parquet"] - before < file.size / 20
 
 
@@ -132,10 +132,10 @@ def _outcome(path: Path, wanted: list[str], expected: list[Any]) -> str:
             places = rows_with(file, 0, "_hoodie_record_key", wanted)
             if places is None:
                 return "read whole"
-            found = rows_of(file, 0, places, FLAT)
-            if found is None:
+            rows = rows_of(file, 0, places, FLAT)
+            if rows is None:
                 return "read whole"
-            return "the rows" if found.to_pylist() == expected else "other rows"
+            return "the rows" if rows.to_pylist() == expected else "other rows"
     except CorruptBaseFileError:
         return "refused"
 
@@ -162,11 +162,11 @@ def _compare(path: Path, counts: Counter[str]) -> None:
         chosen = np.arange(0, len(whole), 7)
         column: Any = whole.column("_hoodie_record_key").take(chosen)
         keys: list[str] = sorted(set(column.to_pylist()))
-        places, found = rows_with(file, 0, "_hoodie_record_key", keys), rows_of(file, 0, chosen, names)
+        places, rows = rows_with(file, 0, "_hoodie_record_key", keys), rows_of(file, 0, chosen, names)
         counts["with indexes"] += file.metadata.row_group(0).column(0).has_offset_index
-        if found is None or places is None:
+        if rows is None or places is None:
             return
         counts["by pages"] += 1
         in_order = enumerate(whole.column("_hoodie_record_key").to_pylist())
         assert places.tolist() == [place for place, key in in_order if key in keys]
-        assert pa.table(found).cast(whole.schema).equals(whole.take(chosen))
+        assert pa.table(rows).cast(whole.schema).equals(whole.take(chosen))

@@ -75,13 +75,13 @@ def written(output: Any, codec: str, groups: int = 4) -> None:
 
 @pytest.mark.parametrize("codec", ["gzip", "zstd"])
 def test_threads_write_the_same_bytes(codec: str, processors: Callable[[int], None]) -> None:
-    found: list[bytes] = []
+    contents: list[bytes] = []
     for count in (1, 2, 5):
         processors(count)
         output = Output()
         written(output, codec)
-        found.append(bytes(output.data))
-    assert found[0] == found[1] == found[2]
+        contents.append(bytes(output.data))
+    assert contents[0] == contents[1] == contents[2]
 
 
 @pytest.mark.parametrize("count", [1, 2])
@@ -124,10 +124,10 @@ def test_only_a_second_processor_decodes_on_other_threads(
     read = InflatedPages.read
 
     def noted_read(self: InflatedPages, size: int = -1, /) -> memoryview:
-        found = read(self, size)
-        if len(found) > 16 * 1024:  # a page of values
+        data = read(self, size)
+        if len(data) > 16 * 1024:  # a page of values
             reading.add(threading.get_ident())
-        return found
+        return data
 
     monkeypatch.setattr(inflated_pages, "_COMPRESSED_BYTES_MIN", 0)
     monkeypatch.setattr(InflatedPages, "read", noted_read)
@@ -209,23 +209,23 @@ def test_a_batch_is_read_ahead_where_something_else_can_be_done_meanwhile(
         return Threads(threads)
 
     monkeypatch.setattr(prefetch, "Threads", noted)
-    found = pa.Table.from_batches(base_parquet.read_base(storage, "file", table_fields(SCHEMA)))
-    assert found.column("id").to_pylist() == [name for group in range(4) for name in rows(group)["id"].to_pylist()]
+    table = pa.Table.from_batches(base_parquet.read_base(storage, "file", table_fields(SCHEMA)))
+    assert table.column("id").to_pylist() == [name for group in range(4) for name in rows(group)["id"].to_pylist()]
     assert pools == ([1] if has_thread else [])
 
 
 def test_slices_side_by_side_share_the_processors(processors: Callable[[int], None]) -> None:
     processors(4)
-    found: list[int] = [threads.processors()]
+    shares: list[int] = [threads.processors()]
     with threads.slice_at_work():
-        found.append(threads.processors())
+        shares.append(threads.processors())
         with threads.slice_at_work():
-            found.append(threads.processors())
+            shares.append(threads.processors())
             with suppress(RuntimeError), threads.slice_at_work():
-                found.append(threads.processors())
+                shares.append(threads.processors())
                 raise RuntimeError
-        found.append(threads.processors())
-    assert found == [4, 4, 2, 1, 4]
+        shares.append(threads.processors())
+    assert shares == [4, 4, 2, 1, 4]
     processors(1)
     with threads.slice_at_work(), threads.slice_at_work():
         assert threads.processors() == 1

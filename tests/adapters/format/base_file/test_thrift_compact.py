@@ -66,13 +66,13 @@ def test_an_integer_is_encoded_as_it_is_decoded(value: int) -> None:
 @given(OUTERS, INTEGERS)
 def test_a_replaced_integer_changes_nothing_else(values: dict[str, Any], new: int) -> None:
     data = written(values)
-    found, end = fields(data, 0)
+    struct, end = fields(data, 0)
     assert end == len(data)
-    assert integer(data, found[300][0])[0] == values["far"]
-    changes = {found[300]: new}
+    assert integer(data, struct[300][0])[0] == values["far"]
+    changes = {struct[300]: new}
     expected = {**values, "far": new}
     if values.get("structs"):
-        second = fields(data, elements(data, found[8][0])[-1][0])[0]
+        second = fields(data, elements(data, struct[8][0])[-1][0])[0]
         changes[second[1]] = new
         expected["structs"] = [*values["structs"][:-1], {**values["structs"][-1], "number": new}]
     assert with_integers(data, 0, end, changes) == written(expected)

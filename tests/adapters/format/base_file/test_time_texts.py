@@ -75,8 +75,10 @@ def test_a_text_of_the_tables_form_is_a_time(moments: list[dt.datetime], zone: s
     ],
 )
 def test_local_times_at_the_edges_of_a_zone(text: str, utc: str | None, kind: Any) -> None:
-    found = times([text], _NEW_YORK, kind)
-    assert found == [None if utc is None else (dt.datetime.fromisoformat(utc) - _EPOCH) // dt.timedelta(milliseconds=1)]
+    parsed = times([text], _NEW_YORK, kind)
+    assert parsed == [
+        None if utc is None else (dt.datetime.fromisoformat(utc) - _EPOCH) // dt.timedelta(milliseconds=1)
+    ]
 
 
 @pytest.mark.parametrize(
@@ -100,9 +102,9 @@ def test_local_times_at_the_edges_of_a_zone(text: str, utc: str | None, kind: An
     ],
 )
 def test_the_forms_of_texts(pattern: str, text: str, utc: str | None) -> None:
-    found = times([text, None], EventTimeTexts("UTC", pattern))
+    parsed = times([text, None], EventTimeTexts("UTC", pattern))
     wanted = None if utc is None else (dt.datetime.fromisoformat(utc) - _EPOCH) // dt.timedelta(milliseconds=1)
-    assert found == [wanted, None]
+    assert parsed == [wanted, None]
 
 
 def test_a_form_may_have_a_zone_of_its_own() -> None:

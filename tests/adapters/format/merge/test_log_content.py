@@ -201,11 +201,11 @@ class TestSummary:
             content = ArrowLogContent(storage)
             alone = [content.summarize([log], shape)[0] for log in logs]
             together = content.summarize(logs, shape)
-            assert [repr(found) for found in together] == [repr(found) for found in alone]
-            assert [isinstance(found, EventideError) for found in together] == [
+            assert [repr(summary) for summary in together] == [repr(summary) for summary in alone]
+            assert [isinstance(summary, EventideError) for summary in together] == [
                 number in (6, 7, 8) for number in range(10)
             ]
-            ranges = [found.event_times for found in together if isinstance(found, LogSummary)]
+            ranges = [summary.event_times for summary in together if isinstance(summary, LogSummary)]
             assert ranges[:2] == [EventTimeRange(-5, 30, 1), EventTimeRange(40, 40, 2)]
 
     def test_small_blocks_are_decoded_together(self, storage: Storage, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -217,8 +217,8 @@ class TestSummary:
             return iter_avro_block(*arguments, **options)
 
         monkeypatch.setattr(log_records, "iter_avro_block", counted)
-        found = ArrowLogContent(storage).summarize(logs, SHAPE)
-        assert [one.event_times.min_ms for one in found if isinstance(one, LogSummary)] == [*range(1, 50)]
+        summaries = ArrowLogContent(storage).summarize(logs, SHAPE)
+        assert [one.event_times.min_ms for one in summaries if isinstance(one, LogSummary)] == [*range(1, 50)]
         assert len(decoded) == 1
 
     def test_an_unknown_kind_of_block_is_refused(self, storage: Storage) -> None:

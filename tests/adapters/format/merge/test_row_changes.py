@@ -10,21 +10,21 @@ from eventide_adapters.format.merge.row_changes import RowChanges, row_changes
 NAN = float("nan")
 
 
-def rows(kind: Any, *found: tuple[str, Any]) -> pa.Table:
+def rows(kind: Any, *pairs: tuple[str, Any]) -> pa.Table:
     fields: list[Any] = [pa.field("_hoodie_file_name", pa.string()), pa.field("k", pa.string()), pa.field("v", kind)]
-    data = [{"_hoodie_file_name": str(at), "k": key, "v": value} for at, (key, value) in enumerate(found)]
+    data = [{"_hoodie_file_name": str(at), "k": key, "v": value} for at, (key, value) in enumerate(pairs)]
     return pa.Table.from_pylist(data, schema=pa.schema(fields))
 
 
-def seen(found: RowChanges) -> list[list[str | None]]:
-    return [sorted(part["k"].to_pylist(), key=str) for part in found.parts]
+def seen(changes: RowChanges) -> list[list[str | None]]:
+    return [sorted(part["k"].to_pylist(), key=str) for part in changes.parts]
 
 
 def test_rows_are_inserted_updated_and_deleted_by_key() -> None:
     before = rows(pa.int64(), ("same", 1), ("other", 1), ("gone", 1))
-    found = row_changes(before, rows(pa.int64(), ("new", 1), ("other", 2), ("same", 1)), ("k",))
-    assert seen(found) == [["new"], ["other"], ["other"], ["gone"]]
-    assert (found.outdated["v"].to_pylist(), found.updated["v"].to_pylist()) == ([1], [2])
+    changes = row_changes(before, rows(pa.int64(), ("new", 1), ("other", 2), ("same", 1)), ("k",))
+    assert seen(changes) == [["new"], ["other"], ["other"], ["gone"]]
+    assert (changes.outdated["v"].to_pylist(), changes.updated["v"].to_pylist()) == ([1], [2])
 
 
 @pytest.mark.parametrize(

@@ -82,9 +82,9 @@ def check_index(path: Path) -> None:
     asked: dict[int, list[str]] = {}
     for key in (*expected, *KEYS):
         asked.setdefault(file_group_number(key, index.file_groups), []).append(key)
-    found = {key: place for number, keys in asked.items() for key, place in index.locate(number, keys).items()}
-    assert found.keys() == expected.keys()
-    for key, (partition, file_id) in found.items():
+    places = {key: place for number, keys in asked.items() for key, place in index.locate(number, keys).items()}
+    assert places.keys() == expected.keys()
+    for key, (partition, file_id) in places.items():
         assert partition == expected[key][0]
         assert file_id in expected[key][1], "a name of a base or log file has its file id"
 
@@ -138,7 +138,7 @@ def test_an_upsert_of_three_keys_reads_only_the_slices_that_have_them(
     plain = Table.open(str(path), {**OPTIONS, **small})
     plain.upsert(own_rows(plain))
     plain.insert(written([(f"many{number}", "many", 1) for number in range(60)]))
-    slices = [found for found in plain.state().view.latest_slices() if found.partition == "part=many"]
+    slices = [file_slice for file_slice in plain.state().view.latest_slices() if file_slice.partition == "part=many"]
     assert len(slices) >= 50
     storage = CountingStorage(str(path))
     opened = Table(str(path), BY_INDEX, assemble(str(path), BY_INDEX, storage=storage))

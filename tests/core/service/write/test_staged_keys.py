@@ -42,13 +42,13 @@ def opened(path: Path, storage: Storage | None = None, engine: PickledTasks | No
 def index_of(path: Path, partition: str) -> dict[str, tuple[object, ...]]:
     """What the metadata table says of each key, without file IDs and times, which no two writes share."""
     reader = MetadataTableReader.load(LocalStorage(path))
-    found: dict[str, tuple[object, ...]] = {}
+    index: dict[str, tuple[object, ...]] = {}
     for group in reader.slices(partition):
         for key, versions in reader.records(group).items():
             value = versions[-1]
             place = value["recordIndexMetadata"]
-            found[key] = (group.file_id, value.get("SecondaryIndexMetadata"), place and place["partitionName"])
-    return found
+            index[key] = (group.file_id, value.get("SecondaryIndexMetadata"), place and place["partitionName"])
+    return index
 
 
 def staged(path: Path) -> list[str]:

@@ -62,12 +62,12 @@ def records(path: Path, partition: str) -> dict[str, list[dict[str, Any]]]:
 
 
 def homes(path: Path) -> dict[str, tuple[str, str]]:
-    found: dict[str, tuple[str, str]] = {}
+    places: dict[str, tuple[str, str]] = {}
     for key, versions in records(path, "record_index").items():
         told = versions[-1]["recordIndexMetadata"]
         uuid = UUID(bytes=struct.pack(">qq", told["fileIdHighBits"], told["fileIdLowBits"]))
-        found[key] = (told["partitionName"], f"{uuid}-{told['fileIndex']}" if told["fileIndex"] >= 0 else str(uuid))
-    return found
+        places[key] = (told["partitionName"], f"{uuid}-{told['fileIndex']}" if told["fileIndex"] >= 0 else str(uuid))
+    return places
 
 
 def shown_homes(table: Table) -> dict[str, tuple[str, str]]:
@@ -109,10 +109,10 @@ def test_the_record_index_has_the_location_of_each_key(path: Path) -> None:
     asked: set[str] = set()
     for _, rows in written(table):
         asked |= {row["id"] for row in rows}
-        found, shown = homes(path), shown_homes(table)
-        assert found.keys() <= asked
+        indexed, shown = homes(path), shown_homes(table)
+        assert indexed.keys() <= asked
         for key in asked:
-            assert found.get(key) == shown.get(key), key
+            assert indexed.get(key) == shown.get(key), key
     assert len(asked) == 6
     assert HudiMetadataTable(LocalStorage(path)).load().facts.partitions == tuple(sorted(["files", *FILE_GROUPS]))
 
@@ -163,8 +163,8 @@ def test_a_torn_base_of_an_index_fails_no_write_that_has_completed(path: Path) -
 
 
 def least_and_greatest(values: Iterator[Any]) -> tuple[Any, Any]:
-    found = [value for value in values if value is not None]
-    return (min(found), max(found)) if found else (None, None)
+    present = [value for value in values if value is not None]
+    return (min(present), max(present)) if present else (None, None)
 
 
 def test_records_with_new_columns_are_refused_before_anything_is_written(path: Path) -> None:
@@ -227,7 +227,9 @@ def test_a_secondary_index_has_the_value_of_each_key_that_was_written(version: s
         assert pairs.items() <= shown.items()
     assert shown[rows[0]["id"]] == "a$b\\c\0"
     assert shown[rows[1]["id"]] is None
-    assert not any(found.log_files and found.base_file is None for found in reader.slices("record_index"))
+    assert not any(
+        file_slice.log_files and file_slice.base_file is None for file_slice in reader.slices("record_index")
+    )
 
 
 def split_pair(key: str) -> tuple[str | None, str]:
