@@ -52,14 +52,14 @@ class Clauses:
     not_matched_insert: Clause
 
     def __post_init__(self) -> None:
-        said = {
+        clauses = {
             "when_matched_update": self.matched_update,
             "when_matched_delete": self.matched_delete,
             "when_not_matched_insert": self.not_matched_insert,
         }
-        if all(clause is None or clause is False for clause in said.values()):
-            raise ConfigError(f"a merge needs one of {', '.join(said)}")
-        for name, clause in said.items():
+        if all(clause is None or clause is False for clause in clauses.values()):
+            raise ConfigError(f"a merge needs one of {', '.join(clauses)}")
+        for name, clause in clauses.items():
             if clause is None or isinstance(clause, bool | str):
                 continue
             kinds = "true or a condition"

@@ -170,6 +170,6 @@ def _guarantee(path: str, fields: "Sequence[pa.Field[Any] | None]", key_format: 
             scalar = pa.scalar(int(value) if pa.types.is_integer(field.type) else value, field.type)
         except (ValueError, OverflowError, pa.ArrowInvalid):
             continue
-        said = pc.field(field.name) == scalar
-        condition = said if condition is None else condition & said
+        guarantee = pc.field(field.name) == scalar
+        condition = guarantee if condition is None else condition & guarantee
     return condition

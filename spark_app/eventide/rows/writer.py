@@ -161,15 +161,15 @@ def named_apart(application: Application, records: Any) -> pa.Table:
 def _writer_options(options: Options, event_time: str | None) -> dict[str, str]:
     index = (options.get(INDEX_TYPE) or IndexType.BUCKET).upper()
     index_type(index)  # refuses an unknown type before the table is created
-    said: dict[str, str] = {INDEX_TYPE: index}
+    stated: dict[str, str] = {INDEX_TYPE: index}
     if index == IndexType.BUCKET:
-        said[BUCKETS] = str(options.get(BUCKETS))
+        stated[BUCKETS] = str(options.get(BUCKETS))
         hashed = options.text(BUCKET_HASH_FIELDS)
         if hashed is not None:
-            said[BUCKET_HASH_FIELDS] = hashed
+            stated[BUCKET_HASH_FIELDS] = hashed
     if event_time is not None:
-        said[EVENT_TIME_FIELD] = event_time
-    return {**said, **event_time_texts(options).settings}
+        stated[EVENT_TIME_FIELD] = event_time
+    return {**stated, **event_time_texts(options).settings}
 
 
 def _avro_schema(name: str, schema: Any) -> AvroSchema:

@@ -115,8 +115,8 @@ class Window:
         self._service.renew_lease(self._delivery, self._terms)
 
     def __str__(self) -> str:
-        said = f"[{format_timestamp(self.begin_ms)}, {format_timestamp(self.end_ms)}) as of {self.instant}"
-        return f"correction of {said}" if self.is_correction else said
+        text = f"[{format_timestamp(self.begin_ms)}, {format_timestamp(self.end_ms)}) as of {self.instant}"
+        return f"correction of {text}" if self.is_correction else text
 
     def _rows(self, plan: "QueryPlan", plan_again: "Callable[[], QueryPlan] | None" = None) -> "Rows":
         from eventide.rows.reader import Rows

@@ -21,8 +21,8 @@ def excluded(
 
     file_format, nowhere = dataset.ParquetFileFormat(), fs.LocalFileSystem()
     fragments = [  # no file is opened: a fragment's name is its number
-        file_format.make_fragment(str(number), nowhere, partition_expression=said)
-        for number, said in enumerate(guarantees)
+        file_format.make_fragment(str(number), nowhere, partition_expression=guarantee)
+        for number, guarantee in enumerate(guarantees)
     ]
     whole = dataset.FileSystemDataset(fragments, schema, file_format, nowhere)
     try:

@@ -155,10 +155,10 @@ class ArrowContentAudit:
     def _unstated_times(self, path: str, base: pa.Table, shape: RecordShape) -> StrayKeys | None:
         """The rows whose event times are outside the range that the footer states, as of a false footer."""
         field = shape.event_time_field
-        told = None if field is None else ParquetBaseContent(self.storage).event_times(path, field)
-        if told is None:
+        stated = None if field is None else ParquetBaseContent(self.storage).event_times(path, field)
+        if stated is None:
             return None
-        times, least, greatest = base.column(_EVENT_TIME), told.min_ms, told.max_ms
+        times, least, greatest = base.column(_EVENT_TIME), stated.min_ms, stated.max_ms
         if least is None or greatest is None:
             return _stray(base.filter(pc.is_valid(times)).column(RECORD_KEY))
         outside = pc.or_(pc.less(times, pa.scalar(least)), pc.greater(times, pa.scalar(greatest)))

@@ -102,8 +102,8 @@ class Sought:
             if name in slice_read.null_fields or not (named is None or named.is_same(name)):
                 continue
             times = event_times_in_header(placed.block, name)
-            said = None if times is None else _conditions(name, self.schema.field(name).type, times)
-            if said is not None and all(excluded(said, self.row_filter, self.schema)):
+            condition = None if times is None else _conditions(name, self.schema.field(name).type, times)
+            if condition is not None and all(excluded(condition, self.row_filter, self.schema)):
                 return True
         return False
 

@@ -111,9 +111,9 @@ class _Earliest:
         field = self.shape.event_time_field
         assert field is not None, "the earliest event time of a table whose event-time field is not known"
         path = slice_read.base_path
-        told = None if path is None else ParquetBaseContent(self.storage).event_times(path, field)
-        if told is not None:
-            return told.min_ms
+        times = None if path is None else ParquetBaseContent(self.storage).event_times(path, field)
+        if times is not None:
+            return times.min_ms
         batches = ArrowSliceReader(self.storage).read(slice_read, self.shape, top_level((field,)))
         least: list[Any] = [
             pc.min(event_times_ms(column_at(batch, field), self.shape.event_time_texts)).as_py() for batch in batches

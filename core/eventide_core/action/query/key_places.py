@@ -59,8 +59,8 @@ def is_looked_up(
     is_there = RECORD_INDEX in config.metadata_partitions and not config.virtual_key_fields
     if named is None or plan.completed is None or not is_there:
         return False
-    said = {text.upper() for text in (index_type, config.properties.get(INDEX_TYPE)) if text}
-    return bool(said) and said <= _GLOBAL and len(slices) > _SLICES_MIN + len(named)
+    index_types = {text.upper() for text in (index_type, config.properties.get(INDEX_TYPE)) if text}
+    return bool(index_types) and index_types <= _GLOBAL and len(slices) > _SLICES_MIN + len(named)
 
 
 def slices_by_places(

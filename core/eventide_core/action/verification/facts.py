@@ -275,7 +275,7 @@ class TableFacts:
     def publications(self) -> Mapping[str, CompactionExtraMetadata]:
         """What compactions of eventide published, by requested time."""
         published = ((time, CompactionExtraMetadata.of(time, commit)) for time, commit in self.commits.items())
-        return {time: said for time, said in published if said is not None}
+        return {time: publication for time, publication in published if publication is not None}
 
     def is_named_by_its_slice(self, log: DataFile) -> bool:
         """Whether the instant in the log file's name is that of its slice: so version 6 has it, and an upgrade leaves it.

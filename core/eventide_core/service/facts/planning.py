@@ -100,7 +100,9 @@ def is_base_file_index(config: TableConfig, slices: Sequence[FileSlice], index_t
 
 def backdated_compactions(state: TableState) -> frozenset[str]:
     """The requested times of the active compactions whose instant is below their left-overs."""
-    return frozenset(time for time, said in state.publications.items() if said.link_mode is LinkMode.PREFIX)
+    return frozenset(
+        time for time, publication in state.publications.items() if publication.link_mode is LinkMode.PREFIX
+    )
 
 
 def unused_instant(state: TableState, clock: Clock) -> str:

@@ -125,7 +125,7 @@ class Repairer:
                 now = _first(plan.repairs)
                 reruns = sorted({repair.rerun for repair in now if repair.rerun is not None})
                 rebuilt = next((r.rebuilt_indexes for r in now if r.rebuilt_indexes is not None), None)
-                backup.begin(_changes(now), [_told(repair) for repair in now], reruns, lease, rebuilt_indexes=rebuilt)
+                backup.begin(_changes(now), [_described(repair) for repair in now], reruns, lease, rebuilt_indexes=rebuilt)
                 backup.apply(lease)
                 self.files.forget()
             repairs += now
@@ -302,7 +302,7 @@ def _changes(repairs: Sequence[Repair]) -> list[Change]:
     return list(changes.values())
 
 
-def _told(repair: Repair) -> dict[str, object]:
+def _described(repair: Repair) -> dict[str, object]:
     return {
         "check": repair.check,
         "path": repair.path,

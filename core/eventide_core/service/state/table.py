@@ -223,8 +223,8 @@ class TableState:
     def internal_schema_as_of(self, time: str | None) -> str | None:
         """Hudi's internal schema as of an instant, inclusive. None: now."""
         writes = (i.requested_time for i in reversed(self.timeline.writes))
-        said = (self.commits[t].extra_metadata.get(LATEST_SCHEMA_KEY) for t in writes if time is None or t <= time)
-        return next(filter(None, said), None)
+        texts = (self.commits[t].extra_metadata.get(LATEST_SCHEMA_KEY) for t in writes if time is None or t <= time)
+        return next(filter(None, texts), None)
 
     @property
     def source_notes(self) -> tuple[SourceNote, ...]:
@@ -367,7 +367,7 @@ class TableState:
     def publications(self) -> dict[str, CompactionExtraMetadata]:
         """What the compactions of eventide on the active timeline published, by requested time."""
         published = ((time, CompactionExtraMetadata.of(time, commit)) for time, commit in self.commits.items())
-        return {time: said for time, said in published if said is not None}
+        return {time: publication for time, publication in published if publication is not None}
 
     def _last_cut(self) -> CompactionExtraMetadata | None:
         active = self.publications
@@ -377,9 +377,9 @@ class TableState:
             archived = (self.archive.find(time) for time in sorted(self.compactions) if self.timeline.is_archived(time))
             published += [instant for instant in archived if instant is not None]
         for last in sorted(published, key=lambda i: i.completion_time or i.requested_time, reverse=True):
-            said = CompactionExtraMetadata.of(last.requested_time, self.commit(last))
-            if said is not None and said.has_cut:  # not if Hudi has completed a plan of eventide
-                return said
+            publication = CompactionExtraMetadata.of(last.requested_time, self.commit(last))
+            if publication is not None and publication.has_cut:  # not if Hudi has completed a plan of eventide
+                return publication
         return None
 
 
