@@ -194,12 +194,12 @@ class TableState:
 
     def schema_as_of(self, time: str | None) -> AvroSchema:
         """The Avro schema as of an instant, inclusive: what time travel sees. None: now."""
-        found = self._schema_as_of(time)
-        if found is None:
+        schema = self._schema_as_of(time)
+        if schema is None:
             raise UnsupportedTableError(
                 "no commit on the timeline contains the table's schema; write rows to it, then try again"
             )
-        return found
+        return schema
 
     @property
     def known_schema(self) -> AvroSchema | None:

@@ -343,9 +343,9 @@ class TableFiles:
         if not said:
             return ()
         versions = [parse_version(text, f"{LATEST_SCHEMA_KEY} of a commit") for text in sorted(said)]
-        found = self.schema_history(commits)
-        if found is not None:
-            versions += parse_versions(found[1], found[0])
+        history = self.schema_history(commits)
+        if history is not None:
+            versions += parse_versions(history[1], history[0])
         return tuple(versions)
 
     def schema_history(self, commits: Container[str]) -> tuple[str, str] | None:
