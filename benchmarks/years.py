@@ -24,7 +24,7 @@ from benchmarks.picture import Curve, picture
 from eventide import Table
 from eventide.bootstrap import assemble
 from eventide.rows.writer import create, new_table
-from eventide_adapters.format.metadata_table.reader import MetadataTableReader
+from eventide_adapters.format.metadata_records.reader import MetadataTableReader
 from eventide_adapters.storage.local import LocalStorage
 from eventide_core.ports import Storage, TableLock
 from eventide_core.table.settings.metadata_table import REBUILT_INDEXES
@@ -170,7 +170,7 @@ class Stretch:
 def most_metadata_logs(storage: Storage) -> int:
     """The most log files in the latest slice of a file group of the metadata table."""
     reader = MetadataTableReader.load(storage)
-    slices = [found for partition in reader.partitions for found in reader.slices(partition)]
+    slices = [found for partition in reader.facts.partitions for found in reader.slices(partition)]
     return max((len(found.log_files) for found in slices), default=0)
 
 

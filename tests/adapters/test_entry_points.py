@@ -20,21 +20,11 @@ from eventide_adapters.storage.open import STORAGES, open_storage
 from eventide_core.config import LOCK_PROVIDER, SYNC_TOOLS, Options
 from eventide_core.errors import ConfigError, RefusedError
 from eventide_core.ports import Storage, VersionedFiles
+from support.clocks import StoppedClock
 
 ROOT = Path(__file__).parents[2]
 OPTIONS = Options({})
 KINDS = (STORAGES, LOCKS, CATALOGS, METRICS)
-
-
-class _Clock:
-    def now_ms(self) -> int:
-        return 0
-
-    def sleep(self, milliseconds: int) -> None:
-        raise AssertionError(f"waits {milliseconds} ms for a lock that nobody holds")
-
-    def local_offset_ms(self, _epoch_ms: int, /) -> int:
-        return 0
 
 
 CODE = '''
@@ -158,7 +148,7 @@ def test_a_table_lives_in_the_storage_of_a_package() -> None:
     storage = open_storage(uri, OPTIONS)
     assert isinstance(storage, VersionedFiles)
     assert storage.list(".hoodie/.eventide_temp") == ()  # the trial is cleaned up
-    with open_lock("org.acme.LockProvider", storage, OPTIONS, _Clock(), "us").acquire():
+    with open_lock("org.acme.LockProvider", storage, OPTIONS, StoppedClock(), "us").acquire():
         assert storage.stat(".hoodie/lock") is not None
     copy: Storage = pickle.loads(pickle.dumps(storage))
     assert (copy.root, copy.list("")) == (storage.root, storage.list(""))
@@ -222,7 +212,7 @@ def test_names_of_nobody_are_refused_with_how_to_add_them() -> None:
     with pytest.raises(ConfigError, match=r"catalog 'polaris' is not supported: use hive.*datahub.*eventide\.catalogs"):
         tool_of("polaris")
     with pytest.raises(ConfigError, match=rf"{LOCK_PROVIDER}='org.none.Lock'.*eventide\.locks"):
-        open_lock("org.none.Lock", MemoryStorage("locks"), OPTIONS, _Clock(), "us")
+        open_lock("org.none.Lock", MemoryStorage("locks"), OPTIONS, StoppedClock(), "us")
 
 
 def test_an_executor_without_the_package_says_which_one_it_lacks(installed: Path) -> None:

@@ -14,6 +14,7 @@ import pytest
 from eventide import Table
 from eventide_core.table.timeline.plans import FallbackReason
 from support.command_line import run_json
+from support.dated_rows import DAY_MS, rows
 from support.judge import HudiJudge
 from support.judge.options import (
     BUCKET_INDEX,
@@ -24,20 +25,9 @@ from support.judge.options import (
     table_name,
     table_version,
 )
-from support.small_table import HOUR_MS, LATER_MS, SCHEMA, SOON
+from support.small_table import HOUR_MS, SCHEMA, SOON
 
-DAY_MS = LATER_MS - 240 * HOUR_MS
-WITH_DELETES = pa.schema([*SCHEMA, pa.field("_hoodie_is_deleted", pa.bool_())])
 ONE_BUCKET = BUCKET_INDEX | {"hoodie.bucket.index.num.buckets": "1"}
-
-
-def rows(*values: tuple[str, int, str]) -> pa.Table:
-    """Rows of one partition: key, hours, and the word, which is "deleted" for a delete."""
-    found = [
-        {"id": key, "part": "a", "ms": DAY_MS + hours * HOUR_MS, "word": word, "_hoodie_is_deleted": word == "deleted"}
-        for key, hours, word in values
-    ]
-    return pa.Table.from_pylist(found, schema=WITH_DELETES)
 
 
 def words(found: pa.Table) -> Counter[tuple[str, str]]:

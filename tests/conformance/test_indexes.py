@@ -126,7 +126,7 @@ def test_hudi_finds_and_skips_by_indexes_of_values(
     path = tmp_path / name
     options = write_with_indexes(judge, path, name, version)
     metadata = HudiMetadataTable(LocalStorage(path))
-    partitions = metadata.load().partitions
+    partitions = metadata.load().facts.partitions
     indexes = {"secondary_index_by_val", "secondary_index_by_number", "expr_index_by_hour", "partition_stats"}
     assert indexes <= set(partitions)
 
@@ -136,7 +136,7 @@ def test_hudi_finds_and_skips_by_indexes_of_values(
     assert any(operation.left_overs for operation in plan.operations)
     result = table.compact(plan)
     assert result.dropped_indexes == ()
-    assert metadata.load().partitions == partitions
+    assert metadata.load().facts.partitions == partitions
     conditions: dict[str, str | None] = {
         "val = 'first-0'": "b",
         "val = 'moved-3'": "a",
@@ -152,7 +152,7 @@ def test_hudi_finds_and_skips_by_indexes_of_values(
     written = table.upsert(table_of([row(4, 6, "eventide"), row(7, 6, "eventide"), row(20, 6, "new")]))
     assert written.dropped_indexes == ("expr_index_by_hour",)
     table.delete(table_of([row(9, 7, "gone")]).select(["id", "part", "event_ts"]))
-    assert set(metadata.load().partitions) == set(partitions) - {"expr_index_by_hour"}
+    assert set(metadata.load().facts.partitions) == set(partitions) - {"expr_index_by_hour"}
     again: dict[str, str | None] = {
         "val = 'eventide-4'": "b",
         "val = 'base-4'": None,

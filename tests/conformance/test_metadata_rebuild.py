@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from eventide import Table
-from eventide_adapters.format.metadata_table.reader import MetadataTableReader
+from eventide_adapters.format.metadata_records.reader import MetadataTableReader
 from eventide_adapters.storage.local import LocalStorage
 from eventide_core.table.files.table_path import INDEX_DEFINITIONS
 from eventide_core.table.timeline.instant import Action
@@ -95,7 +95,7 @@ def test_hudi_continues_a_metadata_table_that_eventide_made(
 
     run_json("metadata", path, "--rebuild", "--index", "record_index", "--index", "bloom_filters")
     check()
-    made = MetadataTableReader.load(LocalStorage(path)).timeline.instants
+    made = MetadataTableReader.load(LocalStorage(path)).facts.timeline.instants
 
     # By the record index: a key that it did not find would be written a second time.
     index = {"hoodie.index.type": "RECORD_INDEX" if version < 9 else "GLOBAL_RECORD_LEVEL_INDEX"}
@@ -105,9 +105,9 @@ def test_hudi_continues_a_metadata_table_that_eventide_made(
         truth |= {row["id"]: row for row in changed.to_pylist()}
         check()
     reader = MetadataTableReader.load(LocalStorage(path))
-    assert set(reader.timeline.instants) >= set(made), "Hudi made the metadata table anew"
-    assert {"files", "record_index", "bloom_filters"} <= set(reader.partitions)
-    assert any(i.action is Action.COMMIT for i in reader.timeline.completed), "Hudi has not compacted it"
+    assert set(reader.facts.timeline.instants) >= set(made), "Hudi made the metadata table anew"
+    assert {"files", "record_index", "bloom_filters"} <= set(reader.facts.partitions)
+    assert any(i.action is Action.COMMIT for i in reader.facts.timeline.completed), "Hudi has not compacted it"
     reached(f"rebuilt metadata tables that Hudi {judge.version} continued")
 
 
@@ -115,7 +115,7 @@ def statistics(path: Path) -> Statistics:
     """The first statistics of each column and file or partition, without the sizes, which nobody reads."""
     reader = MetadataTableReader.load(LocalStorage(path))
     found: Statistics = {}
-    for index in sorted({"column_stats", "partition_stats"} & set(reader.partitions)):
+    for index in sorted({"column_stats", "partition_stats"} & set(reader.facts.partitions)):
         for part in reader.slices(index):
             for versions in reader.records(part).values():
                 stats = dict(versions[0]["ColumnStatsMetadata"])
@@ -177,6 +177,6 @@ def test_the_statistics_are_those_that_hudi_makes(
     check_pruned_reads(judge, path, RICH, STATISTICS)
     late = {**steps[1].rows[1], "amount": -1e9, "seats": 77, "event_ts": steps[1].rows[1]["event_ts"] + 10**9}
     Table.open(str(path), {"hoodie.index.type": "SIMPLE"}).upsert(pa.Table.from_pylist([late], schema=RICH))
-    assert set(made["partitions"]) <= set(MetadataTableReader.load(LocalStorage(path)).partitions)
+    assert set(made["partitions"]) <= set(MetadataTableReader.load(LocalStorage(path)).facts.partitions)
     check_pruned_reads(judge, path, RICH, STATISTICS)
     reached(f"rebuilt column statistics that Hudi {judge.version} pruned by")

@@ -18,9 +18,7 @@ import pytest
 from eventide import Table
 from eventide.bootstrap import assemble
 from eventide.engine_local import LocalEngine
-from eventide_adapters.format.metadata_table.table import HudiMetadataTable
 from eventide_adapters.storage.faulty import SimulatedCrash
-from eventide_adapters.storage.local import LocalStorage
 from eventide_core.ports import NoProgress
 from golden.histories import PLAIN, RICH, Step, changes_and_natural_deletes, changes_in_event_time_order
 from golden.readings import as_json
@@ -37,6 +35,7 @@ from support.judge.options import (
     table_name,
     table_version,
 )
+from support.metadata_updates import on_disk, opened
 from support.pruned_reads import BY_LISTING, check_pruned_reads
 from support.reach import reached
 from support.thresholds import dividing_plan
@@ -165,24 +164,12 @@ def read_optimized(judge: HudiJudge, path: Path, schema: pa.Schema) -> Rows:
 
 def check_filters(judge: HudiJudge, path: Path, case: Case, schema: pa.Schema) -> None:
     """Filters by the columns of the schema, where the metadata table has statistics to prune by."""
-    partitions = HudiMetadataTable(LocalStorage(path)).load().partitions
+    partitions = opened(path).load().facts.partitions
     if "column_stats" in partitions:
         # With a bucket index Hudi prunes by a key itself, and skips one that exists.
         by_hash = ["id"] if case.options["hoodie.index.type"] == "BUCKET" else []
         filters = check_pruned_reads(judge, path, schema, {**BY_FILE, **BY_KEY}, not_by_point=by_hash)
         reached(f"filters that Hudi {case.bundle} pruned by", filters)
-
-
-def on_disk(path: Path) -> dict[str, dict[str, int]]:
-    """The data files of each partition, as the file system lists them."""
-    return {
-        directory.name: {
-            file.name: file.stat().st_size
-            for file in directory.iterdir()
-            if (".log." in file.name or file.suffix == ".parquet") and file.suffix != ".crc"
-        }
-        for directory in path.glob("part=*")
-    }
 
 
 def changed(everything: pa.Table, schema: pa.Schema, every: int, shift_ms: int, val: str, start: int = 0) -> pa.Table:
@@ -212,8 +199,8 @@ def test_hudi_continues_with_an_updated_metadata_table(case: Case, tmp_path: Pat
     path, twin = lay(case, judge, tmp_path)
     everything = judge.read(twin, options=BY_LISTING)
     before = rows(everything, schema)
-    metadata = HudiMetadataTable(LocalStorage(path))
-    partitions, listed = metadata.load().partitions, metadata.read_files()
+    metadata = opened(path)
+    partitions, listed = metadata.load().facts.partitions, metadata.read_files()
     assert listed == on_disk(path)
 
     directory = ".hoodie/timeline" if (path / ".hoodie/timeline").exists() else ".hoodie"
@@ -223,7 +210,7 @@ def test_hudi_continues_with_an_updated_metadata_table(case: Case, tmp_path: Pat
     assert snapshot(judge, path, schema) == before
     table = Table.open(str(path), case.opening_options)
     table.execute(instant)
-    assert metadata.load().partitions == partitions
+    assert metadata.load().facts.partitions == partitions
     assert metadata.read_files() == on_disk(path) != listed
     assert snapshot(judge, path, schema) == before
     assert rows(hudi_rs.read(path), schema) == before
@@ -289,14 +276,14 @@ def test_hudi_continues_after_an_update_that_died(case: Case, pattern: str, tmp_
     assert snapshot(judge, path, case.schema) == expected
 
     Table.open(str(path), case.opening_options).execute(instant)
-    metadata = HudiMetadataTable(LocalStorage(path))
-    if metadata.load().partitions:
+    metadata = opened(path)
+    if metadata.load().facts.partitions:
         assert metadata.read_files() == on_disk(path)
     assert snapshot(judge, path, case.schema) == expected
     read_optimized(judge, path, case.schema)
     for found in (path, twin):
         judge.write(found, changed(everything, case.schema, 9, 50_000_000, "newer"), options=case.options)
-    assert metadata.load().partitions
+    assert metadata.load().facts.partitions
     assert metadata.read_files() == on_disk(path)
     assert snapshot(judge, path, case.schema) == of_twin(judge, twin, case.schema)
 
@@ -317,7 +304,7 @@ def test_hudi_runs_a_plan_of_which_nothing_but_the_commit_is_missing(
         ("commit", "COMPLETED")
     ]
     assert snapshot(judge, path, case.schema) == read_optimized(judge, path, case.schema) == before
-    assert HudiMetadataTable(LocalStorage(path)).load().partitions
+    assert opened(path).load().facts.partitions
     table = Table.open(str(path), case.opening_options)
     assert (
         rows(table.snapshot().to_arrow(), case.schema) == rows(table.read_optimized().to_arrow(), case.schema) == before

@@ -16,8 +16,7 @@ import pytest
 from eventide import Table
 from eventide.bootstrap import assemble
 from eventide.rows.writer import incoming_records
-from eventide_adapters.format.metadata_table.reader import MetadataTableReader
-from eventide_adapters.format.metadata_table.table import HudiMetadataTable
+from eventide_adapters.format.metadata_records.reader import MetadataTableReader
 from eventide_adapters.storage.faulty import SimulatedCrash
 from eventide_adapters.storage.local import LocalStorage
 from eventide_core.ports import NoProgress
@@ -26,6 +25,7 @@ from golden.histories import PLAIN
 from support import golden
 from support.dying_storage import DyingStorage
 from support.judge import HudiJudge, hudi_rs
+from support.metadata_updates import check_files
 from support.pruned_reads import BY_LISTING
 
 BY_METADATA = {"hoodie.metadata.enable": "true"}
@@ -72,13 +72,6 @@ class Subject:
         files = (self.path / ".hoodie/metadata/.hoodie").rglob(f"*.{state}")
         return sorted(re.split(r"[_.]", file.name)[0] for file in files)
 
-    def check_files(self) -> None:
-        on_disk: dict[str, dict[str, int]] = {}
-        for file in self.path.glob("part=*/*"):
-            if (".log." in file.name or file.suffix == ".parquet") and file.suffix != ".crc":
-                on_disk.setdefault(file.parent.name, {})[file.name] = file.stat().st_size
-        assert HudiMetadataTable(LocalStorage(self.path)).read_files() == on_disk
-
     def log_count(self) -> int:
         (found,) = MetadataTableReader.load(LocalStorage(self.path)).slices("files")
         return len(found.log_files)
@@ -105,19 +98,19 @@ def test_hudi_continues_after_the_timeline_of_the_metadata_table_is_archived(
     subject = Subject(path, {**golden.expected(name).options, **BY_METADATA}, judge)
     for number in range(6):
         subject.upsert(subject.changed("archived", number))
-    known = MetadataTableReader.load(LocalStorage(path)).timeline.instants
+    known = MetadataTableReader.load(LocalStorage(path)).facts.timeline.instants
     early = {"hoodie.keep.min.commits": "2", "hoodie.keep.max.commits": "3", "hoodie.cleaner.commits.retained": "1"}
     options = {**subject.own, **early, "hoodie.compact.inline.max.delta.commits": "1"}
     assert Table.open(str(path), options).archive()
-    assert len(MetadataTableReader.load(LocalStorage(path)).timeline.instants) < len(known) / 2
+    assert len(MetadataTableReader.load(LocalStorage(path)).facts.timeline.instants) < len(known) / 2
     shown = subject.rows()
-    subject.check_files()
+    check_files(subject.path)
     judge.write(path, subject.changed("Hudi's", 7), options={**subject.options, **AT_ONCE, **early})
     assert subject.rows() != shown
-    subject.check_files()
+    check_files(subject.path)
     subject.upsert(subject.changed("once more", 8))
     subject.rows()
-    subject.check_files()
+    check_files(subject.path)
 
 
 @pytest.mark.parametrize(
@@ -152,7 +145,7 @@ def test_hudi_continues_with_a_compacted_metadata_table(
     judge.write(path, subject.changed("Hudi's", 3), options=subject.options)
     assert subject.compactions("commit") == [first, begun]
     assert subject.rows() != shown
-    subject.check_files()
+    check_files(subject.path)
 
     # And continues after it: a compaction of its own takes in what both have written.
     subject.upsert(subject.changed("once more", 4))
@@ -163,7 +156,7 @@ def test_hudi_continues_with_a_compacted_metadata_table(
     judge.write(path, subject.changed("Hudi's own, too", 6), options=often)
     assert len(subject.compactions("commit")) >= 4
     subject.rows()
-    subject.check_files()
+    check_files(subject.path)
     table = f"compacted_{name}_{fixture}"
     judge.sql(f"create table {table} using hudi location '{path}'")
     assert judge.call("validate_metadata_table_files", table=table).num_rows == 0

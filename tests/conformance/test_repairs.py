@@ -55,6 +55,16 @@ def stray_files(path: Path) -> None:
     base.with_name(f"{group}_7-7-7_{end}").write_bytes(base.read_bytes())
 
 
+def check_that_hudi_goes_on(judge: HudiJudge, path: Path, twin: Path, options: dict[str, str]) -> None:
+    """Hudi writes on and compacts, and shows the same rows of the repaired table as of its undamaged twin."""
+    for table in (path, twin):
+        write_on(judge, table, options)
+        judge.schedule_compaction(table, options)
+        judge.run_compaction(table, options)
+    assert snapshots(judge, path) == snapshots(judge, twin)
+    assert Table.open(str(path)).verify(deep=True).ok
+
+
 def lost_and_torn(path: Path) -> None:
     for damage in (lost_delta_commit, torn_delta_commit, torn_compaction, lost_base_file, lost_marks):
         damage(path)
@@ -101,12 +111,7 @@ def test_hudi_continues_with_a_repaired_table(
     assert snapshots(judge, path) == before == snapshots(judge, twin)
     assert hudi_rs.read(path).num_rows == judge.read(path).num_rows
 
-    for found in (path, twin):
-        write_on(judge, found, options)
-        judge.schedule_compaction(found, options)
-        judge.run_compaction(found, options)
-    assert snapshots(judge, path) == snapshots(judge, twin)
-    assert Table.open(str(path)).verify(deep=True).ok
+    check_that_hudi_goes_on(judge, path, twin, options)
 
 
 @pytest.mark.parametrize(
@@ -144,12 +149,7 @@ def test_a_base_file_of_hudis_own_compaction_is_merged_again(
     assert rows(table.read_optimized().to_arrow()) == optimized
     assert table.verify(deep=True).ok
 
-    for found in (path, twin):
-        write_on(judge, found, options)
-        judge.schedule_compaction(found, options)
-        judge.run_compaction(found, options)
-    assert snapshots(judge, path) == snapshots(judge, twin)
-    assert Table.open(str(path)).verify(deep=True).ok
+    check_that_hudi_goes_on(judge, path, twin, options)
 
 
 @pytest.mark.parametrize(
@@ -175,9 +175,4 @@ def test_hudi_continues_with_settings_that_were_lost(
     assert snapshots(judge, path) == snapshots(judge, twin)
     assert hudi_rs.read(path).num_rows == judge.read(path).num_rows
 
-    for found in (path, twin):
-        write_on(judge, found, options)
-        judge.schedule_compaction(found, options)
-        judge.run_compaction(found, options)
-    assert snapshots(judge, path) == snapshots(judge, twin)
-    assert Table.open(str(path)).verify(deep=True).ok
+    check_that_hudi_goes_on(judge, path, twin, options)

@@ -4,7 +4,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Literal
 
-import pyarrow as pa
 import pytest
 
 from eventide import Table
@@ -16,20 +15,9 @@ from eventide_core.action.compaction.slice_split import carried_tombstone
 from eventide_core.table.records.key_history import KeyHistory
 from eventide_core.table.records.record_order import MergeRule, Version
 from eventide_core.table.records.record_shape import RecordShape
+from support.dated_rows import DAY_MS, rows
 from support.judge import HudiJudge, hudi_rs
-from support.small_table import HOUR_MS, LATER_MS, SCHEMA, make, seen
-
-DAY_MS = LATER_MS - 240 * HOUR_MS
-WITH_DELETES = pa.schema([*SCHEMA, pa.field("_hoodie_is_deleted", pa.bool_())])
-
-
-def rows(*values: tuple[str, int, str]) -> pa.Table:
-    """Rows of one partition: key, hours, and the word, which is "deleted" for a delete."""
-    found = [
-        {"id": key, "part": "a", "ms": DAY_MS + hours * HOUR_MS, "word": word, "_hoodie_is_deleted": word == "deleted"}
-        for key, hours, word in values
-    ]
-    return pa.Table.from_pylist(found, schema=WITH_DELETES)
+from support.small_table import HOUR_MS, make, seen
 
 
 @pytest.mark.parametrize("version", [6, 9])

@@ -16,7 +16,7 @@ import pytest
 from eventide import Table
 from eventide.bootstrap import assemble
 from eventide.rows.writer import incoming_records
-from eventide_adapters.format.metadata_table.reader import MetadataTableReader
+from eventide_adapters.format.metadata_records.reader import MetadataTableReader
 from eventide_adapters.format.metadata_table.table import HudiMetadataTable
 from eventide_adapters.storage.local import LocalStorage
 from eventide_core.ports import NoProgress
@@ -104,7 +104,7 @@ def test_hudi_finds_what_eventide_wrote_by_every_index(
     judge.write(path, base, options=options, operation="bulk_insert", mode="overwrite")
     judge.write(path, table_of([known[n] for n in (0, 1, 12)]), options=options)
     metadata = HudiMetadataTable(LocalStorage(path))
-    partitions = metadata.load().partitions
+    partitions = metadata.load().facts.partitions
     assert {"files", "column_stats", "bloom_filters", "record_index"} <= set(partitions)
 
     written = {
@@ -118,12 +118,13 @@ def test_hudi_finds_what_eventide_wrote_by_every_index(
         gone.append(row(6, -400, "too late to go"))
     # Each write compacts the metadata table, so that Hudi reads nothing of them but bases.
     table = Table.open(str(path), {"hoodie.metadata.compact.max.delta.commits": "1"})
-    completed = {i.requested_time for i in table.state().timeline.completed}
-    assert metadata.record_index(completed) is not None, "the writes find keys by Hudi's index"
+    state = table.state()
+    index = assemble(str(path), {}).metadata.record_index(state.config, state.timeline)
+    assert index is not None, "the writes find keys by Hudi's index"
     table.upsert(table_of([*written.values(), late]))
     table.delete(table_of(gone).select(["id", "part", "event_ts"]))
     known = {n: found for n, found in (known | written).items() if n not in (5, 12)}
-    assert metadata.load().partitions == partitions
+    assert metadata.load().facts.partitions == partitions
     reader = MetadataTableReader.load(LocalStorage(path))
     based = [found for name in partitions for found in reader.slices(name) if found.base_file is not None]
     assert not any(found.log_files for found in based)
@@ -241,12 +242,12 @@ def test_hudi_goes_on_after_overwrites_of_eventide(
     judge.write(path, table_of([*base.values()]), options=options, operation="bulk_insert", mode="overwrite")
     judge.write(path, table_of([row(n, 100 + n, "first") for n in (0, 1)]), options=options)
     table = Table.open(str(path), {"hoodie.metadata.compact.max.delta.commits": "1"})
-    partitions = HudiMetadataTable(LocalStorage(path)).load().partitions
+    partitions = HudiMetadataTable(LocalStorage(path)).load().facts.partitions
 
     over = {3: row(3, 50, "over"), 30: row(30, 60, "over")}  # all of partition `a`, in place of 0, 3, 6, 9
     table.insert_overwrite(table_of([*over.values()]))
     known = {n: found for n, found in base.items() if n % 3} | {1: row(1, 101, "first")} | over
-    assert HudiMetadataTable(LocalStorage(path)).load().partitions == partitions
+    assert HudiMetadataTable(LocalStorage(path)).load().facts.partitions == partitions
     expected = shown(table_of([*known.values()]))
     assert shown(table.snapshot().to_arrow()) == expected
     assert snapshot(judge, path) == expected

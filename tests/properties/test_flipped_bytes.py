@@ -14,18 +14,16 @@ from pathlib import Path
 import pytest
 
 from eventide.bootstrap import Application
-from eventide.testing.crash_enumeration import OPTIONS, Bench, Moment, pending_plan
-from eventide.testing.histories import EPOCH_MS, Layout, Story, delete, put
-from eventide.testing.oracle import Order
+from eventide.testing.crash_enumeration import OPTIONS, Bench, Moment
+from eventide.testing.histories import EPOCH_MS
 from eventide_adapters.storage.memory import MemoryFile
-from eventide_core.action.compaction.request import CompactionRequest
-from eventide_core.config import LinkChoice
 from eventide_core.errors import EventideError
 from eventide_core.ports import NoProgress
 from eventide_core.table.files.file_name import is_data_file
 from eventide_core.table.files.slice_read import QueryPlan
 from support import golden
 from support.campaign import tries
+from support.compacted_bench import compacted_bench
 from support.reach import reached
 
 VERSIONS = (6, 9)
@@ -40,20 +38,6 @@ FLIPS_OF_A_FILE_OF_HUDI = 10
 pytestmark = pytest.mark.campaign
 
 
-def written(version: int) -> tuple[Bench, Moment]:
-    """Base files, log files, left-overs, a later write with deletes, and the plan and commit of a compaction."""
-    bench = Bench("flipped-bytes", OPTIONS)
-    story = Story.begin(Layout(version, Order.EVENT_TIME), bench.storage, bench.clock)
-    story.commit((put("k0", 1, "base"), put("k1", 2, "base")))
-    story.commit((put("k0", 5, "early"),))
-    story.commit((put("k1", 12, "left over"), put("k3", 13, "left over")))
-    application = bench.process()
-    application.scheduler.schedule(CompactionRequest(EPOCH_MS + 10, None, LinkChoice.COPY))
-    application.runner.execute(pending_plan(application).instant, NoProgress())
-    story.commit((put("k0", 20, "later"), delete("k3", 21)))
-    return bench, bench.moment()
-
-
 def flips(files: Mapping[str, MemoryFile], of_a_file: int = FLIPS_OF_A_FILE) -> Iterator[tuple[str, int, MemoryFile]]:
     for path, file in sorted(files.items()):
         step = max(1, len(file.data) // of_a_file)
@@ -65,7 +49,7 @@ def flips(files: Mapping[str, MemoryFile], of_a_file: int = FLIPS_OF_A_FILE) -> 
 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_no_flipped_bit_changes_rows_without_being_found(version: int) -> None:
-    bench, moment = written(version)
+    bench, moment = compacted_bench("flipped-bytes", version, OPTIONS)
     rows = shown(bench.process())
     for path, offset, file in flips(moment.files):
         bench.load(Moment({**moment.files, path: file}, moment.time_ms))

@@ -7,8 +7,7 @@ import pytest
 
 from eventide.bootstrap import Application
 from eventide.testing.crash_enumeration import OPTIONS, Bench, Moment, pending_plan
-from eventide.testing.histories import EPOCH_MS, Layout, Story, delete, put
-from eventide.testing.oracle import Order
+from eventide.testing.histories import EPOCH_MS
 from eventide_adapters.storage.memory import MemoryFile
 from eventide_core.action.compaction.request import CompactionRequest
 from eventide_core.config import EXCLUSIVE, LinkChoice
@@ -17,6 +16,7 @@ from eventide_core.ports import NoProgress
 from eventide_core.table.files.file_name import LogFileName
 from eventide_core.table.files.log_block import BlockType, read_blocks
 from support.campaign import IS_PROOF
+from support.compacted_bench import compacted_bench
 from support.reach import reached
 
 VERSIONS = (6, 9)
@@ -25,20 +25,6 @@ _KEY_AND_LENGTH = 4 + 4
 
 
 pytestmark = pytest.mark.campaign
-
-
-def written(version: int) -> tuple[Bench, Moment]:
-    """A table with merged log files, left-overs, a later write, and a write with both records and deletes."""
-    bench = Bench("flipped-instants", {**OPTIONS, EXCLUSIVE: "true"})
-    story = Story.begin(Layout(version, Order.EVENT_TIME), bench.storage, bench.clock)
-    story.commit((put("k0", 1, "base"), put("k1", 2, "base")))
-    story.commit((put("k0", 5, "early"),))
-    story.commit((put("k1", 12, "left over"), put("k3", 13, "left over")))
-    application = bench.process()
-    application.scheduler.schedule(CompactionRequest(EPOCH_MS + 10, None, LinkChoice.COPY))
-    application.runner.execute(pending_plan(application).instant, NoProgress())
-    story.commit((put("k0", 20, "later"), delete("k3", 21)))
-    return bench, bench.moment()
 
 
 def flipped(files: Mapping[str, MemoryFile]) -> Iterator[tuple[str, MemoryFile]]:
@@ -63,7 +49,7 @@ def _part(data: bytes, offset: int, length: int) -> bytes:
 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_verify_finds_each_flipped_bit_of_an_instant(version: int) -> None:
-    bench, moment = written(version)
+    bench, moment = compacted_bench("flipped-instants", version, {**OPTIONS, EXCLUSIVE: "true"})
     assert verified(bench, moment) == set()
     live = {log.path for found in bench.process().state().view.latest_slices() for log in found.log_files}
     for path, file in flipped({path: file for path, file in moment.files.items() if path in live}):
@@ -74,7 +60,7 @@ def test_verify_finds_each_flipped_bit_of_an_instant(version: int) -> None:
 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_a_flipped_instant_costs_a_query_or_a_compaction_an_error_at_most(version: int) -> None:
-    bench, moment = written(version)
+    bench, moment = compacted_bench("flipped-instants", version, {**OPTIONS, EXCLUSIVE: "true"})
     before = snapshot(bench.process())
     for path, file in flipped(moment.files):
         bench.load(Moment({**moment.files, path: file}, moment.time_ms))

@@ -16,7 +16,7 @@ from eventide.bootstrap import Application
 from eventide.testing.crash_enumeration import Bench, Moment, execute, pending_plan, writes_of
 from eventide.testing.histories import EPOCH_MS, Layout, Story, at_epoch, put
 from eventide.testing.oracle import Order
-from eventide_adapters.format.metadata_table.records import file_group_number
+from eventide_adapters.format.metadata_records.records import file_group_number
 from eventide_adapters.format.metadata_table.table import HudiMetadataTable
 from eventide_adapters.storage.faulty import FaultyStorage
 from eventide_core.action.compaction.request import CompactionRequest
@@ -167,7 +167,7 @@ def again(found: Indexed, left: Moment) -> None:
 
 def check_record_index(application: Application) -> None:
     """If there is one, it has exactly the keys that the table shows."""
-    index = HudiMetadataTable(application.files.storage).record_index(())
+    index = HudiMetadataTable(application.files.storage).load().record_index()
     if index is None:
         assert "record_index" not in application.files.config().metadata_partitions
         return

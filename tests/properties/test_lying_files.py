@@ -14,8 +14,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from eventide import Table
+from eventide_adapters.format.metadata_records.records import record_index_value
 from eventide_adapters.format.metadata_table.column_ranges import ColumnRange
-from eventide_adapters.format.metadata_table.records import record_index_value
 from eventide_core.config import BUCKETS
 from support.damages import CODEC
 
@@ -142,7 +142,7 @@ def test_a_record_index_that_leads_a_key_elsewhere_doubles_it_and_that_is_found(
     other = {one: (groups - {one}).pop() for one in groups}
     with monkeypatch.context() as lying:
         lying.setattr(
-            "eventide_adapters.format.metadata_table.bootstrap.record_index_value",
+            "eventide_adapters.format.metadata_table.new_content.record_index_value",
             lambda partition, file_id, ms: record_index_value(partition, other[file_id], ms),
         )
         small.rebuild_metadata_table(["record_index"])

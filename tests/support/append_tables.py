@@ -11,6 +11,7 @@ from support.columns import schema_of
 
 SCHEMA = schema_of(id=pa.string(), part=pa.string(), ms=pa.int64(), word=pa.string())
 START_MS = 1_700_000_000_000
+ROWS = (("k0", "a", 10, "zero"), ("k1", "a", 20, "one"), ("k2", "b", 30, "two"))
 
 
 def rows(*values: tuple[str, str, int, str]) -> pa.Table:
@@ -29,6 +30,13 @@ def make(path: Path, version: int = 9, index: str = "BUCKET", **options: Any) ->
         version=version,
         options={**small, **{f"hoodie.{key.replace('_', '.')}": value for key, value in options.items()}},
     )
+
+
+def filled(path: Path, version: int = 9, **options: Any) -> Table:
+    """A table of ROWS."""
+    table = make(path, version, **options)
+    table.upsert(rows(*ROWS))
+    return table
 
 
 def seen(table: Table) -> list[tuple[str, str, int, str]]:

@@ -1,4 +1,4 @@
-"""A clock for tests of waiting. It advances only when the code under test sleeps."""
+"""Clocks for tests of waiting."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -24,3 +24,16 @@ class ManualClock:
 
     def local_offset_ms(self, _epoch_ms: int, /) -> int:
         return self.zone_ms
+
+
+class StoppedClock:
+    """A clock that stands still, for what must not wait."""
+
+    def now_ms(self) -> int:
+        return 0
+
+    def sleep(self, milliseconds: int) -> None:
+        raise AssertionError(f"waits {milliseconds} ms for a lock that nobody holds")
+
+    def local_offset_ms(self, _epoch_ms: int, /) -> int:
+        return 0

@@ -8,8 +8,9 @@ import pyarrow as pa
 
 from eventide import Table
 from eventide_adapters.format.log_file.delete_block import encode_delete_block
-from eventide_core.table.settings.properties import PROPERTIES_PATH
+from eventide_core.table.settings.table_config import METADATA_PARTITIONS_KEY
 from support import golden
+from support.metadata_updates import set_property
 
 COLUMNS = ("_hoodie_record_key", "id", "event_ts", "amount")
 FIRST = "00000000000000000"  # the instant at which Hudi made the metadata table
@@ -46,10 +47,7 @@ def indexed(name: str, directory: Path, record_index_groups: int = 1, *, has_sec
         named.append(SECONDARY)
     (made / ".hoodie/.index_defs").mkdir()
     (made / ".hoodie/.index_defs/index.json").write_text(json.dumps({"indexDefinitions": definitions}))
-    properties = made / PROPERTIES_PATH
-    lines = [x for x in properties.read_text().splitlines() if not x.startswith("hoodie.table.metadata.partitions=")]
-    properties.write_text("\n".join([*lines, f"hoodie.table.metadata.partitions={','.join(named)}", ""]))
-    properties.with_name(".hoodie.properties.crc").unlink(missing_ok=True)
+    set_property(made, METADATA_PARTITIONS_KEY, ",".join(named))
     return made
 
 

@@ -1,11 +1,14 @@
 """An update of the metadata table of a small real table, at an unused instant."""
 
-from collections.abc import Mapping
+import itertools
+import shutil
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 from eventide.engine_local import LocalEngine
 from eventide_adapters.format.metadata_table.table import HudiMetadataTable
 from eventide_adapters.format.timeline.codec import HudiMetadataCodec
+from eventide_adapters.storage.faulty import Fault, FaultPlan, FaultyStorage, SimulatedCrash
 from eventide_adapters.storage.local import LocalStorage
 from eventide_core.config import Options
 from eventide_core.ports import AddedFile, Engine, FileChanges, Storage
@@ -30,6 +33,49 @@ def opened(path: Path) -> HudiMetadataTable:
     return HudiMetadataTable(LocalStorage(path))
 
 
+def on_disk(path: Path) -> dict[str, dict[str, int]]:
+    """The sizes of the data files by partition and name, as the file system lists them."""
+    listed: dict[str, dict[str, int]] = {}
+    for file in path.glob("part=*/*"):
+        if (".log." in file.name or file.suffix == ".parquet") and file.suffix != ".crc":
+            listed.setdefault(file.parent.name, {})[file.name] = file.stat().st_size
+    return listed
+
+
+def check_files(path: Path) -> None:
+    """The metadata table names the files that exist, and no others."""
+    assert {partition: dict(files) for partition, files in opened(path).read_files().items() if files} == on_disk(path)
+
+
+def set_property(path: Path, key: str, value: str) -> None:
+    properties = path / ".hoodie" / "hoodie.properties"
+    lines = [line for line in properties.read_text().splitlines() if not line.startswith(f"{key}=")]
+    properties.write_text("\n".join([*lines, f"{key}={value}", ""]))
+    properties.with_name(".hoodie.properties.crc").unlink(missing_ok=True)
+
+
+def crashed_copies(
+    table: Path,
+    directory: Path,
+    act: Callable[[Path, Storage], object],
+    *,
+    fault: Fault = Fault.CRASH_BEFORE,
+    step: int = 1,
+) -> Iterator[tuple[Path, bool]]:
+    """A copy of a table for each write of `act`, or for each one in `step`, with whether it crashed at it: not the last."""
+    for number in itertools.count(step=step):
+        copy = directory / f"crash{number}" / table.name
+        shutil.copytree(table, copy)
+        try:
+            act(copy, FaultyStorage(LocalStorage(copy), FaultPlan(writes={number: fault})))
+        except SimulatedCrash:
+            yield copy, True
+            shutil.rmtree(copy)
+        else:
+            yield copy, False
+            return
+
+
 def update(metadata: HudiMetadataTable, instant: str, changes: FileChanges, completed: str) -> None:
     """An update at an instant of the table, whose commit completes at that time."""
     write_update(metadata.storage, metadata, HudiMetadataCodec(), metadata.prepare(instant, changes), completed)
@@ -43,8 +89,7 @@ def check(path: Path, rows: RowChange) -> None:
     """Checks that an action of that kind could keep the metadata table up to date."""
     storage = LocalStorage(path)
     config = TableConfig.parse((path / ".hoodie" / "hoodie.properties").read_text(), str(path))
-    upkeep = MetadataTableUpkeep(compactor(storage), Options({}))
-    upkeep.check(config, rows)
+    MetadataTableUpkeep(compactor(storage), Options({})).check(config, rows)
 
 
 def write(metadata: HudiMetadataTable, removed: Mapping[str, tuple[str, ...]] | None = None) -> None:
@@ -66,5 +111,9 @@ def _without_marker(data: bytes) -> bytes:
 
 
 def begin(path: Path) -> None:
-    timeline = path / ".hoodie" / "timeline"
-    (timeline if timeline.exists() else path / ".hoodie").joinpath(f"{INSTANT}.compaction.requested").write_bytes(b"")
+    timeline_of(path).joinpath(f"{INSTANT}.compaction.requested").write_bytes(b"")
+
+
+def timeline_of(path: Path) -> Path:
+    new = path / ".hoodie" / "timeline"
+    return new if new.exists() else path / ".hoodie"

@@ -1,13 +1,13 @@
 """Hudi's metadata table, and the changes of an action that it has to follow."""
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, Protocol
 
 from eventide_core.ports.records import KeyIndex
 from eventide_core.ports.timeline import ArchivedTimeline
-from eventide_core.table.files.file_name import LogFileName, path_in
+from eventide_core.table.files.file_name import BaseFileName, LogFileName, path_in
 from eventide_core.table.files.file_slice import FileSlice
 from eventide_core.table.files.slice_read import QueryPlan, SliceRead
 from eventide_core.table.records.record_shape import RecordShape
@@ -69,35 +69,35 @@ class FileChanges:
 
 @dataclass(frozen=True, slots=True)
 class NewMetadataTable:
-    """A metadata table to make from nothing, for a table of that name and version.
+    """A metadata table to make from nothing at an instant of its own, for a table of that version.
 
     `partitions` are those that the metadata table is to have. `files` are the sizes of the table's base and log files, by
-    partition and name; a partition may have none. `rows` are the current slices. `last_instant` is the last completed
-    instant of the table, "" if there is none; `completion_time` is a time after every time of its timeline.
-    `has_utc_instants`: it takes instants in UTC as the table does; otherwise, in local time.
+    partition and name; a partition may have none. `rows` are the current slices. `has_utc_instants`: it takes instants in
+    UTC as the table does; otherwise, in local time.
     """
 
-    name: str
     version: int
+    instant: str
     partitions: tuple[str, ...]
     files: Mapping[str, Mapping[str, int]]
     rows: QueryPlan
-    last_instant: str
-    completion_time: str
     has_utc_instants: bool
 
 
 @dataclass(frozen=True, slots=True)
-class MetadataFiles:
-    """What an action has written to the metadata table, as paths from the table's root.
+class NewMetadataContent:
+    """The content of a new metadata table.
 
-    `completed`: its delta commit, None if absent. `log_paths`: the log files with its records, in every partition.
-    `pending`: its inflight and requested files, whether they are there or not.
+    `schema` is the Avro schema of its records, without Hudi's meta fields. `definitions` are the table's index definitions
+    with those of the new metadata table, None if it has none to define. `empty_logs` has a log file without records for
+    each partition. `write_bases` takes a partition and the names of the base files of all its file groups, in their order;
+    it writes those that have records, one after another, and yields their write stats.
     """
 
-    completed: str | None
-    log_paths: tuple[str, ...]
-    pending: tuple[str, ...]
+    schema: str
+    definitions: bytes | None
+    empty_logs: Mapping[str, bytes]
+    write_bases: Callable[[str, Sequence[BaseFileName]], Iterator[WriteStat]]
 
 
 FileAnswers = Mapping[Any, Any]
@@ -120,15 +120,11 @@ class MetadataTableState(Protocol):
         """Its archived timeline. Reads nothing yet."""
         ...
 
-    def slices(self, partition: str, completed_before: str | None = None) -> tuple[FileSlice, ...]:
-        """The latest slice of each file group in one of its partitions, ordered by file group number.
+    def view(self, partition: str, completed_before: str | None = None) -> FileSystemView:
+        """All slices of one of its partitions; the latest ones are ordered by file group number.
 
         With `completed_before`, leaves out the log files that completed at that moment or later (version 8 and later).
         """
-        ...
-
-    def view(self, partition: str) -> FileSystemView:
-        """All slices of one of its partitions."""
         ...
 
     def schema(self, file_slice: FileSlice) -> AvroSchema | None:
@@ -141,6 +137,17 @@ class MetadataTableState(Protocol):
 
     def can_read(self, file_slice: FileSlice) -> bool:
         """Whether eventide can read all blocks of a slice. Hudi has to compact one with a log compaction, for instance."""
+        ...
+
+    def record_index(self) -> KeyIndex | None:
+        """The record index over the whole table; None if there is none."""
+        ...
+
+    def logs_of(self, instant: str) -> tuple[str, ...]:
+        """The paths of the log files that any engine wrote at an instant, from the table's root.
+
+        Raises UnsupportedTableError if a log file holds that instant's records among others'.
+        """
         ...
 
 
@@ -194,27 +201,13 @@ class MetadataTable(Protocol):
     """Hudi's metadata table of one table, which readers and writers of Hudi list and prune by.
 
     Written under the table lock. Corrupt files of it raise CorruptBaseFileError, CorruptLogBlockError or RecordDecodeError.
-    A rebuild (`make`) is the cure for whatever makes a call fail.
+    A rebuild is the cure for whatever makes a call fail.
     """
 
     def listing(self, instants: Collection[str]) -> Mapping[str, Mapping[str, int]] | None:
         """The files of each partition with their sizes, of completed actions only; None if they may be incomplete.
 
         They are incomplete if it has no completed commit for one of `instants`, or while Hudi is building it.
-        """
-        ...
-
-    def made_with(self) -> frozenset[str]:
-        """The requested times of the table's actions that had completed when it was made from nothing.
-
-        It needs no commit of them. Empty if they are unknown.
-        """
-        ...
-
-    def record_index(self, instants: Collection[str], moving: Collection[str] = ()) -> KeyIndex | None:
-        """The record index over the whole table; None if there is none, or if it lacks one of `instants`.
-
-        It needs a commit of those that it was not made with (`made_with`), and of all that are `moving`.
         """
         ...
 
@@ -252,10 +245,10 @@ class MetadataTable(Protocol):
         """
         ...
 
-    def make(self, new: NewMetadataTable) -> None:
-        """Writes a new metadata table, which nobody reads before the table's settings name its partitions.
+    def content(self, new: NewMetadataTable) -> NewMetadataContent:
+        """The content of a new metadata table, of which nothing is written yet.
 
-        There must be no file of another one. Raises ConfigError for a partition that eventide cannot make.
+        It raises what reading the data files raises.
         """
         ...
 
@@ -274,12 +267,5 @@ class MetadataTable(Protocol):
         """What writes the base file of an operation of a compaction; picklable.
 
         It returns the write stat; None if no record is left, and then there is no file. A second run writes the same bytes.
-        """
-        ...
-
-    def files_of(self, instant: str) -> MetadataFiles | None:
-        """The files that any engine wrote to it at an instant; None if there are none.
-
-        Raises UnsupportedTableError if a log file holds that instant's records among others'.
         """
         ...

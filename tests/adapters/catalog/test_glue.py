@@ -67,12 +67,12 @@ def test_glue_follows_the_table(options: dict[str, str], database: str, glue: An
 
     result = table.compact(data_latency_seconds=1800)
     table.sync("glue", database=database)
-    found = glue.get_table(DatabaseName=database, Name="t_ro")["Table"]
-    assert found["TableType"] == "EXTERNAL_TABLE"
-    assert found["Parameters"]["EXTERNAL"] == "TRUE"
-    assert found["Parameters"]["hoodie.ro.event.time.watermark"] == str(result.freshness.watermark_ms)
-    assert [one["Name"] for one in found["PartitionKeys"]] == ["part"]
-    storage = found["StorageDescriptor"]
+    entry = glue.get_table(DatabaseName=database, Name="t_ro")["Table"]
+    assert entry["TableType"] == "EXTERNAL_TABLE"
+    assert entry["Parameters"]["EXTERNAL"] == "TRUE"
+    assert entry["Parameters"]["hoodie.ro.event.time.watermark"] == str(result.freshness.watermark_ms)
+    assert [one["Name"] for one in entry["PartitionKeys"]] == ["part"]
+    storage = entry["StorageDescriptor"]
     assert storage["Location"] == f"file:{tmp_path / 't'}"
     assert storage["InputFormat"] == "org.apache.hudi.hadoop.HoodieParquetInputFormat"
     assert storage["SerdeInfo"]["Parameters"]["hoodie.query.as.ro.table"] == "true"
@@ -89,26 +89,26 @@ def test_a_new_column_reaches_the_tables_and_their_partitions(
     table.sync("glue", database=database)
     table.upsert(rows(("k0", -8, "wider")).append_column("more", pa.array([1])), schema_mode="merge")
     assert all(one.is_altered for one in table.sync("glue", database=database).tables)
-    found = glue.get_table(DatabaseName=database, Name="t")["Table"]["StorageDescriptor"]["Columns"]
-    assert found[-1] == {"Name": "more", "Type": "bigint"}
+    columns = glue.get_table(DatabaseName=database, Name="t")["Table"]["StorageDescriptor"]["Columns"]
+    assert columns[-1] == {"Name": "more", "Type": "bigint"}
     for part in glue.get_partitions(DatabaseName=database, TableName="t")["Partitions"]:
-        assert part["StorageDescriptor"]["Columns"] == found
+        assert part["StorageDescriptor"]["Columns"] == columns
 
 
 def test_what_others_wrote_to_a_table_stays(options: dict[str, str], database: str, glue: Any, tmp_path: Path) -> None:
     table = _table(tmp_path / "t", options)
     table.sync("glue", database=database)
-    found = glue.get_table(DatabaseName=database, Name="t_ro")["Table"]
-    kept = {key: found[key] for key in ("Name", "TableType", "PartitionKeys", "StorageDescriptor")}
-    parameters = {**found["Parameters"], "owner": "analytics"}
+    entry = glue.get_table(DatabaseName=database, Name="t_ro")["Table"]
+    kept = {key: entry[key] for key in ("Name", "TableType", "PartitionKeys", "StorageDescriptor")}
+    parameters = {**entry["Parameters"], "owner": "analytics"}
     glue.update_table(
         DatabaseName=database, TableInput={**kept, "Description": "trips", "Owner": "me", "Parameters": parameters}
     )
     table.compact(data_latency_seconds=1800)
     table.sync("glue", database=database)
-    found = glue.get_table(DatabaseName=database, Name="t_ro")["Table"]
-    assert (found["Description"], found["Owner"], found["Parameters"]["owner"]) == ("trips", "me", "analytics")
-    assert "hoodie.ro.event.time.watermark" in found["Parameters"]
+    entry = glue.get_table(DatabaseName=database, Name="t_ro")["Table"]
+    assert (entry["Description"], entry["Owner"], entry["Parameters"]["owner"]) == ("trips", "me", "analytics")
+    assert "hoodie.ro.event.time.watermark" in entry["Parameters"]
 
 
 def test_many_partitions_take_several_requests(options: dict[str, str], database: str, tmp_path: Path) -> None:

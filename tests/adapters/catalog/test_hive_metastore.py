@@ -9,9 +9,9 @@ from support.servers.server_process import free_ports
 
 
 def test_addresses_stand_behind_commas_and_have_hives_port() -> None:
-    found = metastore_addresses("thrift://one:1234, thrift://two", "o")
+    addresses = metastore_addresses("thrift://one:1234, thrift://two", "o")
 
-    assert [str(address) for address in found] == ["thrift://one:1234", "thrift://two:9083"]
+    assert [str(address) for address in addresses] == ["thrift://one:1234", "thrift://two:9083"]
 
 
 @pytest.mark.parametrize("uris", ["http://one:9083", "one:9083", "thrift://", "thrift://one:port"])

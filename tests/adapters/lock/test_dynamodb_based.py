@@ -63,8 +63,8 @@ def _client(options: dict[str, str]) -> Any:
 
 
 def _items(options: dict[str, str]) -> list[dict[str, str]]:
-    found = _client(options).scan(TableName=options[DYNAMODB_TABLE])["Items"]
-    return [{name: value["S"] for name, value in item.items()} for item in found]
+    items = _client(options).scan(TableName=options[DYNAMODB_TABLE])["Items"]
+    return [{name: value["S"] for name, value in item.items()} for item in items]
 
 
 @pytest.mark.real

@@ -11,23 +11,11 @@ from eventide_core.config import LOCK_PROVIDER, Options
 from eventide_core.errors import ConfigError
 from eventide_core.ports import Clock, Storage, TableLock
 from eventide_core.table.settings.properties import table_checksum
+from support.clocks import StoppedClock
 
 STORAGE = MemoryStorage("open_lock")
 OPTIONS = Options({})
-
-
-class _StoppedClock:
-    def now_ms(self) -> int:
-        return 0
-
-    def sleep(self, milliseconds: int) -> None:
-        raise AssertionError(f"waits {milliseconds} ms for a lock that nobody holds")
-
-    def local_offset_ms(self, _epoch_ms: int, /) -> int:
-        return 0
-
-
-CLOCK = _StoppedClock()
+CLOCK = StoppedClock()
 
 
 @pytest.mark.parametrize(

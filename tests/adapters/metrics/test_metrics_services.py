@@ -76,21 +76,21 @@ def words(**keys: object) -> tuple[str, ...]:
 
 
 def free_port() -> int:
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        port: int = found.getsockname()[1]
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        port: int = listener.getsockname()[1]
         return port
 
 
 def samples(text: str) -> Samples:
     """The values by name and reason; each is of the table."""
-    found = {}
+    values = {}
     for family in text_string_to_metric_families(text):
         assert family.type == "gauge"
         for sample in family.samples:
             assert sample.labels["table"] == "v9_no_deletes"
-            found[sample.name, sample.labels.get("reason", "")] = float(sample.value)
-    return found
+            values[sample.name, sample.labels.get("reason", "")] = float(sample.value)
+    return values
 
 
 def scraped(port: int) -> Samples:
@@ -98,8 +98,8 @@ def scraped(port: int) -> Samples:
         return samples(answer.read().decode())
 
 
-def standing(found: Samples) -> Samples:
-    return {name: value for name, value in found.items() if name[0] not in MOVING}
+def standing(values: Samples) -> Samples:
+    return {name: value for name, value in values.items() if name[0] not in MOVING}
 
 
 def by_textfile(table: Path, tmp_path: Path) -> Samples:
@@ -114,8 +114,8 @@ def test_a_scrape_finds_every_metric_that_is_documented(table: Path, tmp_path: P
     reporter = words(reporter_type="PROMETHEUS", prometheus_port=port)
     service = (*FIELD, "--engine", "local", "--data-latency", "30m", "--rounds", 1)
     assert run("serve", table, *service, *reporter).exit_code == 0
-    found = scraped(port)
-    assert standing(found) == standing(by_textfile(table, tmp_path))
+    scrape = scraped(port)
+    assert standing(scrape) == standing(by_textfile(table, tmp_path))
     section = DOCUMENTED.read_text().split("## Metrics", 1)[1].split("\n## ", 1)[0]
     rows = section.split("| name | meaning |", 1)[1].splitlines()
     documented = {name for row in rows for name in re.findall(r"`([a-z_]+)`", row.split("|")[1] if "|" in row else "")}
@@ -123,8 +123,8 @@ def test_a_scrape_finds_every_metric_that_is_documented(table: Path, tmp_path: P
     absent = {"log_files_min_event_time_timestamp_seconds"}
     # The table has no metadata table.
     absent |= {name for name in documented if name.startswith("metadata_table_")}
-    assert {f"eventide_{name}" for name in documented - absent} == {name for name, _ in found}
-    assert {reason for name, reason in found if name == "eventide_last_compaction_fallbacks"} == set(FallbackReason)
+    assert {f"eventide_{name}" for name in documented - absent} == {name for name, _ in scrape}
+    assert {reason for name, reason in scrape if name == "eventide_last_compaction_fallbacks"} == set(FallbackReason)
 
 
 def test_one_endpoint_has_all_tables_of_its_process_as_they_were_last(table: Path, tmp_path: Path) -> None:
@@ -203,7 +203,7 @@ def test_a_receiver_of_open_telemetry_gets_the_same(
     (resource,) = ExportMetricsServiceRequest.FromString(body).resource_metrics
     said = {a.key: a.value.string_value for a in resource.resource.attributes}
     assert (said["service.name"], said["deployment.environment"]) == ("eventide", "test")
-    found: Samples = {}
+    values: Samples = {}
     for metric in resource.scope_metrics[0].metrics:
         suffix = metric.name.rpartition("_")[2]
         assert metric.unit == {"seconds": "s", "bytes": "By"}.get(suffix, "1")
@@ -211,9 +211,9 @@ def test_a_receiver_of_open_telemetry_gets_the_same(
             attributes = {a.key: a.value.string_value for a in point.attributes}
             assert attributes.pop("table") == "v9_no_deletes"
             value = point.as_double if point.WhichOneof("value") == "as_double" else point.as_int
-            found[metric.name, attributes.pop("reason", "")] = float(value)
+            values[metric.name, attributes.pop("reason", "")] = float(value)
             assert attributes == {}
-    assert standing(found) == standing(by_textfile(table, tmp_path))
+    assert standing(values) == standing(by_textfile(table, tmp_path))
 
 
 @pytest.mark.parametrize("reporter", ["PROMETHEUS_PUSHGATEWAY", "OPENTELEMETRY"])

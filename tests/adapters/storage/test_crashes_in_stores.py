@@ -28,8 +28,8 @@ VERSIONS = {6: 1, 9: 3}
 
 @pytest.fixture(scope="module", params=["moto", "fake_gcs", "azurite", "name_node"])
 def store(request: pytest.FixtureRequest) -> Iterator[FaultyStore]:
-    with faulty_store(request.getfixturevalue(request.param)) as found:
-        yield found
+    with faulty_store(request.getfixturevalue(request.param)) as faulty:
+        yield faulty
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,8 +35,8 @@ def chapters_of_life(there: Backend, in_memory: list[Chapter]) -> Iterator[Chapt
 
 
 def check_sound(there: Backend, chapter: Chapter) -> None:
-    found = there.table().verify(deep=True)
-    assert found.ok, f"{chapter.deed}: {found.failed}"
+    verification = there.table().verify(deep=True)
+    assert verification.ok, f"{chapter.deed}: {verification.failed}"
 
 
 @pytest.mark.parametrize(
@@ -82,12 +82,12 @@ def test_left_overs_are_links_there_that_keep_their_targets_and_go_with_their_sl
 def check_on_the_name_node(server: HdfsServer, there: Backend, chapter: Chapter) -> None:
     """The NameNode lists those links and no others, and resolves each to the real path of its target."""
     web, directory = server.client(), there.uri.removeprefix(server.uri)
-    found: dict[str, str] = {}
+    targets: dict[str, str] = {}
     for partition in ("part=north", "part=south"):
         for entry in web.call("GET", "LISTSTATUS", f"{directory}/{partition}")["FileStatuses"]["FileStatus"]:
             if entry["type"] == "SYMLINK":
-                found[f"{partition}/{entry['pathSuffix']}"] = entry["symlink"]
-    assert found == {path: f"{directory}/{target}" for path, target in chapter.links.items()}
-    for path, target in found.items():
+                targets[f"{partition}/{entry['pathSuffix']}"] = entry["symlink"]
+    assert targets == {path: f"{directory}/{target}" for path, target in chapter.links.items()}
+    for path, target in targets.items():
         with pytest.raises(RemoteError, match=f"UnresolvedPathException: {re.escape(target)}"):
             web.call("GET", "GETFILESTATUS", f"{directory}/{path}")

@@ -51,13 +51,13 @@ def seen(there: Backend) -> dict[str, object]:
     """The rows of four queries, and the watermark."""
     table = Table.open(there.uri, {**there.options, **SOON})
     first = table.state().timeline.completed[0].requested_time
-    found = {
+    queries = {
         "snapshot": table.snapshot(),
         "read optimized": table.read_optimized(),
         "as of the first commit": table.as_of(first),
         "incremental": table.incremental(first),
     }
-    rows = {name: rows_of(query) for name, query in found.items()}
+    rows = {name: rows_of(query) for name, query in queries.items()}
     assert all(rows.values())
     return {**rows, "watermark": table.freshness().watermark_ms}
 

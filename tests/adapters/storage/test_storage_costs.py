@@ -75,10 +75,10 @@ def test_a_plan_lists_each_directory_once_and_opens_no_log_of_eventide() -> None
     storage = FaultyStorage(open_storage(uri, Options(options)))
     plan = Table(uri, options, assemble(uri, options, storage=storage)).plan_compaction(T + 2)
     (operation,) = plan.operations
-    listed = [found.path for found in storage.reads if found.kind == "list"]
+    listed = [read.path for read in storage.reads if read.kind == "list"]
     assert len(listed) == len(set(listed))
     assert (len(operation.compacted), len(operation.left_overs)) == (1, 2)
-    assert [found.path for found in storage.reads if ".log." in found.path] == []
+    assert [read.path for read in storage.reads if ".log." in read.path] == []
 
 
 def cost_of(run: Callable[[Table], object], there: Backend) -> tuple[int, ...]:
@@ -99,5 +99,5 @@ def is_near(written: tuple[int, ...], measured: tuple[int, ...]) -> bool:
 
 def rows(text: str) -> dict[tuple[str, str], tuple[int, ...]]:
     """The documented numbers, by operation and storage."""
-    found = re.findall(r"^\| ([a-z ]+) \| (\w+) \| (\d+) \| (\d+) \| (\d+) \| (\d+) \|$", text, re.MULTILINE)
-    return {(operation, name): tuple(map(int, numbers)) for operation, name, *numbers in found}
+    matches = re.findall(r"^\| ([a-z ]+) \| (\w+) \| (\d+) \| (\d+) \| (\d+) \| (\d+) \|$", text, re.MULTILINE)
+    return {(operation, name): tuple(map(int, numbers)) for operation, name, *numbers in matches}

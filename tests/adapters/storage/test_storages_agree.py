@@ -53,13 +53,13 @@ def _answer(storage: Storage, operation: Callable[[Storage], object]) -> object:
 
 
 def _files(storage: Storage, directory: str) -> list[tuple[str, int, str | None, bytes | None]]:
-    found: list[tuple[str, int, str | None, bytes | None]] = []
+    files: list[tuple[str, int, str | None, bytes | None]] = []
     for info in storage.list(directory):
         if info.path == ".hoodie":
             continue
         if info.is_directory:
-            found += _files(storage, info.path)
+            files += _files(storage, info.path)
         else:
             content = storage.read(info.path) if storage.stat(info.path) is not None else None
-            found.append((info.path, info.size, info.link_target, content))
-    return found
+            files.append((info.path, info.size, info.link_target, content))
+    return files

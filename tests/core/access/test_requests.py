@@ -27,10 +27,10 @@ def test_a_server_gets_eight_requests_at_a_time() -> None:
 @pytest.mark.parametrize(("megabytes", "expected"), [(1, 8), (4, 5), (8, 3), (10, 2), (16, 2)])
 def test_a_server_is_asked_for_so_many_bytes_ahead(megabytes: int, expected: int) -> None:
     asked: list[int] = []
-    found = responses(BUCKET, asked.append, range(20), lambda _: megabytes << 20)
-    next(found)
+    answers = responses(BUCKET, asked.append, range(20), lambda _: megabytes << 20)
+    next(answers)
     assert len(asked) <= expected  # a thread may not have begun
-    assert len([None, *found]) == 20
+    assert len([None, *answers]) == 20
 
 
 def test_a_disk_gets_them_from_the_caller() -> None:

@@ -1,7 +1,6 @@
 """Streams into tables: each batch once, whatever is replayed, and compactions beside it."""
 
 import os
-from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -23,7 +22,6 @@ from eventide.options.streams import (
     STREAM_WATERMARK_AS_THRESHOLD,
 )
 from eventide.rows.writer import incoming_records
-from eventide.spark.engine import spark_session
 from eventide_core.config import (
     BLOOM_ENTRIES,
     BUCKETS,
@@ -47,14 +45,6 @@ EARLY = {
     "hoodie.cleaner.commits.retained": "1",
     "hoodie.compact.inline.max.delta.commits": "1",
 }
-
-
-@pytest.fixture(scope="module")
-def spark() -> Iterator[SparkSession]:
-    session = spark_session("local[2]")
-    session.conf.set("spark.sql.shuffle.partitions", "2")
-    yield session
-    session.stop()
 
 
 def rows(*values: tuple[str, int, str]) -> pa.Table:

@@ -1,36 +1,22 @@
 """Tables that Hudi wrote, compacted on other storages by the command line, by Spark, and through lost answers."""
 
-from collections.abc import Iterator
 from pathlib import Path
 
-import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
 from eventide import Table
-from eventide.spark.engine import spark_session
 from eventide_adapters.storage.local import LocalStorage
 from support import golden
 from support.backends import Backend, backend, files_of, upload
 from support.command_line import run_json
 from support.servers.faulty_proxy import Fault, faulty_proxy
 from support.servers.s3_servers import S3Server
+from support.table_rows import in_order
 
 # Thresholds that leave logs over in most slices of the two tables.
 DIVIDING_V6 = 1_700_002_204_000
 BACK_DATING_V9 = 1_700_001_102_000
-
-
-@pytest.fixture(scope="module")
-def spark() -> Iterator[SparkSession]:
-    session = spark_session("local[2]")
-    yield session
-    session.stop()
-
-
-def in_order(found: pa.Table) -> list[dict[str, object]]:
-    names = [name for name in found.column_names if name != "_hoodie_file_name"]
-    return found.select(names).sort_by("id").to_pylist()
 
 
 def place(name: str, table: str, request: pytest.FixtureRequest, directory: Path) -> Backend:

@@ -4,11 +4,9 @@ import json
 import os
 import shutil
 import subprocess
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 from pyspark import TaskContext
@@ -16,26 +14,15 @@ from pyspark.sql import DataFrame, SparkSession
 
 from eventide import Table
 from eventide.rows.reader import Rows
-from eventide.spark.engine import SparkEngine, portions, spark_session
+from eventide.spark.engine import SparkEngine, portions
 from eventide_adapters.format.merge.record_mergers import RECORD_MERGERS
 from eventide_core.errors import CorruptLogBlockError, EngineError
 from support import golden, mergers
 from support.judge.hudi_judge import JudgeUnavailableError, judge_environment, judge_python
 from support.real_parts import require_or_skip
 from support.small_table import HOUR_MS, LATER_MS, SOON, make, rows
+from support.table_rows import in_order
 from support.thresholds import dividing_plan
-
-
-@pytest.fixture(scope="module")
-def spark() -> Iterator[SparkSession]:
-    session = spark_session("local[2]")
-    yield session
-    session.stop()
-
-
-def in_order(found: pa.Table) -> list[dict[str, object]]:
-    names = [name for name in found.column_names if name != "_hoodie_file_name"]
-    return found.select(names).sort_by("id").to_pylist()
 
 
 @pytest.mark.parametrize(

@@ -12,12 +12,11 @@ from pyspark.sql import SparkSession
 from pyspark.sql.types import StructType
 
 from eventide import Table
-from eventide.spark.engine import spark_session
 from eventide.spark.types import arrow_schema_of
+from eventide_adapters.format.metadata_records.log_form import LogForm
 from eventide_adapters.format.metadata_table import group_records
 from eventide_adapters.format.metadata_table.file_contents import Answering, Question
 from eventide_adapters.format.metadata_table.group_records import GroupRecords
-from eventide_adapters.format.metadata_table.log_form import LogForm
 from eventide_adapters.format.metadata_table.table import HudiMetadataTable
 from eventide_adapters.storage.local import LocalStorage
 from eventide_core.config import (
@@ -36,14 +35,6 @@ from support.indexed_table import OPTIONS, indexed, own_rows, with_ids
 SCHEMA = schema_of(id=pa.string(), part=pa.string(), ms=pa.int64(), word=pa.string())
 START_MS = 1_700_000_000_000
 SMALL_FILES: dict[str, object] = {BLOOM_ENTRIES: 100, PARQUET_MAX_FILE_SIZE: 1000, RECORD_SIZE_ESTIMATE: 50}
-
-
-@pytest.fixture(scope="module")
-def spark() -> Iterator[SparkSession]:
-    session = spark_session("local[2]")
-    session.conf.set("spark.sql.shuffle.partitions", "2")
-    yield session
-    session.stop()
 
 
 def rows(*values: tuple[str, str, int, str]) -> pa.Table:
@@ -164,7 +155,7 @@ def test_the_driver_reads_no_file_that_a_data_frame_was_written_to(
     monkeypatch.setattr(GroupRecords, "encoded", encoded)
     monkeypatch.setattr(group_records, "STAGED_ABOVE_BYTES" if is_staged else "ENCODED_HERE", 0)
     assert table.upsert(spark.createDataFrame(rows)).upserts == 4
-    index = HudiMetadataTable(LocalStorage(path)).record_index(())
+    index = HudiMetadataTable(LocalStorage(path)).load().record_index()
     assert index is not None
     assert sum(len(index.locate(number, [f"new{at}" for at in range(4)])) for number in range(2)) == 4
 

@@ -16,21 +16,13 @@ from eventide import (
     WriteConflictError,
 )
 from eventide.rows.reader import Rows
-from support.append_tables import SCHEMA, START_MS, make, rows, seen
-
-_ROWS = (("k0", "a", 10, "zero"), ("k1", "a", 20, "one"), ("k2", "b", 30, "two"))
-
-
-def _filled(path: Path, version: int = 9, **options: Any) -> Table:
-    table = make(path, version, **options)
-    table.upsert(rows(*_ROWS))
-    return table
+from support.append_tables import ROWS, SCHEMA, START_MS, filled, rows, seen
 
 
 @pytest.mark.parametrize("version", [6, 9])
 @pytest.mark.parametrize("index", ["BUCKET", "SIMPLE", "GLOBAL_SIMPLE"])
 def test_a_merge_updates_deletes_and_inserts_in_one_commit(version: int, index: str, tmp_path: Path) -> None:
-    table = _filled(tmp_path / "t", version, index=index)
+    table = filled(tmp_path / "t", version, index=index)
     source = rows(("k0", "a", 11, "new"), ("k1", "a", 21, "drop"), ("k3", "b", 40, "three"), ("k4", "a", 50, "no"))
     result = table.merge(
         source,
@@ -46,7 +38,7 @@ def test_a_merge_updates_deletes_and_inserts_in_one_commit(version: int, index: 
 
 
 def test_values_are_computed_from_both_sides(tmp_path: Path) -> None:
-    table = _filled(tmp_path / "t")
+    table = filled(tmp_path / "t")
     source = pa.table({"key": ["k0", "k1", "k7"], "id": ["k0", "k1", "k7"], "part": ["a", "a", "c"], "n": [1, 2, 3]})
     result = table.merge(
         source,
@@ -62,7 +54,7 @@ def test_values_are_computed_from_both_sides(tmp_path: Path) -> None:
 
 
 def test_rows_match_by_columns_that_are_named(tmp_path: Path) -> None:
-    table = _filled(tmp_path / "t")
+    table = filled(tmp_path / "t")
     table.merge(
         pa.table({"word": ["one", None], "new": ["uno", "x"]}), "word", when_matched_update={"word": "source.new"}
     )
@@ -72,7 +64,7 @@ def test_rows_match_by_columns_that_are_named(tmp_path: Path) -> None:
 
 
 def test_a_late_source_row_leaves_the_row_as_it_is(tmp_path: Path) -> None:
-    table = _filled(tmp_path / "t")
+    table = filled(tmp_path / "t")
     result = table.merge(rows(("k0", "a", 9, "late"), ("k1", "a", 20, "same time")), when_matched_update="*")
     assert result.rows_updated == 1
     assert seen(table)[:2] == [("k0", "a", 10, "zero"), ("k1", "a", 20, "same time")]
@@ -81,20 +73,20 @@ def test_a_late_source_row_leaves_the_row_as_it_is(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("source", "words", "error", "message"),
     [
-        (rows(_ROWS[0]), {}, ConfigError, "needs one of when_matched_update"),
-        (rows(_ROWS[0]), {"when_matched_delete": {"a": 1}}, ConfigError, r"when_matched_delete=.* true or a condition"),
-        (rows(_ROWS[0]), {"when_matched_update": 5}, ConfigError, "when_matched_update=5 is not true, a condition"),
-        (rows(_ROWS[0]), {"when_matched_update": {"id": "'x'"}}, ConfigError, "'id' is of the record key"),
-        (rows(_ROWS[0]), {"when_matched_update": {"none": 1}}, ConfigError, "no column 'none'"),
-        (rows(_ROWS[0]), {"when_matched_update": "nothing = 1"}, InvalidFilterError, "nothing"),
+        (rows(ROWS[0]), {}, ConfigError, "needs one of when_matched_update"),
+        (rows(ROWS[0]), {"when_matched_delete": {"a": 1}}, ConfigError, r"when_matched_delete=.* true or a condition"),
+        (rows(ROWS[0]), {"when_matched_update": 5}, ConfigError, "when_matched_update=5 is not true, a condition"),
+        (rows(ROWS[0]), {"when_matched_update": {"id": "'x'"}}, ConfigError, "'id' is of the record key"),
+        (rows(ROWS[0]), {"when_matched_update": {"none": 1}}, ConfigError, "no column 'none'"),
+        (rows(ROWS[0]), {"when_matched_update": "nothing = 1"}, InvalidFilterError, "nothing"),
         (
-            rows(_ROWS[0]),
+            rows(ROWS[0]),
             {"on": "none", "when_matched_delete": True},
             ConfigError,
             "on: the table has no column 'none'",
         ),
         (
-            rows(_ROWS[0], ("k0", "a", 11, "again")),
+            rows(ROWS[0], ("k0", "a", 11, "again")),
             {"when_matched_update": True},
             InvalidRecordError,
             "source rows 0 and 1 match the same row",
@@ -124,7 +116,7 @@ def test_a_late_source_row_leaves_the_row_as_it_is(tmp_path: Path) -> None:
             r"key 'k0' would change its key or partition \('part=a' to 'part=c'\)",
         ),
         (
-            rows(_ROWS[0]).append_column("extra", pa.array([1])),
+            rows(ROWS[0]).append_column("extra", pa.array([1])),
             {"when_matched_update": True},
             InvalidRecordError,
             "no column 'extra'",
@@ -147,10 +139,10 @@ def test_a_late_source_row_leaves_the_row_as_it_is(tmp_path: Path) -> None:
 def test_what_a_merge_cannot_mean_is_refused(
     source: pa.Table, words: dict[str, Any], error: type[Exception], message: str, tmp_path: Path
 ) -> None:
-    table = _filled(tmp_path / "t")
+    table = filled(tmp_path / "t")
     with pytest.raises(error, match=message):
         table.merge(source, **words)
-    assert seen(table) == sorted(_ROWS)
+    assert seen(table) == sorted(ROWS)
 
 
 @pytest.mark.parametrize("index", ["BUCKET", "SIMPLE"])
@@ -158,14 +150,14 @@ def test_what_a_merge_cannot_mean_is_refused(
 def test_another_writer_in_between_is_a_conflict_and_loses_nothing(
     change: str, index: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    table = _filled(tmp_path / "t", index=index)
+    table = filled(tmp_path / "t", index=index)
     read = Rows.to_arrow
 
     def beside_a_writer(self: Rows, *words: Any) -> pa.Table:
         chosen = read(self, *words)
         monkeypatch.undo()
         if change == "delete":
-            table.delete(rows(_ROWS[0]).select(["id", "part"]))
+            table.delete(rows(ROWS[0]).select(["id", "part"]))
         else:
             table.upsert(rows(("k9" if change == "insert" else "k0", "a", 60, "theirs")))
         return chosen
@@ -175,9 +167,9 @@ def test_another_writer_in_between_is_a_conflict_and_loses_nothing(
     with pytest.raises(WriteConflictError, match=r"in the meantime.*write again"):
         table.merge(source, when_matched_update=True, when_not_matched_insert=True)
     theirs = {
-        "insert": [*_ROWS, ("k9", "a", 60, "theirs")],
-        "update": [("k0", "a", 60, "theirs"), *_ROWS[1:]],
-        "delete": list(_ROWS[1:]),
+        "insert": [*ROWS, ("k9", "a", 60, "theirs")],
+        "update": [("k0", "a", 60, "theirs"), *ROWS[1:]],
+        "delete": list(ROWS[1:]),
     }
     assert seen(table) == sorted(theirs[change])
     table.merge(source, when_matched_update=True, when_not_matched_insert=True)
@@ -186,7 +178,7 @@ def test_another_writer_in_between_is_a_conflict_and_loses_nothing(
 
 @pytest.mark.parametrize("version", [6, 9])
 def test_an_upsert_of_some_columns_keeps_the_others(version: int, tmp_path: Path) -> None:
-    table = _filled(tmp_path / "t", version)
+    table = filled(tmp_path / "t", version)
     result = table.upsert(pa.table({"id": ["k0", "k2"], "part": ["a", "b"], "word": ["ZERO", None]}), columns="partial")
     assert (result.rows_inserted, result.rows_updated, result.rows_deleted) == (0, 2, 0)
     assert seen(table) == [("k0", "a", 10, "ZERO"), ("k1", "a", 20, "one"), ("k2", "b", 30, None)]
@@ -196,14 +188,14 @@ def test_an_upsert_of_some_columns_keeps_the_others(version: int, tmp_path: Path
 
 
 def test_an_upsert_of_some_columns_refuses_new_rows_that_lack_what_is_never_null(tmp_path: Path) -> None:
-    table = _filled(tmp_path / "t")
+    table = filled(tmp_path / "t")
     with pytest.raises(InvalidRecordError, match="ordering field 'ms' is null"):
         table.upsert(pa.table({"id": ["k5"], "part": ["a"], "word": ["x"]}), columns="partial")
     with pytest.raises(InvalidRecordError, match="no column 'wrd'"):
         table.upsert(pa.table({"id": ["k0"], "part": ["a"], "wrd": ["x"]}), columns="partial")
     with pytest.raises(ConfigError, match="columns='some': only 'partial'"):
-        table.upsert(rows(_ROWS[0]), columns="some")
-    assert seen(table) == sorted(_ROWS)
+        table.upsert(rows(ROWS[0]), columns="some")
+    assert seen(table) == sorted(ROWS)
 
 
 def test_partitions_that_are_times_match_by_their_directories(tmp_path: Path) -> None:
@@ -225,7 +217,7 @@ def test_partitions_that_are_times_match_by_their_directories(tmp_path: Path) ->
 
 @pytest.mark.parametrize("names", [("word", "word"), ("word", "Word")])
 def test_two_source_columns_of_one_name_are_refused(names: tuple[str, str], tmp_path: Path) -> None:
-    table = _filled(tmp_path / "t")
+    table = filled(tmp_path / "t")
     one = rows(("k0", "a", 11, "new"))
     source = one.append_column(names[1], one.column("word"))
     changes: list[Callable[[], object]] = [
@@ -239,7 +231,7 @@ def test_two_source_columns_of_one_name_are_refused(names: tuple[str, str], tmp_
 
 
 def test_a_source_column_that_differs_in_case_is_named_with_the_table_s(tmp_path: Path) -> None:
-    table = _filled(tmp_path / "t")
+    table = filled(tmp_path / "t")
     source = rows(("k0", "a", 11, "new")).rename_columns({"word": "Word"})
     with pytest.raises(InvalidColumnNameError, match="'word' and 'Word' differ only in case"):
         table.merge(source, when_matched_update=True)

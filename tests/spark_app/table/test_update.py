@@ -17,24 +17,16 @@ from eventide import (
     WriteConflictError,
 )
 from eventide.rows.reader import Rows
-from support.append_tables import START_MS, make, rows, seen
+from support.append_tables import ROWS, START_MS, filled, rows, seen
 from support.columns import schema_of
 
 pytestmark = pytest.mark.slow
-
-_ROWS = (("k0", "a", 10, "zero"), ("k1", "a", 20, "one"), ("k2", "b", 30, "two"))
-
-
-def _filled(path: Path, version: int = 9, **options: Any) -> Table:
-    table = make(path, version, **options)
-    table.upsert(rows(*_ROWS))
-    return table
 
 
 @pytest.mark.parametrize("version", [6, 8, 9])
 @pytest.mark.parametrize("index", ["BUCKET", "SIMPLE"])
 def test_an_update_sets_columns_of_the_rows_that_a_condition_keeps(version: int, index: str, tmp_path: Path) -> None:
-    table = _filled(tmp_path / "t", version, index=index)
+    table = filled(tmp_path / "t", version, index=index)
     result = table.update({"word": "upper(word) || '!'"}, "ms >= 1700000000020")
     assert (result.rows_inserted, result.rows_updated, result.rows_deleted, result.rows) == (0, 2, 0, 2)
     assert seen(table) == [("k0", "a", 10, "zero"), ("k1", "a", 20, "ONE!"), ("k2", "b", 30, "TWO!")]
@@ -49,7 +41,7 @@ def test_an_update_sets_columns_of_the_rows_that_a_condition_keeps(version: int,
 
 
 def test_an_update_moves_an_event_time_that_it_names(tmp_path: Path) -> None:
-    table = _filled(tmp_path / "t")
+    table = filled(tmp_path / "t")
     table.update({"ms": "ms + 5", "word": "'later'"}, "id = 'k1'")
     assert seen(table)[1] == ("k1", "a", 25, "later")
     with pytest.raises(InvalidRecordError, match=r"id='k1', part='a' less than it is \(ms\).*no effect"):
@@ -58,9 +50,9 @@ def test_an_update_moves_an_event_time_that_it_names(tmp_path: Path) -> None:
 
 
 def test_an_update_that_keeps_no_row_changes_nothing(tmp_path: Path) -> None:
-    table = _filled(tmp_path / "t")
+    table = filled(tmp_path / "t")
     assert table.update({"word": "'x'"}, "id = 'none'").rows_updated == 0
-    assert seen(table) == sorted(_ROWS)
+    assert seen(table) == sorted(ROWS)
 
 
 @pytest.mark.parametrize(
@@ -86,10 +78,10 @@ def test_an_update_that_keeps_no_row_changes_nothing(tmp_path: Path) -> None:
 def test_a_value_that_cannot_be_is_refused_by_name(
     values: dict[str, Any], error: type[Exception], message: str, tmp_path: Path
 ) -> None:
-    table = _filled(tmp_path / "t")
+    table = filled(tmp_path / "t")
     with pytest.raises(error, match=message):
         table.update(values)
-    assert seen(table) == sorted(_ROWS)
+    assert seen(table) == sorted(ROWS)
 
 
 def test_an_event_time_that_cannot_be_read_is_refused(tmp_path: Path) -> None:
@@ -106,7 +98,7 @@ def test_an_event_time_that_cannot_be_read_is_refused(tmp_path: Path) -> None:
 def test_another_writer_in_between_is_a_conflict_and_loses_nothing(
     change: str, version: int, index: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    table = _filled(tmp_path / "t", version, index=index)
+    table = filled(tmp_path / "t", version, index=index)
     last = table.upsert(rows(("k1", "a", 20, "uno")))
     read = Rows.to_arrow
 
@@ -121,7 +113,7 @@ def test_another_writer_in_between_is_a_conflict_and_loses_nothing(
             case "rollback":
                 table.rollback(last.instant)
             case _:
-                table.delete(rows(_ROWS[1]).select(["id", "part"]))
+                table.delete(rows(ROWS[1]).select(["id", "part"]))
                 if change == "delete and compact":
                     table.compact(data_latency_seconds=0)
         return chosen
@@ -130,17 +122,17 @@ def test_another_writer_in_between_is_a_conflict_and_loses_nothing(
     with pytest.raises(WriteConflictError, match=r"in the meantime.*write again"):
         table.update({"word": "'mine'"}, "id = 'k1'")
     theirs = {
-        "upsert": [_ROWS[0], ("k1", "a", 40, "theirs"), _ROWS[2]],
-        "overwrite": [_ROWS[2], ("k9", "a", 40, "theirs")],
-        "rollback": list(_ROWS),
+        "upsert": [ROWS[0], ("k1", "a", 40, "theirs"), ROWS[2]],
+        "overwrite": [ROWS[2], ("k9", "a", 40, "theirs")],
+        "rollback": list(ROWS),
     }
-    assert seen(table) == sorted(theirs.get(change, [_ROWS[0], _ROWS[2]]))
+    assert seen(table) == sorted(theirs.get(change, [ROWS[0], ROWS[2]]))
     table.update({"word": "'mine'"}, "id = 'k2'")
     assert ("k2", "b", 30, "mine") in seen(table)
 
 
 def test_a_table_that_merges_versions_itself_is_refused(tmp_path: Path) -> None:
-    table = _filled(tmp_path / "t")
+    table = filled(tmp_path / "t")
     properties = tmp_path / "t" / ".hoodie" / "hoodie.properties"
     properties.write_text(properties.read_text() + "hoodie.table.partial.update.mode=IGNORE_DEFAULTS\n")
     with pytest.raises(UnsupportedTableError, match="upsert the rows instead"):

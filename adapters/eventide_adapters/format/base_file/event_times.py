@@ -6,10 +6,10 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from eventide_adapters.format.avro.field_path import type_at
-from eventide_adapters.format.base_file.event_time_column import event_times_ms
-from eventide_adapters.format.base_file.footer_columns import require_sound_columns
-from eventide_adapters.format.base_file.open_file import open_base
+from eventide_adapters.format.columns.event_times import event_times_ms
+from eventide_adapters.format.columns.field_path import type_at
+from eventide_adapters.format.parquet.footer_columns import require_sound_columns
+from eventide_adapters.format.parquet.open_file import open_base
 from eventide_core.ports import Storage
 from eventide_core.table.records.event_time import DATE_DIGITS, UNREADABLE_DIGITS, EventTimeRange
 
@@ -30,11 +30,11 @@ class ParquetBaseContent:
             groups = [_statistics(group, field) for group in rows if group.num_rows]
         if not groups:
             return EventTimeRange(None, None)
-        if any(found is None for found in groups):
+        if any(stats is None for stats in groups):
             return None
-        nulls = sum(found.null_count for found in groups if found is not None)
+        nulls = sum(stats.null_count for stats in groups if stats is not None)
         raw = [
-            end for found in groups if found is not None and found.has_min_max for end in (found.min_raw, found.max_raw)
+            end for stats in groups if stats is not None and stats.has_min_max for end in (stats.min_raw, stats.max_raw)
         ]
         if not raw:
             return EventTimeRange(None, None, nulls)
@@ -51,10 +51,10 @@ def _statistics(group: pq.RowGroupMetaData, field: str) -> Any:
     They are complete if they have the number of nulls and, for a column with values, the minimum and maximum.
     """
     column = next(c for c in map(group.column, range(group.num_columns)) if c.path_in_schema == field)
-    found: Any = column.statistics
-    if found is None or not found.has_null_count or not (found.has_min_max or found.null_count == group.num_rows):
+    stats: Any = column.statistics
+    if stats is None or not stats.has_null_count or not (stats.has_min_max or stats.null_count == group.num_rows):
         return None
-    return found
+    return stats
 
 
 def _rises(kind: pa.DataType, raw: list[int]) -> bool:

@@ -182,8 +182,8 @@ def counting_blocks(
         path, size = logs[number]
         return list(read_headers(storage, path, size, is_strict=False, log_number=number))
 
-    for found in responses(storage, headers_of, range(len(logs))):
-        for placed in found:
+    for of_log in responses(storage, headers_of, range(len(logs))):
+        for placed in of_log:
             kind = placed.block.block_type
             if kind is BlockType.COMMAND:
                 target = rollback_target(placed)
@@ -244,10 +244,10 @@ class _Headers:
             )
         for path in paths:
             for instant, least in self._blocks.writers.of_logs.get(path, {}).items():
-                found = self._written[path, instant]
-                if found < least:
+                count = self._written[path, instant]
+                if count < least:
                     raise CorruptLogBlockError(
-                        f"log file {path} has {found} blocks of {instant}, but that commit wrote {least}; restore the "
+                        f"log file {path} has {count} blocks of {instant}, but that commit wrote {least}; restore the "
                         "file from a copy"
                     )
 

@@ -9,26 +9,22 @@
 `before` and `after` are rows without Hudi's meta fields, each null where there is no such row.
 """
 
-import io
 import struct
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-import fastavro
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
 from eventide_adapters.format.avro.encode import Piece, can_encode, laid_out, pieces_of
 from eventide_adapters.format.avro.schema import RECORD_KEY, AvroField, arrow_schema, record_fields
-from eventide_adapters.format.avro.writer_schema import writer_schema
-from eventide_core.errors import UnsupportedTableError
+from eventide_adapters.format.log_file.writer import CONTENT_VERSION, encode_one_by_one
 from eventide_core.table.files.log_block import BlockType, HeaderKey, encode_block
 from eventide_core.table.records.change_log import SupplementalLogging
 from eventide_core.table.records.schema import AvroSchema
 
-_CONTENT_VERSION: Final = 3
 _CHUNK_ROWS: Final = 8192
 _COLUMNS: Final = {
     SupplementalLogging.OP_KEY_ONLY: ("op", "record_key"),
@@ -74,11 +70,11 @@ def encode_change_log(
     fields = record_fields(schema)
     written = _schema(schema, logging)
     if can_encode(fields):
-        body = _by_columns(_COLUMNS[logging], texts, images, fields, _text_field(written))
+        body = _by_columns(_COLUMNS[logging], texts, images, fields, record_fields(written)[0])
     else:
         body = _by_record(_COLUMNS[logging], texts, images, written)
     header = {HeaderKey.INSTANT_TIME: instant, HeaderKey.SCHEMA: written.text}
-    return encode_block(BlockType.CDC_DATA, header, struct.pack(">ii", _CONTENT_VERSION, sum(counts)) + body)
+    return encode_block(BlockType.CDC_DATA, header, struct.pack(">ii", CONTENT_VERSION, sum(counts)) + body)
 
 
 def _keys(table: pa.Table) -> Any:
@@ -105,10 +101,6 @@ def _schema(schema: AvroSchema, logging: SupplementalLogging) -> AvroSchema:
     return AvroSchema.of_json(
         {"type": "record", "name": "CDC", **({"namespace": namespace} if namespace else {}), "fields": fields}
     )
-
-
-def _text_field(written: AvroSchema) -> AvroField:
-    return record_fields(written)[0]
 
 
 def _by_columns(
@@ -157,14 +149,4 @@ def _by_record(
             continue
         rows = iter(images[name].rows.to_pylist(maps_as_pydicts="strict"))
         columns.append(iter([next(rows) if is_there else None for is_there in images[name].is_there]))
-    parsed = writer_schema(written)
-    body = io.BytesIO()
-    for values in zip(*columns, strict=True):
-        encoded = io.BytesIO()
-        try:
-            fastavro.schemaless_writer(encoded, parsed, dict(zip(names, values, strict=True)))
-        except (ValueError, TypeError, AttributeError, OverflowError, KeyError, struct.error) as error:
-            raise UnsupportedTableError(f"a record does not fit the table's schema: {error!r}") from error
-        body.write(struct.pack(">i", encoded.tell()))
-        body.write(encoded.getvalue())
-    return body.getvalue()
+    return encode_one_by_one(written, (dict(zip(names, values, strict=True)) for values in zip(*columns, strict=True)))

@@ -9,17 +9,17 @@ whatever the column's type. The values of several ordering fields are in an Arra
 import io
 import json
 import struct
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from decimal import Context, Decimal
 from functools import cache
 from importlib import resources
-from typing import Any
+from typing import Any, Final
 
 import fastavro
 import pyarrow as pa
 
-from eventide_adapters.format.avro.arrow_numpy import of_list
 from eventide_adapters.format.avro.schema import ArrowType
+from eventide_adapters.format.columns.arrow_numpy import of_list
 from eventide_adapters.format.log_file.delete_block_kryo import read_kryo_deletes
 from eventide_core.errors import RecordDecodeError, UnsupportedLogFormatError, UnsupportedTableError
 from eventide_core.table.files.log_block import BlockType, HeaderKey, encode_block
@@ -32,6 +32,22 @@ _JAVA_VERSIONS = (1, 2)
 _NAMESPACE = "org.apache.hudi.avro.model"
 _NATURAL_ORDERS = (None, ("IntWrapper", 0))
 _WRAPPED_NULL = (f"{_NAMESPACE}.IntWrapper", {"value": 0})
+_WRAPPERS: Final[tuple[tuple[Callable[[ArrowType], bool], tuple[str, ...]], ...]] = (
+    (pa.types.is_int32, ("IntWrapper",)),
+    (pa.types.is_int64, ("LongWrapper", "IntWrapper")),
+    (pa.types.is_timestamp, ("LongWrapper", "TimestampMicrosWrapper")),
+    (pa.types.is_float32, ("FloatWrapper",)),
+    (pa.types.is_float64, ("DoubleWrapper", "FloatWrapper")),
+    (pa.types.is_string, ("StringWrapper",)),
+    # Hudi 1.x writes no such delete itself. It compares an int with its own dates, and fails on a DateWrapper.
+    (pa.types.is_date32, ("IntWrapper", "DateWrapper", "LocalDateWrapper")),
+    (pa.types.is_boolean, ("BooleanWrapper",)),
+    (pa.types.is_decimal, ("DecimalWrapper",)),
+    (pa.types.is_binary, ("BytesWrapper",)),
+    (pa.types.is_fixed_size_binary, ("BytesWrapper",)),
+    (pa.types.is_time64, ("LongWrapper", "TimeMicrosWrapper")),
+    (pa.types.is_time32, ("IntWrapper",)),
+)
 _MISFITS = (EOFError, IndexError, KeyError, OverflowError, TypeError, ValueError, MemoryError, ArithmeticError)
 
 
@@ -142,33 +158,10 @@ def _is_given(element: Any, column: ArrowType) -> bool:
     return element is not None and (element != _NATURAL_ORDERS[1] or element[0] in _wrappers(column))
 
 
+@cache
 def _wrappers(ordering: ArrowType) -> tuple[str, ...]:
     """The wrappers that may have a value of that column; the first one is what Hudi writes."""
-    types = pa.types
-    if types.is_int32(ordering):
-        return ("IntWrapper",)
-    if types.is_int64(ordering):
-        return ("LongWrapper", "IntWrapper")
-    if types.is_timestamp(ordering):
-        return ("LongWrapper", "TimestampMicrosWrapper")
-    if types.is_float32(ordering):
-        return ("FloatWrapper",)
-    if types.is_float64(ordering):
-        return ("DoubleWrapper", "FloatWrapper")
-    if types.is_string(ordering):
-        return ("StringWrapper",)
-    if types.is_date32(ordering):
-        # Hudi 1.x writes no such delete itself. It compares an int with its own dates, and fails on a DateWrapper.
-        return ("IntWrapper", "DateWrapper", "LocalDateWrapper")
-    if types.is_boolean(ordering):
-        return ("BooleanWrapper",)
-    if types.is_decimal(ordering):
-        return ("DecimalWrapper",)
-    if types.is_binary(ordering) or types.is_fixed_size_binary(ordering):
-        return ("BytesWrapper",)
-    if types.is_time64(ordering):
-        return ("LongWrapper", "TimeMicrosWrapper")
-    return ("IntWrapper",) if types.is_time32(ordering) else ()
+    return next((wrappers for is_of_kind, wrappers in _WRAPPERS if is_of_kind(ordering)), ())
 
 
 def _storage_type(ordering: ArrowType) -> ArrowType:

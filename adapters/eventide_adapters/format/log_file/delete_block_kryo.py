@@ -168,9 +168,9 @@ class _Reader:
             self._names.append(self._text())
         return self._names[number]
 
-    def _expect(self, found: str | None, expected: str) -> None:
-        if found != expected:
-            raise self._unknown(found)
+    def _expect(self, actual: str | None, expected: str) -> None:
+        if actual != expected:
+            raise self._unknown(actual)
 
     def _unknown(self, name: str | None) -> UnsupportedLogFormatError:
         return UnsupportedLogFormatError(

@@ -14,8 +14,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from eventide_adapters.format.avro.arrow_numpy import null_flags, to_arrow, to_numbers
-from eventide_adapters.format.avro.field_path import column_at, type_at
+from eventide_adapters.format.columns.arrow_numpy import null_flags, to_arrow, to_numbers
+from eventide_adapters.format.columns.field_path import column_at, type_at
 from eventide_core.errors import UnsupportedTableError
 
 Numbers: TypeAlias = npt.NDArray[np.int64]
@@ -27,16 +27,16 @@ def ordering_type(fields: Sequence[str], types: Mapping[str, pa.DataType]) -> pa
 
     Raises UnsupportedTableError for an unknown field.
     """
-    found: dict[str, Any] = {name: type_at(name, types) for name in fields}
-    for name, kind in found.items():
+    kinds: dict[str, Any] = {name: type_at(name, types) for name in fields}
+    for name, kind in kinds.items():
         if kind is None:
             raise UnsupportedTableError(f"ordering field {name} is not a column of the table ({', '.join(types)})")
     if not fields:
         return pa.null()
     if len(fields) == 1:
-        only: pa.DataType = found[fields[0]]
+        only: pa.DataType = kinds[fields[0]]
         return only
-    return pa.struct([pa.field(name, kind) for name, kind in found.items()])
+    return pa.struct([pa.field(name, kind) for name, kind in kinds.items()])
 
 
 def orderings_of(records: pa.RecordBatch, fields: Sequence[str]) -> "pa.Array[Any]":

@@ -9,6 +9,8 @@ records' event times.
 
 import io
 import struct
+from collections.abc import Iterable
+from typing import Any
 
 import fastavro
 import pyarrow as pa
@@ -17,13 +19,13 @@ from eventide_adapters.format.avro.encode import can_encode, encode_records
 from eventide_adapters.format.avro.event_time_properties import with_event_times
 from eventide_adapters.format.avro.schema import arrow_schema, record_fields
 from eventide_adapters.format.avro.writer_schema import writer_schema
-from eventide_adapters.format.base_file.parquet_output import ParquetOutput, avro_footer
+from eventide_adapters.format.parquet.output import ParquetOutput, avro_footer
 from eventide_core.errors import UnsupportedTableError
 from eventide_core.table.files.log_block import BlockType, HeaderKey, encode_block
 from eventide_core.table.records.event_time import EventTimeRange
 from eventide_core.table.records.schema import AvroSchema
 
-_CONTENT_VERSION = 3
+CONTENT_VERSION = 3
 
 
 def encode_data_block(
@@ -62,18 +64,16 @@ def _header(instant: str, schema: AvroSchema, event_times: tuple[str, EventTimeR
 
 
 def _avro_content(full_schema: AvroSchema, records: pa.Table) -> bytes:
-    fields = record_fields(full_schema)
+    head, fields = struct.pack(">ii", CONTENT_VERSION, len(records)), record_fields(full_schema)
     if can_encode(fields) and records.schema.equals(arrow_schema(full_schema)):
-        head = struct.pack(">ii", _CONTENT_VERSION, len(records))
         return head + encode_records(records, fields)
-    return _by_record(full_schema, records)
+    return head + encode_one_by_one(full_schema, records.to_pylist(maps_as_pydicts="strict"))
 
 
-def _by_record(full_schema: AvroSchema, records: pa.Table) -> bytes:
-    parsed = writer_schema(full_schema)
-    body = io.BytesIO()
-    body.write(struct.pack(">ii", _CONTENT_VERSION, len(records)))
-    for record in records.to_pylist(maps_as_pydicts="strict"):
+def encode_one_by_one(schema: AvroSchema, records: Iterable[dict[str, Any]]) -> bytes:
+    """Records of any types, each with its length before it. Raises UnsupportedTableError for one that does not fit."""
+    parsed, body = writer_schema(schema), io.BytesIO()
+    for record in records:
         encoded = io.BytesIO()
         try:
             fastavro.schemaless_writer(encoded, parsed, record)

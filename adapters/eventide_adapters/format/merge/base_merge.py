@@ -22,16 +22,16 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from eventide_adapters.format.avro.arrow_numpy import to_arrow
-from eventide_adapters.format.avro.field_path import top_level
 from eventide_adapters.format.avro.schema import RECORD_KEY, table_fields
-from eventide_adapters.format.base_file.dictionary_columns import in_columns, with_dictionaries
+from eventide_adapters.format.columns.arrow_numpy import to_arrow
+from eventide_adapters.format.columns.field_path import top_level
 from eventide_adapters.format.log_file.ordering_values import Numbers, common_ranks, orderings_of
 from eventide_adapters.format.merge.custom_fold import newer_wins
 from eventide_adapters.format.merge.key_index import KeyIndex
 from eventide_adapters.format.merge.log_fold import FoldedLogFiles
 from eventide_adapters.format.merge.partial_fold import Flags, lacking_values, taken
 from eventide_adapters.format.merge.record_mergers import merge_rows
+from eventide_adapters.format.parquet.dictionary_columns import in_columns, with_dictionaries
 from eventide_core.errors import UnsupportedTableError
 from eventide_core.table.records.record_order import MergeRule
 from eventide_core.table.records.record_shape import RecordShape
@@ -157,11 +157,11 @@ class SliceMerge:
         places = to_arrow(chosen)
         return Tombstones(folded.keys.take(places), folded.orderings.take(places), instants)
 
-    def _meet(self, batch: pa.RecordBatch, found: npt.NDArray[np.int32]) -> pa.Table:
-        """Merges a batch. `found` is each row's place among the log files' keys, -1 if the log files lack its key."""
+    def _meet(self, batch: pa.RecordBatch, places: npt.NDArray[np.int32]) -> pa.Table:
+        """Merges a batch. `places` is each row's place among the log files' keys, -1 if the log files lack its key."""
         table = pa.Table.from_batches([batch])
-        rows = np.flatnonzero(found >= 0)
-        keys = found[rows]
+        rows = np.flatnonzero(places >= 0)
+        keys = places[rows]
         if not self.meets_all_of_key:
             is_new = self._is_first(keys) & ~self._is_met[keys]
             keys, rows = keys[is_new], rows[is_new]
@@ -219,14 +219,14 @@ class SliceMerge:
             return {}
         source = self.folded.row_of[keys]
         rows, source = rows[source >= 0], source[source >= 0]
-        found: dict[str, tuple[Numbers, Numbers]] = {}
+        fillers: dict[str, tuple[Numbers, Numbers]] = {}
         for name, flags in lacking_values(batch, self.shape.partial_update).items():
             fills = flags[rows]
             if name in self.folded.lacking:
                 fills = fills & ~self.folded.lacking[name][source]
             if fills.any():
-                found[name] = rows[fills], source[fills]
-        return found
+                fillers[name] = rows[fills], source[fills]
+        return fillers
 
     def _filled(self, merged: pa.Table, fillers: Fillers, place_of: Numbers) -> pa.Table:
         """The merged rows with these columns filled. `place_of` has the current place of each base row."""
@@ -272,7 +272,7 @@ def _taken_once(rows: pa.Table, places: Numbers) -> pa.Table:
     ]
     others = [n for n in range(rows.num_columns) if n not in repeats]
     of_others: Any = pc.take(rows.select(others), to_arrow(places.astype(np.int32)), boundscheck=False)
-    found: pa.Table = of_others
+    table: pa.Table = of_others
     for n in repeats:
-        found = found.add_column(n, rows.schema.field(n), found.column(RECORD_KEY))
-    return found
+        table = table.add_column(n, rows.schema.field(n), table.column(RECORD_KEY))
+    return table

@@ -7,10 +7,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from eventide_adapters.format.avro.arrow_numpy import to_arrow
 from eventide_adapters.format.avro.event_time_properties import event_times_in_header
 from eventide_adapters.format.avro.schema import RECORD_KEY
-from eventide_adapters.format.base_file.event_time_column import event_times_ms
+from eventide_adapters.format.columns.arrow_numpy import to_arrow
+from eventide_adapters.format.columns.event_times import event_times_ms
 from eventide_adapters.format.log_file.blocks import counting_blocks
 from eventide_adapters.format.log_file.delete_block import encode_delete_block
 from eventide_adapters.format.log_file.ordering_values import common_ranks, orderings_of
@@ -33,11 +33,11 @@ def contradicted(storage: Storage, task: MergeTask, tombstones: Tombstones, earl
     met: list[pa.Array[Any]] = []
     has_met_all = bool(task.early) and last_ms is not None and all(name is not None for *_, name in task.left_overs)
     for keys, orderings in early.live if has_met_all else _live_records(storage, task, last_ms):
-        found = pc.index_in(keys, value_set=tombstones.keys)
-        rows = pc.indices_nonzero(found.is_valid())
-        found = found.drop_null()
-        older, newer = common_ranks(orderings.take(rows), tombstones.orderings.take(found))
-        met.append(found.filter(pa.array(older < newer)))
+        indices = pc.index_in(keys, value_set=tombstones.keys)
+        rows = pc.indices_nonzero(indices.is_valid())
+        indices = indices.drop_null()
+        older, newer = common_ranks(orderings.take(rows), tombstones.orderings.take(indices))
+        met.append(indices.filter(pa.array(older < newer)))
     places = pa.array(range(len(tombstones.keys)), pa.int32())
     return tombstones.filter(pc.is_in(places, value_set=pa.concat_arrays([pa.array([], pa.int32()), *met])))
 

@@ -22,7 +22,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from eventide_adapters.format.avro.arrow_numpy import to_arrow, to_numbers
+from eventide_adapters.format.columns.arrow_numpy import to_arrow, to_numbers
 
 Prints = npt.NDArray[np.uint64]
 Places = npt.NDArray[np.int32]
@@ -58,9 +58,9 @@ class KeyIndex:
         """
         if len(keys) > _NUMBERED_BY_ARROW_MAX:
             prints = np.concatenate([_prints_of(chunk) for chunk in keys.chunks])
-            found = _Table.with_first(prints)
-            if found is not None:
-                table, first = found
+            built = _Table.with_first(prints)
+            if built is not None:
+                table, first = built
                 is_first = first == np.arange(len(first))
                 repeats = np.flatnonzero(~is_first)
                 if pc.all(pc.equal(keys.take(to_arrow(repeats)), keys.take(to_arrow(first[repeats])))).as_py():
@@ -77,15 +77,15 @@ class KeyIndex:
             if self._table is None:
                 self._table = _Table.of(_prints_of(self.keys))
                 self._is_exact_only = self._table is None
-            found = None if self._table is None else self._table.find(_prints_of(keys))
-            if found is not None and self._are_same(keys, found):
-                return found
+            places = None if self._table is None else self._table.find(_prints_of(keys))
+            if places is not None and self._are_same(keys, places):
+                return places
         exact: Any = pc.index_in(keys, value_set=self.keys)
         return to_numbers(exact, -1)
 
-    def _are_same(self, keys: "pa.Array[Any]", found: Places) -> bool:
-        rows = np.flatnonzero(found >= 0)
-        is_same: Any = pc.equal(keys.take(to_arrow(rows)), self.keys.take(to_arrow(found[rows])))
+    def _are_same(self, keys: "pa.Array[Any]", places: Places) -> bool:
+        rows = np.flatnonzero(places >= 0)
+        is_same: Any = pc.equal(keys.take(to_arrow(rows)), self.keys.take(to_arrow(places[rows])))
         return bool(is_same.true_count == len(rows))
 
 
@@ -99,8 +99,8 @@ class _Table:
     @classmethod
     def of(cls, prints: Prints) -> "_Table | None":
         """The table of these fingerprints; None if too many need the same slots."""
-        found = cls.with_first(prints)
-        return None if found is None else found[0]
+        built = cls.with_first(prints)
+        return None if built is None else built[0]
 
     @classmethod
     def with_first(cls, prints: Prints) -> "tuple[_Table, Places] | None":
@@ -115,9 +115,9 @@ class _Table:
             # If several want the same slot, the last one stays, so the first key comes last.
             free = np.flatnonzero(places[slot] < 0)[::-1]
             places[slot[free]] = waiting[free]
-            found = places[slot]
-            is_found = prints[found] == prints[waiting]
-            first[waiting[is_found]] = found[is_found]
+            holder = places[slot]
+            is_found = prints[holder] == prints[waiting]
+            first[waiting[is_found]] = holder[is_found]
             waiting, slot = waiting[~is_found], (slot[~is_found] + 1) & (count - 1)
             if len(waiting) == 0:
                 return cls(prints[places], places), first  # a free slot's print is never requested
@@ -132,14 +132,14 @@ class _Table:
     def find(self, prints: Prints) -> Places | None:
         """The place of the first key with each fingerprint, -1 for none; None if that takes too many steps."""
         slot = _first_slots(prints, len(self.places))
-        found = self.places[slot]
-        other = np.flatnonzero((self.prints[slot] != prints) & (found >= 0))
+        places = self.places[slot]
+        other = np.flatnonzero((self.prints[slot] != prints) & (places >= 0))
         for _ in range(_STEPS_MAX):
             if len(other) == 0:
-                return found
+                return places
             slot[other] = (slot[other] + 1) & (len(self.places) - 1)
-            found[other] = self.places[slot[other]]
-            goes_on = (self.prints[slot[other]] != prints[other]) & (found[other] >= 0)
+            places[other] = self.places[slot[other]]
+            goes_on = (self.prints[slot[other]] != prints[other]) & (places[other] >= 0)
             other = other[goes_on]
         return None
 

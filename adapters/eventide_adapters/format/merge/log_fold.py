@@ -24,8 +24,8 @@ from typing import Any, Final, assert_never
 import numpy as np
 import pyarrow as pa
 
-from eventide_adapters.format.avro.arrow_numpy import empty_array, null_flags, to_arrow
 from eventide_adapters.format.avro.schema import RECORD_KEY
+from eventide_adapters.format.columns.arrow_numpy import empty_array, null_flags, to_arrow
 from eventide_adapters.format.log_file.ordering_values import LEAST, Numbers, ordering_type, orderings_of, ranks
 from eventide_adapters.format.log_file.records import DataBlock, DeleteBlock
 from eventide_adapters.format.merge.custom_fold import fold_custom
@@ -231,23 +231,23 @@ class _Log:
         index, codes = self._numbered()
         if len(index.keys) == len(codes):
             return self
-        found = fold_custom(
+        fold = fold_custom(
             codes, len(index.keys), self.orderings, self.is_natural_delete, self.row, self.data, merger, fields
         )
-        is_live = found.row >= 0
-        rows = found.data.take(to_arrow(found.row[is_live])).combine_chunks()
-        log = self._of_winners(index.keys, found.last, rows, np.where(is_live, np.cumsum(is_live) - 1, -1), {})
-        return replace(log, orderings=found.orderings)
+        is_live = fold.row >= 0
+        rows = fold.data.take(to_arrow(fold.row[is_live])).combine_chunks()
+        log = self._of_winners(index.keys, fold.last, rows, np.where(is_live, np.cumsum(is_live) - 1, -1), {})
+        return replace(log, orderings=fold.orderings)
 
     def _reduced_partial(self, rule: MergeRule) -> "_Log":
         index, codes = self._numbered()
-        found = _fold_partial(codes, len(index.keys), self, rule)
-        is_live = self.row[found.winner] >= 0
-        live = self.row[found.winner][is_live]
-        rows = taken(self.data, live, ((name, of_rows[is_live]) for name, of_rows in found.sources.items()))
-        lacking = {name: flags[is_live] for name, flags in found.lacking.items() if flags[is_live].any()}
+        fold = _fold_partial(codes, len(index.keys), self, rule)
+        is_live = self.row[fold.winner] >= 0
+        live = self.row[fold.winner][is_live]
+        rows = taken(self.data, live, ((name, of_rows[is_live]) for name, of_rows in fold.sources.items()))
+        lacking = {name: flags[is_live] for name, flags in fold.lacking.items() if flags[is_live].any()}
         row_of = np.where(is_live, np.cumsum(is_live) - 1, -1)
-        return self._of_winners(index.keys, found.winner, rows.combine_chunks(), row_of, lacking)
+        return self._of_winners(index.keys, fold.winner, rows.combine_chunks(), row_of, lacking)
 
     def _of_winners(
         self, keys: "pa.Array[Any]", winner: Numbers, rows: pa.Table, row_of: Numbers, lacking: Mapping[str, Flags]
@@ -273,12 +273,12 @@ class _Log:
 
 def _lacking(blocks: Sequence[DataBlock | DeleteBlock], rows: pa.Table, shape: RecordShape) -> Mapping[str, Flags]:
     """Which of the rows of these blocks lack which columns."""
-    found = lacking_values(rows, shape.partial_update)
+    lacking = lacking_values(rows, shape.partial_update)
     parts = [block for block in blocks if isinstance(block, DataBlock)]
     for name in frozenset[str]().union(*(part.absent or () for part in parts)):
         flags = [np.full(len(part.records), name in (part.absent or ())) for part in parts]
-        found[name] = np.concatenate(flags) | found.get(name, False)
-    return found
+        lacking[name] = np.concatenate(flags) | lacking.get(name, False)
+    return lacking
 
 
 def _fold_partial(codes: Numbers, key_count: int, log: _Log, rule: MergeRule) -> PartialFold:

@@ -18,7 +18,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from eventide_adapters.format.avro.arrow_numpy import to_arrow
+from eventide_adapters.format.columns.arrow_numpy import to_arrow
 from eventide_adapters.format.log_file.ordering_values import Numbers
 from eventide_core.table.records.record_shape import PartialUpdate
 
@@ -29,14 +29,14 @@ Lacking: TypeAlias = Mapping[str, Flags]
 
 def lacking_values(rows: pa.Table | pa.RecordBatch, how: PartialUpdate | None) -> dict[str, Flags]:
     """Which rows lack which columns, by their values, according to a partial update mode."""
-    found: dict[str, Flags] = {}
+    lacking: dict[str, Flags] = {}
     if how is None:
-        return found
+        return lacking
     for field, column in zip(rows.schema, rows.columns, strict=True):
         flags = _lacks(column, field.type, how)
         if flags is not None and flags.any():
-            found[field.name] = flags
-    return found
+            lacking[field.name] = flags
+    return lacking
 
 
 def _lacks(column: Any, kind: pa.DataType, how: PartialUpdate) -> Flags | None:
@@ -92,11 +92,11 @@ def fold_partial(
 
 def taken(rows: pa.Table, places: Numbers, sources: Iterator[tuple[str, Numbers]]) -> pa.Table:
     """The rows at these places. The columns named in `sources` come from other rows, one for each place."""
-    found = rows.take(to_arrow(places))
+    table = rows.take(to_arrow(places))
     for name, of_rows in sources:
         number = rows.schema.get_field_index(name)
-        found = found.set_column(number, rows.schema.field(number), rows.column(number).take(to_arrow(of_rows)))
-    return found
+        table = table.set_column(number, rows.schema.field(number), rows.column(number).take(to_arrow(of_rows)))
+    return table
 
 
 def _high(keys: Numbers, order: Numbers, is_natural: Flags) -> Flags:
@@ -112,13 +112,13 @@ def _high(keys: Numbers, order: Numbers, is_natural: Flags) -> Flags:
 
 def _last(keys: Numbers, places: Numbers, mask: Flags, key_count: int) -> Numbers:
     """The last of these places for each key; -1 if there is none."""
-    found = np.full(key_count, -1, np.int64)
-    np.maximum.at(found, keys[mask], places[mask])
-    return found
+    last = np.full(key_count, -1, np.int64)
+    np.maximum.at(last, keys[mask], places[mask])
+    return last
 
 
 def _first(keys: Numbers, places: Numbers, mask: Flags, key_count: int) -> Numbers:
     """The first of these places for each key; one beyond the last place if there is none."""
-    found = np.full(key_count, len(places), np.int64)
-    np.minimum.at(found, keys[mask], places[mask])
-    return found
+    first = np.full(key_count, len(places), np.int64)
+    np.minimum.at(first, keys[mask], places[mask])
+    return first

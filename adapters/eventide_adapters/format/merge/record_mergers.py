@@ -56,15 +56,15 @@ class RecordMerger(Protocol):
 
 def mergers_of(options: Options) -> CustomMergers:
     """The mergers that the options name, by strategy ID. Raises ConfigError for one that cannot be loaded."""
-    found: dict[str, CustomMerger] = {}
+    known: dict[str, CustomMerger] = {}
     for pair in options.get(RECORD_MERGERS) or ():
         strategy, _, name = (part.strip() for part in pair.partition("="))
         module, _, class_name = name.partition(":")
         if not strategy or not module or not class_name:
             raise ConfigError(f"option {RECORD_MERGERS}: {pair!r} is not STRATEGY_ID=module:Class")
-        if found.setdefault(strategy, described(name)).name != name:
-            raise ConfigError(f"option {RECORD_MERGERS} maps {strategy} twice: to {found[strategy].name} and to {name}")
-    return tuple(sorted(found.items()))
+        if known.setdefault(strategy, described(name)).name != name:
+            raise ConfigError(f"option {RECORD_MERGERS} maps {strategy} twice: to {known[strategy].name} and to {name}")
+    return tuple(sorted(known.items()))
 
 
 def check_merger(shape: "RecordShape") -> None:
@@ -149,6 +149,6 @@ def _misfit(result: Any, newer: "pa.Table") -> str | None:
     if not pc.all(keys.fill_null(False)).as_py():
         place = keys.fill_null(False).index(False).as_py()
         columns: list[Any] = [table.column(RECORD_KEY) for table in (result, newer)]
-        found, key = (column[place].as_py() for column in columns)
-        return f"the record key {found!r} for {key!r}"
+        returned, key = (column[place].as_py() for column in columns)
+        return f"the record key {returned!r} for {key!r}"
     return None

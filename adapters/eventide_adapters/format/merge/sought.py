@@ -18,11 +18,11 @@ import pyarrow.compute as pc
 
 from eventide_adapters.format.avro.event_time_properties import event_times_in_header
 from eventide_adapters.format.avro.schema import RECORD_KEY, ArrowType
-from eventide_adapters.format.base_file.filter_proof import excluded
-from eventide_adapters.format.base_file.open_file import open_base
 from eventide_adapters.format.base_file.row_groups import RowGroupChoice
 from eventide_adapters.format.log_file.blocks import PlacedBlock, counting_blocks
 from eventide_adapters.format.log_file.records import DataBlock, DeleteBlock
+from eventide_adapters.format.parquet.filter_proof import excluded
+from eventide_adapters.format.parquet.open_file import open_base
 from eventide_core.ports import Storage
 from eventide_core.table.files.base_columns import columns_in_base
 from eventide_core.table.files.log_block import BlockType
@@ -101,25 +101,25 @@ class Sought:
         for name in self.columns:
             if name in slice_read.null_fields or not (named is None or named.is_same(name)):
                 continue
-            found = event_times_in_header(placed.block, name)
-            said = None if found is None else _conditions(name, self.schema.field(name).type, found)
-            if said is not None and all(excluded(said, self.row_filter, self.schema)):
+            times = event_times_in_header(placed.block, name)
+            condition = None if times is None else _conditions(name, self.schema.field(name).type, times)
+            if condition is not None and all(excluded(condition, self.row_filter, self.schema)):
                 return True
         return False
 
 
-def _conditions(name: str, kind: ArrowType, found: EventTimeRange) -> _Said | None:
+def _conditions(name: str, kind: ArrowType, times: EventTimeRange) -> _Said | None:
     """Conditions of which each row with such an event time meets one. None if nothing is known.
 
     A millisecond is added on both sides, and a number of days or seconds, because times were rounded.
     """
-    if found.unreadable_records or not _has_times(kind):
+    if times.unreadable_records or not _has_times(kind):
         return None
     field = pc.field(name)
-    null = [field.is_null()] if found.unknown_records else []
-    if found.min_ms is None or found.max_ms is None:
+    null = [field.is_null()] if times.unknown_records else []
+    if times.min_ms is None or times.max_ms is None:
         return null
-    low, high = found.min_ms - 1, found.max_ms + 1
+    low, high = times.min_ms - 1, times.max_ms + 1
     if pa.types.is_date32(kind):
         ends = [(low // _DAY_MS - 1, high // _DAY_MS + 1)]
     else:

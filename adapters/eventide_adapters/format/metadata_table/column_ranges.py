@@ -18,12 +18,12 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from eventide_adapters.format.avro.schema import ArrowType, table_fields
-from eventide_adapters.format.base_file.footer_columns import require_sound_columns
-from eventide_adapters.format.base_file.legacy_calendar import LegacyCalendar
-from eventide_adapters.format.base_file.open_file import BaseFile, open_base
 from eventide_adapters.format.base_file.parquet import read_base
 from eventide_adapters.format.log_file.blocks import PlacedBlock, counting_blocks
 from eventide_adapters.format.log_file.records import DataBlock, iter_block_records
+from eventide_adapters.format.parquet.footer_columns import require_sound_columns
+from eventide_adapters.format.parquet.legacy_calendar import LegacyCalendar
+from eventide_adapters.format.parquet.open_file import BaseFile, open_base
 from eventide_core.errors import UnsupportedTableError
 from eventide_core.ports import Storage
 from eventide_core.table.files.base_columns import columns_in_base
@@ -106,8 +106,8 @@ def table_ranges(storage: Storage, path: str, shape: RecordShape, columns: Colle
         read = {field.name: ColumnRange(field.type, None, None, 0, 0) for field in missing}
         for batch in read_base(storage, path, table_fields(shape.schema, list(read)), named=named):
             read = {name: _with_values(known, batch.column(name)) for name, known in read.items()}
-        return {name: read[name] if found is None else found for name, found in ranges.items()}
-    return {name: found for name, found in ranges.items() if found is not None}
+        return {name: read[name] if span is None else span for name, span in ranges.items()}
+    return {name: span for name, span in ranges.items() if span is not None}
 
 
 def range_of_footer(footer: pq.FileMetaData, column: str, arrow: ArrowType) -> ColumnRange | None:
@@ -117,7 +117,7 @@ def range_of_footer(footer: pq.FileMetaData, column: str, arrow: ArrowType) -> C
         return None
     if pa.types.is_temporal(arrow) and LegacyCalendar.of(footer) is not None:
         return None
-    found = ColumnRange(arrow, None, None, 0, 0)
+    span = ColumnRange(arrow, None, None, 0, 0)
     for group in range(footer.num_row_groups):
         chunk = footer.row_group(group).column(numbers[0])
         stated = chunk.statistics
@@ -131,8 +131,8 @@ def range_of_footer(footer: pq.FileMetaData, column: str, arrow: ArrowType) -> C
             least, greatest = _stated(stated.min_raw, arrow), _stated(stated.max_raw, arrow)
             if least is None or greatest is None:
                 return None
-        found = widened(found, ColumnRange(arrow, least, greatest, chunk.num_values, nulls))
-    return found
+        span = widened(span, ColumnRange(arrow, least, greatest, chunk.num_values, nulls))
+    return span
 
 
 def log_ranges(
@@ -152,7 +152,7 @@ def log_ranges(
     of_logs: dict[str, list[PlacedBlock]] = {path: [] for path, _ in logs}
     for placed in counting_blocks(storage, logs, blocks, is_strict=True):
         of_logs[placed.path].append(placed)
-    return {path: _ranges_of_blocks(storage, found, shape, empty, tops) for path, found in of_logs.items()}
+    return {path: _ranges_of_blocks(storage, of_log, shape, empty, tops) for path, of_log in of_logs.items()}
 
 
 def _ranges_of_blocks(
@@ -181,7 +181,7 @@ def column_names(fields: pa.Schema | pa.StructType, prefix: str = "") -> Iterato
 
 def widened(one: ColumnRange, other: ColumnRange) -> ColumnRange:
     """The range over the values of both ranges, which are of one column."""
-    ends = [value for found in (one, other) for value in (found.least, found.greatest) if value is not None]
+    ends = [value for side in (one, other) for value in (side.least, side.greatest) if value is not None]
     values, nulls = one.value_count + other.value_count, one.null_count + other.null_count
     if not ends:
         return ColumnRange(one.arrow, None, None, values, nulls)
@@ -201,10 +201,10 @@ def _batches(file: BaseFile, columns: list[str]) -> Iterator[pa.RecordBatch]:
 
 def _type_of(schema: pa.Schema, name: str) -> ArrowType:
     top, *below = name.split(".")
-    found: Any = schema.field(top).type
+    kind: Any = schema.field(top).type
     for part in below:
-        found = found.field(part).type
-    return found
+        kind = kind.field(part).type
+    return kind
 
 
 def _column(batch: pa.RecordBatch, name: str) -> Any:
@@ -226,10 +226,10 @@ def _ends(column: Any, arrow: ArrowType) -> list[Any]:
     if pa.types.is_temporal(arrow):
         column = column.cast(pa.int32() if arrow.bit_width == 32 else pa.int64())
     ends: Any = pc.min_max(column).as_py()
-    found = [ends["min"], ends["max"]]
+    values = [ends["min"], ends["max"]]
     if pa.types.is_floating(arrow) and pc.any(pc.is_nan(column)).as_py():
-        found.append(math.nan)  # Arrow's min_max skips it
-    return found
+        values.append(math.nan)  # Arrow's min_max skips it
+    return values
 
 
 def _knows_nan(footer: pq.FileMetaData) -> bool:

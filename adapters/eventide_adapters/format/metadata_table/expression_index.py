@@ -13,10 +13,10 @@ Hudi recomputes the range of a partition from those of its files. So an index ca
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from eventide_adapters.format.metadata_records.merged import merged_statistics
+from eventide_adapters.format.metadata_records.reader import MetadataTableReader
+from eventide_adapters.format.metadata_records.records import Value, column_stats_key, column_stats_value
 from eventide_adapters.format.metadata_table.index_definitions import IndexDefinition
-from eventide_adapters.format.metadata_table.merged import merged_statistics
-from eventide_adapters.format.metadata_table.reader import MetadataTableReader
-from eventide_adapters.format.metadata_table.records import Value, column_stats_key, column_stats_value
 from eventide_adapters.format.metadata_table.stats import SourceFile, known_statistics
 from eventide_core.ports import AddedFile
 from eventide_core.table.files.file_name import BaseFileName
@@ -41,7 +41,7 @@ class ExpressionIndex:
         sources = [SourceFile(file.partition, source) for file in added for source in file.sources]
         known = known_statistics(self.reader, sources, [column], self.partition)
         ranges = {source.name: known[source.name].get(column) for source in sources}
-        found: list[tuple[str, Value | None]] = []
+        records: list[tuple[str, Value | None]] = []
         for file in added:
             is_base = BaseFileName.parse(file.name) is not None
             parts = [ranges[source] for source in file.sources]
@@ -51,5 +51,5 @@ class ExpressionIndex:
             span = merged_statistics(part | {"isTightBound": False} for part in parts if part is not None)
             if span is not None:
                 key = column_stats_key(column, file.partition, file.name)
-                found.append((key, column_stats_value(span | {"fileName": file.name})))
-        return found
+                records.append((key, column_stats_value(span | {"fileName": file.name})))
+        return records

@@ -12,13 +12,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from eventide_adapters.format.avro.schema import RECORD_KEY, table_fields
-from eventide_adapters.format.base_file.bloom_filter import FOOTER_KEY, SIMPLE, TYPE_FOOTER_KEY
 from eventide_adapters.format.base_file.keyed import read_keyed_base
 from eventide_adapters.format.base_file.parquet import read_footer
 from eventide_adapters.format.log_file.records import DataBlock, iter_log_records
 from eventide_adapters.format.merge.slice_reader import ArrowSliceReader
 from eventide_adapters.format.metadata_table.column_ranges import base_columns, column_ranges, log_ranges, table_ranges
-from eventide_core.ports import Engine, FileAnswers, Storage
+from eventide_adapters.format.parquet.bloom_filter import FOOTER_KEY, SIMPLE, TYPE_FOOTER_KEY
+from eventide_core.ports import Engine, Storage
 from eventide_core.table.files.slice_read import BlockFilter, SliceRead
 from eventide_core.table.records.record_shape import RecordShape
 
@@ -91,21 +91,21 @@ class FilterOfBase:
 class KeysOfSlice:
     """The distinct keys in the files that a write added to a slice, and those of them for which the slice shows rows.
 
-    `found` is the slice as the write leaves it, and `added` has the paths of those of its files that the write added. The
+    `read` is the slice as the write leaves it, and `added` has the paths of those of its files that the write added. The
     answer is a pair of arrays.
     """
 
-    found: SliceRead
+    read: SliceRead
     added: frozenset[str]
     shape: RecordShape
 
     def answer(self, storage: Storage) -> tuple[Any, Any]:
-        changed = changed_keys(storage, self.found, self.added, self.shape)
-        return changed, changed if not self.found.log_paths else self._living(storage, changed)
+        changed = changed_keys(storage, self.read, self.added, self.shape)
+        return changed, changed if not self.read.log_paths else self._living(storage, changed)
 
     def _living(self, storage: Storage, keys: Any) -> Any:
         shown: list[Any] = [pa.array([], pa.string())]
-        for batch in ArrowSliceReader(storage).read(self.found, self.shape, [RECORD_KEY]):
+        for batch in ArrowSliceReader(storage).read(self.read, self.shape, [RECORD_KEY]):
             column: Any = batch.column(RECORD_KEY)
             shown.append(column.filter(pc.is_in(column, value_set=keys)))
         return pc.unique(pa.concat_arrays(shown))
@@ -115,14 +115,14 @@ class KeysOfSlice:
 class KeysOfRows:
     """The distinct keys for which a slice shows rows.
 
-    `found` is a slice that the write replaces, as it was before. The answer is an array.
+    `read` is a slice that the write replaces, as it was before. The answer is an array.
     """
 
-    found: SliceRead
+    read: SliceRead
     shape: RecordShape
 
     def answer(self, storage: Storage) -> Any:
-        batches = ArrowSliceReader(storage).read(self.found, self.shape, [RECORD_KEY])
+        batches = ArrowSliceReader(storage).read(self.read, self.shape, [RECORD_KEY])
         return pc.unique(
             pa.concat_arrays([pa.array([], pa.string()), *(batch.column(RECORD_KEY) for batch in batches)])
         )
@@ -152,16 +152,15 @@ class FileContents:
     engine: Engine | None = None
     known: dict[Any, Any] = field(default_factory=dict[Any, Any])
 
-    @classmethod
-    def beginning_with(cls, storage: Storage, engine: Engine | None, known: FileAnswers) -> "FileContents":
-        return cls(storage, engine, dict(known))
-
     def ask(self, questions: Iterable[Question]) -> None:
         """Gets the answers to all questions that are not known yet, in one Spark job instead of one each."""
         new = [question for question in dict.fromkeys(questions) if question not in self.known]
+        self.known.update(zip(new, self.answers(new), strict=True))
+
+    def answers(self, questions: Sequence[Question]) -> Iterable[Any]:
+        """The answers to questions, in their order. They are not kept."""
         answering = Answering(self.storage)
-        answers = map(answering, new) if self.engine is None else self.engine.map(answering, new)
-        self.known.update(zip(new, answers, strict=True))
+        return map(answering, questions) if self.engine is None else self.engine.map(answering, questions)
 
     def derive(
         self, name: Hashable, function: Callable[[T], R], items: Callable[[], Sequence[T]], *, by_tasks: bool
@@ -173,8 +172,8 @@ class FileContents:
         if name not in self.known:
             engine = self.engine if by_tasks else None
             self.known[name] = [*map(function, items())] if engine is None else engine.map(function, items())
-        found: Sequence[R] = self.known[name]
-        return found
+        derived: Sequence[R] = self.known[name]
+        return derived
 
     def __getitem__(self, question: Question) -> Any:
         if question not in self.known:
@@ -182,14 +181,14 @@ class FileContents:
         return self.known[question]
 
 
-def changed_keys(storage: Storage, found: SliceRead, added: Collection[str], shape: RecordShape) -> Any:
+def changed_keys(storage: Storage, read: SliceRead, added: Collection[str], shape: RecordShape) -> Any:
     """The distinct keys in the files that the write added to the slice."""
     parts: list[Any] = [pa.array([], pa.string())]
-    if found.base_path in added:
-        assert found.base_path is not None
+    if read.base_path in added:
+        assert read.base_path is not None
         key = table_fields(shape.schema, [RECORD_KEY])
-        parts += [batch.column(0) for batch in read_keyed_base(storage, found.base_path, key, shape)]
-    logs = [(path, size) for path, size in found.log_paths if path in added]
-    for block in iter_log_records(storage, logs, shape, found.blocks, [RECORD_KEY], is_strict=True):
+        parts += [batch.column(0) for batch in read_keyed_base(storage, read.base_path, key, shape)]
+    logs = [(path, size) for path, size in read.log_paths if path in added]
+    for block in iter_log_records(storage, logs, shape, read.blocks, [RECORD_KEY], is_strict=True):
         parts.append(block.records.column(RECORD_KEY) if isinstance(block, DataBlock) else block.keys)
     return pc.unique(pa.concat_arrays(parts))

@@ -16,9 +16,9 @@ from typing import Any, Final, Protocol, TypeAlias
 
 import pyarrow as pa
 
+from eventide_adapters.format.metadata_records.log_form import LogForm
+from eventide_adapters.format.metadata_records.records import Value, encode_value
 from eventide_adapters.format.metadata_table.file_contents import FileContents, Question
-from eventide_adapters.format.metadata_table.log_form import LogForm
-from eventide_adapters.format.metadata_table.records import Value, encode_value
 from eventide_core.ports import Capability, Engine, FileChanges, StagedLog, Storage
 
 ENCODED_HERE: Final = 50_000  # so many keys are encoded sooner than a job of Spark starts and ends
@@ -96,7 +96,7 @@ def encoded_logs(
     def from_files() -> list[_StagedGroup]:
         places: list[KeyPlaces] = [contents[question] for question in staged]
         return [
-            _StagedGroup(form, rules, tuple((found.path, found.parts[number]) for found in places), staging)
+            _StagedGroup(form, rules, tuple((place.path, place.parts[number]) for place in places), staging)
             for number, form in enumerate(forms)
         ]
 
@@ -207,8 +207,8 @@ class _Placing:
         else:
             is_placed = self.storage.copy_if_absent(staged.path, path)
         if not is_placed:  # the answer to a request that was sent twice
-            found = self.storage.stat(path)
-            assert found is not None and found.size == staged.size, f"another file has the name {path}"  # noqa: PT018
+            stat = self.storage.stat(path)
+            assert stat is not None and stat.size == staged.size, f"another file has the name {path}"  # noqa: PT018
 
 
 def bytes_to_read(changes: FileChanges) -> int:

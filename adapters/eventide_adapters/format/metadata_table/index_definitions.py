@@ -48,18 +48,18 @@ class IndexDefinition:
 def index_definition(storage: Storage, partition: str) -> IndexDefinition:
     """The definition of an index by its partition of the metadata table; an empty one if there is none."""
     try:
-        found = read_json(storage.read(INDEX_DEFINITIONS), INDEX_DEFINITIONS).document(_ALL).document(partition)
+        document = read_json(storage.read(INDEX_DEFINITIONS), INDEX_DEFINITIONS).document(_ALL).document(partition)
     except MissingFileError:
         return IndexDefinition("", (), is_of_second_version=False)
     return IndexDefinition(
-        found.text("indexType") or "", tuple(found.texts("sourceFields")), found.text("version") == "V2"
+        document.text("indexType") or "", tuple(document.texts("sourceFields")), document.text("version") == "V2"
     )
 
 
-def define_index(storage: Storage, partition: str, definition: IndexDefinition) -> None:
-    """Writes the definition of an index, as Hudi does, beside those of the other indexes."""
+def with_definition(storage: Storage, partition: str, definition: IndexDefinition) -> bytes:
+    """The definition of an index, as Hudi writes it, beside those of the other indexes."""
     document = _document(storage)
-    found: dict[str, object] = {
+    entry: dict[str, object] = {
         "indexName": partition,
         "indexType": definition.type,
         "indexFunction": definition.type,
@@ -67,9 +67,9 @@ def define_index(storage: Storage, partition: str, definition: IndexDefinition) 
         "indexOptions": {},
     }
     if definition.is_of_second_version:
-        found["version"] = "V2"
-    document[_ALL] = {**document.get(_ALL, {}), partition: found}
-    storage.put(INDEX_DEFINITIONS, json.dumps(document, indent=2).encode())
+        entry["version"] = "V2"
+    document[_ALL] = {**document.get(_ALL, {}), partition: entry}
+    return json.dumps(document, indent=2).encode()
 
 
 def drop_indexes(storage: Storage, partitions: Collection[str]) -> None:
@@ -84,7 +84,7 @@ def drop_indexes(storage: Storage, partitions: Collection[str]) -> None:
     document = _document(storage)
     defined = document.get(_ALL, {})
     if not defined.keys().isdisjoint(partitions):
-        document[_ALL] = {name: found for name, found in defined.items() if name not in partitions}
+        document[_ALL] = {name: definition for name, definition in defined.items() if name not in partitions}
         storage.put(INDEX_DEFINITIONS, json.dumps(document, indent=2).encode())
     for partition in partitions:
         remove_tree(storage, f"{METADATA_DIRECTORY}/{partition}")
@@ -92,10 +92,10 @@ def drop_indexes(storage: Storage, partitions: Collection[str]) -> None:
 
 def _document(storage: Storage) -> dict[str, Any]:
     try:
-        found: dict[str, Any] = json.loads(storage.read(INDEX_DEFINITIONS))
+        document: dict[str, Any] = json.loads(storage.read(INDEX_DEFINITIONS))
     except MissingFileError:
         return {}
-    return found
+    return document
 
 
 def _without(line: str, partitions: Collection[str]) -> str:

@@ -9,25 +9,25 @@
 4. A partition has the ranges over all files of its current slices.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Final
+from typing import Final
 
 from eventide_adapters.format.avro.schema import ArrowType, table_fields
-from eventide_adapters.format.metadata_table.column_ranges import ColumnRange, widened
-from eventide_adapters.format.metadata_table.file_contents import Question, RangesInTable, RangesOfLogs
-from eventide_adapters.format.metadata_table.index_definitions import IndexDefinition, index_definition
-from eventide_adapters.format.metadata_table.records import (
+from eventide_adapters.format.metadata_records.records import (
     Value,
     column_stats_key,
     column_stats_value,
     partition_stats_key,
     partition_stats_value,
 )
+from eventide_adapters.format.metadata_table.column_ranges import ColumnRange, widened
+from eventide_adapters.format.metadata_table.file_contents import FileContents, Question, RangesInTable, RangesOfLogs
+from eventide_adapters.format.metadata_table.index_definitions import IndexDefinition, index_definition
 from eventide_adapters.format.metadata_table.stats import empty_statistics, range_record
 from eventide_adapters.format.metadata_table.value_forms import ValueForm
-from eventide_core.ports import NewMetadataTable, Storage
+from eventide_core.ports import NewMetadataTable
 from eventide_core.table.files.file_name import BaseFileName, path_in
 from eventide_core.table.records.schema import META_FIELDS
 from eventide_core.table.settings.metadata_table import COLUMN_STATS
@@ -40,35 +40,32 @@ _VERSION_WITH_VALUE_TYPES: Final = 9
 
 @dataclass(frozen=True)
 class RebuiltStatistics:
-    """`answers` are to a list of questions, in its order."""
-
-    storage: Storage
+    contents: FileContents
     new: NewMetadataTable
-    answers: Callable[[list[Question]], Iterable[Any]]
 
     def column_stats(self) -> Iterator[tuple[str, Value]]:
         """Keys and values."""
         for (partition, path), ranges in self._ranges.items():
             name = path.rpartition("/")[2]
-            for column, found in ranges.items():
-                yield column_stats_key(column, partition, name), column_stats_value(self._record(name, column, found))
+            for column, span in ranges.items():
+                yield column_stats_key(column, partition, name), column_stats_value(self._record(name, column, span))
 
     def partition_stats(self) -> Iterator[tuple[str, Value]]:
         """Keys and values."""
         spans: dict[tuple[str, str], ColumnRange] = {}
         for read in self.new.rows.slices:
             for path in (read.base_path, *(path for path, _ in read.log_paths)):
-                for column, found in self._ranges.get((read.partition, path or ""), {}).items():
+                for column, span in self._ranges.get((read.partition, path or ""), {}).items():
                     known = spans.get((read.partition, column))
-                    spans[read.partition, column] = found if known is None else widened(known, found)
-        for (partition, column), found in spans.items():
-            record = self._record(partition, column, found) | {"isTightBound": True}
+                    spans[read.partition, column] = span if known is None else widened(known, span)
+        for (partition, column), span in spans.items():
+            record = self._record(partition, column, span) | {"isTightBound": True}
             yield partition_stats_key(column, partition), partition_stats_value(record)
 
     @cached_property
     def definition(self) -> IndexDefinition:
         """The table's definition of the index, or the one that Hudi would write. Version 6 has none."""
-        known = index_definition(self.storage, COLUMN_STATS)
+        known = index_definition(self.contents.storage, COLUMN_STATS)
         if known.fields:
             return known
         return IndexDefinition(COLUMN_STATS, self._default, self.new.version >= _VERSION_WITH_VALUE_TYPES)
@@ -100,11 +97,11 @@ class RebuiltStatistics:
     def _ranges(self) -> Mapping[tuple[str, str], Mapping[str, ColumnRange]]:
         """The ranges of each file by its partition and path."""
         tables, slices = [*self._tables()], [*self._slices()]
-        answers = iter(self.answers([question for _, question in (*tables, *slices)]))
-        found: dict[tuple[str, str], Mapping[str, ColumnRange]] = {place: next(answers) for place, _ in tables}
+        answers = iter(self.contents.answers([question for _, question in (*tables, *slices)]))
+        by_file: dict[tuple[str, str], Mapping[str, ColumnRange]] = {place: next(answers) for place, _ in tables}
         for (partition, _), of_logs in zip(slices, answers, strict=True):
-            found.update({(partition, path): ranges for path, ranges in of_logs.items()})
-        return {place: ranges for place, ranges in found.items() if any(one.value_count for one in ranges.values())}
+            by_file.update({(partition, path): ranges for path, ranges in of_logs.items()})
+        return {place: ranges for place, ranges in by_file.items() if any(one.value_count for one in ranges.values())}
 
     def _tables(self) -> Iterator[tuple[tuple[str, str], Question]]:
         """A question about each base file, with the partition and the path of the file."""
@@ -120,10 +117,10 @@ class RebuiltStatistics:
             if read.log_paths:
                 yield read.partition, RangesOfLogs(read.log_paths, columns, shape, read.blocks)
 
-    def _record(self, name: str, column: str, found: ColumnRange) -> Value:
+    def _record(self, name: str, column: str, span: ColumnRange) -> Value:
         model = empty_statistics(column, has_value_types=self.definition.is_of_second_version)
-        if found.least is not None:
+        if span.least is not None:
             form = self._form(self._types[column])
             assert form is not None  # of _types
             model |= form.statistics()
-        return range_record(name, column, found, model)
+        return range_record(name, column, span, model)

@@ -16,10 +16,10 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from eventide_adapters.format.metadata_records.file_groups import file_group_numbers
+from eventide_adapters.format.metadata_records.records import record_index_value
 from eventide_adapters.format.metadata_table.file_contents import KeysOfRows, KeysOfSlice
-from eventide_adapters.format.metadata_table.file_groups import file_group_numbers
 from eventide_adapters.format.metadata_table.group_records import GroupRecords, Parts
-from eventide_adapters.format.metadata_table.records import record_index_value
 from eventide_core.ports import FileChanges
 
 _NO_KEYS: Final[Any] = pa.array([], pa.string())
@@ -31,15 +31,15 @@ def key_questions(changes: FileChanges) -> list[KeysOfSlice]:
     if written is None:
         return []
     paths = {file.path for file in changes.added}
-    own = [paths & {found.base_path, *(path for path, _ in found.log_paths)} for found in written.slices]
+    own = [paths & {read.base_path, *(path for path, _ in read.log_paths)} for read in written.slices]
     pairs = zip(written.slices, own, strict=True)
-    return [KeysOfSlice(found, frozenset(added), written.shape) for found, added in pairs]
+    return [KeysOfSlice(read, frozenset(added), written.shape) for read, added in pairs]
 
 
 def replaced_questions(changes: FileChanges) -> list[KeysOfRows]:
     """The questions about the slices that a write replaces."""
     written = changes.written
-    return [] if written is None else [KeysOfRows(found, written.shape) for found in written.replaced]
+    return [] if written is None else [KeysOfRows(read, written.shape) for read in written.replaced]
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +57,7 @@ class RecordIndexRules:
 
     @classmethod
     def of(cls, instant: str, changes: FileChanges, *, is_utc: bool) -> "RecordIndexRules":
-        places = [(question.found.partition, question.found.file_id) for question in key_questions(changes)]
+        places = [(question.read.partition, question.read.file_id) for question in key_questions(changes)]
         return cls((*places, *(None for _ in replaced_questions(changes))), epoch_ms(instant, is_utc=is_utc))
 
     def divided(self, answer: Any, file_groups: int) -> Sequence[tuple[Any, Any]]:

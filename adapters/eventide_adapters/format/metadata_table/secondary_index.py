@@ -25,11 +25,11 @@ import pyarrow.compute as pc
 
 from eventide_adapters.format.avro.schema import RECORD_KEY, table_fields
 from eventide_adapters.format.merge.slice_reader import ArrowSliceReader
+from eventide_adapters.format.metadata_records.file_groups import file_group_numbers
+from eventide_adapters.format.metadata_records.records import secondary_index_value
 from eventide_adapters.format.metadata_table.file_contents import changed_keys
-from eventide_adapters.format.metadata_table.file_groups import file_group_numbers
 from eventide_adapters.format.metadata_table.group_records import GroupRecords, Parts
 from eventide_adapters.format.metadata_table.index_definitions import IndexDefinition
-from eventide_adapters.format.metadata_table.records import secondary_index_value
 from eventide_core.ports import FileChanges, Storage, WrittenRows
 from eventide_core.table.files.slice_read import SliceRead
 from eventide_core.table.records.record_shape import RecordShape
@@ -47,43 +47,29 @@ Pairs: TypeAlias = tuple[Any, Any]
 class PairsOfSlice:
     """The pairs that a write adds to a slice, and those that it removes from it.
 
-    `found` is the slice as the write leaves it, and `added` has the paths of those of its files that the write added.
-    `column` is the indexed one. `is_of_second_version` decides how nulls and dates are written.
+    `read` is the slice as the write leaves it, and `added` has the paths of those of its files that the write added. None:
+    the slice is as it was before a write that replaces it, and all its pairs are removed. `column` is the indexed one.
+    `is_of_second_version` decides how nulls and dates are written.
     """
 
-    found: SliceRead
-    added: frozenset[str]
+    read: SliceRead
+    added: frozenset[str] | None
     shape: RecordShape
     column: str
     is_of_second_version: bool
 
     def answer(self, storage: Storage) -> tuple[Pairs, Pairs]:
-        keys = changed_keys(storage, self.found, self.added, self.shape)
-        after, before = self._pairs(storage, self.found, keys), _no_pairs()
-        if self.found.base_path not in self.added:  # a new base file has the old one's rows unchanged
-            old = replace(self.found, log_paths=tuple(log for log in self.found.log_paths if log[0] not in self.added))
+        if self.added is None:
+            return _no_pairs(), self._pairs(storage, self.read, None)
+        keys = changed_keys(storage, self.read, self.added, self.shape)
+        after, before = self._pairs(storage, self.read, keys), _no_pairs()
+        if self.read.base_path not in self.added:  # a new base file has the old one's rows unchanged
+            old = replace(self.read, log_paths=tuple(log for log in self.read.log_paths if log[0] not in self.added))
             before = self._pairs(storage, old, keys)
         return _without(after, before), _without(before, after)
 
-    def _pairs(self, storage: Storage, found: SliceRead, keys: Any) -> Pairs:
-        return _pairs(storage, found, self.shape, self.column, keys, is_of_second_version=self.is_of_second_version)
-
-
-@dataclass(frozen=True, slots=True)
-class PairsOfReplaced:
-    """The pairs of a slice that a write replaces. The answer is as that of PairsOfSlice: none are added, all are removed.
-
-    `found` is the slice as it was before the write; `column` and `is_of_second_version` are as in PairsOfSlice.
-    """
-
-    found: SliceRead
-    shape: RecordShape
-    column: str
-    is_of_second_version: bool
-
-    def answer(self, storage: Storage) -> tuple[Pairs, Pairs]:
-        is_second = self.is_of_second_version
-        return _no_pairs(), _pairs(storage, self.found, self.shape, self.column, None, is_of_second_version=is_second)
+    def _pairs(self, storage: Storage, read: SliceRead, keys: Any) -> Pairs:
+        return _pairs(storage, read, self.shape, self.column, keys, is_of_second_version=self.is_of_second_version)
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,17 +83,15 @@ class SecondaryIndex:
         fields = {field.arrow.name: field.arrow.type for field in table_fields(written.shape.schema)}
         return len(self.definition.fields) == 1 and fields.get(self.definition.fields[0]) in _TYPES
 
-    def questions(self, changes: FileChanges) -> list[PairsOfSlice | PairsOfReplaced]:
+    def questions(self, changes: FileChanges) -> list[PairsOfSlice]:
         """The questions about the slices of a write that the index follows."""
         written = changes.written
         if written is None:
             return []
         added, of_second = frozenset(file.path for file in changes.added), self.definition.is_of_second_version
         column = self.definition.fields[0]
-        return [
-            *(PairsOfSlice(found, added, written.shape, column, of_second) for found in written.slices),
-            *(PairsOfReplaced(found, written.shape, column, of_second) for found in written.replaced),
-        ]
+        slices = [*((read, added) for read in written.slices), *((read, None) for read in written.replaced)]
+        return [PairsOfSlice(read, files, written.shape, column, of_second) for read, files in slices]
 
     def divided(self, answer: tuple[Pairs, Pairs], file_groups: int) -> Sequence[tuple[Any, Any]]:
         """A pair has two roles: the write adds it to a slice; the write removes it from one."""
@@ -139,14 +123,14 @@ def index_texts(values: Any, *, is_of_second_version: bool) -> Any:
 
 
 def _pairs(
-    storage: Storage, found: SliceRead, shape: RecordShape, column: str, keys: Any | None, *, is_of_second_version: bool
+    storage: Storage, read: SliceRead, shape: RecordShape, column: str, keys: Any | None, *, is_of_second_version: bool
 ) -> Pairs:
     """The pairs of the rows that a slice shows, or of those of some keys."""
-    if found.base_path is None and not found.log_paths:
+    if read.base_path is None and not read.log_paths:
         return _no_pairs()
     parts: list[Pairs] = []
     columns = list(dict.fromkeys((RECORD_KEY, column)))
-    for batch in ArrowSliceReader(storage).read(found, shape, columns):
+    for batch in ArrowSliceReader(storage).read(read, shape, columns):
         record_keys: Any = batch.column(RECORD_KEY)
         chosen = batch if keys is None else batch.filter(pc.is_in(record_keys, value_set=keys))
         if not is_of_second_version:

@@ -14,12 +14,9 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from eventide_adapters.format.avro.schema import table_fields
-from eventide_adapters.format.metadata_table.column_ranges import ColumnRange
-from eventide_adapters.format.metadata_table.file_contents import ColumnsOfBase, FileContents, Question, RangesOfBase
-from eventide_adapters.format.metadata_table.index_definitions import index_definition
-from eventide_adapters.format.metadata_table.merged import merged_statistics
-from eventide_adapters.format.metadata_table.reader import MetadataTableReader
-from eventide_adapters.format.metadata_table.records import (
+from eventide_adapters.format.metadata_records.merged import merged_statistics
+from eventide_adapters.format.metadata_records.reader import MetadataTableReader
+from eventide_adapters.format.metadata_records.records import (
     Value,
     column_stats_key,
     column_stats_value,
@@ -27,6 +24,9 @@ from eventide_adapters.format.metadata_table.records import (
     partition_stats_key,
     partition_stats_value,
 )
+from eventide_adapters.format.metadata_table.column_ranges import ColumnRange
+from eventide_adapters.format.metadata_table.file_contents import ColumnsOfBase, FileContents, Question, RangesOfBase
+from eventide_adapters.format.metadata_table.index_definitions import index_definition
 from eventide_adapters.format.metadata_table.value_forms import ValueForm
 from eventide_core.errors import UnsupportedTableError
 from eventide_core.ports import AddedFile
@@ -64,19 +64,19 @@ class ColumnStatistics:
         for file in self.added:
             if file in wanted:
                 ranges: Mapping[str, ColumnRange] = self.contents[wanted[file]]
-                found = {name: range_record(file.name, name, r, models[name]) for name, r in ranges.items()}
+                statistics = {name: range_record(file.name, name, r, models[name]) for name, r in ranges.items()}
                 self._with_nan.update({(file.partition, name): r for name, r in ranges.items() if r.has_nan})
             else:
-                found = self._known[file.sources[0]] if file.sources else {}
-            for column, stats in found.items():
+                statistics = self._known[file.sources[0]] if file.sources else {}
+            for column, stats in statistics.items():
                 key = column_stats_key(column, file.partition, file.name)
                 yield key, column_stats_value(stats | {"fileName": file.name})
 
     def partition_stats(self) -> Iterator[tuple[str, Value]]:
         """The records of `partition_stats`, by key: other ranges contain every row that is left."""
         models = column_models(self._known)
-        for (partition, column), found in self._with_nan.items():
-            record = range_record(partition, column, found, models[column]) | any_value(found)
+        for (partition, column), span in self._with_nan.items():
+            record = range_record(partition, column, span, models[column]) | any_value(span)
             yield partition_stats_key(column, partition), partition_stats_value(record)
 
     def questions(self) -> list[Question]:
@@ -87,12 +87,10 @@ class ColumnStatistics:
         bases = [file for file in self.added if BaseFileName.parse(file.name) is not None]
         self.contents.ask(ColumnsOfBase(base.path) for base in bases)
         names = {name for base in bases for name in self.contents[ColumnsOfBase(base.path)]}
-        self._known = known_statistics(self.reader, self._sources(), sorted(names))
+        sources = [SourceFile(file.partition, source) for file in self.added for source in file.sources]
+        self._known = known_statistics(self.reader, sources, sorted(names))
         columns = frozenset(column_models(self._known))
         return {base: RangesOfBase(base.path, columns) for base in bases}
-
-    def _sources(self) -> list[SourceFile]:
-        return [SourceFile(file.partition, source) for file in self.added for source in file.sources]
 
 
 def removals(reader: MetadataTableReader, removed: Mapping[str, Sequence[str]]) -> Iterator[tuple[str, Value]]:
@@ -135,9 +133,9 @@ def known_statistics(
     """The statistics of each file by column, from that partition of the metadata table."""
     slices = reader.slices(partition)
     wanted: list[dict[str, tuple[str, str]]] = [{} for _ in slices]
-    found: dict[str, dict[str, Value]] = {}
+    statistics: dict[str, dict[str, Value]] = {}
     for file in files:
-        found[file.name] = {}
+        statistics[file.name] = {}
         for column in columns:
             key = column_stats_key(column, file.partition, file.name)
             wanted[file_group_number(key, len(slices))][key] = (file.name, column)
@@ -147,8 +145,8 @@ def known_statistics(
                 source, column = keys[key]
                 stats = merged_statistics(version["ColumnStatsMetadata"] for version in versions)
                 if stats is not None:
-                    found[source][column] = stats
-    return found
+                    statistics[source][column] = stats
+    return statistics
 
 
 def column_models(known: Mapping[str, Mapping[str, Value]]) -> Mapping[str, Value]:
@@ -165,49 +163,49 @@ def _rank(file_name: str, stats: Value) -> tuple[bool, bool]:
     return stats["minValue"] is not None, BaseFileName.parse(file_name) is not None
 
 
-def range_record(file_name: str, column: str, found: ColumnRange, model: Value) -> Value:
+def range_record(file_name: str, column: str, span: ColumnRange, model: Value) -> Value:
     """A column's range as statistics in the model's form, or in that of the column's type if the model has another one.
 
     Raises UnsupportedTableError if Hudi has no statistics of the type.
     """
     least = greatest = None
-    if found.least is not None:
-        model = in_form_of(found, column, model)
+    if span.least is not None:
+        model = in_form_of(span, column, model)
         wrapper = str(model["minValue"][0]).rpartition(".")[2]
-        least, greatest = found.wrapped(wrapper, column)
+        least, greatest = span.wrapped(wrapper, column)
     return model | {
         "fileName": file_name,
         "minValue": least,
         "maxValue": greatest,
-        "valueCount": found.value_count,
-        "nullCount": found.null_count,
+        "valueCount": span.value_count,
+        "nullCount": span.null_count,
         # Writers count sizes differently, and no reader prunes by them.
         "totalSize": 0,
         "totalUncompressedSize": 0,
     }
 
 
-def any_value(found: ColumnRange) -> Value:
+def any_value(span: ColumnRange) -> Value:
     """What makes the record of a range with NaN one that contains every value and null, in the place of the earlier ones.
 
     A merge would keep an earlier end that is NaN, which is greater than infinity.
     """
-    nulls = max(found.null_count, 1)
-    return {"isTightBound": True, "nullCount": nulls, "valueCount": max(found.value_count, nulls + 1)}
+    nulls = max(span.null_count, 1)
+    return {"isTightBound": True, "nullCount": nulls, "valueCount": max(span.value_count, nulls + 1)}
 
 
-def in_form_of(found: ColumnRange, column: str, model: Value) -> Value:
+def in_form_of(span: ColumnRange, column: str, model: Value) -> Value:
     """The model with the form of the type that the column has now.
 
     The model may be from before Hudi widened the column, or from when the column had no values. Raises
     UnsupportedTableError if it is of no form that Hudi has for the type.
     """
-    form = ValueForm.of(found.arrow, has_value_types=model.get("valueType") is not None)
+    form = ValueForm.of(span.arrow, has_value_types=model.get("valueType") is not None)
     if form is None:
         if model["minValue"] is None:
             raise UnsupportedTableError(
-                f"column {column} of type {found.arrow} has values, and Hudi has no statistics of that type; "
+                f"column {column} of type {span.arrow} has values, and Hudi has no statistics of that type; "
                 f"{REBUILD_CURE}"
             )
         return model
-    return model if model["minValue"] is not None and form.is_form_of(model, found.arrow) else model | form.statistics()
+    return model if model["minValue"] is not None and form.is_form_of(model, span.arrow) else model | form.statistics()

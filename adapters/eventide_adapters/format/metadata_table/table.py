@@ -23,34 +23,30 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from eventide_adapters.format.metadata_table.records import ALL_PARTITIONS_KEY, files_key, merged_files, partition_of
-from eventide_core.cure import Cure
-from eventide_core.errors import RecordDecodeError, UnsupportedTableError
+from eventide_adapters.format.metadata_records.records import ALL_PARTITIONS_KEY, files_key, merged_files, partition_of
+from eventide_core.errors import RecordDecodeError
 from eventide_core.ports import (
     Engine,
     FileAnswers,
     FileChanges,
-    MetadataFiles,
     MetadataLog,
     MetadataUpdate,
+    NewMetadataContent,
     NewMetadataTable,
     StagedLog,
     Storage,
 )
-from eventide_core.table.files.file_name import LogFileName
 from eventide_core.table.files.table_path import METADATA_DIRECTORY
 from eventide_core.table.records.schema import AvroSchema
 from eventide_core.table.settings.metadata_table import (
     FILES,
     REBUILD_CURE,
 )
-from eventide_core.table.timeline.instant import Action, Instant, State
 
 # A method imports what only it needs: most verbs need no metadata table, or its list of files alone.
 if TYPE_CHECKING:
-    from eventide_adapters.format.metadata_table.base_file_writer import BaseFileWriter
-    from eventide_adapters.format.metadata_table.key_index import HudiKeyIndex
-    from eventide_adapters.format.metadata_table.reader import MetadataTableReader
+    from eventide_adapters.format.metadata_records.base_file_writer import BaseFileWriter
+    from eventide_adapters.format.metadata_records.reader import MetadataTableReader
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,25 +61,10 @@ class HudiMetadataTable:
 
     def listing(self, instants: Collection[str]) -> Mapping[str, Mapping[str, int]] | None:
         reader = _reader(self.storage)
-        followed = {i.requested_time for i in reader.timeline.completed}
-        if FILES not in reader.partitions or FILES in reader.building or not followed.issuperset(instants):
+        followed = {i.requested_time for i in reader.facts.timeline.completed}
+        if FILES not in reader.facts.partitions or FILES in reader.facts.building or not followed.issuperset(instants):
             return None
         return _read_files(reader)
-
-    def made_with(self) -> frozenset[str]:
-        from eventide_adapters.format.metadata_table.bootstrap import actions_before_bootstrap
-
-        return actions_before_bootstrap(_reader(self.storage))
-
-    def record_index(self, instants: Collection[str], moving: Collection[str] = ()) -> "HudiKeyIndex | None":
-        from eventide_adapters.format.metadata_table.bootstrap import actions_before_bootstrap
-        from eventide_adapters.format.metadata_table.key_index import HudiKeyIndex
-
-        reader = _reader(self.storage)
-        missing = set(instants).difference(i.requested_time for i in reader.timeline.completed)
-        if not missing.isdisjoint(moving) or (missing and not missing <= actions_before_bootstrap(reader)):
-            return None
-        return HudiKeyIndex.of(reader)
 
     def read_files(self) -> Mapping[str, Mapping[str, int]]:
         """The committed files of each partition with their sizes, even if the metadata table lacks later commits."""
@@ -101,7 +82,7 @@ class HudiMetadataTable:
         from eventide_adapters.format.metadata_table.file_contents import FileContents
         from eventide_adapters.format.metadata_table.update import prepared_update
 
-        contents = FileContents.beginning_with(self.storage, self.engine, known)
+        contents = FileContents(self.storage, self.engine, dict(known))
         return prepared_update(_reader(self.storage), instant, changes, contents)
 
     def drop_indexes(self, partitions: Sequence[str]) -> None:
@@ -126,10 +107,11 @@ class HudiMetadataTable:
 
         drop_indexes_over_rows(_reader(self.storage))
 
-    def make(self, new: NewMetadataTable) -> None:
-        from eventide_adapters.format.metadata_table.bootstrap import MetadataTableBootstrap
+    def content(self, new: NewMetadataTable) -> NewMetadataContent:
+        from eventide_adapters.format.metadata_table.file_contents import FileContents
+        from eventide_adapters.format.metadata_table.new_content import NewContent
 
-        MetadataTableBootstrap(self.storage, self.engine, new).run()
+        return NewContent(FileContents(self.storage, self.engine), new).value()
 
     def reflects(self, changes: FileChanges) -> bool:
         keys = {files_key(partition) for partition in (*changes.removed, *(file.partition for file in changes.added))}
@@ -138,46 +120,17 @@ class HudiMetadataTable:
             name in listed.get(partition, {}) for partition, names in changes.removed.items() for name in names
         )
 
-    def files_of(self, instant: str) -> MetadataFiles | None:
-        reader = _reader(self.storage)
-        found = reader.timeline.find(instant)
-        if found is None:
-            return None
-        pending = (Instant(instant, Action.DELTA_COMMIT, state) for state in (State.INFLIGHT, State.REQUESTED))
-        return MetadataFiles(
-            completed=f"{reader.timeline_path}/{found.file_name}" if found.is_completed else None,
-            log_paths=tuple(path for name in reader.partitions for path in self._logs_of(reader, name, instant)),
-            pending=tuple(f"{reader.timeline_path}/{state.file_name}" for state in pending),
-        )
-
     def load(self) -> "MetadataTableReader":
         return _reader(self.storage)
 
     def base_file_writer(self, schema: AvroSchema) -> "BaseFileWriter":
-        from eventide_adapters.format.metadata_table.base_file_writer import BaseFileWriter
+        from eventide_adapters.format.metadata_records.base_file_writer import BaseFileWriter
 
         return BaseFileWriter(_reader(self.storage), schema)
 
-    def _logs_of(self, reader: "MetadataTableReader", partition: str, instant: str) -> list[str]:
-        """The log files with records of that instant. Raises UnsupportedTableError if one also has those of others."""
-        found: list[str] = []
-        for entry in self.storage.list(f"{METADATA_DIRECTORY}/{partition}"):
-            name = LogFileName.parse(entry.path.rpartition("/")[2])
-            if name is None or (reader.layout.names_logs_by_write and name.instant != instant):
-                continue
-            instants = reader.block_instants(entry.path, entry.size)
-            if instants == {instant}:
-                found.append(entry.path)
-            elif instant in instants:
-                raise UnsupportedTableError(
-                    f"{entry.path} has records of {instant} together with those of others; let eventide drop the "
-                    f"metadata table (eventide.metadata.table=drop), then rebuild it ({Cure.rebuild_metadata_table()})"
-                )
-        return found
-
 
 def _reader(storage: Storage) -> "MetadataTableReader":
-    from eventide_adapters.format.metadata_table.reader import MetadataTableReader
+    from eventide_adapters.format.metadata_records.reader import MetadataTableReader
 
     return MetadataTableReader.load(storage)
 

@@ -21,20 +21,10 @@ longer sees that the write had completed: these two, `partition_stats`, whose ra
 from collections.abc import Sequence
 from typing import Final
 
-from eventide_adapters.format.metadata_table import group_records
-from eventide_adapters.format.metadata_table.expression_index import ExpressionIndex
-from eventide_adapters.format.metadata_table.file_contents import FileContents, FilterOfBase, Question
-from eventide_adapters.format.metadata_table.group_records import (
-    KeyIndexRules,
-    bytes_to_read,
-    encoded_logs,
-)
-from eventide_adapters.format.metadata_table.hfile_writer import HFileStyle
-from eventide_adapters.format.metadata_table.index_definitions import drop_indexes, index_definition
-from eventide_adapters.format.metadata_table.log_form import LogForm
-from eventide_adapters.format.metadata_table.reader import MetadataTableReader
-from eventide_adapters.format.metadata_table.record_index import RecordIndexRules, key_questions, replaced_questions
-from eventide_adapters.format.metadata_table.records import (
+from eventide_adapters.format.metadata_records.hfile_writer import HFileStyle
+from eventide_adapters.format.metadata_records.log_form import LogForm
+from eventide_adapters.format.metadata_records.reader import MetadataTableReader
+from eventide_adapters.format.metadata_records.records import (
     ALL_PARTITIONS_KEY,
     Value,
     all_partitions_value,
@@ -46,10 +36,19 @@ from eventide_adapters.format.metadata_table.records import (
     files_value,
     removed_bloom_filter_value,
 )
+from eventide_adapters.format.metadata_table import group_records
+from eventide_adapters.format.metadata_table.expression_index import ExpressionIndex
+from eventide_adapters.format.metadata_table.file_contents import FileContents, FilterOfBase, Question
+from eventide_adapters.format.metadata_table.group_records import (
+    KeyIndexRules,
+    bytes_to_read,
+    encoded_logs,
+)
+from eventide_adapters.format.metadata_table.index_definitions import drop_indexes, index_definition
+from eventide_adapters.format.metadata_table.record_index import RecordIndexRules, key_questions, replaced_questions
 from eventide_adapters.format.metadata_table.secondary_index import SecondaryIndex
 from eventide_adapters.format.metadata_table.stats import ColumnStatistics, removals
 from eventide_adapters.format.metadata_table.written_stats import WrittenStatistics
-from eventide_adapters.format.timeline.codec import HudiMetadataCodec
 from eventide_core.errors import MetadataTableBusyError, UnsupportedTableError
 from eventide_core.ports import AddedFile, FileChanges, MetadataLog, MetadataUpdate
 from eventide_core.table.files.file_group_write import staging_directory
@@ -84,12 +83,12 @@ def prepared_update(
     Raises UnsupportedTableError for column statistics of an unknown form, and MetadataTableBusyError if an index has to
     be dropped while a plan is pending that may include a part of it.
     """
-    known = reader.timeline.find(instant)
+    known = reader.facts.timeline.find(instant)
     if known is not None and known.is_completed:
         return MetadataUpdate(reader, instant, None, {})
     read_ahead(reader, instant, changes, contents)
     records: dict[str, Records] = {FILES: _files_records(changes)}
-    if COLUMN_STATS in reader.partitions:
+    if COLUMN_STATS in reader.facts.partitions:
         if changes.written is None:
             moved = ColumnStatistics(reader, changes.added, contents)
             records[COLUMN_STATS] = [*moved.records(), *removals(reader, changes.removed)]
@@ -98,34 +97,38 @@ def prepared_update(
             statistics = WrittenStatistics(reader, changes, changes.written, contents)
             records[COLUMN_STATS] = list(statistics.column_stats())
             of_partitions = statistics.partition_stats()
-        if PARTITION_STATS in reader.partitions:
+        if PARTITION_STATS in reader.facts.partitions:
             records[PARTITION_STATS] = list(of_partitions)
-    if BLOOM_FILTERS in reader.partitions:
+    if BLOOM_FILTERS in reader.facts.partitions:
         records[BLOOM_FILTERS] = _bloom_filters(instant, changes, contents)
-    by_value = {partition: _by_value(reader, partition, changes) for partition in reader.partitions}
-    dropped = [partition for partition, found in by_value.items() if found is None]
+    by_value = {partition: _by_value(reader, partition, changes) for partition in reader.facts.partitions}
+    dropped = [partition for partition, of_partition in by_value.items() if of_partition is None]
     _check_no_plan(reader, dropped)
-    records |= {partition: found for partition, found in by_value.items() if found}
+    records |= {partition: of_partition for partition, of_partition in by_value.items() if of_partition}
     logs: list[MetadataLog] = []
-    for partition, found in records.items():
-        logs += _logs(reader, instant, partition, found)
+    for partition, of_partition in records.items():
+        logs += _logs(reader, instant, partition, of_partition)
     logs += _key_logs(reader, instant, changes, contents)
-    return MetadataUpdate(reader, instant, tuple(logs), _extra_metadata(reader), tuple(dropped))
+    own_schema = reader.own_schema()
+    extra_metadata = {} if own_schema is None else {"schema": own_schema.text}
+    return MetadataUpdate(reader, instant, tuple(logs), extra_metadata, tuple(dropped))
 
 
 def drop_indexes_over_rows(reader: MetadataTableReader) -> None:
-    """Drops the indexes that cannot follow a rollback of rows. Raises MetadataTableBusyError as `HudiMetadataUpdate.of`."""
+    """Drops the indexes that cannot follow a rollback of rows. Raises MetadataTableBusyError as `prepared_update` does."""
     changes = FileChanges(RowChange.ROLLED_BACK)
-    dropped = [name for name in reader.partitions if name in _OVER_ROWS or _by_value(reader, name, changes) is None]
+    dropped = [
+        name for name in reader.facts.partitions if name in _OVER_ROWS or _by_value(reader, name, changes) is None
+    ]
     _check_no_plan(reader, dropped)
     drop_indexes(reader.storage, dropped)
 
 
 def _check_no_plan(reader: MetadataTableReader, dropped: Sequence[str]) -> None:
-    if dropped and reader.timeline.pending_plans:
+    if dropped and reader.facts.timeline.pending_plans:
         raise MetadataTableBusyError(
             f"{reader.storage.root}: {', '.join(dropped)} cannot be dropped while the metadata table has a pending "
-            f"{reader.timeline.pending_plans[0].action}; the next write of Hudi completes it"
+            f"{reader.facts.timeline.pending_plans[0].action}; the next write of Hudi completes it"
         )
 
 
@@ -135,11 +138,11 @@ def read_ahead(reader: MetadataTableReader, instant: str, changes: FileChanges, 
     Raises UnsupportedTableError for column statistics of an unknown form.
     """
     questions: list[Question] = []
-    if COLUMN_STATS in reader.partitions and changes.written is not None:
+    if COLUMN_STATS in reader.facts.partitions and changes.written is not None:
         questions += WrittenStatistics(reader, changes, changes.written, contents).questions()
-    elif COLUMN_STATS in reader.partitions:
+    elif COLUMN_STATS in reader.facts.partitions:
         questions += ColumnStatistics(reader, changes.added, contents).questions()
-    if BLOOM_FILTERS in reader.partitions:
+    if BLOOM_FILTERS in reader.facts.partitions:
         questions += [FilterOfBase(file.path) for file in _bases(changes)]
     indexes = _key_indexes(reader, instant, changes)
     if _staging(instant, changes) is None:  # otherwise, `_key_logs` asks about keys
@@ -181,10 +184,10 @@ def _logs(reader: MetadataTableReader, instant: str, partition: str, records: Re
     logs: list[MetadataLog] = []
     for number in sorted(of_group):
         form = _form(reader, slices[number], instant)
-        found = of_group[number]
-        entries = sorted((key.encode(), encode_value(value, form.schema)) for key, value in found if value is not None)
-        data = form.encode(entries, [key for key, value in found if value is None])
-        logs.append(MetadataLog(slices[number], _log_name(reader, slices[number], instant), len(found), data))
+        group = of_group[number]
+        entries = sorted((key.encode(), encode_value(value, form.schema)) for key, value in group if value is not None)
+        data = form.encode(entries, [key for key, value in group if value is None])
+        logs.append(MetadataLog(slices[number], _log_name(reader, slices[number], instant), len(group), data))
     return logs
 
 
@@ -194,16 +197,16 @@ def _key_indexes(
     """The indexes over keys that follow a write, by partition, with their questions about its files."""
     if changes.written is None:
         return {}
-    found: dict[str, tuple[KeyIndexRules, Sequence[Question]]] = {}
-    for partition in reader.partitions:
+    indexes: dict[str, tuple[KeyIndexRules, Sequence[Question]]] = {}
+    for partition in reader.facts.partitions:
         if partition == RECORD_INDEX:
             rules = RecordIndexRules.of(instant, changes, is_utc=reader.has_utc_instants)
-            found[partition] = rules, [*key_questions(changes), *replaced_questions(changes)]
+            indexes[partition] = rules, [*key_questions(changes), *replaced_questions(changes)]
         elif kind_of(partition) == SECONDARY_INDEX_PREFIX:
             index = SecondaryIndex(index_definition(reader.storage, partition))
             if index.is_followed(changes.written):
-                found[partition] = index, index.questions(changes)
-    return found
+                indexes[partition] = index, index.questions(changes)
+    return indexes
 
 
 def _staging(instant: str, changes: FileChanges) -> str | None:
@@ -218,11 +221,11 @@ def _key_logs(
     logs: list[MetadataLog] = []
     for partition, (rules, questions) in _key_indexes(reader, instant, changes).items():
         slices = _slices(reader, partition)
-        forms = [_form(reader, found, instant) for found in slices]
+        forms = [_form(reader, file_slice, instant) for file_slice in slices]
         encoded = encoded_logs(contents, rules, questions, forms, _staging(instant, changes))
         logs += [
-            MetadataLog(found, _log_name(reader, found, instant), log.count, log.content)
-            for found, log in zip(slices, encoded, strict=True)
+            MetadataLog(file_slice, _log_name(reader, file_slice, instant), log.count, log.content)
+            for file_slice, log in zip(slices, encoded, strict=True)
             if log.count
         ]
     return logs
@@ -238,7 +241,7 @@ def _slices(reader: MetadataTableReader, partition: str) -> tuple[FileSlice, ...
 
 
 def _form(reader: MetadataTableReader, file_slice: FileSlice, instant: str) -> LogForm:
-    style = HFileStyle.of(reader.layout)
+    style = HFileStyle.of(reader.facts.layout)
     partition = file_slice.partition.rpartition("/")[2]
     return LogForm(partition, instant, _schema(reader, file_slice), style)
 
@@ -254,18 +257,9 @@ def _schema(reader: MetadataTableReader, file_slice: FileSlice) -> AvroSchema:
     )
 
 
-def _extra_metadata(reader: MetadataTableReader) -> dict[str, str]:
-    for write in reversed(reader.timeline.writes):
-        path = f"{reader.timeline_path}/{write.file_name}"
-        schema = HudiMetadataCodec().decode_commit(reader.storage.read(path), path).schema
-        if schema is not None:
-            return {"schema": schema.text}
-    return {}
-
-
 def _log_name(reader: MetadataTableReader, file_slice: FileSlice, instant: str) -> LogFileName:
     token = f"0-7-{int(instant[-9:])}"  # the time of day; Hudi reads its parts as 32-bit integers
-    if reader.layout.names_logs_by_write:
+    if reader.facts.layout.names_logs_by_write:
         return LogFileName(file_slice.file_id, instant, 1, token)
     last = max(file_slice.log_files, key=lambda log: log.name.version, default=None)
     if last is None:
@@ -292,14 +286,14 @@ def _files_records(changes: FileChanges) -> Records:
 
 
 def _bloom_filters(instant: str, changes: FileChanges, contents: FileContents) -> Records:
-    found: Records = []
+    records: Records = []
     for file in _bases(changes):
         known: tuple[str, str] | None = contents[FilterOfBase(file.path)]
         if known is not None:
             value = bloom_filter_value(known[0], instant, known[1].encode())
-            found.append((bloom_filter_key(file.partition, file.name), value))
+            records.append((bloom_filter_key(file.partition, file.name), value))
     for partition, removed in changes.removed.items():
         for name in removed:
             if BaseFileName.parse(name) is not None:
-                found.append((bloom_filter_key(partition, name), removed_bloom_filter_value(instant)))
-    return found
+                records.append((bloom_filter_key(partition, name), removed_bloom_filter_value(instant)))
+    return records

@@ -18,6 +18,14 @@ from typing import Any, Final
 import pyarrow as pa
 
 from eventide_adapters.format.avro.schema import table_fields
+from eventide_adapters.format.metadata_records.reader import MetadataTableReader
+from eventide_adapters.format.metadata_records.records import (
+    Value,
+    column_stats_key,
+    column_stats_value,
+    partition_stats_key,
+    partition_stats_value,
+)
 from eventide_adapters.format.metadata_table.column_ranges import (
     ColumnRange,
     column_names,
@@ -25,14 +33,6 @@ from eventide_adapters.format.metadata_table.column_ranges import (
 )
 from eventide_adapters.format.metadata_table.file_contents import FileContents, Question, RangesOfBase, RangesOfLogs
 from eventide_adapters.format.metadata_table.index_definitions import index_definition
-from eventide_adapters.format.metadata_table.reader import MetadataTableReader
-from eventide_adapters.format.metadata_table.records import (
-    Value,
-    column_stats_key,
-    column_stats_value,
-    partition_stats_key,
-    partition_stats_value,
-)
 from eventide_adapters.format.metadata_table.stats import (
     SourceFile,
     any_value,
@@ -73,20 +73,20 @@ class WrittenStatistics:
         for file, question in zip(self.changes.added, questions, strict=True):
             answer: Any = self.contents[question]
             ranges: Mapping[str, ColumnRange] = answer[file.path] if isinstance(question, RangesOfLogs) else answer
-            for column, found in ranges.items():
+            for column, span in ranges.items():
                 key = column_stats_key(column, file.partition, file.name)
-                yield key, column_stats_value(self._record(file.name, column, found))
+                yield key, column_stats_value(self._record(file.name, column, span))
                 known = self._ranges.get((file.partition, column))
-                self._ranges[file.partition, column] = found if known is None else widened(known, found)
+                self._ranges[file.partition, column] = span if known is None else widened(known, span)
 
     def partition_stats(self) -> Iterator[tuple[str, Value]]:
-        for (partition, column), found in self._ranges.items():
-            record = self._record(partition, column, found)
-            record |= any_value(found) if found.has_nan else {"isTightBound": False}
+        for (partition, column), span in self._ranges.items():
+            record = self._record(partition, column, span)
+            record |= any_value(span) if span.has_nan else {"isTightBound": False}
             yield partition_stats_key(column, partition), partition_stats_value(record)
 
-    def _record(self, name: str, column: str, found: ColumnRange) -> Value:
-        return range_record(name, column, found, self._models[column])
+    def _record(self, name: str, column: str, span: ColumnRange) -> Value:
+        return range_record(name, column, span, self._models[column])
 
     def _question(self, file: AddedFile) -> Question:
         columns = frozenset(self._models)
@@ -97,7 +97,8 @@ class WrittenStatistics:
     def _found_models(self) -> Mapping[str, Value]:
         definition = index_definition(self.reader.storage, COLUMN_STATS)
         wanted, has_value_types = definition.fields, definition.is_of_second_version
-        names = [*wanted] or list(_all_columns(self.written))
+        # All columns, and the dotted names of the fields in structs.
+        names = wanted or [*column_names(pa.schema([field.arrow for field in table_fields(self.written.shape.schema)]))]
         examples = [SourceFile(partition, name) for partition, name in self.written.known_files[:_EXAMPLES_MAX]]
         models = dict(column_models(known_statistics(self.reader, examples, names)))
         if not models and not wanted:
@@ -107,8 +108,3 @@ class WrittenStatistics:
                 f"({Cure.rebuild_metadata_table(COLUMN_STATS)})"
             )
         return {name: empty_statistics(name, has_value_types=has_value_types) for name in wanted} | models
-
-
-def _all_columns(written: WrittenRows) -> Iterator[str]:
-    """The names of all columns, and the dotted names of the fields in structs."""
-    yield from column_names(pa.schema([field.arrow for field in table_fields(written.shape.schema)]))

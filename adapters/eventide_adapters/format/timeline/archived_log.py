@@ -230,11 +230,11 @@ class LogArchivedTimeline:
 
     def _needless(self, plan: Document) -> list[str]:
         """The files of an interrupted merge whose instants are in others of its files, oldest first."""
-        found = {info.path.rpartition("/")[2]: info for _, info in self._logs()}
-        merged = found.pop(plan.text("mergedArchiveFileName") or "", None)
+        logs = {info.path.rpartition("/")[2]: info for _, info in self._logs()}
+        merged = logs.pop(plan.text("mergedArchiveFileName") or "", None)
         candidates = plan.values.get("candidate")
         names = [str(path).rpartition("/")[2] for path in candidates] if isinstance(candidates, list) else []
-        left = [found[name] for name in names if name in found]
+        left = [logs[name] for name in names if name in logs]
         if merged is None or not left:
             return []
         instants = self._instants_of(left)
@@ -256,7 +256,7 @@ class LogArchivedTimeline:
     def _instants(self, info: FileInfo) -> set[tuple[str, str]]:
         """The completed instants in one log file, each with its action."""
         records = _records(_in_pieces(self.storage, info.path), info.path, info.size)
-        return {(found.time, found.action) for found in records if found.is_completed}
+        return {(record.time, record.action) for record in records if record.is_completed}
 
     def _was_late(self, log: FileInfo, others: Iterable[FileInfo]) -> bool:
         """Whether it only repeats what others contain."""
@@ -272,21 +272,21 @@ class LogArchivedTimeline:
         if self._entries is None:
             for _ in range(_LOOKS - 1):
                 with suppress(MissingFileError):  # a merge removed it after the listing
-                    self._entries = self._found()
+                    self._entries = self._listed()
                     return self._entries
-            self._entries = self._found()
+            self._entries = self._listed()
         return self._entries
 
-    def _found(self) -> dict[str, _Entry]:
-        found: dict[str, _Entry] = {}
+    def _listed(self) -> dict[str, _Entry]:
+        entries: dict[str, _Entry] = {}
         known: dict[tuple[str, int], tuple[_Entry, ...]] = {}
         for _, info in self._logs():
             key = (info.path, info.size)
             known[key] = self._by_file[key] if key in self._by_file else self._read(info.path, info.size)
             # Until a merge of archive logs is complete, an instant can be in two of them.
-            found |= {entry.instant.requested_time: entry for entry in known[key]}
+            entries |= {entry.instant.requested_time: entry for entry in known[key]}
         self._by_file = known
-        return found
+        return entries
 
     def _read(self, path: str, size: int) -> tuple[_Entry, ...]:
         try:
@@ -318,10 +318,10 @@ class _Record:
 
 
 def _entries(read: ReadRange, path: str, size: int) -> Iterator[_Entry]:
-    for found in _records(read, path, size):
-        if found.action in _WRITES and found.is_completed:
-            instant = Instant(found.time, Action(found.action), State.COMPLETED)
-            yield _Entry(instant, path, found.schema, found.start, found.end)
+    for record in _records(read, path, size):
+        if record.action in _WRITES and record.is_completed:
+            instant = Instant(record.time, Action(record.action), State.COMPLETED)
+            yield _Entry(instant, path, record.schema, record.start, record.end)
 
 
 def _records(read: ReadRange, path: str, size: int) -> Iterator[_Record]:

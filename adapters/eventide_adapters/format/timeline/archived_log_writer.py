@@ -9,21 +9,19 @@ import io
 import json
 import struct
 from collections.abc import Mapping, Sequence
-from importlib import resources
 from typing import Any, Final
 
 import fastavro
 from fastavro.types import Schema
 
 from eventide_adapters.format.timeline.codec import read_json
-from eventide_adapters.format.timeline.container import MAGIC, read_container
+from eventide_adapters.format.timeline.container import MAGIC, read_container, schema_definition
 from eventide_core.ports import ArchivedAction, ArchivedFile
 from eventide_core.table.files.log_block import BlockType, HeaderKey, encode_block
 from eventide_core.table.timeline.instant import COMPLETED_ACTION, Action, State, instant_time
 
-_TEXT: Final = (resources.files("eventide_adapters.format") / "schemas" / "archived_entry.avsc").read_text()
-_FIELDS: Final[list[dict[str, Any]]] = json.loads(_TEXT)["fields"]
-_SCHEMA: Final[Schema] = fastavro.parse_schema(json.loads(_TEXT))
+_DEFINITION: Final = schema_definition("archived_entry")
+_SCHEMA: Final[Schema] = fastavro.parse_schema(_DEFINITION)
 _CONTENT_VERSION: Final = 3
 _NOTHING: Final[Mapping[str, Any]] = {"partitionToWriteStats": {}, "extraMetadata": {}, "operationType": "UNKNOWN"}
 _FIELD_OF: Final[Mapping[tuple[Action, bool], str]] = {
@@ -42,7 +40,7 @@ _FIELD_OF: Final[Mapping[tuple[Action, bool], str]] = {
 
 def encode_archive_log(actions: Sequence[ArchivedAction]) -> bytes:
     """The bytes of a log file with these actions."""
-    header = {HeaderKey.SCHEMA: json.dumps(json.loads(_TEXT))}
+    header = {HeaderKey.SCHEMA: json.dumps(_DEFINITION)}
     return b"".join(encode_block(BlockType.AVRO_DATA, header, _content(action)) for action in actions)
 
 
@@ -70,7 +68,7 @@ def _entry(file: ArchivedFile, requested: bytes) -> dict[str, Any]:
         # The inflight file of a plan is empty: the requested file has its content.
         is_plan = file.instant.action in (*COMPLETED_ACTION, Action.CLEAN)
         data = requested if is_plan and not file.instant.is_completed else file.data
-        types = next(field["type"] for field in _FIELDS if field["name"] == name)
+        types = next(field["type"] for field in _DEFINITION["fields"] if field["name"] == name)
         entry[name] = _fitted(_values(data, file.instant.file_name), types)
     return entry
 
@@ -98,7 +96,7 @@ def _named_types(schema: Any, named: dict[str, Any]) -> dict[str, Any]:
     return named
 
 
-_NAMED: Final = _named_types(json.loads(_TEXT), {})
+_NAMED: Final = _named_types(_DEFINITION, {})
 
 
 def _fitted(value: Any, schema: Any) -> Any:
@@ -109,9 +107,9 @@ def _fitted(value: Any, schema: Any) -> Any:
         case {"type": "record", "fields": fields}:
             given = value if isinstance(value, dict) else {}
             return {
-                field["name"]: _absent(field) if found is None else _fitted(found, field["type"])
+                field["name"]: _absent(field) if part is None else _fitted(part, field["type"])
                 for field in fields
-                for found in (given.get(field["name"]),)
+                for part in (given.get(field["name"]),)
             }
         case {"type": "array", "items": items}:
             return [_fitted(item, items) for item in value]

@@ -177,17 +177,15 @@ class LsmArchivedTimeline:
             self.refresh()
             level += 1
         remove_old(self.storage, self.directory, level, self._manifest(), self._files_of, lease)
-        self._writes = {name: known for name, known in self._writes.items() if self._is_current(name)}
-
-    def _is_current(self, name: str) -> bool:
-        return any(file.name == name for file in self._manifest())
+        current = {file.name for file in self._manifest()}
+        self._writes = {name: writes for name, writes in self._writes.items() if name in current}
 
     def _files_of(self, version: int) -> Iterator[HistoryFileName]:
         return self._file_names(f"{self.directory}/{manifest_name(version)}")
 
     def _size(self, file: HistoryFileName) -> int:
-        found = self.storage.stat(f"{self.directory}/{file.name}")
-        return 0 if found is None else found.size
+        stat = self.storage.stat(f"{self.directory}/{file.name}")
+        return 0 if stat is None else stat.size
 
     def _rows(self, path: str) -> "Iterator[pa.Table]":
         """All columns of a file, by row group."""
@@ -218,16 +216,16 @@ class LsmArchivedTimeline:
 
         `_version_` can be behind it: a writer died before it wrote the number, or was paused and wrote an old one.
         """
-        said = self._version()
-        if said is None:
+        stated = self._version()
+        if stated is None:
             return None
         for number in sorted(
             manifest_versions(entry.path for entry in self.storage.list(self.directory)), reverse=True
         ):
-            if number > said:
+            if number > stated:
                 with suppress(CorruptTimelineError):  # Hudi died while it wrote the manifest
                     return number, tuple(self._files_of(number))
-        return said, tuple(self._files_of(said))
+        return stated, tuple(self._files_of(stated))
 
     def _version(self) -> int | None:
         """The number in `_version_`; None if nothing has been archived."""
@@ -317,11 +315,11 @@ def _times(file: "pq.ParquetFile", group: int, path: str) -> list[dict[str, Any]
 def _read(file: "pq.ParquetFile", group: int, columns: tuple[str, ...], path: str) -> "pa.Table":
     import pyarrow as pa
 
-    found: Mapping[str, pa.DataType] = dict(zip(file.schema_arrow.names, file.schema_arrow.types, strict=True))
+    types: Mapping[str, pa.DataType] = dict(zip(file.schema_arrow.names, file.schema_arrow.types, strict=True))
     for name in columns:
         wanted = pa.dictionary(pa.int32(), pa.binary() if name == _METADATA else pa.string())
-        if found.get(name) != wanted:
-            raise corrupt(path, f"has a column {name} of type {found.get(name)} instead of {wanted.value_type}")
+        if types.get(name) != wanted:
+            raise corrupt(path, f"has a column {name} of type {types.get(name)} instead of {wanted.value_type}")
     table, stated = file.read_row_group(group, columns=list(columns)), file.metadata.row_group(group).num_rows
     if len(table) != stated:
         raise corrupt(path, f"has {len(table)} rows in a row group, and its footer states {stated}")

@@ -4,8 +4,6 @@ The plan contains absolute paths, the metadata bare names. As in `rollback`, a d
 and accepts it only if it is the name of a base or log file.
 """
 
-import json
-from importlib import resources
 from typing import Any
 
 from eventide_adapters.format.timeline.container import ContainerSchema, read_container, write_container
@@ -16,9 +14,8 @@ from eventide_core.table.files.file_name import path_in
 from eventide_core.table.timeline.clean_metadata import CleaningPolicy, CleanMetadata, CleanPlan
 from eventide_core.table.timeline.instant import Action, Instant, State
 
-_SCHEMAS = resources.files("eventide_adapters.format") / "schemas"
-_PLAN = ContainerSchema.of(json.loads((_SCHEMAS / "cleaner_plan.avsc").read_bytes()))
-_METADATA = ContainerSchema.of(json.loads((_SCHEMAS / "clean_metadata.avsc").read_bytes()))
+_PLAN = ContainerSchema.named("cleaner_plan")
+_METADATA = ContainerSchema.named("clean_metadata")
 _SAVEPOINTS_KEY = "savepointed_timestamps"
 _VERSION = 2  # the version of Hudi's plans and metadata: a plan has its paths in `filePathsToBeDeletedPerPartition`
 
@@ -98,13 +95,13 @@ def decode_clean(data: bytes, path: str) -> CleanMetadata:
     document = read_container(data, path)
     partitions = document.document("partitionMetadata")
     by_partition = {partition: partitions.document(partition) for partition in partitions.values}
-    policies = {_policy(found) for found in by_partition.values()}
+    policies = {_policy(of_partition) for of_partition in by_partition.values()}
     return CleanMetadata(
         document.required_text("startCleanTime"),
         next(iter(policies), CleaningPolicy.COMMITS),
         document.text("earliestCommitToRetain") or "",
         document.text("lastCompletedCommitTimestamp") or "",
-        {partition: found.texts("deletePathPatterns") for partition, found in by_partition.items()},
+        {partition: of_partition.texts("deletePathPatterns") for partition, of_partition in by_partition.items()},
         _savepoints(document),
     )
 
@@ -139,5 +136,5 @@ def _policy(document: Document) -> CleaningPolicy:
 def _instant(document: Document) -> Instant:
     """Hudi writes the action and state at that time; readers use only the time."""
     action = document.required_text("action")
-    known = Action(action) if action in [str(found) for found in Action] else Action.COMMIT
+    known = Action(action) if action in [str(known_action) for known_action in Action] else Action.COMMIT
     return Instant(document.required_text("timestamp"), known, State.COMPLETED)

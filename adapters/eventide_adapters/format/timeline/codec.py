@@ -10,15 +10,13 @@ handles their write stats.
 import json
 from collections.abc import Callable
 from dataclasses import replace
-from importlib import resources
 from typing import Any
 
 import fastavro
 from fastavro.schema import SchemaParseException, UnknownType
 from fastavro.types import Schema
 
-from eventide_adapters.format.timeline.clean import decode_clean, decode_clean_plan, encode_clean, encode_clean_plan
-from eventide_adapters.format.timeline.compaction_plan import decode_plan, encode_plan
+from eventide_adapters.format.timeline import clean, compaction_plan, rollback, savepoint
 from eventide_adapters.format.timeline.container import (
     MAGIC,
     SCHEMA_REMEMBERED_MAX,
@@ -27,35 +25,18 @@ from eventide_adapters.format.timeline.container import (
     checked_schema,
     read_datum,
     read_record,
+    schema_definition,
     unwrapped,
     write_container,
 )
 from eventide_adapters.format.timeline.document import Document, corrupt
-from eventide_adapters.format.timeline.rollback import (
-    decode_rollback,
-    decode_rollback_plan,
-    encode_rollback,
-    encode_rollback_plan,
-)
-from eventide_adapters.format.timeline.savepoint import (
-    decode_restore_plan,
-    decode_savepoint,
-    encode_restore,
-    encode_restore_plan,
-    encode_savepoint,
-)
 from eventide_adapters.format.timeline.write_stats import STATS_FIELD, avro_stat, json_stat, stats_of
 from eventide_core.table.records.schema import AvroSchema
-from eventide_core.table.timeline.clean_metadata import CleanMetadata, CleanPlan
 from eventide_core.table.timeline.commit_metadata import CommitMetadata, WriteStat
 from eventide_core.table.timeline.layout import layout_of
-from eventide_core.table.timeline.plans import CompactionPlan, ForeignPlan
-from eventide_core.table.timeline.rollback_metadata import RestoreMetadata, RestorePlan, RollbackMetadata, RollbackPlan
-from eventide_core.table.timeline.savepoint_metadata import SavepointMetadata
 
-_SCHEMAS = resources.files("eventide_adapters.format") / "schemas"
-_COMMIT: dict[str, Any] = json.loads((_SCHEMAS / "commit_metadata.avsc").read_bytes())
-_REPLACED: dict[str, Any] = json.loads((_SCHEMAS / "replaced_file_ids.avsc").read_bytes())
+_COMMIT = schema_definition("commit_metadata")
+_REPLACED = schema_definition("replaced_file_ids")
 _COMMIT_SCHEMA = ContainerSchema.of(_COMMIT)
 _REPLACE_COMMIT_SCHEMA = ContainerSchema.of(
     _COMMIT | {"name": "HoodieReplaceCommitMetadata", "fields": [*_COMMIT["fields"], _REPLACED]}
@@ -90,54 +71,21 @@ class HudiMetadataCodec:
         schema = _REPLACE_COMMIT_SCHEMA if metadata.replaced_file_ids else _COMMIT_SCHEMA
         return write_container(schema, record)
 
-    def decode_plan(self, data: bytes, path: str, instant: str) -> CompactionPlan | ForeignPlan:
-        """The plan in `<instant>.compaction.requested`; see `compaction_plan`."""
-        return decode_plan(data, path, instant)
-
-    def encode_plan(self, plan: CompactionPlan) -> bytes:
-        return encode_plan(plan)
-
-    def decode_rollback_plan(self, data: bytes, path: str, instant: str) -> RollbackPlan:
-        """The plan in `<instant>.rollback.requested`; see `rollback`, also for the methods below."""
-        return decode_rollback_plan(data, path, instant)
-
-    def encode_rollback_plan(self, plan: RollbackPlan, root: str) -> bytes:
-        return encode_rollback_plan(plan, root)
-
-    def decode_rollback(self, data: bytes, path: str) -> RollbackMetadata:
-        return decode_rollback(data, path)
-
-    def encode_rollback(self, metadata: RollbackMetadata, root: str) -> bytes:
-        return encode_rollback(metadata, root)
-
-    def decode_clean_plan(self, data: bytes, path: str, instant: str) -> CleanPlan:
-        """The plan in `<instant>.clean.requested`; see `clean`."""
-        return decode_clean_plan(data, path, instant)
-
-    def encode_clean_plan(self, plan: CleanPlan, root: str) -> bytes:
-        return encode_clean_plan(plan, root)
-
-    def decode_clean(self, data: bytes, path: str) -> CleanMetadata:
-        return decode_clean(data, path)
-
-    def encode_clean(self, metadata: CleanMetadata) -> bytes:
-        return encode_clean(metadata)
-
-    def decode_savepoint(self, data: bytes, path: str) -> SavepointMetadata:
-        """What a completed savepoint keeps; see `savepoint`, also for restores."""
-        return decode_savepoint(data, path)
-
-    def encode_savepoint(self, metadata: SavepointMetadata) -> bytes:
-        return encode_savepoint(metadata)
-
-    def decode_restore_plan(self, data: bytes, path: str, instant: str) -> RestorePlan:
-        return decode_restore_plan(data, path, instant)
-
-    def encode_restore_plan(self, plan: RestorePlan) -> bytes:
-        return encode_restore_plan(plan)
-
-    def encode_restore(self, metadata: RestoreMetadata, root: str) -> bytes:
-        return encode_restore(metadata, root)
+    decode_plan = staticmethod(compaction_plan.decode_plan)
+    encode_plan = staticmethod(compaction_plan.encode_plan)
+    decode_rollback_plan = staticmethod(rollback.decode_rollback_plan)
+    encode_rollback_plan = staticmethod(rollback.encode_rollback_plan)
+    decode_rollback = staticmethod(rollback.decode_rollback)
+    encode_rollback = staticmethod(rollback.encode_rollback)
+    decode_clean_plan = staticmethod(clean.decode_clean_plan)
+    encode_clean_plan = staticmethod(clean.encode_clean_plan)
+    decode_clean = staticmethod(clean.decode_clean)
+    encode_clean = staticmethod(clean.encode_clean)
+    decode_savepoint = staticmethod(savepoint.decode_savepoint)
+    encode_savepoint = staticmethod(savepoint.encode_savepoint)
+    decode_restore_plan = staticmethod(savepoint.decode_restore_plan)
+    encode_restore_plan = staticmethod(savepoint.encode_restore_plan)
+    encode_restore = staticmethod(savepoint.encode_restore)
 
 
 def read_json(data: bytes, path: str) -> Document:
@@ -158,11 +106,11 @@ def avro_commit(data: bytes, path: str, columns_bytes_min: int = _COLUMNS_BYTES_
         # Not needed for a small table: it imports pyarrow.
         from eventide_adapters.format.timeline.stat_columns import read_stat_columns
 
-        found = read_stat_columns(record.content, record.schema)
-        rest = None if found is None else record.schema.derived(_without_stats)
-        if found is not None and rest is not None:
-            after = read_record(record.content[found.end :], rest, path)
-            return replace(commit_of(after), write_stats=found.write_stats)
+        columns = read_stat_columns(record.content, record.schema)
+        rest = None if columns is None else record.schema.derived(_without_stats)
+        if columns is not None and rest is not None:
+            after = read_record(record.content[columns.end :], rest, path)
+            return replace(commit_of(after), write_stats=columns.write_stats)
     return commit_of(read_record(record.content, checked_schema(record.schema), path))
 
 

@@ -15,7 +15,6 @@ import json
 import re
 from collections.abc import Callable, Mapping
 from enum import StrEnum
-from importlib import resources
 from typing import Any, TypeVar
 
 from eventide_adapters.format.timeline.container import (
@@ -43,9 +42,7 @@ from eventide_core.table.timeline.plans import (
 )
 
 FORMAT = "1"
-_SCHEMA = ContainerSchema.of(
-    json.loads((resources.files("eventide_adapters.format") / "schemas" / "compaction_plan.avsc").read_bytes())
-)
+_SCHEMA = ContainerSchema.named("compaction_plan")
 PLAN_BYTES_MAX = TIMELINE_FILE_BYTES_MAX // 4  # in version 6, the commit of a plan is up to twice as large
 _PLAN_VERSION = 2  # Hudi's plan version: paths are bare file names
 _MEGABYTE = 1024 * 1024
@@ -217,8 +214,8 @@ def _encode_log(log: PlannedLog) -> dict[str, Any]:
     if times is None:
         return named
     unreadable = {"unreadable_records": times.unreadable_records} if times.unreadable_records else {}
-    found = {"min_ms": times.min_ms, "max_ms": times.max_ms, "unknown_records": times.unknown_records}
-    return named | found | unreadable
+    stated = {"min_ms": times.min_ms, "max_ms": times.max_ms, "unknown_records": times.unknown_records}
+    return named | stated | unreadable
 
 
 def _details(extra: Document) -> tuple[Document, ...]:

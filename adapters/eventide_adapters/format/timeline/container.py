@@ -10,8 +10,10 @@ types, values that take no bytes) is refused; Hudi has no such schema.
 
 import hashlib
 import io
+import json
 import zlib
 from dataclasses import dataclass
+from importlib import resources
 from typing import Any, BinaryIO
 
 import fastavro
@@ -19,7 +21,7 @@ from fastavro.types import Schema
 
 from eventide_adapters.format.avro.reading_limits import inflated_bytes_max
 from eventide_adapters.format.timeline.document import Document, corrupt
-from eventide_core.errors import CorruptTimelineError, ResourceLimitError, UnsupportedTableError
+from eventide_core.errors import ResourceLimitError, UnsupportedTableError
 from eventide_core.ports import WHOLE_FILE_BYTES_MAX
 from eventide_core.table.records.schema import AvroSchema
 
@@ -29,6 +31,7 @@ _SCHEMA_DEPTH_MAX = 32  # Hudi's schemas nest 7 deep
 SCHEMA_REMEMBERED_MAX = 64 * 1024  # Hudi's take 3 to 12 kilobytes, and are the same in every file of a timeline
 _SYNC_LENGTH = 16
 _METADATA_SCHEMA: Schema = {"type": "map", "values": "bytes"}
+_NO_CONTAINER = "is not a whole Avro container"
 _COMPLEX = ("array", "map", "record", "fixed", "enum")
 
 
@@ -79,36 +82,36 @@ def unwrapped(data: bytes, path: str) -> Record:
     except (UnsupportedTableError, ResourceLimitError):
         raise
     except Exception as error:  # torn bytes can make the decoder raise any exception
-        raise _torn(path, error) from error
+        raise corrupt(path, f"{_NO_CONTAINER} ({type(error).__name__}: {error})") from error
 
 
 def read_record(content: bytes, schema: Schema, path: str) -> Document:
     """The values of a container's record. Raises CorruptTimelineError."""
+    return _document(content, schema, path, _NO_CONTAINER)
+
+
+def read_datum(schema: "ContainerSchema", data: bytes, path: str) -> Document:
+    """A bare record, without its schema. Raises CorruptTimelineError; ResourceLimitError above the cap."""
+    check_size(len(data), path)
+    return _document(data, schema.schema, path, "is neither JSON nor a record of Avro")
+
+
+def _document(content: bytes, schema: Schema, path: str, problem: str) -> Document:
     stream = io.BytesIO(content)
     try:
         values = _read(stream, schema)
         if stream.read(1):
             raise ValueError("bytes after its record")
     except Exception as error:  # torn bytes can make the decoder raise any exception
-        raise _torn(path, error) from error
+        raise corrupt(path, f"{problem} ({type(error).__name__}: {error})") from error
     return Document.of(values, path, "a record")
 
 
-def _torn(path: str, error: Exception) -> CorruptTimelineError:
-    return corrupt(path, f"is not a whole Avro container ({type(error).__name__}: {error})")
-
-
-def read_datum(schema: "ContainerSchema", data: bytes, path: str) -> Document:
-    """A bare record, without its schema. Raises CorruptTimelineError; ResourceLimitError above the cap."""
-    check_size(len(data), path)
-    stream = io.BytesIO(data)
-    try:
-        record = _read(stream, schema.schema)
-        if stream.read(1):
-            raise ValueError("bytes after its record")
-    except Exception as error:  # torn bytes can make the decoder raise any exception
-        raise corrupt(path, f"is neither JSON nor a record of Avro ({type(error).__name__}: {error})") from error
-    return Document.of(record, path, "a record")
+def schema_definition(name: str) -> dict[str, Any]:
+    """A schema of Hudi, by the name of its file without `.avsc`."""
+    file = resources.files("eventide_adapters.format") / "schemas" / f"{name}.avsc"
+    definition: dict[str, Any] = json.loads(file.read_bytes())
+    return definition
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,6 +125,10 @@ class ContainerSchema:
     schema: Schema
     header: bytes
     mark: bytes
+
+    @classmethod
+    def named(cls, name: str) -> "ContainerSchema":
+        return cls.of(schema_definition(name))
 
     @classmethod
     def of(cls, definition: dict[str, Any]) -> "ContainerSchema":

@@ -7,9 +7,7 @@ Hudi accepts either form when it executes a plan. A decoder uses only the file n
 the name of a base or log file; the partition is in a separate field.
 """
 
-import json
 from collections.abc import Mapping
-from importlib import resources
 from typing import Any
 
 from eventide_adapters.format.timeline.container import ContainerSchema, read_container, write_container
@@ -25,9 +23,8 @@ from eventide_core.table.timeline.rollback_metadata import (
     RolledBackPartition,
 )
 
-_SCHEMAS = resources.files("eventide_adapters.format") / "schemas"
-_PLAN = ContainerSchema.of(json.loads((_SCHEMAS / "rollback_plan.avsc").read_bytes()))
-_METADATA = ContainerSchema.of(json.loads((_SCHEMAS / "rollback_metadata.avsc").read_bytes()))
+_PLAN = ContainerSchema.named("rollback_plan")
+_METADATA = ContainerSchema.named("rollback_metadata")
 _VERSION = 1
 
 
@@ -72,10 +69,10 @@ def rollback_record(metadata: RollbackMetadata, root: str) -> dict[str, Any]:
     return {
         "startRollbackTime": metadata.instant,
         "timeTakenInMillis": 0,
-        "totalFilesDeleted": sum(len(found.deleted) for found in metadata.partitions.values()),
+        "totalFilesDeleted": sum(len(part.deleted) for part in metadata.partitions.values()),
         "commitsRollback": [target.instant for target in metadata.targets],
         "partitionMetadata": {
-            partition: _partition_record(partition, found, root) for partition, found in metadata.partitions.items()
+            partition: _partition_record(partition, part, root) for partition, part in metadata.partitions.items()
         },
         "version": _VERSION,
         "instantsRollback": [target_record(target) for target in metadata.targets],
@@ -140,14 +137,14 @@ def _is_no_file(path: str) -> bool:
     return ("/" in path or not path) and not is_data_file(name_in(path)) and not name_in(path).startswith(".")
 
 
-def _partition_record(partition: str, found: RolledBackPartition, root: str) -> dict[str, Any]:
+def _partition_record(partition: str, part: RolledBackPartition, root: str) -> dict[str, Any]:
     directory = f"{partition}/" if partition else ""
     return {
         "partitionPath": partition,
-        "successDeleteFiles": [absolute_path(root, directory + name) for name in found.deleted],
+        "successDeleteFiles": [absolute_path(root, directory + name) for name in part.deleted],
         "failedDeleteFiles": [],
-        "rollbackLogFiles": {absolute_path(root, directory + name): size for name, size in found.rollback_logs.items()},
-        "logFilesFromFailedCommit": dict(found.failed_logs),
+        "rollbackLogFiles": {absolute_path(root, directory + name): size for name, size in part.rollback_logs.items()},
+        "logFilesFromFailedCommit": dict(part.failed_logs),
     }
 
 

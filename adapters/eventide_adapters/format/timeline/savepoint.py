@@ -1,8 +1,5 @@
 """A savepoint's metadata, and a restore's plan and metadata <-> Hudi's records of them, Avro object containers."""
 
-import json
-from importlib import resources
-
 from eventide_adapters.format.timeline.container import ContainerSchema, read_container, write_container
 from eventide_adapters.format.timeline.document import without_plan
 from eventide_adapters.format.timeline.rollback import decode_target, rollback_record, target_record
@@ -12,10 +9,9 @@ from eventide_core.errors import CorruptTimelineError
 from eventide_core.table.timeline.rollback_metadata import RestoreMetadata, RestorePlan
 from eventide_core.table.timeline.savepoint_metadata import SavepointMetadata
 
-_SCHEMAS = resources.files("eventide_adapters.format") / "schemas"
-_SAVEPOINT = ContainerSchema.of(json.loads((_SCHEMAS / "savepoint_metadata.avsc").read_bytes()))
-_PLAN = ContainerSchema.of(json.loads((_SCHEMAS / "restore_plan.avsc").read_bytes()))
-_RESTORE = ContainerSchema.of(json.loads((_SCHEMAS / "restore_metadata.avsc").read_bytes()))
+_SAVEPOINT = ContainerSchema.named("savepoint_metadata")
+_PLAN = ContainerSchema.named("restore_plan")
+_RESTORE = ContainerSchema.named("restore_metadata")
 _VERSION = 1
 _PLAN_VERSION = 2  # Hudi's plan version: the plan names its savepoint
 
@@ -81,11 +77,11 @@ def encode_restore(metadata: RestoreMetadata, root: str) -> bytes:
     record = {
         "startRestoreTime": metadata.instant,
         "timeTakenInMillis": 0,
-        "instantsToRollback": [target.instant for found in metadata.rollbacks for target in found.targets],
+        "instantsToRollback": [target.instant for done in metadata.rollbacks for target in done.targets],
         "hoodieRestoreMetadata": {
-            target.instant: [rollback_record(found, root)] for found in metadata.rollbacks for target in found.targets
+            target.instant: [rollback_record(done, root)] for done in metadata.rollbacks for target in done.targets
         },
         "version": _VERSION,
-        "restoreInstantInfo": [target_record(target) for found in metadata.rollbacks for target in found.targets],
+        "restoreInstantInfo": [target_record(target) for done in metadata.rollbacks for target in done.targets],
     }
     return write_container(_RESTORE, record)

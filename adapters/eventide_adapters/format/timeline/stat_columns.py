@@ -168,8 +168,8 @@ def _texts(column: Column | None, count: int) -> list[Any]:
 def _numbers(column: Column | None, count: int) -> list[int | None]:
     if column is None or column.null_count == count:
         return [None] * count
-    found: list[int | None] = column.to_pylist() if column.null_count else column.to_numpy().tolist()
-    return found
+    numbers: list[int | None] = column.to_pylist() if column.null_count else column.to_numpy().tolist()
+    return numbers
 
 
 def _counts(column: Column | None, count: int) -> list[int]:
@@ -178,5 +178,5 @@ def _counts(column: Column | None, count: int) -> list[int]:
     values = (column.fill_null(0) if column.null_count else column).to_numpy()
     if (values < 0).any():
         raise _UnusualError
-    found: list[int] = values.tolist()
-    return found
+    counts: list[int] = values.tolist()
+    return counts

@@ -40,21 +40,21 @@ TIMES: Final = ("totalScanTime", "totalUpsertTime")
 def stats_of(by_partition: Document, partition: str) -> Iterable[WriteStat]:
     """The write stats of a partition. If a task had nothing to write, Hudi omits the path: then there is no stat."""
     partition = intern(partition)
-    found = by_partition.items(partition)
-    stats = _read_together(found, partition)
-    return _read_each(found, by_partition.path, partition) if stats is None else stats
+    items = by_partition.items(partition)
+    stats = _read_together(items, partition)
+    return _read_each(items, by_partition.path, partition) if stats is None else stats
 
 
-def _read_together(found: list[Any], partition: str) -> list[WriteStat] | None:
+def _read_together(items: list[Any], partition: str) -> list[WriteStat] | None:
     """The stats, if all their fields are valid."""
-    if not {*map(type, found)} <= {dict}:
+    if not {*map(type, items)} <= {dict}:
         return None
-    runtime = [{} if times is None else times for times in _values(found, "runtimeStats")]
+    runtime = [{} if times is None else times for times in _values(items, "runtimeStats")]
     if not {*map(type, runtime)} <= {dict}:
         return None
-    texts = [_values(found, name) for name in TEXTS]
-    numbers = [_values(found, name) for name in NUMBERS]
-    counts = [[0 if count is None else count for count in _values(found, name)] for name in COUNTS]
+    texts = [_values(items, name) for name in TEXTS]
+    numbers = [_values(items, name) for name in NUMBERS]
+    counts = [[0 if count is None else count for count in _values(items, name)] for name in COUNTS]
     times = [[0 if count is None else count for count in _values(runtime, name)] for name in TIMES]
     file_ids, paths, prev_commits, base_files, prev_base_files = texts
     are_valid = (
@@ -65,11 +65,11 @@ def _read_together(found: list[Any], partition: str) -> list[WriteStat] | None:
     )
     if not are_valid:
         return None
-    return made_stats(repeat(partition, len(found)), texts, counts, numbers, times)
+    return made_stats(repeat(partition, len(items)), texts, counts, numbers, times)
 
 
-def _values(found: list[Any], name: str) -> list[Any]:
-    return [stat.get(name) for stat in found]
+def _values(items: list[Any], name: str) -> list[Any]:
+    return [stat.get(name) for stat in items]
 
 
 def _are_longs(column: list[Any], least: int, types: set[type]) -> bool:
@@ -79,8 +79,8 @@ def _are_longs(column: list[Any], least: int, types: set[type]) -> bool:
     return not known or (min(known) >= least and max(known) < LONG.stop)
 
 
-def _read_each(found: list[Any], path: str, partition: str) -> Iterator[WriteStat]:
-    for values in found:
+def _read_each(items: list[Any], path: str, partition: str) -> Iterator[WriteStat]:
+    for values in items:
         document = Document.of(values, path, f"an item of {partition}")
         if document.text("path") is not None:
             yield _read(document, partition)
@@ -109,30 +109,10 @@ def _shared(texts: Iterable[str | None]) -> list[str | None]:
 
 def _read(stat: Document, partition: str) -> WriteStat:
     runtime = stat.document("runtimeStats")
-    return WriteStat(
-        file_id=stat.required_text("fileId"),
-        path=stat.required_text("path"),
-        partition=partition,
-        prev_commit=stat.text("prevCommit"),
-        num_writes=stat.count("numWrites"),
-        num_deletes=stat.count("numDeletes"),
-        num_update_writes=stat.count("numUpdateWrites"),
-        num_inserts=stat.count("numInserts"),
-        total_write_bytes=stat.count("totalWriteBytes"),
-        file_size_bytes=stat.count("fileSizeInBytes"),
-        total_log_records=stat.count("totalLogRecords"),
-        total_log_files_compacted=stat.count("totalLogFilesCompacted"),
-        total_log_size_compacted=stat.count("totalLogSizeCompacted"),
-        total_updated_records_compacted=stat.count("totalUpdatedRecordsCompacted"),
-        total_log_blocks=stat.count("totalLogBlocks"),
-        min_event_time_ms=stat.integer("minEventTime"),
-        max_event_time_ms=stat.integer("maxEventTime"),
-        log_version=stat.integer("logVersion"),
-        base_file=stat.text("baseFile"),
-        prev_base_file=stat.text("prevBaseFile"),
-        total_scan_time_ms=runtime.count("totalScanTime"),
-        total_upsert_time_ms=runtime.count("totalUpsertTime"),
-    )
+    values: list[Any] = [stat.required_text("fileId"), stat.required_text("path"), partition, stat.text("prevCommit")]
+    values += [*map(stat.count, COUNTS), *map(stat.integer, NUMBERS)]
+    values += [stat.text("baseFile"), stat.text("prevBaseFile"), *map(runtime.count, TIMES)]
+    return WriteStat(*values)
 
 
 def _base_stat(stat: WriteStat) -> dict[str, Any]:

@@ -101,9 +101,9 @@ class ArrowRecords:
             if len(rows):
                 wanted = keys.take(rows)
                 tasks.append(LookupTask(file_slice, self._required_shape.records, wanted, by_bloom=by_bloom))
-        found = self.engine.map(KeyLookup(self.writer.storage), tasks)
+        lookups = self.engine.map(KeyLookup(self.writer.storage), tasks)
         # If a key is in several file groups, after an insert that did not look it up, it is written to each of them.
-        hits = [rows_of[task.file_slice.partition][positions] for task, positions in zip(tasks, found, strict=True)]
+        hits = [rows_of[task.file_slice.partition][positions] for task, positions in zip(tasks, lookups, strict=True)]
         slice_of_hit = np.repeat(np.arange(1, len(tasks) + 1), [len(rows) for rows in hits])
         hit_rows = np.concatenate([np.zeros(0, np.int64), *hits])
         is_new = np.ones(len(keys), np.bool_)
@@ -123,9 +123,9 @@ class ArrowRecords:
         codes = coded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
         placed = None if index is None else self._placed_by_index(coded.dictionary, codes, slices, index, moves=moves)
         if placed is None:
-            tasks = [LookupTask(found, shape.records, coded.dictionary, by_bloom=by_bloom) for found in slices]
-            found = self.engine.map(HomeLookup(self.writer.storage), tasks)
-            homes = homes_of(found, [(found.partition, found.file_id) for found in slices], codes)
+            tasks = [LookupTask(one, shape.records, coded.dictionary, by_bloom=by_bloom) for one in slices]
+            lookups = self.engine.map(HomeLookup(self.writer.storage), tasks)
+            homes = homes_of(lookups, [(one.partition, one.file_id) for one in slices], codes)
             placed = place_records(self._keyed, homes, shape, moves=moves)
         placed = placed.combine_chunks()
         self._keyed = placed.drop_columns([PLACE])
@@ -137,7 +137,7 @@ class ArrowRecords:
         self, keys: "pa.Array[Any]", codes: Numbers, slices: Sequence[SliceRead], index: KeyIndex, *, moves: bool
     ) -> pa.Table | None:
         """None if the index names a slice that is not among `slices`."""
-        shape, known = self._required_shape, {(found.partition, found.file_id): found for found in slices}
+        shape, known = self._required_shape, {(one.partition, one.file_id): one for one in slices}
         tasks, order = by_index_group(keys, index)
         by_key = places_of(self.engine.map(IndexLookup(index), tasks), order)
         if not by_key.slices() <= known.keys():
@@ -182,11 +182,11 @@ class ArrowRecords:
         directories: list[Any] = partitions.dictionary.to_pylist()
         span = int(numbers.max()) + 1 if len(numbers) else 1
         codes = partitions.indices.to_numpy(zero_copy_only=False).astype(np.int64) * span + numbers
-        found, self._place_of_row = np.unique(codes, return_inverse=True)
-        self._places = [(directories[int(code) // span], name(int(code) % span)) for code in found]
+        groups, self._place_of_row = np.unique(codes, return_inverse=True)
+        self._places = [(directories[int(code) // span], name(int(code) % span)) for code in groups]
         is_delete = self._keyed.column(IS_DELETE).to_numpy()
-        deletes = np.bincount(self._place_of_row[is_delete], minlength=len(found))
-        counts = np.bincount(self._place_of_row, minlength=len(found))
+        deletes = np.bincount(self._place_of_row[is_delete], minlength=len(groups))
+        counts = np.bincount(self._place_of_row, minlength=len(groups))
         return tuple(
             Placement(*place, upserts=int(count - deleted), deletes=int(deleted))
             for place, count, deleted in zip(self._places, counts, deletes, strict=True)

@@ -22,8 +22,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from eventide_adapters.format.avro.field_path import top_level
 from eventide_adapters.format.avro.schema import RECORD_KEY
+from eventide_adapters.format.columns.field_path import top_level
 from eventide_adapters.format.log_file.ordering_values import common_ranks, orderings_of
 from eventide_adapters.format.merge.slice_reader import ArrowSliceReader
 from eventide_adapters.format.write.key_lookup import KeyLookup, LookupTask
@@ -68,15 +68,15 @@ class HomeLookup:
         columns = [RECORD_KEY, *top_level(fields)]
         reader = ArrowSliceReader(self.storage)
         for batch in reader.read(task.file_slice, task.shape, columns) if len(held) else ():
-            found: Any = pc.index_in(batch.column(RECORD_KEY), value_set=wanted)
-            living = batch.filter(found.is_valid())
-            positions.append(held[found.drop_null().to_numpy()])
+            indices: Any = pc.index_in(batch.column(RECORD_KEY), value_set=wanted)
+            living = batch.filter(indices.is_valid())
+            positions.append(held[indices.drop_null().to_numpy()])
             orderings.append(orderings_of(living, fields))
         return np.concatenate(positions), pa.concat_arrays(orderings) if orderings else pa.nulls(0)
 
 
 def homes_of(
-    found: "Sequence[tuple[Numbers, pa.Array[Any]]]", slices: Sequence[tuple[str, str]], key_codes: Numbers
+    lookups: "Sequence[tuple[Numbers, pa.Array[Any]]]", slices: Sequence[tuple[str, str]], key_codes: Numbers
 ) -> Homes:
     """Converts the results of lookups in `slices` (partition, file ID) from distinct keys to rows of the records.
 
@@ -86,14 +86,14 @@ def homes_of(
     begins, ends = (
         np.searchsorted(key_codes[by_key], np.arange(key_codes.max(initial=-1) + 1), side) for side in ("left", "right")
     )
-    keys = np.concatenate([np.zeros(0, np.int64), *(positions for positions, _ in found)])
-    slice_numbers = np.repeat(np.arange(len(slices)), [len(positions) for positions, _ in found])
+    keys = np.concatenate([np.zeros(0, np.int64), *(positions for positions, _ in lookups)])
+    slice_numbers = np.repeat(np.arange(len(slices)), [len(positions) for positions, _ in lookups])
     counts = ends[keys] - begins[keys]
     rows = np.concatenate(
         [np.zeros(0, np.int64), *(by_key[b:e] for b, e in zip(begins[keys], ends[keys], strict=True))]
     )
     of_home = np.repeat(np.arange(len(keys)), counts)
-    orderings = [values for _, values in found if len(values)]
+    orderings = [values for _, values in lookups if len(values)]
     numbers = _indices(slice_numbers[of_home])
     return Homes(
         rows,
@@ -140,10 +140,10 @@ def _wins(rows: pa.Table, homes: Homes, shape: WriteShape) -> npt.NDArray[np.boo
 
 def _with_places(rows: pa.Table, homes: Homes, chosen: npt.NDArray[np.bool_]) -> pa.Table:
     mask = pa.array(chosen)
-    found = rows.filter(mask)
-    number = found.schema.get_field_index(PARTITION_PATH)
-    found = found.set_column(number, found.schema.field(number), homes.partitions.filter(mask))
-    return found.append_column(PLACE, homes.file_ids.filter(mask))
+    placed = rows.filter(mask)
+    number = placed.schema.get_field_index(PARTITION_PATH)
+    placed = placed.set_column(number, placed.schema.field(number), homes.partitions.filter(mask))
+    return placed.append_column(PLACE, homes.file_ids.filter(mask))
 
 
 def _deletes(rows: pa.Table, shape: WriteShape) -> pa.Table:

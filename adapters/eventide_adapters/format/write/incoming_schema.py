@@ -112,21 +112,21 @@ def cast_whole(column: Any, kind: Any, place: str) -> Any:
     own = column.type
     refuse_lost_unit(own, kind, place)
     try:
-        found = column.cast(kind)
+        cast = column.cast(kind)
     except (pa.ArrowException, ValueError) as error:
         raise InvalidRecordError(f"{place} of type {own} does not fit the table's {kind}: {error}") from error
     if pa.types.is_timestamp(own) and (pa.types.is_date(kind) or pa.types.is_time(kind)):
-        _refuse_cut_moments(column, found, f"{place} of type {own} does not fit the table's {kind}")
-    return found
+        _refuse_cut_moments(column, cast, f"{place} of type {own} does not fit the table's {kind}")
+    return cast
 
 
-def _refuse_cut_moments(moments: Any, found: Any, what: str) -> None:
+def _refuse_cut_moments(moments: Any, cast: Any, what: str) -> None:
     """Raises InvalidRecordError where a date or a time of day is not all of a moment: Arrow cuts the rest off."""
-    if pa.types.is_time(found.type):
+    if pa.types.is_time(cast.type):
         raise InvalidRecordError(f"{what}, which would lose the date; convert it before")
     # A date is that of the moment's own zone.
     local: Any = moments if moments.type.tz is None else pc.local_timestamp(moments)
-    row = pc.not_equal(found.cast(local.type), local).index(True).as_py()
+    row = pc.not_equal(cast.cast(local.type), local).index(True).as_py()
     if row >= 0:
         raise InvalidRecordError(f"{what}: {moments[row]} has a time of day, which would be lost; convert it before")
 

@@ -61,8 +61,8 @@ class IndexLookup:
     def __call__(self, task: "tuple[int, pa.Array[Any]]", /) -> Places:
         number, keys = task
         texts: list[Any] = keys.to_pylist()
-        found = self.index.locate(number, texts)
-        homes = [found.get(text, (None, None)) for text in texts]
+        located = self.index.locate(number, texts)
+        homes = [located.get(text, (None, None)) for text in texts]
         partitions, file_ids = ([home[part] for home in homes] for part in (0, 1))
         return Places(
             *(pa.array(column, pa.string()).dictionary_encode().cast(pa.string()) for column in (partitions, file_ids))
@@ -81,12 +81,12 @@ def by_index_group(keys: "pa.Array[Any]", index: KeyIndex) -> "tuple[list[tuple[
     return tasks, order
 
 
-def places_of(found: Sequence[Places], order: Numbers) -> Places:
+def places_of(lookups: Sequence[Places], order: Numbers) -> Places:
     """The results of the lookups of `by_index_group`, in the order of its keys."""
     none: pa.Array[Any] = pa.array([], pa.string())
     whole = Places(
-        pa.concat_arrays([none, *(one.partitions for one in found)]),
-        pa.concat_arrays([none, *(one.file_ids for one in found)]),
+        pa.concat_arrays([none, *(one.partitions for one in lookups)]),
+        pa.concat_arrays([none, *(one.file_ids for one in lookups)]),
     )
     return whole.take(np.argsort(order, kind="stable"))
 
@@ -123,14 +123,14 @@ def place_decided(
     first[codes[::-1]] = np.arange(len(codes))[::-1]
     of_key = places.take(first)
     pairs: list[Any] = list(zip(of_key.partitions.to_pylist(), of_key.file_ids.to_pylist(), strict=True))
-    position_of = {(found.partition, found.file_id): position for position, found in enumerate(slices)}
+    position_of = {(one.partition, one.file_id): position for position, one in enumerate(slices)}
     number_of_key = np.array([position_of[pair] for pair in pairs], np.int64)
     all_keys: Any = coded.dictionary
     asked = [np.flatnonzero(number_of_key == position) for position in range(len(slices))]
     tasks = [
-        LookupTask(found, shape.records, all_keys.take(pa.array(keys, pa.int64())), by_bloom=False)
-        for found, keys in zip(slices, asked, strict=True)
+        LookupTask(one, shape.records, all_keys.take(pa.array(keys, pa.int64())), by_bloom=False)
+        for one, keys in zip(slices, asked, strict=True)
     ]
-    found = [(keys[own], values) for keys, (own, values) in zip(asked, look_up(tasks), strict=True)]
-    homes = homes_of(found, [(one.partition, one.file_id) for one in slices], codes)
+    lookups = [(keys[own], values) for keys, (own, values) in zip(asked, look_up(tasks), strict=True)]
+    homes = homes_of(lookups, [(one.partition, one.file_id) for one in slices], codes)
     return place_records(keyed, homes, shape, moves=True)

@@ -39,10 +39,10 @@ def java_hashes(texts: "pa.Array[Any]") -> Hashes:
 
 def buckets_of(columns: "Sequence[pa.Array[Any]]", buckets: int) -> npt.NDArray[np.int64]:
     """The bucket of each row, as `eventide_core.table.files.bucket` computes it; one column for each hashed field."""
-    found = np.ones(len(columns[0]), np.uint32)
+    hashes = np.ones(len(columns[0]), np.uint32)
     for column in columns:
-        found = np.uint32(31) * found + java_hashes(column)
-    return (found & np.uint32(INT_MAX)).astype(np.int64) % buckets
+        hashes = np.uint32(31) * hashes + java_hashes(column)
+    return (hashes & np.uint32(INT_MAX)).astype(np.int64) % buckets
 
 
 def index_groups_of(keys: "pa.Array[Any]", file_groups: int) -> npt.NDArray[np.int64]:

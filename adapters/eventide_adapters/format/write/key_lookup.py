@@ -16,7 +16,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from eventide_adapters.format.avro.schema import RECORD_KEY, table_fields
-from eventide_adapters.format.base_file.bloom_filter import FOOTER_KEY, SIMPLE, TYPE_FOOTER_KEY, BloomFilter
 from eventide_adapters.format.base_file.key_range import (
     MAX_KEY_FOOTER,
     MIN_KEY_FOOTER,
@@ -27,6 +26,7 @@ from eventide_adapters.format.base_file.parquet import (
     read_footer,
 )
 from eventide_adapters.format.log_file.records import DataBlock, iter_log_records
+from eventide_adapters.format.parquet.bloom_filter import FOOTER_KEY, SIMPLE, TYPE_FOOTER_KEY, BloomFilter
 from eventide_core.ports import Storage
 from eventide_core.table.files.slice_read import SliceRead
 from eventide_core.table.records.record_shape import RecordShape
@@ -54,10 +54,10 @@ class KeyLookup:
 
     def __call__(self, task: LookupTask, /) -> npt.NDArray[np.int64]:
         """The positions of those of the task's keys that are in the slice, ascending."""
-        found = np.zeros(len(task.keys), np.bool_)
+        is_held = np.zeros(len(task.keys), np.bool_)
         for keys in self._keys(task):
-            found |= pc.is_in(task.keys, keys).to_numpy(zero_copy_only=False)
-        return np.flatnonzero(found)
+            is_held |= pc.is_in(task.keys, keys).to_numpy(zero_copy_only=False)
+        return np.flatnonzero(is_held)
 
     def distinct_keys(self, file_slice: SliceRead, shape: RecordShape) -> "Iterator[pa.Array[Any]]":
         """The slice's keys in portions, each without duplicates."""

@@ -12,9 +12,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from eventide_adapters.format.avro.field_path import column_at, top_level, type_at
 from eventide_adapters.format.avro.schema import IS_DELETED, RECORD_KEY, arrow_schema
-from eventide_adapters.format.base_file.event_time_column import event_times_ms, unreadable_rows
+from eventide_adapters.format.columns.event_times import event_times_ms, unreadable_rows
+from eventide_adapters.format.columns.field_path import column_at, top_level, type_at
 from eventide_adapters.format.log_file.ordering_values import orderings_of, ranks
 from eventide_adapters.format.write.incoming_schema import conform
 from eventide_adapters.format.write.record_keys import partition_paths, record_keys
@@ -145,14 +145,14 @@ def require_single_keys(keyed: pa.Table, shape: WriteShape) -> None:
 
 def _is_delete(rows: pa.Table, shape: WriteShape) -> Any:
     """For each record, if it is marked as a delete: by Hudi's column, or by the table's delete marker."""
-    found: Any = pa.repeat(pa.scalar(value=False), len(rows))
+    is_delete: Any = pa.repeat(pa.scalar(value=False), len(rows))
     marker = shape.records.delete_marker
     if IS_DELETED in rows.column_names and pa.types.is_boolean(rows.schema.field(IS_DELETED).type):
-        found = _known_true(rows.column(IS_DELETED))
+        is_delete = _known_true(rows.column(IS_DELETED))
     if marker is not None:
         texts: Any = rows.column(marker.field).cast(pa.string())
-        found = pc.or_(found, _known_true(pc.equal(texts, pa.scalar(marker.value))))
-    return found
+        is_delete = pc.or_(is_delete, _known_true(pc.equal(texts, pa.scalar(marker.value))))
+    return is_delete
 
 
 def _known_true(column: Any) -> Any:

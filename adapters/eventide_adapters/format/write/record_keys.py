@@ -7,7 +7,7 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from eventide_adapters.format.avro.field_path import column_at
+from eventide_adapters.format.columns.field_path import column_at
 from eventide_core.errors import InvalidRecordError, UnsupportedTableError
 from eventide_core.table.files.table_path import why_no_partition
 from eventide_core.table.settings.key_format import NULL_PARTITION, KeyFormat, PartitionTime, Slashes, TimeKind
@@ -71,7 +71,7 @@ def _directory_of(number: int, texts: Any, name: str, keys: KeyFormat) -> str:
 def _directory(value: str | None, name: str, keys: KeyFormat) -> str:
     text = value or NULL_PARTITION
     if keys.is_url_encoded:
-        text = _ESCAPED.sub(lambda found: f"%{ord(found[0]):02X}", text)
+        text = _ESCAPED.sub(lambda match: f"%{ord(match[0]):02X}", text)
     if keys.slashes is not None and keys.slashes.directories == 3 and _DAY.fullmatch(text):
         text = text.replace("-", "/")  # the extractor of days takes a day back from no other directories
     directory = f"{name}={text}" if keys.is_hive_style else text
@@ -170,11 +170,11 @@ _PARSERS: Final = {
 def _directives(pattern: str) -> str:
     """A Java time pattern as a C pattern."""
     out: list[str] = []
-    for found in _PATTERN.finditer(pattern):
-        letters = found["letters"]
+    for part in _PATTERN.finditer(pattern):
+        letters = part["letters"]
         if letters is not None and letters not in _DIRECTIVES:
             raise UnsupportedTableError(
                 f"time format {pattern!r}: {letters!r} is not one of {', '.join(_DIRECTIVES)}; write with Hudi"
             )
-        out.append(_DIRECTIVES[letters] if letters else (found["literal"] or found["other"] or "").replace("%", "%%"))
+        out.append(_DIRECTIVES[letters] if letters else (part["literal"] or part["other"] or "").replace("%", "%%"))
     return "".join(out)

@@ -4,7 +4,7 @@ from typing import Final
 
 from eventide_core.action.verification.facts import TableFacts
 from eventide_core.table.files.file_name import BaseFileName, LogFileName
-from eventide_core.table.timeline.commit_metadata import CommitMetadata, WriteStat
+from eventide_core.table.timeline.commit_metadata import CommitMetadata, WriteStat, by_partition
 from eventide_core.table.timeline.file_system_view import DataFile
 
 _OPERATION: Final = "UPSERT"  # Hudi's name for a write that may hold anything
@@ -16,19 +16,14 @@ def rebuilt_commit(facts: TableFacts, time: str) -> CommitMetadata | None:
     None if there are none, or two base files of one file group, or no other commit states the schema.
     """
     schemas = [(other, metadata.schema) for other, metadata in facts.commits.items() if metadata.schema]
-    stats: dict[str, list[WriteStat]] = {}
-    for file in facts.data_files:
-        stat = _stat(facts, file, time)
-        if stat is not None:
-            stats.setdefault(file.partition, []).append(stat)
-    bases = [(s.partition, s.file_id) for of in stats.values() for s in of if s.log_version is None]
+    stats = [stat for file in facts.data_files if (stat := _stat(facts, file, time)) is not None]
+    bases = [(s.partition, s.file_id) for s in stats if s.log_version is None]
     if not schemas or not stats or len(set(bases)) < len(bases):
         return None
     earlier = [schema for other, schema in sorted(schemas, key=lambda stated: stated[0]) if other < time]
     schema = earlier[-1] if earlier else min(schemas, key=lambda stated: stated[0])[1]
     assert schema is not None
-    write_stats = {partition: tuple(of_partition) for partition, of_partition in stats.items()}
-    return CommitMetadata(write_stats, {"schema": schema.text}, _OPERATION)
+    return CommitMetadata(by_partition(stats), {"schema": schema.text}, _OPERATION)
 
 
 def _stat(facts: TableFacts, file: DataFile, time: str) -> WriteStat | None:

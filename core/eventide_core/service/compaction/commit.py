@@ -8,7 +8,7 @@ from eventide_core.ports import AddedFile, MergeResult
 from eventide_core.table.files.file_name import LogFileName
 from eventide_core.table.records.event_time import EventTimeRange
 from eventide_core.table.timeline.checksums import with_checksums
-from eventide_core.table.timeline.commit_metadata import EVENT_TIMES_KEY, CommitMetadata, WriteStat
+from eventide_core.table.timeline.commit_metadata import EVENT_TIMES_KEY, CommitMetadata, WriteStat, by_partition
 from eventide_core.table.timeline.compaction_extra_metadata import CompactionExtraMetadata, PublishedThreshold
 from eventide_core.table.timeline.plans import CompactionPlan, LeftOver, PlannedOperation
 
@@ -33,10 +33,10 @@ def commit_metadata(
     Readers build the incremental view from write stats alone, so it would miss a link without one. `carried` continues from
     commit to commit: Hudi uses the internal schema of the last commit, if any.
     """
-    stats: dict[str, list[WriteStat]] = {}
+    stats: list[WriteStat] = []
     uncompacted: dict[str, int | None] = {}
     for op, result in zip(plan.operations, results, strict=True):
-        stats.setdefault(op.partition, []).extend((_base_stat(op, result), *_link_stats(op, result, checksums)))
+        stats += (_base_stat(op, result), *_link_stats(op, result, checksums))
         uncompacted |= _uncompacted(op, result)
     published = CompactionExtraMetadata.write(
         plan.instant,
@@ -70,9 +70,7 @@ def whole_slices_metadata(
 
     So it publishes no cut, and the published cut stays.
     """
-    stats: dict[str, list[WriteStat]] = {}
-    for op, result in zip(plan.operations, results, strict=True):
-        stats.setdefault(op.partition, []).append(_base_stat(op, result))
+    stats = [_base_stat(op, result) for op, result in zip(plan.operations, results, strict=True)]
     return _compaction(stats, {"schema": plan.schema.text, **carried}, settings)
 
 
@@ -140,12 +138,8 @@ def _base_stat(op: PlannedOperation, result: MergeResult) -> WriteStat:
     )
 
 
-def _compaction(
-    stats: Mapping[str, Sequence[WriteStat]], extra: Mapping[str, str], settings: Mapping[str, str]
-) -> CommitMetadata:
-    by_partition = {partition: tuple(of_partition) for partition, of_partition in stats.items()}
-    extra = with_checksums(extra, (stat for of_partition in stats.values() for stat in of_partition), settings)
-    return CommitMetadata(by_partition, extra, "COMPACT", is_compacted=True)
+def _compaction(stats: Sequence[WriteStat], extra: Mapping[str, str], settings: Mapping[str, str]) -> CommitMetadata:
+    return CommitMetadata(by_partition(stats), with_checksums(extra, stats, settings), "COMPACT", is_compacted=True)
 
 
 def _link_stats(op: PlannedOperation, result: MergeResult, checksums: Mapping[str, str]) -> tuple[WriteStat, ...]:

@@ -62,17 +62,17 @@ class ExactViews:
 
     def told(self, state: TableState, fresh: Freshness) -> Freshness:
         """The freshness of that state, which states whether the view is exact at the cut if that was an exact one."""
-        is_asked = state.cut is CutMode.EXACT and state.cut_ms == fresh.cut_ms
+        is_asked = state.cut_mode is CutMode.EXACT and state.cut_ms == fresh.cut_ms
         if state.cut_ms is None or state.cut_field is None or not is_asked:
             return fresh
         return replace(fresh, is_exact=self.now(state, state.cut_field, state.cut_ms).is_exact)
 
     def of(self, slices: Sequence[FileSlice], field: str, threshold_ms: int) -> Exactness:
         paths = [file_slice.base_file.path for file_slice in slices if file_slice.base_file is not None]
-        told = self.engine.map(partial(self.bases().event_times, field=field), paths) if paths else []
+        ranges = self.engine.map(partial(self.bases().event_times, field=field), paths) if paths else []
         latest: tuple[int, str] | None = None
         silent: str | None = None
-        for path, times in zip(paths, told, strict=True):
+        for path, times in zip(paths, ranges, strict=True):
             if times is None:
                 silent = silent or path
             elif times.max_ms is not None and (latest is None or times.max_ms > latest[0]):
@@ -89,9 +89,9 @@ class ExactViews:
         exactness = self.now(state, field, asked_ms)
         first = next((view for view in published_views(state) if view.cut_ms == asked_ms), None)
         if first is not None:
-            was_exact = state.publications[first.compaction.requested_time].cut is CutMode.EXACT
+            was_exact = state.publications[first.compaction.requested_time].cut_mode is CutMode.EXACT
         else:  # it may be archived
-            was_exact = state.cut_ms == asked_ms and state.cut is CutMode.EXACT
+            was_exact = state.cut_ms == asked_ms and state.cut_mode is CutMode.EXACT
         if exactness.is_exact is not True and not was_exact:
             raise NoExactCutError(
                 f"no exact cut at {format_timestamp(asked_ms)}: the published cut is there or later, {exactness}, and no "

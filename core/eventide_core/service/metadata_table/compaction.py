@@ -28,7 +28,7 @@ from eventide_core.service.state.timeline_files import TimelineFiles, delete_eac
 from eventide_core.table.files.file_group_write import heartbeat_path
 from eventide_core.table.files.file_slice import FileSlice, LogFile
 from eventide_core.table.files.table_path import METADATA_DIRECTORY
-from eventide_core.table.timeline.commit_metadata import CommitMetadata, WriteStat
+from eventide_core.table.timeline.commit_metadata import CommitMetadata, WriteStat, by_partition
 from eventide_core.table.timeline.instant import Action, Instant, State, next_instant_time
 from eventide_core.table.timeline.layout import layout_of
 from eventide_core.table.timeline.plans import CompactionPlan
@@ -121,18 +121,10 @@ class MetadataCompaction:
             if self._is_obsolete():
                 return self._withdraw(lease)
         self._put(State.INFLIGHT, b"", lease)
-        stats: dict[str, list[WriteStat]] = {}
-        for operation, stat in zip(self.plan.operations, self._compacted(lease), strict=True):
-            if stat is not None:
-                stats.setdefault(operation.partition, []).append(stat)
+        stats = [stat for stat in self._compacted(lease) if stat is not None]
         if self._has_late_logs(self.compactor.table.load()):
             return self._withdraw(lease)
-        metadata = CommitMetadata(
-            {partition: tuple(of_partition) for partition, of_partition in stats.items()},
-            {"schema": self.plan.schema.text},
-            "COMPACT",
-            is_compacted=True,
-        )
+        metadata = CommitMetadata(by_partition(stats), {"schema": self.plan.schema.text}, "COMPACT", is_compacted=True)
         self._put(State.COMPLETED, codec.encode_commit(metadata, self.version), lease)
         return True
 
@@ -182,8 +174,8 @@ class MetadataCompaction:
     def _withdraw(self, lease: Lease) -> bool:
         """Removes the files of this compaction. False if a writer already builds on the plan, only possible in version 6."""
         state = self.compactor.table.load()
-        slices = [file_slice for name in state.facts.partitions for file_slice in state.slices(name)]
-        if any(self._is_above(log) for file_slice in slices for log in file_slice.log_files):
+        slices = (one for name in state.facts.partitions for one in state.view(name).latest_slices())
+        if any(self._is_above(log) for one in slices for log in one.log_files):
             return False
         bases = [f"{METADATA_DIRECTORY}/{op.path_of(op.new_base_name)}" for op in self.plan.operations]
         begun = (self.timeline.path(self._instant(step)) for step in (State.INFLIGHT, State.REQUESTED))
@@ -202,5 +194,5 @@ class MetadataCompaction:
 def _slices_with_logs(state: MetadataTableState, instant: str) -> list[FileSlice]:
     """The slices with log files that a base file at that instant would replace."""
     until = instant if state.facts.layout.names_logs_by_write else None
-    slices = (file_slice for name in state.facts.partitions for file_slice in state.slices(name, until))
-    return [file_slice for file_slice in slices if file_slice.log_files]
+    slices = (one for name in state.facts.partitions for one in state.view(name, until).latest_slices())
+    return [one for one in slices if one.log_files]

@@ -5,7 +5,7 @@ All of it under the table lock, which every writer has to share:
 1. Check: no write, rollback, restore or indexing is pending. As in Hudi, because a writer that began without a metadata
    table makes one itself.
 2. Drop the old metadata table (upkeep.py): its name leaves the table's settings first.
-3. Make the new one. It names the files of all completed actions, and those that nothing has removed yet.
+3. Make the new one (bootstrap.py). It names the files of all completed actions, and those that nothing has removed yet.
 4. Check that nothing has begun since step 1, by a writer that shares no lock. If so, remove it again (BusyError).
 5. Write the names of its partitions into the table's settings. From then on, it is read.
 
@@ -16,11 +16,13 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
 from eventide_core.access.files import remove_tree
+from eventide_core.action.metadata_table.bootstrap import first_instant
 from eventide_core.action.query.planner import plan_slices
 from eventide_core.cure import Cure
 from eventide_core.errors import BusyError, UnsupportedTableError
-from eventide_core.ports import Clock, Lease, MetadataTable, NewMetadataTable, TableLock
+from eventide_core.ports import Clock, Lease, NewMetadataTable, TableLock
 from eventide_core.service.facts.planning import unused_instant
+from eventide_core.service.metadata_table.bootstrap import make_metadata_table
 from eventide_core.service.metadata_table.upkeep import drop_metadata_table, rebuilt_indexes
 from eventide_core.service.state.table import TableState
 from eventide_core.service.state.table_files import TableFiles
@@ -60,7 +62,6 @@ class RebuiltMetadataTable:
 @dataclass(frozen=True, slots=True)
 class MetadataRebuilder:
     files: TableFiles
-    table: MetadataTable
     lock: TableLock
     clock: Clock
 
@@ -76,10 +77,10 @@ class MetadataRebuilder:
             wanted = rebuilt_indexes(self.files.storage, state.config) if indexes is None else tuple(indexes)
             self._check(state, wanted)
             partitions = (FILES, *_indexes(state, wanted))
-            new = self._new(state, partitions)
+            new, end = _new(state, partitions), unused_instant(state, self.clock)
             lease.check()
             drop_metadata_table(self.files.storage)
-            self.table.make(new)
+            make_metadata_table(self.files, new, name=state.config.name, completion_time=end)
             self._check_undisturbed(state, lease)
             self._publish(partitions, lease)
         count = sum(map(len, new.files.values()))
@@ -106,24 +107,6 @@ class MetadataRebuilder:
                     "table itself; try again when it has completed, or run "
                     f"{Cure.rollback(pending.requested_time)} if its writer is dead"
                 )
-
-    def _new(self, state: TableState, partitions: tuple[str, ...]) -> NewMetadataTable:
-        files: dict[str, dict[str, int]] = {}
-        for file in state.listing:
-            of_partition = files.setdefault(file.partition, {})
-            if _counts(state, file):
-                of_partition[file.name] = file.size
-        completed = [i.requested_time for i in state.timeline.completed]
-        return NewMetadataTable(
-            name=state.config.name,
-            version=state.config.version,
-            partitions=partitions,
-            files=files,
-            rows=QueryPlan(plan_slices(state.view.latest_slices(), state.blocks_of_slices()), state.shape(None)),
-            last_instant=max(completed, default=""),
-            completion_time=unused_instant(state, self.clock),
-            has_utc_instants=state.config.has_utc_instants,
-        )
 
     def _check_undisturbed(self, state: TableState, lease: Lease) -> None:
         config = self.files.config()
@@ -158,6 +141,23 @@ def _indexes(state: TableState, wanted: Collection[str]) -> Iterator[str]:
             yield name
             if name == COLUMN_STATS and state.config.layout.needs_hudi_1 and state.config.partition_fields:
                 yield PARTITION_STATS
+
+
+def _new(state: TableState, partitions: tuple[str, ...]) -> NewMetadataTable:
+    files: dict[str, dict[str, int]] = {}
+    for file in state.listing:
+        of_partition = files.setdefault(file.partition, {})
+        if _counts(state, file):
+            of_partition[file.name] = file.size
+    completed = [i.requested_time for i in state.timeline.completed]
+    return NewMetadataTable(
+        version=state.config.version,
+        instant=first_instant(state.config.version, completed),
+        partitions=partitions,
+        files=files,
+        rows=QueryPlan(plan_slices(state.view.latest_slices(), state.blocks_of_slices()), state.shape(None)),
+        has_utc_instants=state.config.has_utc_instants,
+    )
 
 
 def _counts(state: TableState, file: DataFile) -> bool:

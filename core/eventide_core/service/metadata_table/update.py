@@ -12,13 +12,14 @@ each name, so that a second run makes the same names. A log file that isn't comm
 """
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import Final
 
 from eventide_core.action.metadata_table.compaction import end_of_update
 from eventide_core.ports import MetadataCodec, MetadataLog, MetadataTable, MetadataUpdate, Storage
 from eventide_core.service.state.timeline_files import TimelineFiles
 from eventide_core.table.settings.metadata_table import MetadataTableFacts
-from eventide_core.table.timeline.commit_metadata import CommitMetadata, WriteStat
+from eventide_core.table.timeline.commit_metadata import CommitMetadata, WriteStat, by_partition
 from eventide_core.table.timeline.instant import Action, Instant, State
 
 _OPERATION: Final = "UPSERT_PREPPED"
@@ -37,16 +38,10 @@ def write_update(
     facts, logs = update.state.facts, update.logs
     timeline = TimelineFiles(storage, update.state.timeline_path)
     end = facts.layout.recorded_completion(end_of_update(facts, completion_time))
-    requested, inflight, completed = (
-        Instant(update.instant, Action.DELTA_COMMIT, state, time)
-        for state, time in ((State.REQUESTED, None), (State.INFLIGHT, None), (State.COMPLETED, end))
-    )
+    requested, inflight, completed = delta_commit(update.instant, end)
 
     def commit(stats: Iterable[WriteStat], extra: Mapping[str, str]) -> bytes:
-        by_partition: dict[str, tuple[WriteStat, ...]] = {}
-        for stat in stats:
-            by_partition[stat.partition] = (*by_partition.get(stat.partition, ()), stat)
-        return codec.encode_commit(CommitMetadata(by_partition, extra, _OPERATION), facts.version)
+        return codec.encode_commit(CommitMetadata(by_partition(stats), extra, _OPERATION), facts.version)
 
     table.drop_indexes(update.dropped)
     timeline.put(requested, None)
@@ -54,6 +49,16 @@ def write_update(
     table.place(logs)
     stats = (_stat(facts, update.instant, log, log.size) for log in logs)
     timeline.put(completed, None, commit(stats, update.extra_metadata))
+
+
+def delta_commit(instant: str, end: str | None) -> tuple[Instant, Instant, Instant]:
+    """A delta commit of the metadata table that is requested, inflight, and completed at `end` (version 6: None)."""
+    requested = Instant(instant, Action.DELTA_COMMIT, State.REQUESTED)
+    return (
+        requested,
+        replace(requested, state=State.INFLIGHT),
+        Instant(instant, Action.DELTA_COMMIT, State.COMPLETED, end),
+    )
 
 
 def _stat(facts: MetadataTableFacts, instant: str, log: MetadataLog, size: int) -> WriteStat:

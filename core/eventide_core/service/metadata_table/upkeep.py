@@ -48,12 +48,15 @@ from eventide_core.ports import (
     FileChanges,
     KeyIndex,
     Lease,
+    MetadataCodec,
     MetadataTable,
     MetadataUpdate,
     Storage,
 )
+from eventide_core.service.metadata_table.bootstrap import actions_made_with
 from eventide_core.service.metadata_table.compaction import MetadataCompaction, MetadataCompactor
-from eventide_core.service.metadata_table.update import write_update
+from eventide_core.service.metadata_table.update import delta_commit, write_update
+from eventide_core.service.state.timeline_files import TimelineFiles, delete_each
 from eventide_core.table.files.file_name import BaseFileName, LogFileName, is_data_file
 from eventide_core.table.files.table_path import METADATA_DIRECTORY
 from eventide_core.table.settings.metadata_table import (
@@ -172,7 +175,7 @@ class MetadataTableUpkeep:
         facts = state.facts
         check_indexes(facts, rows, root)
         if rows in (RowChange.WRITTEN, RowChange.WIDENED) and RECORD_INDEX in facts.partitions:
-            check_record_index(state.slices(RECORD_INDEX))
+            check_record_index(state.view(RECORD_INDEX).latest_slices())
         if facts.layout.writers_follow_plans and self.compactor.begun_in(state) is None:
             check_pending(facts.timeline.pending_plans, root)
 
@@ -186,7 +189,9 @@ class MetadataTableUpkeep:
 
     def record_index(self, config: TableConfig, timeline: Timeline) -> KeyIndex | None:
         """The record index, if it is kept up to date and has followed each completed action of that timeline."""
-        return complete_record_index(self.table, config, timeline) if self._choice() is Choice.UPDATE else None
+        if self._choice() is not Choice.UPDATE:
+            return None
+        return complete_record_index(self.storage, self.table, self.compactor.codec, config, timeline)
 
     def known_ahead(self, config: TableConfig, instant: str, changes: FileChanges) -> FileAnswers:
         """What `prepare` has to know of the content of files, before the lock is acquired.
@@ -277,7 +282,9 @@ def _stays_after(compaction: MetadataCompaction | None, storage: Storage, lease:
     return False
 
 
-def complete_record_index(table: MetadataTable, config: TableConfig, timeline: Timeline) -> KeyIndex | None:
+def complete_record_index(
+    storage: Storage, table: MetadataTable, codec: MetadataCodec, config: TableConfig, timeline: Timeline
+) -> KeyIndex | None:
     """The record index, if it has followed each completed action of that timeline.
 
     An index is made from all files, so it needs no commit of the actions before the metadata table. On version 6, one
@@ -285,11 +292,14 @@ def complete_record_index(table: MetadataTable, config: TableConfig, timeline: T
     """
     if RECORD_INDEX not in config.metadata_partitions:
         return None
-    followed = [i for i in timeline.completed if i.action is not Action.SAVEPOINT]
-    moving = (
-        () if config.layout.records_completion_times else (i for i in followed if i.action is Action.REPLACE_COMMIT)
-    )
-    return table.record_index({i.requested_time for i in followed}, frozenset(i.requested_time for i in moving))
+    state = table.load()
+    own = {i.requested_time for i in state.facts.timeline.completed}
+    missing = [i for i in timeline.completed if i.action is not Action.SAVEPOINT and i.requested_time not in own]
+    if not config.layout.records_completion_times and any(i.action is Action.REPLACE_COMMIT for i in missing):
+        return None
+    if missing and not actions_made_with(storage, codec, state).issuperset(i.requested_time for i in missing):
+        return None
+    return state.record_index()
 
 
 def revert_update(storage: Storage, table: MetadataTable, instant: str) -> None:
@@ -298,13 +308,15 @@ def revert_update(storage: Storage, table: MetadataTable, instant: str) -> None:
     Raises UnsupportedTableError, before anything is removed, if a log file holds that instant's records among
     others'.
     """
-    written = table.files_of(instant)
-    if written is None:
+    state = table.load()
+    latest = state.facts.timeline.find(instant)
+    if latest is None:
         return
-    if written.completed is not None:
-        storage.delete(written.completed)
-    for path in (*written.log_paths, *written.pending):
-        storage.delete(path)
+    timeline = TimelineFiles(storage, state.timeline_path)
+    requested, inflight, _ = delta_commit(instant, None)
+    pending = (timeline.path(inflight), timeline.path(requested))
+    completed = (timeline.path(latest),) if latest.is_completed else ()
+    delete_each(storage, (*completed, *state.logs_of(instant), *pending), None)
 
 
 def rebuilt_indexes(storage: Storage, config: TableConfig) -> tuple[str, ...]:

@@ -23,6 +23,7 @@ from eventide_core.ports import ContentAudit, Engine
 from eventide_core.service.facts.event_time_field import are_stats_proof, event_time_field_of
 from eventide_core.service.facts.freshness import FreshnessReader
 from eventide_core.service.facts.moments import put_times
+from eventide_core.service.metadata_table.bootstrap import actions_made_with
 from eventide_core.service.metadata_table.upkeep import rebuilt_indexes
 from eventide_core.service.state.liveness import Liveness
 from eventide_core.service.state.markers_and_heartbeats import instants_with_markers_or_heartbeat
@@ -193,16 +194,17 @@ class FactsReader:
         partitions, rebuilt = config.metadata_partitions, rebuilt_indexes(self.files.storage, config)
         followed = {i.requested_time for i in timeline.completed if i.action is not Action.SAVEPOINT}
         try:
-            listing = self.files.metadata_table.listing(followed - self.files.metadata_table.made_with())
+            own = self.files.metadata_table.load()
+            made_with = actions_made_with(self.files.storage, self.files.codec, own)
+            listing = self.files.metadata_table.listing(followed - made_with)
         except EventideError as error:
             require_damage(error)
             return IndexFacts(partitions, rebuilt, None, frozenset(), f"cannot be read: {error}", None)
         files = None
         if listing is not None:
             files = {path_in(part, name): size for part, names in listing.items() for name, size in names.items()}
-        own = self.files.metadata_table.load().facts
-        writes = frozenset(i.requested_time for i in own.timeline.completed)
-        return IndexFacts(partitions, rebuilt, files, writes, None, self._late_compaction(own.status))
+        writes = frozenset(i.requested_time for i in own.facts.timeline.completed)
+        return IndexFacts(partitions, rebuilt, files, writes, None, self._late_compaction(own.facts.status))
 
     def _late_compaction(self, status: MetadataTableStatus) -> str | None:
         limit = self.options.get(METADATA_COMPACT_AFTER)

@@ -1,6 +1,6 @@
 """The metadata of a completed write: a write stat for each file, and extra metadata."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from itertools import chain
 from typing import NamedTuple
@@ -114,3 +114,11 @@ class CommitMetadata:
         """The table's Avro schema after this write, without Hudi's meta fields; None if the commit has none."""
         text = self.extra_metadata.get("schema")
         return AvroSchema.of(text).without_meta_fields() if text else None
+
+
+def by_partition(stats: Iterable[WriteStat]) -> dict[str, tuple[WriteStat, ...]]:
+    """Write stats by their partitions, in their order."""
+    partitions: dict[str, list[WriteStat]] = {}
+    for stat in stats:
+        partitions.setdefault(stat.partition, []).append(stat)
+    return {partition: tuple(of_partition) for partition, of_partition in partitions.items()}

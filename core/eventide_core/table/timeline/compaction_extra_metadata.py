@@ -42,7 +42,7 @@ class PublishedThreshold:
     """The cut of a compaction, with its field and watermark.
 
     `cut_ms` and `watermark_ms` are in epoch milliseconds. There is no watermark (None) if a log file that the compaction did
-    not merge has an event time that cannot be read. `late_records` counts those that the commit found; `cut` states whether
+    not merge has an event time that cannot be read. `late_records` counts those that the commit found; `cut_mode` is whether
     whole log files or exactly the records before it were taken.
     """
 
@@ -50,7 +50,7 @@ class PublishedThreshold:
     watermark_ms: int | None
     late_records: int
     event_time_field: str
-    cut: CutMode = CutMode.FILE
+    cut_mode: CutMode = CutMode.FILE
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +88,7 @@ class CompactionExtraMetadata:
         }
         if cut is not None:
             texts[CUT_KEY] = str(cut.cut_ms)
-            texts[_CUT_MODE_KEY] = str(cut.cut)
+            texts[_CUT_MODE_KEY] = str(cut.cut_mode)
             texts[_EVENT_TIME_FIELD_KEY] = cut.event_time_field
             if cut.watermark_ms is not None:
                 texts[WATERMARK_KEY] = str(cut.watermark_ms)
@@ -108,7 +108,7 @@ class CompactionExtraMetadata:
         return self._number(CUT_KEY)
 
     @property
-    def cut(self) -> CutMode | None:
+    def cut_mode(self) -> CutMode | None:
         """What the cut took; None if the commit does not state it."""
         text = self.texts.get(_CUT_MODE_KEY)
         return CutMode(text) if text in list(CutMode) else None

@@ -23,18 +23,18 @@ def _block(bodies: list[bytes], count: int | None = None) -> bytes:
 def _one_by_one(content: bytes) -> list[tuple[int, int]]:
     """The bounds of the records. Raises RecordDecodeError."""
     (count,) = struct.unpack_from(">i", content, 4)
-    position, found = _HEAD_BYTES, list[tuple[int, int]]()
+    position, spans = _HEAD_BYTES, list[tuple[int, int]]()
     for _ in range(count):
         if position + 4 > len(content):
             raise RecordDecodeError("ends")
         (length,) = struct.unpack_from(">i", content, position)
         if length < 0 or position + 4 + length > len(content):
             raise RecordDecodeError("a length")
-        found.append((position + 4, position + 4 + length))
+        spans.append((position + 4, position + 4 + length))
         position += 4 + length
     if position != len(content):
         raise RecordDecodeError("goes on")
-    return found
+    return spans
 
 
 def _bodies(draw: random.Random, other_begins: float, repeated_begins: float) -> list[bytes]:
@@ -90,15 +90,15 @@ def test_damaged_lengths_are_found_as_one_by_one(seed: int) -> None:
 def test_nearly_all_records_are_found_at_once_if_they_begin_alike() -> None:
     bodies = _bodies(random.Random(1), 0.0, 0.0)
     content = _block(bodies)
-    found, position = record_chain(content, _HEAD_BYTES, len(bodies))
+    spans, position = record_chain(content, _HEAD_BYTES, len(bodies))
     starts = [start - 4 for start, _ in _one_by_one(content)]
-    assert len(found) > 0.9 * len(bodies)
-    assert [*found.tolist(), position] == starts[: len(found) + 1]
+    assert len(spans) > 0.9 * len(bodies)
+    assert [*spans.tolist(), position] == starts[: len(spans) + 1]
 
 
 def test_no_record_is_found_at_once_where_chains_do_not_meet() -> None:
     """A begin within a record leads to a chain of its own."""
     draw = random.Random(1)
     bodies = [_BEGIN + bytes(100) + _BEGIN + draw.randbytes(40) for _ in range(3000)]
-    found, position = record_chain(_block(bodies), _HEAD_BYTES, len(bodies))
-    assert (len(found), position) == (0, _HEAD_BYTES)
+    spans, position = record_chain(_block(bodies), _HEAD_BYTES, len(bodies))
+    assert (len(spans), position) == (0, _HEAD_BYTES)

@@ -32,8 +32,8 @@ NAMES = ["VECTOR(2)", "VECTOR(2)", "VECTOR(2, DOUBLE)", "VECTOR(3, INT8)"]
 
 def test_a_table_of_fixed_size_lists_has_vectors() -> None:
     stored = arrow_schema(SCHEMA)
-    found = [VectorType.of_field(field) for field in stored]
-    assert [one and one.name for one in found] == NAMES
+    vectors = [VectorType.of_field(field) for field in stored]
+    assert [one and one.name for one in vectors] == NAMES
     assert [field.type for field in stored] == [pa.binary(8), pa.binary(8), pa.binary(16), pa.binary(3)]
     assert vectors_footer(stored) == {
         "hoodie.vector.columns": ",".join(map(":".join, zip(stored.names, NAMES, strict=True)))

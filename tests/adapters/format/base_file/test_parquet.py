@@ -13,9 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from eventide_adapters.format.avro.schema import arrow_schema, record_fields, table_fields
-from eventide_adapters.format.base_file import inflated_pages, open_file, parquet_output
 from eventide_adapters.format.base_file import parquet as base_parquet
-from eventide_adapters.format.base_file.bloom_filter import DEFAULT_PARAMETERS, BloomFilterBuilder, BloomParameters
 from eventide_adapters.format.base_file.parquet import (
     BaseFileWriter,
     BaseFooter,
@@ -23,7 +21,10 @@ from eventide_adapters.format.base_file.parquet import (
     read_base,
     read_footer,
 )
-from eventide_adapters.format.base_file.thrift_compact import fields
+from eventide_adapters.format.parquet import inflated_pages, open_file
+from eventide_adapters.format.parquet import output as parquet_output
+from eventide_adapters.format.parquet.bloom_filter import DEFAULT_PARAMETERS, BloomFilterBuilder, BloomParameters
+from eventide_adapters.format.parquet.thrift_compact import fields
 from eventide_adapters.storage.memory import MemoryStorage
 from eventide_core.errors import (
     ConfigError,
@@ -148,9 +149,9 @@ def test_the_footer_holds_what_an_index_of_hudi_looks_for(storage: MemoryStorage
         "org.apache.spark.version": "3.3.0",
         "eventide.note": "ours",
     }
-    found = earlier_bloom(BaseFooter.read(storage, PATH), PATH)
-    assert found is not None
-    assert (found.parameters, found.key_count) == (BLOOM, 3)
+    earlier = earlier_bloom(BaseFooter.read(storage, PATH), PATH)
+    assert earlier is not None
+    assert (earlier.parameters, earlier.key_count) == (BLOOM, 3)
 
 
 def test_a_simple_filter_has_no_type_code_as_hudi_leaves_it(storage: MemoryStorage) -> None:
@@ -158,9 +159,9 @@ def test_a_simple_filter_has_no_type_code_as_hudi_leaves_it(storage: MemoryStora
     write(storage, [rows(["k"])], bloom=simple)
     footer = BaseFooter.read(storage, PATH)
     assert b"hoodie_bloom_filter_type_code" not in footer.pairs
-    found = earlier_bloom(footer, PATH)
-    assert found is not None
-    assert (found.parameters.type_code, found.key_count) == ("SIMPLE", None)
+    bloom = earlier_bloom(footer, PATH)
+    assert bloom is not None
+    assert (bloom.parameters.type_code, bloom.key_count) == ("SIMPLE", None)
 
 
 def test_a_column_whose_values_hardly_repeat_has_no_dictionary(storage: MemoryStorage) -> None:
@@ -384,11 +385,11 @@ def test_a_flipped_bit_in_a_page_is_refused_by_its_checksum(storage: MemoryStora
     write(storage, [rows(["one", "two"])], codec="uncompressed")
     data, refused = storage.read(PATH), 0
     sound = list(read_base(storage, PATH, table_fields(SCHEMA)))
-    for found in re.finditer(
+    for match in re.finditer(
         b"one", data
     ):  # in pages, and in the statistics of their headers, which no checksum covers
         changed = bytearray(data)
-        changed[found.start()] ^= 1  # `nne`, as good a text
+        changed[match.start()] ^= 1  # `nne`, as good a text
         storage.put(PATH, bytes(changed))
         try:
             assert list(read_base(storage, PATH, table_fields(SCHEMA))) == sound

@@ -178,8 +178,8 @@ def test_a_carried_block_without_deletes_is_still_a_block() -> None:
 )
 def test_a_long_decimal_is_read_back_as_it_was(kind: "pa.Decimal128Type[Any, Any]", value: str) -> None:
     values = pa.array([Decimal(value), None], kind)
-    (found,) = parse_blocks(encode_delete_block("20260101000000000", "p", ["a", "b"], values))
-    assert decode_delete_block(found[2], kind, "block")[1].to_pylist() == [Decimal(value), None]
+    (block,) = parse_blocks(encode_delete_block("20260101000000000", "p", ["a", "b"], values))
+    assert decode_delete_block(block[2], kind, "block")[1].to_pylist() == [Decimal(value), None]
 
 
 @pytest.mark.parametrize("value", ["1.123456789012345678", "12345678901234567890.123456789012345"])

@@ -49,7 +49,7 @@ def table(request: pytest.FixtureRequest, tmp_path: Path) -> Table:
 def blocks(table: Table) -> list[tuple[int, int]]:
     """The spans of the data blocks in the table's logs, in hours after the start."""
     state, storage = table.state(), table._application.storage
-    found: list[tuple[int, int]] = []
+    ranges: list[tuple[int, int]] = []
     for log in (log for part in state.view.latest_slices() for log in part.log_files):
         for block in (placed.block for placed in read_headers(storage, log.path, log.size, is_strict=True)):
             if block.block_type is not BlockType.DELETE:
@@ -57,8 +57,8 @@ def blocks(table: Table) -> list[tuple[int, int]]:
                 assert told is not None
                 assert told.min_ms is not None
                 assert told.max_ms is not None
-                found.append(((told.min_ms - START_MS) // HOUR_MS, (told.max_ms - START_MS) // HOUR_MS))
-    return found
+                ranges.append(((told.min_ms - START_MS) // HOUR_MS, (told.max_ms - START_MS) // HOUR_MS))
+    return ranges
 
 
 def test_each_hour_has_a_block_and_rare_late_records_share_one(table: Table) -> None:

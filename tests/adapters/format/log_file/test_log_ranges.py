@@ -116,8 +116,8 @@ def test_a_record_longer_than_a_segment_is_read_alone(
     monkeypatch.setattr(avro_decode, "SEGMENT_BYTES", SEGMENT)
     records = [*_records(3, "short"), *_records(2, text), *_records(1, "last")]
     storage.put(LOG, avro_block(T1, written_schema(FIELDS), records))
-    found = [row for part in _read(storage, ["s"]) if isinstance(part, DataBlock) for row in part.records.to_pylist()]
-    assert found == [{"s": record["s"]} for record in records]
+    rows = [row for part in _read(storage, ["s"]) if isinstance(part, DataBlock) for row in part.records.to_pylist()]
+    assert rows == [{"s": record["s"]} for record in records]
 
 
 @pytest.mark.parametrize("most", [1, 300, 800, 1 << 20])
@@ -152,10 +152,10 @@ def test_of_a_parquet_block_only_the_asked_columns_are_read(storage: CountingSto
     content = io.BytesIO()
     pq.write_table(table, content, row_group_size=500, compression="none", use_dictionary=False)
     storage.put(LOG, block(PARQUET, {INSTANT_TIME: T1, SCHEMA: written_schema(FIELDS)}, content.getvalue()))
-    found = [
+    rows = [
         row["ts"] for part in _read(storage, ["ts"]) if isinstance(part, DataBlock) for row in part.records.to_pylist()
     ]
-    assert found == list(range(3000))
+    assert rows == list(range(3000))
     assert storage.bytes_read[LOG] < len(content.getvalue()) / 10
 
 

@@ -12,11 +12,11 @@ import pytest
 from eventide_adapters.format.avro.decode import iter_avro_block
 from eventide_adapters.format.avro.event_time_properties import with_event_times
 from eventide_adapters.format.avro.schema import RECORD_KEY, arrow_schema
-from eventide_adapters.format.base_file.inflated_pages import InflatedPages
-from eventide_adapters.format.base_file.thrift_compact import fields
 from eventide_adapters.format.log_file import records as log_records
 from eventide_adapters.format.log_file.records import DataBlock, DeleteBlock, iter_log_records
 from eventide_adapters.format.log_file.writer import encode_parquet_block
+from eventide_adapters.format.parquet.inflated_pages import InflatedPages
+from eventide_adapters.format.parquet.thrift_compact import fields
 from eventide_adapters.storage.memory import MemoryStorage
 from eventide_core.errors import (
     CorruptLogBlockError,
@@ -180,9 +180,9 @@ class TestLargeParquetBlocks:
         read = InflatedPages.read
 
         def noted(self: InflatedPages, size: int = -1) -> memoryview:
-            found = read(self, size)
-            reads.append(len(found))
-            return found
+            data = read(self, size)
+            reads.append(len(data))
+            return data
 
         monkeypatch.setattr(InflatedPages, "read", noted)
         shape = replace(SHAPE, schema=PLAIN)
@@ -237,7 +237,7 @@ class TestRowsMarkedAsDeleted:
 
 def _small_blocks(random_: random.Random) -> bytes:
     """Blocks of a few rows, deletes among them, of two schemas and of a range of event times each; DELETE blocks between."""
-    found = b""
+    content = b""
     for _ in range(random_.randrange(1, 12)):
         instant = random_.choice([T1, T2, T3, T4])
         rows = [
@@ -245,15 +245,15 @@ def _small_blocks(random_: random.Random) -> bytes:
             for _ in range(random_.randrange(4))
         ]
         if random_.random() < 0.2:
-            found += delete_block(instant, [(key, ("LongWrapper", ts) if ts else None) for key, ts, _ in rows])
+            content += delete_block(instant, [(key, ("LongWrapper", ts) if ts else None) for key, ts, _ in rows])
             continue
         schema = random_.choice([SCHEMA_TEXT, SCHEMA_TEXT, SCHEMA_TEXT, PLAIN.text])
         records = [with_meta({"id": k, "ts": ts, "_hoodie_is_deleted": d}, k, instant) for k, ts, d in rows]
         written = AvroSchema.of(written_schema(schema))
-        text = with_event_times(written, "ts", EventTimeRange(len(rows), len(found))).text
+        text = with_event_times(written, "ts", EventTimeRange(len(rows), len(content))).text
         header = written_schema(schema) if random_.random() < 0.5 else text
-        found += block(3, {INSTANT_TIME: instant, SCHEMA: header}, avro_content(written_schema(schema), records))
-    return found
+        content += block(3, {INSTANT_TIME: instant, SCHEMA: header}, avro_content(written_schema(schema), records))
+    return content
 
 
 class TestSmallBlocks:

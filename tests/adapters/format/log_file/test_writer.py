@@ -84,12 +84,12 @@ def test_another_avro_reader_finds_the_records_one_after_the_other() -> None:
     content = io.BytesIO(data[block.content_offset : block.content_offset + block.content_length])
     assert struct.unpack(">ii", content.read(8)) == (3, 2)
     schema = fastavro.parse_schema(json.loads(block.header[HeaderKey.SCHEMA]))
-    found: list[Any] = []
+    records: list[Any] = []
     for _ in range(2):
         (length,) = struct.unpack(">i", content.read(4))
-        found.append(fastavro.schemaless_reader(io.BytesIO(content.read(length)), schema, None))
+        records.append(fastavro.schemaless_reader(io.BytesIO(content.read(length)), schema, None))
     assert not content.read()
-    assert [(row["id"], row["ts"], row["price"], row["tags"]) for row in found] == [
+    assert [(row["id"], row["ts"], row["price"], row["tags"]) for row in records] == [
         ("k1", 7, Decimal("-12.34"), ["a", None]),
         ("k2", None, None, None),
     ]

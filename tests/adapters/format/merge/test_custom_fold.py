@@ -71,12 +71,12 @@ def merged(name: str, older: Record | None, newer: Record) -> Record:
 
 
 def shown(name: str, base: Sequence[Record], blocks: Sequence[Sequence[Record]]) -> dict[str, Record]:
-    found: dict[str, Record] = {}
+    records: dict[str, Record] = {}
     for record in (record for block in blocks for record in block):
-        found[record.key] = merged(name, found.get(record.key), record)
+        records[record.key] = merged(name, records.get(record.key), record)
     old = {record.key: record for record in base}
-    found = {key: merged(name, old.get(key), record) for key, record in found.items()}
-    return {key: record for key, record in {**old, **found}.items() if record.word is not None}
+    records = {key: merged(name, old.get(key), record) for key, record in records.items()}
+    return {key: record for key, record in {**old, **records}.items() if record.word is not None}
 
 
 def batch(records: Sequence[Record]) -> pa.RecordBatch:
@@ -111,9 +111,9 @@ def test_columns_merge_as_records_do_one_by_one(
     logs = [block(f"{number:03}", of_block) for number, of_block in enumerate(blocks)]
     merge = SliceMerge(FoldedLogFiles.of(logs, SCHEMA, shape, held_bytes=held_bytes), shape)
     rows = pa.concat_tables(merge.batches([batch(base)])).to_pylist()
-    found = {row[KEY]: Record(row[KEY], row[ORDERING], row[WORD]) for row in rows}
-    assert len(found) == len(rows)
-    assert found == shown(name, base, blocks)
+    records = {row[KEY]: Record(row[KEY], row[ORDERING], row[WORD]) for row in rows}
+    assert len(records) == len(rows)
+    assert records == shown(name, base, blocks)
 
 
 @given(base=BASE, blocks=st.lists(st.lists(LIVE, min_size=1, max_size=4), max_size=6), cut=st.integers(0, 6))
@@ -168,6 +168,8 @@ def test_an_option_that_names_no_merger_is_refused(text: str, why: str) -> None:
 
 
 def test_mergers_are_found_by_strategy_id() -> None:
-    found = dict(mergers_of(Options({RECORD_MERGERS: "one = support.mergers:Longest, two=support.mergers:Bracketed"})))
-    assert found == {"one": MERGERS["Longest"], "two": MERGERS["Bracketed"]}
+    mergers = dict(
+        mergers_of(Options({RECORD_MERGERS: "one = support.mergers:Longest, two=support.mergers:Bracketed"}))
+    )
+    assert mergers == {"one": MERGERS["Longest"], "two": MERGERS["Bracketed"]}
     assert not mergers_of(Options({}))

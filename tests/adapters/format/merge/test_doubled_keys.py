@@ -4,7 +4,7 @@ from uuid import uuid4
 
 import pytest
 
-from eventide_adapters.format.merge.log_content import ArrowLogContent
+from eventide_adapters.format.log_content.content import ArrowLogContent
 from eventide_adapters.format.merge.slice_merger import ArrowSliceMerger
 from eventide_adapters.format.merge.slice_reader import ArrowSliceReader
 from eventide_adapters.storage.memory import MemoryStorage
@@ -19,14 +19,14 @@ ROWS = [row(key, ts, f"{key}{ts}", D0, "old") for key, ts in (("a", 10), ("a", 3
 
 def positioned(block: bytes, base_instant: str) -> bytes:
     """The block as a writer of Hudi 1 makes it that has looked up its keys in the base file of an instant."""
-    (found,) = read_blocks(lambda offset, length: block[offset : offset + length], len(block), "log", is_strict=True)
+    (read,) = read_blocks(lambda offset, length: block[offset : offset + length], len(block), "log", is_strict=True)
     header = {
-        **found.header,
+        **read.header,
         HeaderKey.RECORD_POSITIONS: "AQAAAAAAAAAAAAAAOjAAAAEAAAAAAAEAEAAAAAAAAQA=",
         HeaderKey.BASE_FILE_INSTANT_TIME_OF_RECORD_POSITIONS: base_instant,
     }
-    content = block[found.content_offset : found.content_offset + found.content_length]
-    return encode_block(BlockType(found.block_type), header, content)
+    content = block[read.content_offset : read.content_offset + read.content_length]
+    return encode_block(BlockType(read.block_type), header, content)
 
 
 def storage_of(*instants: str | None) -> MemoryStorage:
@@ -55,8 +55,8 @@ def test_a_record_meets_every_row_of_its_key_if_all_blocks_have_positions(
     storage = storage_of(*instants)
     logs = tuple((path, len(storage.read(path))) for path in LOGS[:2])
     made = task(merged=logs, left_overs=(), carried_path=None)
-    found = ArrowSliceReader(storage).read(SliceRead("part=a", "f-0", BASE, logs, made.blocks), made.shape, ["val"])
-    assert sorted(str(value) for batch in found for value in batch.column("val").to_pylist()) == left
+    rows = ArrowSliceReader(storage).read(SliceRead("part=a", "f-0", BASE, logs, made.blocks), made.shape, ["val"])
+    assert sorted(str(value) for batch in rows for value in batch.column("val").to_pylist()) == left
 
     result = SliceCompactor(storage, ArrowSliceMerger(storage))(made)
     assert result.num_deletes == 5 - len(left)

@@ -34,8 +34,8 @@ def test_keys_are_found_where_they_lie_and_others_and_nulls_are_not(
     for others in questions:
         known = data.draw(st.lists(st.sampled_from(keys), max_size=30)) if keys else []
         asked = data.draw(st.permutations([*others, *known]))
-        found = index.find(pa.array(["before", *asked, "after"], pa.string()).slice(1, len(asked)))
-        assert found.tolist() == _expected(keys, asked)
+        places = index.find(pa.array(["before", *asked, "after"], pa.string()).slice(1, len(asked)))
+        assert places.tolist() == _expected(keys, asked)
 
 
 @given(st.integers(1, 30), st.integers(0, 40), st.randoms(use_true_random=False))
@@ -67,9 +67,9 @@ def test_prints_that_many_keys_share_make_no_key_another(monkeypatch: pytest.Mon
     real: Any = key_index._prints_of
 
     def prints(keys: Any) -> Any:
-        found = real(keys)
-        found[::2] = np.uint64(weak)
-        return found
+        hashes = real(keys)
+        hashes[::2] = np.uint64(weak)
+        return hashes
 
     keys = [f"key-{number}" for number in range(300)]
     asked: list[str | None] = [None, *(f"key-{number}" for number in range(200, 400))]
@@ -102,9 +102,9 @@ def test_prints_that_many_keys_share_give_no_key_the_number_of_another(
     real: Any = key_index._prints_of
 
     def prints(keys: Any) -> Any:
-        found = real(keys)
-        found[::2] = np.uint64(weak)
-        return found
+        hashes = real(keys)
+        hashes[::2] = np.uint64(weak)
+        return hashes
 
     monkeypatch.setattr(key_index, "_NUMBERED_BY_ARROW_MAX", 0)
     monkeypatch.setattr(key_index, "_prints_of", prints)

@@ -45,14 +45,14 @@ def changes(min_ordering: int = 0) -> st.SearchStrategy[Change]:
 
 def batch(rows: Sequence[tuple[Change, str]], lacking: str | None) -> pa.RecordBatch:
     """A row's columns all have the same text, which says which row it is; `lacking` is what a column has that it lacks."""
-    found: dict[str, Any] = {
+    columns: dict[str, Any] = {
         KEY: pa.array([change.key for change, _ in rows], pa.string()),
         ORDERING: pa.array([change.ordering for change, _ in rows], pa.int64()),
     }
     for name in COLUMNS:
         texts = [text if name in change.columns else lacking for change, text in rows]
-        found[name] = pa.array(texts, pa.string())
-    return pa.RecordBatch.from_pydict(found)
+        columns[name] = pa.array(texts, pa.string())
+    return pa.RecordBatch.from_pydict(columns)
 
 
 def version(change: Change, number: int, text: str) -> PartialVersion:
@@ -97,9 +97,9 @@ def test_every_key_shows_the_columns_that_its_versions_have_given(
     for key in dict.fromkeys(change.key for change in [*base, *log]):
         old = next((version(change, -1, text) for change, text in base_rows if change.key == key), None)
         versions = [version(change, n, text) for n, (change, text) in enumerate(log_rows) if change.key == key]
-        found = latest_partial(rule, old, versions)
-        if found is not None:
-            expected[key] = (found.version.ordering, *(found.values.get(name, lacking) for name in COLUMNS))
+        latest = latest_partial(rule, old, versions)
+        if latest is not None:
+            expected[key] = (latest.version.ordering, *(latest.values.get(name, lacking) for name in COLUMNS))
     in_base = {change.key for change in base}
     if how is None and any(None in row for key, row in expected.items() if key not in in_base):
         with pytest.raises(UnsupportedTableError, match="the record that it updates is not here"):

@@ -22,8 +22,12 @@ from support.metadata_updates import (
     TABLES,
     begin,
     check,
+    crashed_copies,
     metadata_files,
+    on_disk,
     opened,
+    set_property,
+    timeline_of,
     write,
 )
 
@@ -33,28 +37,15 @@ def table(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     return golden.unpack(str(request.param), tmp_path)
 
 
-def on_disk(path: Path) -> dict[str, dict[str, int]]:
-    return {
-        directory.name: {
-            file.name: file.stat().st_size
-            for file in directory.iterdir()
-            if (".log." in file.name or file.suffix == ".parquet") and file.suffix != ".crc"
-        }
-        for directory in path.glob("part=*")
-    }
-
-
 def commit(path: Path) -> None:
     """Completes the instant on the timeline of the table itself."""
-    timeline = path / ".hoodie" / "timeline"
-    if timeline.exists():
-        (timeline / f"{INSTANT}_{COMPLETED}.commit").write_bytes(b"")
-    else:
-        (path / ".hoodie" / f"{INSTANT}.commit").write_bytes(b"")
+    timeline = timeline_of(path)
+    completed = f"{INSTANT}_{COMPLETED}" if timeline.name == "timeline" else INSTANT
+    timeline.joinpath(f"{completed}.commit").write_bytes(b"")
 
 
 def test_it_lists_the_files_that_are_there(table: Path) -> None:
-    assert opened(table).load().partitions == ("files",)
+    assert opened(table).load().facts.partitions == ("files",)
     assert opened(table).read_files() == on_disk(table)
 
 
@@ -118,20 +109,14 @@ def test_a_second_run_ends_what_a_crash_left(table: Path, tmp_path: Path) -> Non
     begin(whole)
     write(opened(whole))
     expected = metadata_files(whole)
+    begin(table)
+    before = opened(table).read_files()
     crashes = 0
-    for number in range(20):
-        path = tmp_path / f"crash{number}" / table.name
-        shutil.copytree(table, path)
-        begin(path)
-        before = opened(path).read_files()
-        dying = FaultyStorage(LocalStorage(path), FaultPlan(writes={number: Fault.CRASH_BEFORE}))
-        try:
-            write(HudiMetadataTable(dying))
-        except SimulatedCrash:
-            crashes += 1
+    for path, has_crashed in crashed_copies(table, tmp_path, lambda _, storage: write(HudiMetadataTable(storage))):
         assert opened(path).read_files() == before
         write(opened(path))
         assert metadata_files(path) == expected
+        crashes += has_crashed
     assert crashes == 4
 
 
@@ -166,15 +151,9 @@ def test_an_update_that_a_compaction_of_it_passed_over_is_noticed(tmp_path: Path
     assert not opened(path).reflects(FileChanges(RowChange.NONE, ADDED))
 
 
-def change_property(path: Path, key: str, value: str) -> None:
-    properties = path / ".hoodie" / "hoodie.properties"
-    lines = [line for line in properties.read_text().splitlines() if not line.startswith(f"{key}=")]
-    properties.write_text("\n".join([*lines, f"{key}={value}", ""]))
-
-
 @pytest.mark.parametrize("partitions", ["files,unheard_of", "column_stats"])
 def test_a_partition_of_an_unknown_kind_is_refused(table: Path, partitions: str) -> None:
-    change_property(table, "hoodie.table.metadata.partitions", partitions)
+    set_property(table, "hoodie.table.metadata.partitions", partitions)
     before = metadata_files(table)
     with pytest.raises(UnsupportedTableError, match=r"`table.rebuild_metadata_table\("):
         check(table, RowChange.NONE)
@@ -182,14 +161,14 @@ def test_a_partition_of_an_unknown_kind_is_refused(table: Path, partitions: str)
 
 
 def test_indexes_by_key_need_nothing_while_all_rows_stay(table: Path) -> None:
-    change_property(table, "hoodie.table.metadata.partitions", "files,record_index,secondary_index_by_val")
+    set_property(table, "hoodie.table.metadata.partitions", "files,record_index,secondary_index_by_val")
     check(table, RowChange.NONE)
     with pytest.raises(UnsupportedTableError, match=r"has record_index, .* when rows are rolled back"):
         check(table, RowChange.ROLLED_BACK)
 
 
 def test_ranges_need_a_known_form_when_columns_are_new(table: Path) -> None:
-    change_property(table, "hoodie.table.metadata.partitions", "bloom_filters,column_stats,files,partition_stats")
+    set_property(table, "hoodie.table.metadata.partitions", "bloom_filters,column_stats,files,partition_stats")
     check(table, RowChange.NONE)
     check(table, RowChange.ROLLED_BACK)
     check(table, RowChange.WRITTEN)
@@ -198,7 +177,7 @@ def test_ranges_need_a_known_form_when_columns_are_new(table: Path) -> None:
 
 
 def test_a_partition_that_hudi_is_building_is_waited_for(table: Path) -> None:
-    change_property(table, "hoodie.table.metadata.partitions.inflight", "column_stats")
+    set_property(table, "hoodie.table.metadata.partitions.inflight", "column_stats")
     with pytest.raises(BusyError, match="column_stats"):
         check(table, RowChange.NONE)
 

@@ -72,9 +72,9 @@ def test_version_9_knows_when_an_archived_instant_completed(tmp_path: Path) -> N
     active = {instant["requested_time"] for instant in golden.expected("v9_archived").instants}
     writers = {log.instant for log in logs if log is not None} - active
     assert len(writers) == 5  # all that is archived but the bulk insert
-    found = [archive.find(writer) for writer in sorted(writers)]
+    instants = [archive.find(writer) for writer in sorted(writers)]
     # One writer after the other made the table, so each had ended before the next one began.
-    for before, after in pairwise(found):
+    for before, after in pairwise(instants):
         assert before is not None
         assert after is not None
         assert before.completion_time is not None
@@ -113,8 +113,8 @@ def ten_thousand(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_each_of_ten_thousand_instants_is_found_by_one_look_at_the_times_in_each_file(ten_thousand: Path) -> None:
     archive, storage = lsm(ten_thousand)
-    found = [archive.find(time_of(nth)) for nth in range(10_000)]
-    assert [i.completion_time for i in found if i] == [
+    instants = [archive.find(time_of(nth)) for nth in range(10_000)]
+    assert [i.completion_time for i in instants if i] == [
         instant_time(FIRST_MS + n * 60_000 + 30_000) for n in range(10_000)
     ]
     assert set(storage.opened.values()) == {1}

@@ -67,8 +67,8 @@ def test_what_was_archived_is_found_beside_what_hudi_archived(table: Path) -> No
     archive.append([write(table, 1), write(table, 2)], NoLock())
     archive.append([write(table, 3)], NoLock())
     for reader in (archive, archive_of(table)):
-        found = [instant.requested_time for instant in reader.writes("", "9")]
-        assert found == [write(table, n).completed.requested_time for n in (3, 2, 1)] + before
+        times = [instant.requested_time for instant in reader.writes("", "9")]
+        assert times == [write(table, n).completed.requested_time for n in (3, 2, 1)] + before
         archived = write(table, 2).completed
         assert reader.find(archived.requested_time) == archived
         metadata = reader.commit(archived.requested_time)
@@ -85,8 +85,8 @@ def test_what_is_archived_again_after_a_crash_is_there_once(table: Path) -> None
     archive_of(table).append([write(table, 1), write(table, 2)], NoLock())
     assert {path.name: path.read_bytes() for path in (table / config_of(table).archive_path).iterdir()} == files
     archive_of(table).append([write(table, 2), write(table, 3)], NoLock())
-    found = [i.requested_time[-2:] for i in archive_of(table).writes("2030", "9")]
-    assert found == ["03", "02", "01"]
+    times = [i.requested_time[-2:] for i in archive_of(table).writes("2030", "9")]
+    assert times == ["03", "02", "01"]
 
 
 def test_a_first_archive_is_made(table: Path) -> None:

@@ -319,8 +319,8 @@ def test_the_codec_travels_to_executors() -> None:
 
 def test_a_commit_that_hudi_1_0_archived_as_it_upgraded_the_table_stands_alone() -> None:
     data = (DATA / "v8.upgraded_by_1.0.2.deltacommit").read_bytes()
-    found = CODEC.decode_archived_commit(data, "archived")
-    assert [stat.path.rpartition(".log.")[2] for stat in found.stats] == ["1_0-18-28", "1_1-18-29"]
+    commit = CODEC.decode_archived_commit(data, "archived")
+    assert [stat.path.rpartition(".log.")[2] for stat in commit.stats] == ["1_0-18-28", "1_1-18-29"]
     for torn in (data[:-1], data + b"\0", data[:40]):
         with pytest.raises(CorruptTimelineError, match="neither JSON nor a record of Avro"):
             CODEC.decode_archived_commit(torn, "archived")

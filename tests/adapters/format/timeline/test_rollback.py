@@ -34,7 +34,7 @@ def test_a_rollback_of_hudi_0_takes_blocks_back(tmp_path: Path) -> None:
     assert all(len(request.log_blocks) == 1 and not request.deleted for request in plan.requests)
     done = CODEC.decode_rollback((table / "20261121091031101.rollback").read_bytes(), "r")
     assert done.targets == (TARGET,)
-    assert all(sum(found.rollback_logs.values()) == 210 for found in done.partitions.values())
+    assert all(sum(partition.rollback_logs.values()) == 210 for partition in done.partitions.values())
 
 
 def test_a_rollback_of_hudi_1_deletes_logs(tmp_path: Path) -> None:

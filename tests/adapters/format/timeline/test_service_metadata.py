@@ -29,7 +29,7 @@ def test_a_clean_plan_is_read_back(earliest: Instant | None) -> None:
     data = CODEC.encode_clean_plan(plan, "file:///lake/trips")
     assert CODEC.decode_clean_plan(data, "c", plan.instant) == plan
     files = read_container(data, "c").document("filePathsToBeDeletedPerPartition")
-    assert [found.text("filePath") for found in files.documents("p=1")] == [f"/lake/trips/p=1/{BASE}"]
+    assert [document.text("filePath") for document in files.documents("p=1")] == [f"/lake/trips/p=1/{BASE}"]
 
 
 def test_a_completed_clean_is_read_back() -> None:

@@ -81,8 +81,8 @@ def _outcome(data: bytes, columns_bytes_min: int) -> CommitMetadata | type[Event
 @pytest.mark.parametrize("name", [name for name in golden.names() if name.startswith(("v8", "v9"))])
 def test_commits_of_hudi_are_read_by_columns(name: str, tmp_path: Path) -> None:
     timeline = golden.unpack(name, tmp_path) / ".hoodie" / "timeline"
-    found = [path for path in timeline.iterdir() if path.suffix in (".commit", ".deltacommit", ".replacecommit")]
-    commits = {path.name: data for path in found if (data := path.read_bytes()).startswith(MAGIC)}
+    files = [path for path in timeline.iterdir() if path.suffix in (".commit", ".deltacommit", ".replacecommit")]
+    commits = {path.name: data for path in files if (data := path.read_bytes()).startswith(MAGIC)}
     assert commits
     for file_name, data in commits.items():
         record = unwrapped(data, file_name)

@@ -111,9 +111,9 @@ def test_libhdfs_is_given_the_name_node_and_hadoops_settings(
     authority: str, options: dict[str, str], native: tuple[str, int, tuple[tuple[str, str], ...]]
 ) -> None:
     host, port, settings = native
-    found = HdfsConfig.of("hdfs", authority, Options(options | BY_LIBHDFS))
-    assert found.native == NativeConfig(host, port, "lake", settings)
-    assert pickle.loads(pickle.dumps(found)) == found
+    config = HdfsConfig.of("hdfs", authority, Options(options | BY_LIBHDFS))
+    assert config.native == NativeConfig(host, port, "lake", settings)
+    assert pickle.loads(pickle.dumps(config)) == config
     assert HdfsConfig.of("hdfs", authority, Options(options)).native is None
 
 

@@ -153,16 +153,16 @@ def test_a_compaction_during_which_a_data_node_is_lost_leaves_the_rows_and_files
 ) -> None:
     there, known = backend_on(cluster), first_compaction(Backend("memory://known", {}, LinkMode.COPY))
     chapters = TableLife(there).chapters()
-    found = list(islice(chapters, 2))
+    earlier = list(islice(chapters, 2))
 
     def strike(port: int, content: BinaryIO | None) -> BinaryIO | None:
         cluster.stop(port)
         return content
 
     struck = at_next_transfer(cluster, monkeypatch, "PUT", strike, size_min=2000)
-    found.append(next(chapters))
+    earlier.append(next(chapters))
     assert (len(struck), len(cluster.web_ports())) == (1, 2)
-    assert [chapter.as_with_copies() for chapter in found] == [chapter.as_with_copies() for chapter in known]
+    assert [chapter.as_with_copies() for chapter in earlier] == [chapter.as_with_copies() for chapter in known]
 
 
 def test_bytes_by_libhdfs_survive_two_data_nodes_that_are_lost_while_they_are_sent_and_read(

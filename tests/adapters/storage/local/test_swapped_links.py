@@ -126,7 +126,7 @@ def test_a_link_put_in_the_way_at_any_moment_leads_nowhere(
     for answer, outside in states(tmp_path, operation, name, monkeypatch):
         seen += 1
         assert tree(outside) == {"file": THEIRS, "empty": None}, f"{operation} changed what lies outside"
-        found = answer if isinstance(answer, tuple) else (answer,)
-        assert not any(isinstance(info, FileInfo) and info.size == len(THEIRS) for info in found)
+        infos = answer if isinstance(answer, tuple) else (answer,)
+        assert not any(isinstance(info, FileInfo) and info.size == len(THEIRS) for info in infos)
         assert answer != THEIRS
     assert seen > 3

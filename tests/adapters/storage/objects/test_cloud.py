@@ -19,8 +19,8 @@ from support.servers.cloud_servers import CloudServer, GoogleServer
 
 @pytest.fixture(params=["fake_gcs", "azurite"])
 def server(request: pytest.FixtureRequest) -> CloudServer:
-    found: CloudServer = request.getfixturevalue(request.param)
-    return found
+    cloud: CloudServer = request.getfixturevalue(request.param)
+    return cloud
 
 
 def opened(server: CloudServer, place: str | None = None, **more: str) -> Storage:
@@ -147,7 +147,7 @@ def test_a_key_that_the_store_would_list_with_another_letter_is_refused(server: 
     path, long = r"name=a\b/file", r"name=a\b/long"
     if server.uri("x").startswith("gs:"):
         assert storage.put_if_absent(path, b"1")
-        assert [found.path for found in storage.list(r"name=a\b")] == [path]
+        assert [info.path for info in storage.list(r"name=a\b")] == [path]
         return
     with pytest.raises(RefusedError, match=r"lists a backslash as a slash, so '.*file' would not be found again"):
         storage.put_if_absent(path, b"1")

@@ -64,8 +64,8 @@ def test_a_file_above_one_part_is_created_in_parts_and_once(moto: S3Server, monk
         output.write(data)
         assert output.commit() is expected
         assert storage.copy_if_absent("file", "copy") is expected
-    found = moto.client().head_object(Bucket=BUCKET, Key=f"{storage.root.partition(BUCKET)[2][1:]}/copy")
-    assert found["ETag"].strip('"').endswith("-3")  # parts
+    head = moto.client().head_object(Bucket=BUCKET, Key=f"{storage.root.partition(BUCKET)[2][1:]}/copy")
+    assert head["ETag"].strip('"').endswith("-3")  # parts
     assert storage.read("file") == storage.read("copy") == data
 
 
@@ -102,9 +102,9 @@ def test_the_key_that_marks_a_directory_is_no_file(moto: S3Server) -> None:
     prefix = storage.root.partition(f"{BUCKET}/")[2]
     moto.client().put_object(Bucket=BUCKET, Key=f"{prefix}/part=a/", Body=b"")
     assert storage.list("part=a") == ()
-    found = storage.stat("part=a")
-    assert found is not None
-    assert found.is_directory
+    info = storage.stat("part=a")
+    assert info is not None
+    assert info.is_directory
     assert storage.delete("part=a")
     assert storage.stat("part=a") is None
 
@@ -116,8 +116,8 @@ def test_keys_that_are_no_path_are_in_no_listing(moto: S3Server) -> None:
     for key in ("/leading", "//twice", "/", "a//b", "a/../b", "a/..", "a/./b", "..", "../b", ".", "a/b", "b"):
         moto.client().put_object(Bucket=bucket, Key=key, Body=b"of others")
     storage = open_storage(f"s3://{bucket}", Options(moto.options))
-    assert [(found.path, found.is_directory) for found in storage.list("")] == [("a", True), ("b", False)]
-    assert [found.path for found in storage.list("a")] == ["a/b"]
+    assert [(info.path, info.is_directory) for info in storage.list("")] == [("a", True), ("b", False)]
+    assert [info.path for info in storage.list("a")] == ["a/b"]
 
 
 def test_a_bucket_that_is_not_there_is_named(moto: S3Server) -> None:
@@ -157,14 +157,14 @@ def test_a_table_shows_no_secret(moto: S3Server) -> None:
 
 def test_an_executors_copy_asks_the_store_nothing_again(moto: S3Server, monkeypatch: pytest.MonkeyPatch) -> None:
     storage = storage_on(moto)
-    found = storage.capabilities
+    capabilities = storage.capabilities
 
     def fail(*_: object, **__: object) -> dict[str, object]:
         raise AssertionError("a request")
 
     copy = pickle.loads(pickle.dumps(storage))
     monkeypatch.setattr(S3Objects, "_call", fail)
-    assert copy.capabilities == found
+    assert copy.capabilities == capabilities
 
 
 @pytest.mark.parametrize("prefix", ["", "spark.hadoop."])
@@ -177,17 +177,19 @@ def test_hadoops_keys_are_understood(prefix: str) -> None:
         "fs.s3a.secret.key": "secret",
         "fs.s3a.session.token": "token",
     }
-    found = S3Config.of(Options({prefix + key: value for key, value in options.items()}))
-    assert (found.endpoint, found.region) == ("http://minio:9000", "eu-central-1")
-    assert (found.access_key, found.secret_key, found.session_token) == ("id", "secret", "token")
-    assert found.has_path_style
+    config = S3Config.of(Options({prefix + key: value for key, value in options.items()}))
+    assert (config.endpoint, config.region) == ("http://minio:9000", "eu-central-1")
+    assert (config.access_key, config.secret_key, config.session_token) == ("id", "secret", "token")
+    assert config.has_path_style
 
 
 def test_icebergs_keys_are_understood_and_amazon_is_the_default() -> None:
-    found = S3Config.of(Options({"s3.access-key-id": "id", "s3.secret-access-key": "secret", "s3.region": "us-west-2"}))
-    assert (found.access_key, found.secret_key, found.region) == ("id", "secret", "us-west-2")
-    assert found.endpoint is None
-    assert not found.has_path_style
+    config = S3Config.of(
+        Options({"s3.access-key-id": "id", "s3.secret-access-key": "secret", "s3.region": "us-west-2"})
+    )
+    assert (config.access_key, config.secret_key, config.region) == ("id", "secret", "us-west-2")
+    assert config.endpoint is None
+    assert not config.has_path_style
     assert S3Config.of(Options({"s3.profile-name": "lake"})).profile == "lake"
     at_amazon = Options({"s3.endpoint": "https://s3.eu-west-1.amazonaws.com"})
     assert not S3Config.of(at_amazon).has_path_style

@@ -18,8 +18,8 @@ pytestmark = pytest.mark.usefixtures("short_pauses")
 
 @pytest.fixture(scope="module")
 def store(moto: S3Server) -> Iterator[FaultyStore]:
-    with faulty_store(moto) as found:
-        yield found
+    with faulty_store(moto) as faulty:
+        yield faulty
 
 
 @pytest.fixture
@@ -76,7 +76,7 @@ def _write(storage: Storage, data: bytes) -> bool:
 
 def _unfinished(server: S3Server, storage: Storage) -> list[str]:
     uploads = server.client().list_multipart_uploads(Bucket=BUCKET).get("Uploads", [])
-    return [found["Key"] for found in uploads if storage.root.endswith(found["Key"].removesuffix("/new"))]
+    return [upload["Key"] for upload in uploads if storage.root.endswith(upload["Key"].removesuffix("/new"))]
 
 
 @pytest.mark.parametrize("fault", [None, Fault.REPLY_LOST, Fault.UNAVAILABLE])

@@ -16,8 +16,8 @@ pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("short_pauses")]
 
 @pytest.fixture(scope="module", params=["moto", "fake_gcs", "azurite"])
 def store(request: pytest.FixtureRequest) -> Iterator[FaultyStore]:
-    with faulty_store(request.getfixturevalue(request.param)) as found:
-        yield found
+    with faulty_store(request.getfixturevalue(request.param)) as faulty:
+        yield faulty
 
 
 @pytest.fixture

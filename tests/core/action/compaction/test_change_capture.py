@@ -32,7 +32,7 @@ def one(file_id: str, *, has_base: bool = True) -> FileSlice:
 
 
 @pytest.mark.parametrize(
-    ("index_type", "found", "is_logged"),
+    ("index_type", "file_slice", "is_logged"),
     [
         (None, one(SPARK), False),
         (None, one(SPARK, has_base=False), True),
@@ -44,11 +44,11 @@ def one(file_id: str, *, has_base: bool = True) -> FileSlice:
     ],
 )
 def test_where_inserts_are_logs_changes_may_be_read_from_compactions(
-    index_type: str | None, found: FileSlice, *, is_logged: bool
+    index_type: str | None, file_slice: FileSlice, *, is_logged: bool
 ) -> None:
-    assert not writes_change_logs(config(), index_type, [found])
+    assert not writes_change_logs(config(), index_type, [file_slice])
     captures = config(hoodie__table__cdc__enabled="true")
-    assert writes_change_logs(captures, index_type, [found]) == is_logged
+    assert writes_change_logs(captures, index_type, [file_slice]) == is_logged
 
 
 @pytest.mark.parametrize("text", ["data_before", "DATA_BEFORE"])

@@ -64,15 +64,17 @@ def test_readers_that_group_by_instant_see_no_split(rule: MergeRule, times: dict
             if times and not all(is_early(v) for _, versions in blocks[:count] for v in versions.values()):
                 break  # an exact cut merges a prefix without anything after T
             merged, left = blocks[:count], blocks[count:]
-            taken_early = [(i, {k: v for k, v in found.items() if is_early(v)}) for i, found in left]
+            taken_early = [(i, {k: v for k, v in versions.items() if is_early(v)}) for i, versions in left]
             cases = [
                 KeyHistory(key, base, of_key(key, merged), of_key(key, left), of_key(key, taken_early)) for key in "ka"
             ]
             if judge_split(cases, rule, (rule,), is_base_file_index=False).fallback is not None:
                 continue
             split += 1
-            tombstones = {case.key: found for case in cases if (found := carried_tombstone(case, rule)) is not None}
-            carry = [(found.position // 2, {key: found}) for key, found in sorted(tombstones.items())]
+            tombstones = {
+                case.key: tombstone for case in cases if (tombstone := carried_tombstone(case, rule)) is not None
+            }
+            carry = [(tombstone.position // 2, {key: tombstone}) for key, tombstone in sorted(tombstones.items())]
             carried += len(carry)
             for case in cases:
                 as_before = latest(rule, base, of_key(case.key, blocks))

@@ -82,9 +82,9 @@ FOUR = (EventTimeRange(10, 20), EventTimeRange(30, 40), EventTimeRange(110, 120)
 
 
 def selection(**changes: object) -> Selection:
-    found = selected(slice_facts(*FOUR, **changes), 100)  # type: ignore[arg-type]  # see slice_facts
-    assert found is not None
-    return found
+    choice = selected(slice_facts(*FOUR, **changes), 100)  # type: ignore[arg-type]  # see slice_facts
+    assert choice is not None
+    return choice
 
 
 def link_facts(choice: LinkChoice = LinkChoice.AUTO, /, **changes: object) -> LinkChoiceFacts:
@@ -113,14 +113,14 @@ def test_a_slice_with_nothing_before_t_is_left_alone() -> None:
 
 
 def test_the_logs_before_t_are_compacted_and_the_rest_remains() -> None:
-    found = selection()
-    assert (len(found.compacted), len(found.left_overs), found.fallback) == (2, 2, None)
+    chosen = selection()
+    assert (len(chosen.compacted), len(chosen.left_overs), chosen.fallback) == (2, 2, None)
 
 
 def test_a_log_compaction_is_never_parted_from_what_it_merged() -> None:
-    found = selection(has_merged_block=True)
-    assert found.fallback is FallbackReason.LOG_COMPACTION
-    assert not found.left_overs
+    chosen = selection(has_merged_block=True)
+    assert chosen.fallback is FallbackReason.LOG_COMPACTION
+    assert not chosen.left_overs
     among_the_merged = selected(slice_facts(*FOUR[:2], EventTimeRange(30, 40), has_merged_block=True), 100)
     assert among_the_merged is not None
     assert among_the_merged.fallback is None
@@ -128,30 +128,30 @@ def test_a_log_compaction_is_never_parted_from_what_it_merged() -> None:
 
 def test_the_blocks_of_one_instant_are_never_parted() -> None:
     """Readers that group blocks by instant would meet the left-overs in another order."""
-    found = selection(instants=frozenset({at(1), at(4)}))
-    assert (len(found.compacted), found.fallback) == (4, FallbackReason.DIVIDED_WRITE)
-    assert at(1) in found.reason
+    chosen = selection(instants=frozenset({at(1), at(4)}))
+    assert (len(chosen.compacted), chosen.fallback) == (4, FallbackReason.DIVIDED_WRITE)
+    assert at(1) in chosen.reason
     among_the_left_overs = selection(instants=frozenset({at(3), at(4)}))
     assert (len(among_the_left_overs.compacted), among_the_left_overs.fallback) == (2, None)
 
 
 def test_a_write_whose_log_files_follow_one_another_may_be_divided() -> None:
-    found = selection(instants=frozenset({at(2)}))
-    assert found.fallback is FallbackReason.DIVIDED_WRITE  # log 4, after log 3 of another write
+    chosen = selection(instants=frozenset({at(2)}))
+    assert chosen.fallback is FallbackReason.DIVIDED_WRITE  # log 4, after log 3 of another write
     next_one = selected(slice_facts(*FOUR[:2], EventTimeRange(30, 40), instants=frozenset({at(2)})), 25)
     assert next_one is not None
     assert next_one.fallback is None
 
 
 def test_a_rollback_block_anywhere_in_the_slice_forces_a_full_compaction() -> None:
-    found = selection(rolled_back=frozenset({"0"}))
-    assert (len(found.compacted), found.fallback) == (4, FallbackReason.ROLLBACK_BLOCK)
+    chosen = selection(rolled_back=frozenset({"0"}))
+    assert (len(chosen.compacted), chosen.fallback) == (4, FallbackReason.ROLLBACK_BLOCK)
 
 
 def test_a_block_of_an_instant_that_never_completed_forces_a_full_compaction() -> None:
-    found = selection(instants=frozenset({at(4), at(5)}))
-    assert (len(found.compacted), found.fallback) == (4, FallbackReason.UNCOMMITTED_BLOCK)
-    assert at(5) in found.reason
+    chosen = selection(instants=frozenset({at(4), at(5)}))
+    assert (len(chosen.compacted), chosen.fallback) == (4, FallbackReason.UNCOMMITTED_BLOCK)
+    assert at(5) in chosen.reason
 
 
 def test_key_histories_are_asked_for_only_where_algebra_does_not_answer() -> None:
@@ -204,18 +204,18 @@ def test_a_split_that_merges_deletes_or_leaves_positions_needs_unique_keys() -> 
     assert needs_unique_keys(selection(), by_positions)
     assert not needs_unique_keys(selection().in_full(FallbackReason.ROLLBACK_BLOCK, ""), by_positions)
 
-    found = with_doubled_key(selection(), "k7")
-    assert (found.fallback, found.left_overs) == (FallbackReason.DOUBLED_KEY, ())
-    assert "'k7'" in found.reason
+    chosen = with_doubled_key(selection(), "k7")
+    assert (chosen.fallback, chosen.left_overs) == (FallbackReason.DOUBLED_KEY, ())
+    assert "'k7'" in chosen.reason
     split = selection()
     beside = with_doubled_key(replace(split, facts=replace(split.facts, above=1)), "k7")
     assert beside.has_to_wait
 
 
 def test_a_verdict_becomes_a_fallback_that_names_the_key() -> None:
-    found = apply_verdict(selection(), SplitVerdict(FallbackReason.DELETE_REORDERED, "k7", 0))
-    assert (found.fallback, len(found.left_overs)) == (FallbackReason.DELETE_REORDERED, 0)
-    assert "'k7'" in found.reason
+    chosen = apply_verdict(selection(), SplitVerdict(FallbackReason.DELETE_REORDERED, "k7", 0))
+    assert (chosen.fallback, len(chosen.left_overs)) == (FallbackReason.DELETE_REORDERED, 0)
+    assert "'k7'" in chosen.reason
 
 
 def test_auto_back_dates_between_merged_logs_and_left_overs() -> None:
@@ -283,24 +283,24 @@ def test_symbolic_links_need_a_declaration_and_a_storage_that_has_them() -> None
 def test_auto_links_where_all_resolve_links_and_copies_would_cross_the_network(
     is_exclusive: bool, has_symlinks: bool, has_server_copies: bool
 ) -> None:
-    found = link_facts(
+    facts = link_facts(
         is_exclusive=is_exclusive,
         has_symlinks=has_symlinks,
         has_server_copies=has_server_copies,
         layout=layout_of(6),
     )
     links = is_exclusive and has_symlinks and not has_server_copies
-    assert choose_link([selection()], found).mode is (LinkMode.SYMLINK if links else LinkMode.COPY)
-    back_dated = replace(found, layout=layout_of(9))
+    assert choose_link([selection()], facts).mode is (LinkMode.SYMLINK if links else LinkMode.COPY)
+    back_dated = replace(facts, layout=layout_of(9))
     assert choose_link([selection()], back_dated).mode is LinkMode.PREFIX
 
 
 def test_left_overs_of_version_6_take_version_0_with_rising_tokens_below_the_carried_tombstones() -> None:
-    found = selected(slice_facts(*FOUR, version=6), 100)
-    assert found is not None
-    decision = choose_link([found], link_facts(LinkChoice.COPY))
+    chosen = selected(slice_facts(*FOUR, version=6), 100)
+    assert chosen is not None
+    decision = choose_link([chosen], link_facts(LinkChoice.COPY))
     plan = plan_compaction(
-        [apply_verdict(found, SplitVerdict(None, None, 1))], decision, replace(TERMS, layout=layout_of(6))
+        [apply_verdict(chosen, SplitVerdict(None, None, 1))], decision, replace(TERMS, layout=layout_of(6))
     )
     (operation,) = plan.operations
     names = [LogFileName.parse(name) for name in operation.new_log_names]

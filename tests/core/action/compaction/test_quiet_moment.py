@@ -70,13 +70,13 @@ def test_where_nothing_is_pending_it_is_no_time_that_a_writer_chooses_now(
 
 
 def test_beside_one_writer_it_follows_the_last_completion() -> None:
-    found = quiet_moment(facts([write(10, 20), write(30, 40), write(50)]))
-    assert (found.instant, [w.requested_time for w in found.beside]) == (at(41), [at(50)])
+    moment = quiet_moment(facts([write(10, 20), write(30, 40), write(50)]))
+    assert (moment.instant, [w.requested_time for w in moment.beside]) == (at(41), [at(50)])
 
 
 def test_a_completed_write_that_reaches_across_the_gap_takes_it_away() -> None:
-    found = quiet_moment(facts([write(10, 20), write(30, 60), write(50)]))
-    assert (found.instant, [w.requested_time for w in found.beside]) == (at(21), [at(50), at(30)])
+    moment = quiet_moment(facts([write(10, 20), write(30, 60), write(50)]))
+    assert (moment.instant, [w.requested_time for w in moment.beside]) == (at(21), [at(50), at(30)])
 
 
 def test_writes_that_overlap_in_a_row_are_all_gone_below() -> None:
@@ -100,10 +100,10 @@ def test_a_gap_without_room_is_none() -> None:
     ],
 )
 def test_there_is_none(given: BackdatingFacts, why: str) -> None:
-    found = quiet_moment(given)
-    assert found.instant is None
-    assert why in no_quiet_moment(found)
-    assert at(50) in no_quiet_moment(found)
+    moment = quiet_moment(given)
+    assert moment.instant is None
+    assert why in no_quiet_moment(moment)
+    assert at(50) in no_quiet_moment(moment)
 
 
 def test_a_second_compaction_in_one_gap_needs_that_the_first_left_nothing_over() -> None:
@@ -155,7 +155,7 @@ def test_it_is_the_latest_time_in_no_span_on_every_timeline_of_three_writes() ->
             continue
         tried += 1
         history = [write(r, c) for r, c in drawn]
-        found = quiet_moment(facts(history)).instant
+        moment = quiet_moment(facts(history)).instant
         quiet = [q for q in range(1, 100) if all(q < r or (c is not None and c < q) for r, c in drawn)]
         assert all(not open_at(Timeline.of(history), at(q)) for q in quiet)
         below = [q for q in quiet if q < min(r for r, c in drawn if c is None)]
@@ -163,5 +163,5 @@ def test_it_is_the_latest_time_in_no_span_on_every_timeline_of_three_writes() ->
             q for q in below if q > max((t for s in drawn for t in s if t is not None and t < max(below)), default=0)
         ]
         expected = gap[0] if gap and any(c is not None and c < gap[0] for _, c in drawn) else None
-        assert found == (None if expected is None else at(expected)), drawn
+        assert moment == (None if expected is None else at(expected)), drawn
     assert tried > 2500

@@ -13,8 +13,8 @@ def log(version: int) -> LogFile:
 
 def split(ranges: list[EventTimeRange], threshold_ms: int) -> tuple[int, int]:
     logs = [log(version) for version in range(1, len(ranges) + 1)]
-    by_path = {found.path: event_times for found, event_times in zip(logs, ranges, strict=True)}
-    strategy = EventTimeBasedCompactionStrategy(threshold_ms, lambda found: by_path[found.path])
+    by_path = {log_file.path: event_times for log_file, event_times in zip(logs, ranges, strict=True)}
+    strategy = EventTimeBasedCompactionStrategy(threshold_ms, lambda log_file: by_path[log_file.path])
     compacted, left_overs = strategy.filter_log_files(logs[::-1], "20260102000000000")
     assert [*compacted, *left_overs] == logs  # reader order, nothing lost, nothing twice
     return len(compacted), len(left_overs)

@@ -39,8 +39,8 @@ def taken(strategy: str, *slices: FileSlice, partitions: set[str] | None = None,
     }
     values = {keys[name]: value for name, value in options.items()}
     chosen = chosen_strategy(Options({"hoodie.compaction.strategy": strategy, **values}), TODAY)
-    everywhere = partitions or {found.partition for found in slices}
-    return [found.file_id for found in chosen.choose(everywhere, slices)]
+    everywhere = partitions or {file_slice.partition for file_slice in slices}
+    return [file_slice.file_id for file_slice in chosen.choose(everywhere, slices)]
 
 
 A = file_slice("p", "a", 3 * MB, 3 * MB, base=10 * MB)  # 16 MB to read, 10 to write
@@ -90,7 +90,7 @@ def test_day_based_takes_the_latest_partitions_of_the_table_latest_first() -> No
     assert taken("DayBasedCompactionStrategy", *DAYS) == ["d23", "d20", "d18", "d5"]
     assert taken("DayBasedCompactionStrategy", *DAYS, days="2") == ["d23", "d20"]
     # A later partition without logs takes a place, too.
-    everywhere = {found.partition for found in DAYS} | {"2026/11/24"}
+    everywhere = {file_slice.partition for file_slice in DAYS} | {"2026/11/24"}
     assert taken("DayBasedCompactionStrategy", *DAYS, partitions=everywhere, days="2") == ["d23"]
     assert taken("DayBasedCompactionStrategy", *DAYS, io="3") == ["d23"]
 

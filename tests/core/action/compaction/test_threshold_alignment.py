@@ -21,8 +21,8 @@ def ms(text: str) -> int:
 
 
 def floored(seconds: int, zone: str, text: str) -> str:
-    found = Alignment(seconds, ZoneInfo(zone)).floor(ms(text))
-    return datetime.fromtimestamp(found / 1000, UTC).isoformat()
+    floor_ms = Alignment(seconds, ZoneInfo(zone)).floor(ms(text))
+    return datetime.fromtimestamp(floor_ms / 1000, UTC).isoformat()
 
 
 @pytest.mark.parametrize(

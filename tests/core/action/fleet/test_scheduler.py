@@ -105,18 +105,18 @@ def test_a_forecast_names_the_tables_to_leave_out_and_the_workers_that_all_need(
         TableLoad("c", 0.5, True),
         TableLoad("never", float("inf"), False),
     )
-    found = Forecast(loads, workers)
-    assert (found.more_workers, found.unmet) == (more, unmet)
+    forecast = Forecast(loads, workers)
+    assert (forecast.more_workers, forecast.unmet) == (more, unmet)
 
 
 def test_a_forecast_has_what_was_measured() -> None:
     scheduler = fleet(a=HOUR, b=HOUR, unknown=HOUR)
     for name in ("a", "b"):
         assert run_once(scheduler, 0, 20 * MINUTE) == name
-    found = scheduler.forecast()
-    assert {load.name for load in found.loads} == {"a", "b"}
-    assert found.unmet == ("a",)
-    assert found.more_workers == 1
+    forecast = scheduler.forecast()
+    assert {load.name for load in forecast.loads} == {"a", "b"}
+    assert forecast.unmet == ("a",)
+    assert forecast.more_workers == 1
 
 
 @given(
@@ -134,9 +134,9 @@ def test_no_set_of_tables_on_time_is_larger(jobs: list[tuple[int, int]], workers
                 return False
         return True
 
-    found = largest_on_time_set(made, 0, workers)
-    assert is_on_time(found)
-    assert len(found) == max(
+    on_time = largest_on_time_set(made, 0, workers)
+    assert is_on_time(on_time)
+    assert len(on_time) == max(
         size for size in range(len(made) + 1) for chosen in combinations(made, size) if is_on_time(chosen)
     )
 

@@ -10,8 +10,8 @@ from eventide_core.table.records.event_time import EventTimeRange
 
 
 def test_before_the_first_event_time_compaction_there_is_neither_cut_nor_watermark() -> None:
-    found = freshness(None, [EventTimeRange(5, 9)], 0)
-    assert (found.cut_ms, found.watermark_ms) == (None, None)
+    marks = freshness(None, [EventTimeRange(5, 9)], 0)
+    assert (marks.cut_ms, marks.watermark_ms) == (None, None)
 
 
 def test_the_watermark_is_the_cut_while_no_log_holds_anything_before_it() -> None:
@@ -19,25 +19,25 @@ def test_the_watermark_is_the_cut_while_no_log_holds_anything_before_it() -> Non
 
 
 def test_a_late_record_lowers_the_watermark_at_once_but_not_the_cut() -> None:
-    found = freshness(100, [EventTimeRange(120, 130), EventTimeRange(40, 125)], 3)
-    assert (found.cut_ms, found.watermark_ms, found.late_records) == (100, 40, 3)
+    marks = freshness(100, [EventTimeRange(120, 130), EventTimeRange(40, 125)], 3)
+    assert (marks.cut_ms, marks.watermark_ms, marks.late_records) == (100, 40, 3)
 
 
 def test_records_without_an_event_time_are_counted_and_do_not_lower_it() -> None:
-    found = freshness(100, [EventTimeRange(None, None, 4), EventTimeRange(150, 160, 1)], 0)
-    assert (found.watermark_ms, found.unknown_event_time_records) == (100, 5)
+    marks = freshness(100, [EventTimeRange(None, None, 4), EventTimeRange(150, 160, 1)], 0)
+    assert (marks.watermark_ms, marks.unknown_event_time_records) == (100, 5)
 
 
 def test_nothing_is_promised_while_a_log_record_has_an_unreadable_event_time() -> None:
-    found = freshness(100, [EventTimeRange(150, 160), EventTimeRange(170, 180, 0, 2)], 0)
-    assert (found.watermark_ms, found.unreadable_event_time_records) == (None, 2)
-    assert not found.has_reached(format_timestamp(1))
+    marks = freshness(100, [EventTimeRange(150, 160), EventTimeRange(170, 180, 0, 2)], 0)
+    assert (marks.watermark_ms, marks.unreadable_event_time_records) == (None, 2)
+    assert not marks.has_reached(format_timestamp(1))
 
 
 def test_nulls_count_only_where_the_user_says_so() -> None:
-    found = freshness(100, [EventTimeRange(150, 160, 3)], 0)
-    assert found.has_reached(format_timestamp(100))
-    assert not found.has_reached(format_timestamp(100), nulls_count=True)
+    marks = freshness(100, [EventTimeRange(150, 160, 3)], 0)
+    assert marks.has_reached(format_timestamp(100))
+    assert not marks.has_reached(format_timestamp(100), nulls_count=True)
 
 
 def test_an_unreadable_event_time_in_a_slice_left_out_lets_no_cut_be_published() -> None:
@@ -63,18 +63,18 @@ def test_an_unknown_event_time_in_a_slice_left_out_lets_no_cut_be_published() ->
 
 
 def test_cut_and_watermark_are_datetimes_in_utc_too() -> None:
-    found = freshness(1_772_496_000_001, [EventTimeRange(-1, 5)], 1)
-    assert found.watermark == datetime(1969, 12, 31, 23, 59, 59, 999_000, UTC)
-    assert found.cut_time == datetime(2026, 3, 3, 0, 0, 0, 1000, UTC)
+    marks = freshness(1_772_496_000_001, [EventTimeRange(-1, 5)], 1)
+    assert marks.watermark == datetime(1969, 12, 31, 23, 59, 59, 999_000, UTC)
+    assert marks.cut_time == datetime(2026, 3, 3, 0, 0, 0, 1000, UTC)
     nothing = freshness(None, [], 0)
     assert (nothing.watermark, nothing.cut_time) == (None, None)
 
 
 @pytest.mark.parametrize("far_ms", [253_402_300_800_000, -62_135_596_800_001, 1 << 62])
 def test_a_watermark_beyond_what_a_datetime_holds_is_named(far_ms: int) -> None:
-    found = freshness(far_ms, [], 0)
+    marks = freshness(far_ms, [], 0)
     with pytest.raises(
         InvalidThresholdError, match=rf"watermark: {far_ms} ms is not in the years .* read watermark_ms"
     ):
-        _ = found.watermark
-    assert found.watermark_ms == far_ms
+        _ = marks.watermark
+    assert marks.watermark_ms == far_ms

@@ -21,8 +21,8 @@ def ms(text: str) -> int:
 
 
 def test_the_last_boundary_that_the_watermark_has_passed_is_tagged_once() -> None:
-    found = plan_tags(DAILY, ms("2026-11-21T15:00+00:00"), {})
-    assert (found.name, found.boundary_ms) == ("2026-11-21", ms("2026-11-21T00:00+00:00"))
+    plan = plan_tags(DAILY, ms("2026-11-21T15:00+00:00"), {})
+    assert (plan.name, plan.boundary_ms) == ("2026-11-21", ms("2026-11-21T00:00+00:00"))
     tagged = {"2026-11-21": ms("2026-11-21T00:00+00:00")}
     assert plan_tags(DAILY, ms("2026-11-21T23:59+00:00"), tagged).name is None
     assert plan_tags(DAILY, ms("2026-11-22T00:00+00:00"), tagged).name == "2026-11-22"
@@ -38,8 +38,8 @@ def test_nothing_is_tagged_before_the_first_watermark() -> None:
 
 def test_midnight_is_that_of_the_zone() -> None:
     berlin = TagSchedule(Alignment(86_400, ZoneInfo("Europe/Berlin")), "%Y-%m-%d", None)
-    found = plan_tags(berlin, ms("2026-11-20T23:00+00:00"), {})
-    assert (found.name, found.boundary_ms) == ("2026-11-21", ms("2026-11-20T23:00+00:00"))
+    plan = plan_tags(berlin, ms("2026-11-20T23:00+00:00"), {})
+    assert (plan.name, plan.boundary_ms) == ("2026-11-21", ms("2026-11-20T23:00+00:00"))
 
 
 @given(st.lists(st.integers(0, 40 * DAY_MS), max_size=30), st.integers(1, 5), st.sampled_from([3600, 21_600, 86_400]))

@@ -28,8 +28,8 @@ def log(number: int, version: int) -> str:
 def a_slice(number: int, logs: int = 1) -> FileSlice:
     names = [LogFileName("f", t(number), version + 1, "0-1-0") for version in range(logs)]
     name = BaseFileName("f", "0-1-0", t(number))
-    found = BaseFile(name, f"p/{name}", 10)
-    return FileSlice("p", "f", t(number), found, tuple(LogFile(n, f"p/{n}", 5) for n in names))
+    base = BaseFile(name, f"p/{name}", 10)
+    return FileSlice("p", "f", t(number), base, tuple(LogFile(n, f"p/{n}", 5) for n in names))
 
 
 def timeline(completed: int, pending: int | None = None) -> Timeline:

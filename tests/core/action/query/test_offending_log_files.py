@@ -29,9 +29,9 @@ def _slice(*ranges: tuple[int | None, int | None], file_id: str = "f") -> SliceF
     return SliceFacts(FileSlice("a", file_id, "1", None, tuple(fact.log_file for fact in facts)), tuple(facts))
 
 
-def _named(found: SliceFacts, threshold_ms: int | None = 100) -> list[tuple[int, int, int]]:
+def _named(facts: SliceFacts, threshold_ms: int | None = 100) -> list[tuple[int, int, int]]:
     """Log version, from where on its records offend, and how many logs it holds back."""
-    return [(o.log_file.name.version, o.since_ms, o.held_back) for o in offending_log_files([found], threshold_ms, NOW)]
+    return [(o.log_file.name.version, o.since_ms, o.held_back) for o in offending_log_files([facts], threshold_ms, NOW)]
 
 
 def test_a_record_beyond_the_clock_offends_wherever_it_is() -> None:
@@ -69,6 +69,6 @@ def test_logs_without_event_times_are_passed_over() -> None:
 
 def test_the_worst_are_named_and_no_more_than_a_few() -> None:
     slices = [_slice((1, NOW + n), *[(1, 10)] * (n % 3), file_id=f"f{n}") for n in range(1, 20)]
-    found = offending_log_files(slices, 100, NOW)
-    assert len(found) == LOG_FILES_NAMED
-    assert [(o.held_back, o.latest_ms - NOW) for o in found] == [(2, 17), (2, 14), (2, 11), (2, 8), (2, 5)]
+    offending = offending_log_files(slices, 100, NOW)
+    assert len(offending) == LOG_FILES_NAMED
+    assert [(o.held_back, o.latest_ms - NOW) for o in offending] == [(2, 17), (2, 14), (2, 11), (2, 8), (2, 5)]

@@ -69,8 +69,8 @@ def test_a_slice_is_plain_if_its_base_file_alone_has_the_rows_of_the_query() -> 
     def slice_of(instant: str, *logs: str) -> FileSlice:
         names = [LogFileName.parse(log) for log in logs]
         base = BaseFile(BaseFileName("f", "0-1-0", instant), f"part=a/f_0-1-0_{instant}.parquet", 10)
-        found = tuple(LogFile(name, f"part=a/{name}", 10) for name in names if name is not None)
-        return FileSlice("part=a", "f", instant, base, found)
+        log_files = tuple(LogFile(name, f"part=a/{name}", 10) for name in names if name is not None)
+        return FileSlice("part=a", "f", instant, base, log_files)
 
     since, before = "20260101000002000", "20260101000001000"
     slices = [slice_of(since), slice_of(before), slice_of(since, f".f_{since}.log.1_0-1-0")]

@@ -47,8 +47,8 @@ def test_a_log_file_that_a_later_compaction_may_have_missed_is_left_to_a_person(
     path = tmp_path / "t"
     table = archived(path, is_compacted=True)
     file = lost(path)
-    found = table.verify()
-    damaged = {check.name: check.findings for check in found.failed}
+    verification = table.verify()
+    damaged = {check.name: check.findings for check in verification.failed}
     assert f"{HISTORY}/{file.name}" in {one.path for one in damaged["timeline"]}
     done = table.repair(apply=True)
     assert not done.repairs

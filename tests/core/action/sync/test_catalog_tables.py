@@ -99,9 +99,9 @@ def test_the_freshness_is_published_where_there_is_one() -> None:
 
 
 def test_the_number_of_unreadable_event_times_stands_in_the_place_of_the_watermark() -> None:
-    found = told(facts(Freshness(None, 60, 2, 1, 50, unreadable_event_time_records=3)))
-    assert "hoodie.ro.event.time.watermark" not in found
-    assert (found["hoodie.ro.event.time.cut"], found["hoodie.ro.unreadable.records"]) == ("60", "3")
+    properties = told(facts(Freshness(None, 60, 2, 1, 50, unreadable_event_time_records=3)))
+    assert "hoodie.ro.event.time.watermark" not in properties
+    assert (properties["hoodie.ro.event.time.cut"], properties["hoodie.ro.unreadable.records"]) == ("60", "3")
 
 
 def test_an_earlier_watermark_leaves_the_catalog_with_the_first_unreadable_event_time() -> None:
@@ -117,7 +117,7 @@ def test_nothing_is_due_if_the_catalog_has_the_same_in_another_form() -> None:
     wanted = only(facts())
     parts = {key: value for key, value in wanted.properties.items() if ".part." not in key}
     text = wanted.properties["spark.sql.sources.schema.part.0"].replace(",", ", ")
-    found = replace(
+    table = replace(
         wanted,
         location="/lake/trips",
         serde_properties={**wanted.serde_properties, "path": "/lake/trips", "theirs": "1"},
@@ -130,7 +130,7 @@ def test_nothing_is_due_if_the_catalog_has_the_same_in_another_form() -> None:
         },
     )
 
-    change = table_change(wanted, found)
+    change = table_change(wanted, table)
 
     assert (change.is_due, change.follows) == (False, True)
 
@@ -151,10 +151,10 @@ def test_a_commit_alone_is_reported_as_a_change_of_time() -> None:
 
 
 def test_a_freshness_that_holds_no_more_is_taken_out_and_what_others_wrote_stays() -> None:
-    found = only(facts())
-    found = replace(found, properties={**found.properties, "theirs": "1"})
+    table = only(facts())
+    table = replace(table, properties={**table.properties, "theirs": "1"})
 
-    change = table_change(only(facts(NO_CUT)), found)
+    change = table_change(only(facts(NO_CUT)), table)
 
     assert change.is_more_than_time
     assert change.table.properties["theirs"] == "1"

@@ -71,9 +71,9 @@ def test_a_table_with_a_record_index_is_joined_by_keys_that_are_one_in_the_table
     ],
 )
 def test_global_indexes_move_keys_as_hudi_has_it(kind: str, options: dict[str, str], expected: Index) -> None:
-    found = chosen(config(), [OTHER_ID], index_type=kind, **options)
-    assert found == expected
-    assert found.is_global is (kind != "RECORD_LEVEL_INDEX")
+    index = chosen(config(), [OTHER_ID], index_type=kind, **options)
+    assert index == expected
+    assert index.is_global is (kind != "RECORD_LEVEL_INDEX")
 
 
 @pytest.mark.parametrize("kind", ["INMEMORY", "CONSISTENT_HASHING"])

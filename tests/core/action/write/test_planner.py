@@ -27,8 +27,8 @@ def slice_with(*logs: str, file_id: str = GROUP) -> FileSlice:
     base = BaseFileName(file_id, "1-1-0", BASE)
     names = [LogFileName.parse(log) for log in logs]
     assert None not in names
-    found = tuple(LogFile(name, f"p/{name}", 10) for name in names if name is not None)
-    return FileSlice("p", file_id, BASE, BaseFile(base, f"p/{base}", 10), found)
+    log_files = tuple(LogFile(name, f"p/{name}", 10) for name in names if name is not None)
+    return FileSlice("p", file_id, BASE, BaseFile(base, f"p/{base}", 10), log_files)
 
 
 def plan(
@@ -100,9 +100,9 @@ def test_two_file_groups_in_one_bucket_are_refused() -> None:
 
 def small(number: int, size: int, *logs: str) -> FileSlice:
     file_id = f"{number:08x}-aaaa-4000-8000-000000000000-0"
-    found = slice_with(*(log.format(file_id=file_id) for log in logs), file_id=file_id)
-    assert found.base_file is not None
-    return replace(found, base_file=replace(found.base_file, size=size))
+    file_slice = slice_with(*(log.format(file_id=file_id) for log in logs), file_id=file_id)
+    assert file_slice.base_file is not None
+    return replace(file_slice, base_file=replace(file_slice.base_file, size=size))
 
 
 def filled(
@@ -118,15 +118,15 @@ def filled(
         planned=planned,
         sizes=replace(SIZES, **{"small_files_max": 2, **sizes}),
     )
-    found: dict[str, int] = {}
+    counts: dict[str, int] = {}
     for group in groups:
         if group.kind is FileKind.BASE:
             old = group.filled_up
             assert (old is not None) == any(s.base_file == old for s in slices)
             assert old is None or old.name.file_id == group.file_id
             name = "new" if old is None else str(int(group.file_id[:8], 16))
-            found[name] = found.get(name, 0) + group.share
-    return found
+            counts[name] = counts.get(name, 0) + group.share
+    return counts
 
 
 def test_new_keys_fill_up_the_smallest_base_files_before_they_make_new_ones() -> None:

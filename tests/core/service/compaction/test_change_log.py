@@ -32,20 +32,20 @@ def changes_in(data: bytes) -> list[dict[str, Any]]:
     version, count = struct.unpack(">ii", content.read(8))
     assert version == 3
     schema: Any = fastavro.parse_schema(json.loads(block.header[HeaderKey.SCHEMA]))
-    found: list[dict[str, Any]] = []
+    changes: list[dict[str, Any]] = []
     for _ in range(count):
         content.read(4)
         record: Any = fastavro.schemaless_reader(content, schema)
-        found.append(record)
+        changes.append(record)
     assert not content.read()
-    return found
+    return changes
 
 
 def rows_of(storage: MemoryStorage, base: str) -> dict[str, dict[str, Any]]:
-    found = pq.read_table(io.BytesIO(storage.read(base))).to_pylist()
+    rows = pq.read_table(io.BytesIO(storage.read(base))).to_pylist()
     return {
         one["_hoodie_record_key"]: {name: value for name, value in one.items() if not name.startswith("_hoodie")}
-        for one in found
+        for one in rows
     }
 
 
@@ -73,7 +73,7 @@ def storage(request: pytest.FixtureRequest) -> MemoryStorage:
 @pytest.mark.parametrize("merged", range(4))
 def test_the_changes_of_partial_compactions_are_those_of_the_base_files(storage: MemoryStorage, merged: int) -> None:
     """All histories of a base row and three log files: a first compaction merges some of these, the next one the rest."""
-    histories = ["_".join(found) for found in itertools.product(("-", "U10"), *(CHANGES,) * 3)]
+    histories = ["_".join(changes) for changes in itertools.product(("-", "U10"), *(CHANGES,) * 3)]
     storage.put(BASE, base_file([row(key, 10, "base", D0, "old") for key in histories if key[0] == "U"]))
     for log, instant, place in zip(LOGS, INSTANTS, (1, 2, 3), strict=True):
         of_log = [(key, key.split("_")[place]) for key in histories]

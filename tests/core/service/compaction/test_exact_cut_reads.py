@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from eventide import Table
-from eventide_adapters.format.merge.log_content import ArrowLogContent
+from eventide_adapters.format.log_content.content import ArrowLogContent
 from eventide_core.config import BUCKETS, LOG_BLOCK_EVENT_TIME_BUCKET
 
 COLUMNS: "list[pa.Field[Any]]" = [
@@ -79,7 +79,7 @@ def test_a_delete_that_nothing_contradicts_leaves_no_log_behind(tmp_path: Path) 
     plan = table.plan_compaction(before=int(hour(6).timestamp() * 1000), cut="exact")
     result = table.compact(plan)
     assert result.metrics["carried_tombstones"] == 0
-    assert [len(found.log_files) for found in table.state().view.latest_slices()] == [2]
+    assert [len(file_slice.log_files) for file_slice in table.state().view.latest_slices()] == [2]
     assert shown(table.read_optimized()) == {"b": 5}
     assert shown(table.snapshot()) == {"a": 7, "b": 8}
     assert table.verify(deep=True).ok

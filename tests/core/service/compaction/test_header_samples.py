@@ -63,8 +63,8 @@ def test_what_is_known_by_samples_is_what_all_headers_tell_in_all_small_historie
             for flags in itertools.product((False, True), repeat=len(WRITES)):
                 partial = {write for write, is_partial in zip(WRITES, flags, strict=True) if is_partial}
                 content = Content(partial)
-                found = _known_partial(content, wrote, HeaderCheck.OF_WRITE)
-                assert found == {_log(write, group).path for write, group in wrote if write in partial}
+                known = _known_partial(content, wrote, HeaderCheck.OF_WRITE)
+                assert known == {_log(write, group).path for write, group in wrote if write in partial}
                 count += 1
     assert count == 511 * 8
 
@@ -97,8 +97,8 @@ def test_the_log_files_of_one_write_of_hudi_are_all_partial_or_none_of_them(name
             if placed.block.block_type not in (BlockType.COMMAND, BlockType.CORRUPT):
                 assert placed.instant == parsed.instant, "a log file has the blocks of the write in its name alone"
                 partial.setdefault(parsed.instant, set()).add(placed.is_partial)
-    assert all(len(found) == 1 for found in partial.values()), partial
-    assert any(True in found for found in partial.values()) == ("partial_updates" in name)
+    assert all(len(kinds) == 1 for kinds in partial.values()), partial
+    assert any(True in kinds for kinds in partial.values()) == ("partial_updates" in name)
 
 
 def _known_partial(content: Content, wrote: Wrote, check: HeaderCheck) -> set[str]:

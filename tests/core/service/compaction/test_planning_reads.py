@@ -160,14 +160,14 @@ def _content(fact: LogFacts) -> tuple[Any, ...]:
 def _facts(application: Application, *, is_told: bool) -> dict[str, LogFacts]:
     """The facts of all logs, with the timeline's help, or by their content alone."""
     state = application.state()
-    logs = [log for found in state.view.latest_slices() for log in found.log_files]
+    logs = [log for file_slice in state.view.latest_slices() for log in file_slice.log_files]
     asked = state if is_told else replace(state, commits={})
     shape = state.shape("at")
     return application.freshness.facts.read(asked, shape, logs, are_stats_proof=False)
 
 
 def _logs(table: Table) -> set[str]:
-    return {log.path for found in table.state().view.latest_slices() for log in found.log_files}
+    return {log.path for file_slice in table.state().view.latest_slices() for log in file_slice.log_files}
 
 
 def _say_otherwise(table: Table, path: Path, said: bytes, otherwise: bytes) -> bool:

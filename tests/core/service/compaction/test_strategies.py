@@ -38,14 +38,14 @@ Row = tuple[object, ...]
 
 def rows(path: str, query: str = "snapshot") -> Counter[Row]:
     table = Table.open(path)
-    found = (table.snapshot() if query == "snapshot" else table.read_optimized()).to_arrow(PLAIN.names)
-    return Counter(tuple(row.values()) for row in found.to_pylist())
+    table_rows = (table.snapshot() if query == "snapshot" else table.read_optimized()).to_arrow(PLAIN.names)
+    return Counter(tuple(row.values()) for row in table_rows.to_pylist())
 
 
 def event_ms(row: Row) -> int:
-    found = row[PLAIN.names.index("event_ts")]
-    assert isinstance(found, int)
-    return found
+    value = row[PLAIN.names.index("event_ts")]
+    assert isinstance(value, int)
+    return value
 
 
 def hidden(path: str) -> Counter[Row]:
@@ -55,9 +55,9 @@ def hidden(path: str) -> Counter[Row]:
 
 def check_freshness(path: str) -> int | None:
     """The watermark, which no row that the read-optimized query hides lies before."""
-    found = Table.open(path).freshness().watermark_ms
-    assert found is None or all(event_ms(row) >= found for row in hidden(path))
-    return found
+    watermark_ms = Table.open(path).freshness().watermark_ms
+    assert watermark_ms is None or all(event_ms(row) >= watermark_ms for row in hidden(path))
+    return watermark_ms
 
 
 def _append(path: str, row: dict[str, object]) -> None:

@@ -50,9 +50,9 @@ def test_each_log_file_is_asked_once_in_portions_that_fit_into_memory(runs: list
         cut_ms=None,
     )
     shape: Any = SimpleNamespace(event_time_field="ts", event_time_source="ts")
-    found = LogFactsReader(content, engine, engine).read(state, shape, logs, are_stats_proof=False)
+    facts = LogFactsReader(content, engine, engine).read(state, shape, logs, are_stats_proof=False)
     assert [log for portion in engine.asked for log in portion] == logs
-    assert {path: fact.event_times.min_ms for path, fact in found.items()} == {log.path: log.size for log in logs}
+    assert {path: fact.event_times.min_ms for path, fact in facts.items()} == {log.path: log.size for log in logs}
     for portion in engine.asked:
         assert len(portion) <= 500
         assert sum(min(log.size, _HELD_OF_EACH) for log in portion[:-1]) < _HELD

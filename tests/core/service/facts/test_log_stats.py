@@ -37,8 +37,8 @@ def told(*stats: WriteStat, version: int = 9, extra: dict[str, str] | None = Non
         publications={},
         config=SimpleNamespace(layout=layout_of(version)),
     )
-    found = from_stats(state, [FIRST, SECOND], "ts", are_stats_proof=True)
-    return {path: facts.event_times for path, facts in found.items()}
+    known = from_stats(state, [FIRST, SECOND], "ts", are_stats_proof=True)
+    return {path: facts.event_times for path, facts in known.items()}
 
 
 @pytest.mark.parametrize("version", [6, 9])

@@ -29,9 +29,9 @@ class MemoryDatasets:
 
     def change(self, database: str, name: str, change: DatasetChange) -> None:
         self.changes.append(change)
-        found = self.datasets.get((database, name), CatalogDataset(None, {}, is_removed=False))
-        kept = {key: value for key, value in found.properties.items() if key not in change.removed_properties}
-        schema = found.schema if change.schema is None else change.schema
+        dataset = self.datasets.get((database, name), CatalogDataset(None, {}, is_removed=False))
+        kept = {key: value for key, value in dataset.properties.items() if key not in change.removed_properties}
+        schema = dataset.schema if change.schema is None else change.schema
         self.datasets[database, name] = CatalogDataset(schema, {**kept, **change.properties}, is_removed=False)
 
     def close(self) -> None:
@@ -82,9 +82,9 @@ def test_what_others_wrote_stays_and_freshness_that_a_restore_undid_goes(tmp_pat
     table.upsert(rows(("k0", -8, "log")))
     table.compact(data_latency_seconds=1800)
     synced(table, catalog)
-    found = catalog.datasets["default", "t"]
-    assert found.properties.keys() >= FRESHNESS
-    catalog.datasets["default", "t"] = replace(found, properties={**found.properties, "team": "trips"})
+    dataset = catalog.datasets["default", "t"]
+    assert dataset.properties.keys() >= FRESHNESS
+    catalog.datasets["default", "t"] = replace(dataset, properties={**dataset.properties, "team": "trips"})
 
     table.restore(saved)
     synced(table, catalog)
@@ -96,9 +96,10 @@ def test_what_others_wrote_stays_and_freshness_that_a_restore_undid_goes(tmp_pat
 def test_a_schema_in_another_layout_is_the_same_and_a_wider_one_is_written(tmp_path: Path) -> None:
     table, catalog = table_of(tmp_path / "t"), MemoryDatasets()
     synced(table, catalog)
-    found = catalog.datasets["default", "t"]
-    assert found.schema is not None
-    catalog.datasets["default", "t"] = replace(found, schema=AvroSchema.of(json.dumps(found.schema.parsed, indent=4)))
+    dataset = catalog.datasets["default", "t"]
+    assert dataset.schema is not None
+    indented = AvroSchema.of(json.dumps(dataset.schema.parsed, indent=4))
+    catalog.datasets["default", "t"] = replace(dataset, schema=indented)
     synced(table, catalog)
     assert len(catalog.changes) == 1
 

@@ -10,13 +10,12 @@ import pytest
 from eventide import Table
 from eventide.bootstrap import assemble
 from eventide.testing.histories import NoLock
-from eventide_adapters.format.metadata_table.reader import MetadataTableReader
-from eventide_adapters.format.metadata_table.table import HudiMetadataTable
-from eventide_adapters.storage.faulty import Fault, FaultPlan, FaultyStorage, SimulatedCrash
+from eventide_adapters.format.metadata_records.reader import MetadataTableReader
 from eventide_adapters.storage.local import LocalStorage
 from eventide_core.table.timeline.instant import Action
 from golden.histories import PLAIN
-from support import golden
+from support import golden, metadata_updates
+from support.metadata_updates import crashed_copies, on_disk
 
 pytestmark = pytest.mark.slow
 
@@ -58,28 +57,20 @@ def grow(path: Path, *numbers: int) -> None:
 
 
 def own_timeline(path: Path) -> set[str]:
-    return {i.requested_time for i in MetadataTableReader.load(LocalStorage(path)).timeline.instants}
+    return {i.requested_time for i in MetadataTableReader.load(LocalStorage(path)).facts.timeline.instants}
 
 
 def archived(path: Path) -> set[str]:
     return {i.requested_time for i in MetadataTableReader.load(LocalStorage(path)).archive.writes("", "9" * 20)}
 
 
-def on_disk(path: Path) -> dict[str, dict[str, int]]:
-    found: dict[str, dict[str, int]] = {}
-    for file in path.glob("part=*/*"):
-        if (".log." in file.name or file.suffix == ".parquet") and file.suffix != ".crc":
-            found.setdefault(file.parent.name, {})[file.name] = file.stat().st_size
-    return found
-
-
 def check(path: Path, before: list[Row]) -> None:
     """The metadata table names the files that exist, follows every instant, and hides no row."""
-    assert HudiMetadataTable(LocalStorage(path)).read_files() == on_disk(path)
+    assert metadata_updates.opened(path).read_files() == on_disk(path)
     table = opened(path)
     timeline = table.state().timeline
     followed = {i.requested_time for i in timeline.completed if i.action is not Action.SAVEPOINT}
-    assert HudiMetadataTable(LocalStorage(path)).listing(followed) == on_disk(path)
+    assert metadata_updates.opened(path).listing(followed) == on_disk(path)
     assert rows(table) == before
     assert table.verify().ok
 
@@ -141,22 +132,18 @@ def test_whatever_write_a_crash_precedes_no_instant_is_lost(path: Path, tmp_path
     opened(done).archive()
     check(done, rows(opened(path)))
     assert (expected := own_timeline(done)) < known
-    number = 0
-    while True:
-        copy = tmp_path / f"crash{number}"
-        shutil.copytree(path, copy)
-        storage = FaultyStorage(LocalStorage(copy), FaultPlan(writes={number: Fault.CRASH_BEFORE}))
-        try:
-            assemble(str(copy), OPTIONS, storage=storage, lock=NoLock()).archiver.archive()
-        except SimulatedCrash:
-            assert own_timeline(copy) | archived(copy) >= known
-            assert HudiMetadataTable(LocalStorage(copy)).read_files() == files
-            opened(copy).archive()
-            assert expected <= own_timeline(copy) <= known  # the table's own stays longer after some crashes
-            assert own_timeline(copy) | archived(copy) >= known
-            assert HudiMetadataTable(LocalStorage(copy)).read_files() == files
-            shutil.rmtree(copy)
-            number += 3
-        else:
-            break
-    assert number > len(known - expected)
+    crashes = 0
+    for copy, has_crashed in crashed_copies(
+        path,
+        tmp_path,
+        lambda copy, storage: assemble(str(copy), OPTIONS, storage=storage, lock=NoLock()).archiver.archive(),
+        step=3,
+    ):
+        assert own_timeline(copy) | archived(copy) >= known
+        assert metadata_updates.opened(copy).read_files() == files
+        opened(copy).archive()
+        assert expected <= own_timeline(copy) <= known  # the table's own stays longer after some crashes
+        assert own_timeline(copy) | archived(copy) >= known
+        assert metadata_updates.opened(copy).read_files() == files
+        crashes += has_crashed
+    assert 3 * crashes > len(known - expected)

@@ -59,9 +59,9 @@ class SyncedTable:
 
     def found(self, name: str) -> CatalogTable:
         with closing(self.metastore.client()) as client:
-            found = client.table(self.database, name)
-        assert found is not None
-        return found
+            entry = client.table(self.database, name)
+        assert entry is not None
+        return entry
 
     def partitions(self, name: str) -> dict[tuple[str, ...], str]:
         with closing(self.metastore.client()) as client:
@@ -111,18 +111,18 @@ def test_the_catalog_follows_the_table_and_is_written_to_only_where_something_ch
 
     grown = rows(("k0", -4, "grown"))
     table.upsert(grown.append_column(pa.field("more", pa.int32()), pa.array([1], pa.int32())), schema_mode="merge")
-    found = synced.found("t_rt")
+    entry = synced.found("t_rt")
     with closing(hive_metastore.client()) as client:
-        client.add_partitions(found, [CatalogPartition(("gone",), f"{tmp_path}/t/gone")])
-        client.move_partitions(found, [CatalogPartition(("b",), f"{tmp_path}/elsewhere")])
-        client.alter_table(replace(found, properties={**found.properties, "theirs": "kept"}))
+        client.add_partitions(entry, [CatalogPartition(("gone",), f"{tmp_path}/t/gone")])
+        client.move_partitions(entry, [CatalogPartition(("b",), f"{tmp_path}/elsewhere")])
+        client.alter_table(replace(entry, properties={**entry.properties, "theirs": "kept"}))
     deeds, _ = synced.sync()
     assert deeds == ["alter t_ro", "move in t_rt", "drop from t_rt", "alter t_rt", "alter t"]
     assert synced.partitions("t_rt") == synced.partitions("t_ro")
-    found = synced.found("t_rt")
-    assert found.columns[-1] == CatalogColumn("more", "int")
-    assert '"name":"more"' in found.properties["spark.sql.sources.schema.part.0"]
-    assert (found.properties["theirs"], found.kind) == ("kept", "EXTERNAL_TABLE")
+    entry = synced.found("t_rt")
+    assert entry.columns[-1] == CatalogColumn("more", "int")
+    assert '"name":"more"' in entry.properties["spark.sql.sources.schema.part.0"]
+    assert (entry.properties["theirs"], entry.kind) == ("kept", "EXTERNAL_TABLE")
 
 
 def test_the_command_reports_what_it_did_and_refuses_foreign_tables(

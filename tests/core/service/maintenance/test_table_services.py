@@ -8,11 +8,11 @@ import pytest
 
 from eventide import Table
 from eventide.bootstrap import assemble
-from eventide_adapters.format.metadata_table.table import HudiMetadataTable
 from eventide_core.errors import BusyError, CleanedHistoryError, InstantNotFoundError, RefusedError
 from eventide_core.table.timeline.instant import Action
 from support import golden
 from support.command_line import content_of, run, run_json
+from support.metadata_updates import check_files
 from support.table_rows import rows
 from support.thresholds import dividing_plan
 
@@ -63,7 +63,7 @@ def test_a_link_keeps_its_target_through_a_chain(tmp_path: Path) -> None:
     table = Table.open(str(path))
     before = rows(table.snapshot())
     dry = table.clean(1, dry_run=True)
-    first, second = [found for found in dry.deleted if ".log." in found][:2]
+    first, second = [log for log in dry.deleted if ".log." in log][:2]
     middle, end = path / second, path / first
     middle.unlink()
     middle.symlink_to(end.name)
@@ -114,8 +114,8 @@ def test_a_running_action_is_finished_before_anything_else(name: str, tmp_path: 
     died = shutil.copytree(path, tmp_path / "died")
     done = table.restore(saved)
     timeline = path / ".hoodie" if name.startswith("v6") else path / ".hoodie" / "timeline"
-    for found in timeline.glob("*.restore.*"):
-        shutil.copy(found, died / found.relative_to(path))
+    for file in timeline.glob("*.restore.*"):
+        shutil.copy(file, died / file.relative_to(path))
     other = Table.open(str(died))
     (begun,) = other.state().timeline.pending
     assert begun.action is Action.RESTORE
@@ -145,12 +145,12 @@ def test_a_clean_takes_the_marks_of_what_has_ended_and_none_of_a_writer_that_liv
             os.utime(heartbeat, (0, 0))
     (directory / "timeline" / f"{pending}.clustering.requested").touch()
     Table.open(str(path)).clean(1)
-    assert {found.name for found in (directory / ".temp").iterdir()} == {beating, pending}
-    assert {found.name for found in (directory / ".heartbeat").iterdir()} == {beating, pending}
+    assert {mark.name for mark in (directory / ".temp").iterdir()} == {beating, pending}
+    assert {mark.name for mark in (directory / ".heartbeat").iterdir()} == {beating, pending}
 
 
 def data_files(path: Path) -> set[str]:
-    return {str(found.relative_to(path)) for found in path.glob("part=*/*") if not found.name.endswith(".crc")}
+    return {str(file.relative_to(path)) for file in path.glob("part=*/*") if not file.name.endswith(".crc")}
 
 
 def check_metadata_table(path: Path) -> None:
@@ -158,12 +158,7 @@ def check_metadata_table(path: Path) -> None:
     application = assemble(str(path), {})
     if not application.files.config().metadata_partitions:
         return
-    listed = HudiMetadataTable(application.storage).read_files()
-    present: dict[str, dict[str, int]] = {partition: {} for partition in listed}
-    for file in application.state().listing:
-        if ".log." in file.name or file.name.endswith(".parquet"):
-            present[file.partition][file.name] = file.size
-    assert {partition: dict(found) for partition, found in listed.items()} == present
+    check_files(path)
 
 
 ARCHIVED_EARLY = {
@@ -212,10 +207,10 @@ def test_left_overs_that_hudis_own_rollback_leaves_behind_are_cleaned(name: str,
     table = Table.open(str(path), ARCHIVED_EARLY)
     before, files = rows(table.snapshot()), data_files(path)
     instant = table.compact(dividing_plan(table, "event_ts", "copy")).instant
-    copies = {found for found in data_files(path) - files if ".log." in found}
+    copies = {file for file in data_files(path) - files if ".log." in file}
     assert copies
-    for found in [*path.glob(f"part=*/*_{instant}.parquet"), *path.glob(f".hoodie/**/{instant}*.co*")]:
-        found.unlink()
+    for file in [*path.glob(f"part=*/*_{instant}.parquet"), *path.glob(f".hoodie/**/{instant}*.co*")]:
+        file.unlink()
     assert data_files(path) == files | copies
     assert rows(table.snapshot()) == before
     shortened = table.archive()

@@ -9,8 +9,7 @@ from typing import TypeVar
 import pytest
 
 from eventide.testing.histories import NoLock
-from eventide_adapters.format.metadata_table.reader import MetadataTableReader
-from eventide_adapters.format.metadata_table.table import HudiMetadataTable
+from eventide_adapters.format.metadata_records.reader import MetadataTableReader
 from eventide_adapters.storage.faulty import Fault, FaultPlan, FaultyStorage, SimulatedCrash
 from eventide_adapters.storage.local import LocalStorage
 from eventide_core.errors import MetadataTableBusyError
@@ -22,7 +21,7 @@ from eventide_core.table.settings.metadata_table import RowChange
 from eventide_core.table.timeline.instant import instant_epoch_ms, instant_time
 from eventide_core.table.timeline.plans import PlannedOperation
 from support import golden, metadata_updates
-from support.metadata_updates import TABLES, check, compactor, metadata_files
+from support.metadata_updates import TABLES, check, compactor, crashed_copies, metadata_files, opened, timeline_of
 from support.pickled_tasks import PickledTasks
 
 pytestmark = pytest.mark.slow
@@ -35,11 +34,6 @@ T = TypeVar("T")
 @pytest.fixture(params=TABLES)
 def table(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     return golden.unpack(str(request.param), tmp_path)
-
-
-def timeline_of(path: Path) -> Path:
-    new = path / ".hoodie" / "timeline"
-    return new if new.exists() else path / ".hoodie"
 
 
 def times(number: int) -> tuple[str, str]:
@@ -62,8 +56,7 @@ def update(path: Path, number: int) -> None:
     instant, completed = times(number)
     removed = {"part=a": (f"f{number - 2}_0-7-7_{times(number - 2)[0]}.parquet",)} if number > 1 else {}
     added = AddedFile("part=a", f"f{number}_0-7-7_{instant}.parquet", 100 + number)
-    metadata = HudiMetadataTable(LocalStorage(path))
-    metadata_updates.update(metadata, instant, FileChanges(RowChange.NONE, (added,), removed), completed)
+    metadata_updates.update(opened(path), instant, FileChanges(RowChange.NONE, (added,), removed), completed)
 
 
 def commit(path: Path, number: int) -> None:
@@ -84,14 +77,14 @@ def due(path: Path, number: int = UPDATES - 1, storage: Storage | None = None) -
     return compactor(storage or LocalStorage(path)).due(UPDATES, times(number)[1])
 
 
-def compact(path: Path, number: int = UPDATES - 1) -> None:
-    found = due(path, number)
-    assert found is not None
-    assert found.run(NoLock())
+def compact(path: Path, number: int = UPDATES - 1, storage: Storage | None = None) -> None:
+    compaction = due(path, number, storage)
+    assert compaction is not None
+    assert compaction.run(NoLock())
 
 
 def content(path: Path) -> dict[str, dict[str, int]]:
-    return {name: dict(files) for name, files in HudiMetadataTable(LocalStorage(path)).read_files().items()}
+    return {name: dict(files) for name, files in opened(path).read_files().items()}
 
 
 def log_counts(path: Path) -> list[int]:
@@ -127,7 +120,7 @@ def test_a_compaction_keeps_the_content_of_the_metadata_table(table: Path) -> No
     assert log_counts(table) == [0]
     reader = MetadataTableReader.load(LocalStorage(table))
     assert reader.facts.status.delta_commits == 0
-    assert not reader.timeline.pending
+    assert not reader.facts.timeline.pending
     write(table, *range(UPDATES, UPDATES + 3))
     assert log_counts(table) == [3]
     assert due(table, UPDATES + 2) is None
@@ -200,21 +193,17 @@ def test_the_state_after_a_crash_has_the_same_content_and_is_completed(
     shutil.copytree(table, whole)
     compact(whole)
     crashes = 0
-    for number in range(20):
-        path = tmp_path / f"crash{number}" / table.name
-        shutil.copytree(table, path)
-        dying = FaultyStorage(LocalStorage(path), FaultPlan(writes={number: fault}))
-        found = due(path, storage=dying)
-        assert found is not None
-        try:
-            found.run(NoLock())
-        except SimulatedCrash:
-            crashes += 1
+
+    def act(path: Path, storage: Storage) -> None:
+        compact(path, storage=storage)
+
+    for path, has_crashed in crashed_copies(table, tmp_path, act, fault=fault):
         assert content(path) == said
         check(path, RowChange.NONE)  # what eventide left is in no one's way
         begun = compactor(LocalStorage(path)).begun() or due(path)
         assert begun is None or begun.run(NoLock())
         assert metadata_files(path) == metadata_files(whole)
+        crashes += has_crashed
     assert crashes == 4
 
 
@@ -234,8 +223,7 @@ def test_an_undone_action_is_not_merged(table: Path) -> None:
         assert completed_compactions(table)[0] < times(UPDATES)[0]
         assert content(table) == before
         assert log_counts(table) == [1]
-    storage = LocalStorage(table)
-    revert_update(storage, HudiMetadataTable(storage), times(UPDATES)[0])
+    revert_update(LocalStorage(table), opened(table), times(UPDATES)[0])
     assert content(table) == before
 
 
@@ -297,9 +285,7 @@ def test_a_log_that_comes_late_into_an_old_slice_ends_the_compaction(table: Path
     before = metadata_files(table)
     late = instant_time(FIRST_MS + 12)
     storage = Overtaken(table, step, lambda: late_log(table, late))
-    found = due(table, storage=storage)
-    assert found is not None
-    assert found.run(NoLock())
+    compact(table, storage=storage)
     after = metadata_files(table)
     assert before.items() <= after.items()
     assert not [name for name in after.keys() - before.keys() if "compaction" in name or ".commit" in name]

@@ -1,6 +1,5 @@
 """A metadata table made from nothing: it names the files that exist, finds every key, and is read only when it is whole."""
 
-import shutil
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -12,11 +11,10 @@ import pytest
 from eventide import Table
 from eventide.bootstrap import Application, assemble
 from eventide.testing.histories import NoLock
-from eventide_adapters.format.metadata_table.reader import MetadataTableReader
-from eventide_adapters.format.metadata_table.records import bloom_filter_key, file_group_number
+from eventide_adapters.format.metadata_records.reader import MetadataTableReader
+from eventide_adapters.format.metadata_records.records import bloom_filter_key, file_group_number
 from eventide_adapters.format.metadata_table.stats import SourceFile, known_statistics
-from eventide_adapters.format.metadata_table.table import HudiMetadataTable
-from eventide_adapters.storage.faulty import Fault, FaultPlan, FaultyStorage, SimulatedCrash
+from eventide_adapters.storage.faulty import FaultyStorage
 from eventide_adapters.storage.local import LocalStorage
 from eventide_core.errors import BusyError, CorruptBaseFileError, UnsupportedTableError
 from eventide_core.ports import Storage
@@ -25,6 +23,7 @@ from eventide_core.table.settings.metadata_table import BLOOM_FILTERS
 from golden.histories import PLAIN
 from support import golden
 from support.command_line import content_of, run, run_json
+from support.metadata_updates import crashed_copies, on_disk, opened
 
 pytestmark = pytest.mark.slow
 
@@ -41,20 +40,12 @@ def columns(path: Path) -> Rows:
     return [{name: row[name] for name in PLAIN.names} for row in rows(path)]
 
 
-def on_disk(path: Path) -> dict[str, dict[str, int]]:
-    found: dict[str, dict[str, int]] = {}
-    for file in path.glob("part=*/*"):
-        if (".log." in file.name or file.suffix == ".parquet") and file.suffix != ".crc":
-            found.setdefault(file.parent.name, {})[file.name] = file.stat().st_size
-    return found
-
-
 def listed(path: Path) -> Mapping[str, Mapping[str, int]]:
-    return HudiMetadataTable(LocalStorage(path)).read_files()
+    return opened(path).read_files()
 
 
 def partitions(path: Path) -> tuple[str, ...]:
-    return MetadataTableReader.load(LocalStorage(path)).partitions
+    return MetadataTableReader.load(LocalStorage(path)).facts.partitions
 
 
 def made_of(path: Path) -> tuple[str, ...]:
@@ -77,7 +68,7 @@ def test_it_names_every_file_and_finds_every_key(name: str, tmp_path: Path) -> N
     assert tuple(sorted(made["partitions"])) == partitions(path) == made_of(path)
     assert listed(path) == on_disk(path)
     assert rows(path) == before
-    index = HudiMetadataTable(LocalStorage(path)).record_index(())
+    index = opened(path).load().record_index()
     assert index is not None
     places: dict[str, tuple[str, str]] = {}
     for row in before:
@@ -147,27 +138,20 @@ def test_whatever_write_a_crash_precedes_all_readers_are_right_and_a_second_run_
 ) -> None:
     path = golden.unpack(name, tmp_path / "original")
     before, files = rows(path), on_disk(path)
-    number = 0
-    while True:
-        copy = tmp_path / f"crash{number}"
-        shutil.copytree(path, copy)
-        storage = FaultyStorage(LocalStorage(copy), FaultPlan(writes={number: Fault.CRASH_BEFORE}))
-        try:
-            application(copy, storage).metadata_rebuilder.rebuild(INDEXES)
-        except SimulatedCrash:
-            assert partitions(copy) in ((), ("files",))
-            if partitions(copy):  # the old one, of which nothing is gone yet
-                assert listed(copy) == files
-            assert rows(copy) == before
-            application(copy, LocalStorage(copy)).metadata_rebuilder.rebuild(INDEXES)
-            assert partitions(copy) == made_of(copy)
+    crashes = 0
+    for copy, has_crashed in crashed_copies(
+        path, tmp_path, lambda copy, storage: application(copy, storage).metadata_rebuilder.rebuild(INDEXES), step=step
+    ):
+        assert partitions(copy) in ((), ("files",)) or not has_crashed
+        if partitions(copy):  # the old one, of which nothing is gone yet; or the new one
             assert listed(copy) == files
-            assert rows(copy) == before
-            shutil.rmtree(copy)
-            number += step
-        else:
-            break
-    assert number > 12
+        assert rows(copy) == before
+        application(copy, LocalStorage(copy)).metadata_rebuilder.rebuild(INDEXES)
+        assert partitions(copy) == made_of(copy)
+        assert listed(copy) == files
+        assert rows(copy) == before
+        crashes += has_crashed
+    assert crashes * step > 12
 
 
 @pytest.mark.parametrize("name", ["v6_no_deletes", "v9_no_deletes"])

@@ -18,8 +18,9 @@ from eventide.testing.histories import NoLock
 from eventide_adapters.format.metadata_table.table import HudiMetadataTable
 from eventide_adapters.storage.faulty import Fault, FaultPlan, FaultyStorage, SimulatedCrash
 from eventide_adapters.storage.local import LocalStorage
-from eventide_core.errors import RefusedError, UnsupportedTableError, format_timestamp
-from eventide_core.ports import AddedFile, FileChanges, NoProgress
+from eventide_core.config import METADATA_COMPACT_AFTER
+from eventide_core.errors import ConfigError, RefusedError, UnsupportedTableError, format_timestamp
+from eventide_core.ports import AddedFile, FileChanges, NoProgress, Storage
 from eventide_core.service.metadata_table.upkeep import drop_metadata_table, revert_update
 from eventide_core.table.settings.metadata_table import RowChange
 from eventide_core.table.settings.write_shape import WriteOperation
@@ -27,7 +28,17 @@ from eventide_core.table.timeline.instant import next_instant_time
 from golden.histories import PLAIN
 from support import golden
 from support.dying_storage import DyingStorage
-from support.metadata_updates import INSTANT, TABLES, begin, metadata_files, opened, update, write
+from support.metadata_updates import (
+    INSTANT,
+    TABLES,
+    begin,
+    crashed_copies,
+    metadata_files,
+    on_disk,
+    opened,
+    update,
+    write,
+)
 from support.thresholds import dividing_plan
 
 pytestmark = pytest.mark.slow
@@ -42,21 +53,10 @@ def files(path: Path) -> dict[str, bytes]:
     return {str(found.relative_to(path)): found.read_bytes() for found in path.rglob("*") if found.is_file()}
 
 
-def on_disk(path: Path) -> dict[str, dict[str, int]]:
-    return {
-        directory.name: {
-            file.name: file.stat().st_size
-            for file in directory.iterdir()
-            if (".log." in file.name or file.suffix == ".parquet") and file.suffix != ".crc"
-        }
-        for directory in path.glob("part=*")
-    }
-
-
 @pytest.mark.parametrize(("name", "mode"), LINK_MODES)
 def test_it_is_updated_unless_the_option_disables_it(name: str, mode: str, tmp_path: Path) -> None:
     path = golden.unpack(name, tmp_path)
-    metadata = HudiMetadataTable(LocalStorage(path))
+    metadata = opened(path)
     before = metadata.read_files()
     table = Table.open(str(path))
     plan = dividing_plan(table, "event_ts", mode)
@@ -66,6 +66,17 @@ def test_it_is_updated_unless_the_option_disables_it(name: str, mode: str, tmp_p
     assert metadata.read_files() == before
     table.execute(scheduled.instant)
     assert metadata.read_files() == on_disk(path) != before
+
+
+def test_a_limit_that_is_no_number_is_refused_before_anything_commits(tmp_path: Path) -> None:
+    path = golden.unpack("v9_mdt", tmp_path)
+    table = Table.open(str(path), options={METADATA_COMPACT_AFTER: "ten"})
+    instant = table.schedule(dividing_plan(table, "event_ts", "copy")).instant
+    with pytest.raises(ConfigError, match=r"max\.delta\.commits='ten' is not a whole number"):
+        table.execute(instant)
+    assert not list((path / ".hoodie/timeline").glob(f"{instant}_*.commit"))
+    Table.open(str(path)).execute(instant)
+    assert len(list((path / ".hoodie/timeline").glob(f"{instant}_*.commit"))) == 1
 
 
 class PassedOver(FaultyStorage):
@@ -94,7 +105,7 @@ def test_an_update_that_was_passed_over_drops_the_metadata_table(tmp_path: Path)
     plan = table.schedule(dividing_plan(table, "event_ts", "copy"))
     application = assemble(str(path), {}, storage=PassedOver(path, plan.instant), engine=LocalEngine(1))
     application.runner.execute(plan.instant, NoProgress())
-    assert HudiMetadataTable(LocalStorage(path)).load().partitions == ()
+    assert opened(path).load().facts.partitions == ()
     assert not (path / ".hoodie" / "metadata").exists()
     assert Counter(map(repr, table.snapshot().to_arrow(PLAIN.names).to_pylist())) == before
 
@@ -102,7 +113,7 @@ def test_an_update_that_was_passed_over_drops_the_metadata_table(tmp_path: Path)
 def test_a_rollback_withdraws_what_an_engine_that_ran_the_plan_left(tmp_path: Path) -> None:
     """An instant of the metadata table counts as soon as it is no longer pending on the table's timeline."""
     path = golden.unpack("v9_mdt", tmp_path)
-    metadata = HudiMetadataTable(LocalStorage(path))
+    metadata = opened(path)
     before = metadata.read_files()
     table = Table.open(str(path))
     instant = table.schedule(dividing_plan(table, "event_ts", "copy")).instant
@@ -157,17 +168,13 @@ def test_an_index_of_an_unknown_kind_is_refused_before_anything_is_written(name:
 def test_what_was_never_committed_is_removed(name: str, tmp_path: Path) -> None:
     table = golden.unpack(name, tmp_path)
     untouched = metadata_files(table)
-    for number in (1, 2, 3, 9):
-        path = tmp_path / f"crash{number}" / table.name
-        shutil.copytree(table, path)
-        begin(path)
-        dying = FaultyStorage(LocalStorage(path), FaultPlan(writes={number: Fault.CRASH_BEFORE}))
-        try:
-            write(HudiMetadataTable(dying))
-        except SimulatedCrash:
-            assert number < 4
+    begin(table)
+    crashes = 0
+    for path, has_crashed in crashed_copies(table, tmp_path, lambda _, storage: write(HudiMetadataTable(storage))):
         revert_update(LocalStorage(path), opened(path), INSTANT)
         assert metadata_files(path) == untouched
+        crashes += has_crashed
+    assert crashes == 4
 
 
 @pytest.mark.parametrize("name", TABLES)
@@ -178,17 +185,15 @@ def test_a_second_removal_ends_what_a_crash_left(name: str, tmp_path: Path) -> N
     begin(table)
     write(opened(table))
     crashes = 0
-    for number in range(6):
-        path = tmp_path / f"crash{number}" / table.name
-        shutil.copytree(table, path)
-        dying = FaultyStorage(LocalStorage(path), FaultPlan(writes={number: Fault.CRASH_BEFORE}))
-        try:
-            revert_update(dying, opened(path), INSTANT)
-        except SimulatedCrash:
-            crashes += 1
+
+    def act(path: Path, storage: Storage) -> None:
+        revert_update(storage, opened(path), INSTANT)
+
+    for path, has_crashed in crashed_copies(table, tmp_path, act):
         assert opened(path).read_files() == before
         revert_update(LocalStorage(path), opened(path), INSTANT)
         assert metadata_files(path) == untouched
+        crashes += has_crashed
     assert crashes == 4  # the delta commit, its one log, inflight, requested
 
 
@@ -198,7 +203,7 @@ def test_nobody_reads_a_metadata_table_whose_removal_crashed(name: str, tmp_path
     dying = FaultyStorage(LocalStorage(table), FaultPlan(writes={1: Fault.CRASH_BEFORE}))
     with pytest.raises(SimulatedCrash):
         drop_metadata_table(dying)
-    assert opened(table).load().partitions == ()
+    assert opened(table).load().facts.partitions == ()
     assert (table / ".hoodie" / "metadata").exists()
     drop_metadata_table(LocalStorage(table))
     assert not (table / ".hoodie" / "metadata").exists()
@@ -223,7 +228,7 @@ def test_a_log_that_holds_others_records_too_is_not_removed(tmp_path: Path) -> N
 def test_it_is_dropped_whole(name: str, tmp_path: Path) -> None:
     table = golden.unpack(name, tmp_path)
     drop_metadata_table(LocalStorage(table))
-    assert opened(table).load().partitions == ()
+    assert opened(table).load().facts.partitions == ()
     assert not (table / ".hoodie" / "metadata").exists()
     assert "hoodie.table.metadata.partitions" not in (table / ".hoodie" / "hoodie.properties").read_text()
 
@@ -253,7 +258,7 @@ def test_a_write_that_died_while_it_compacted_it_is_complete(name: str, pattern:
     dying = assemble(str(path), options, storage=DyingStorage(path, pattern), lock=NoLock())
     with pytest.raises(SimulatedCrash):
         dying.append.write(WriteOperation.UPSERT, incoming_records(dying, WriteOperation.UPSERT, later), NoProgress())
-    metadata = HudiMetadataTable(LocalStorage(path))
+    metadata = opened(path)
     assert metadata.read_files() == on_disk(path)
     shown = Counter(map(repr, table.snapshot().to_arrow(PLAIN.names).to_pylist()))
     assert Counter(map(repr, later.to_pylist())) <= shown

@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 from eventide import Table
 from eventide.bootstrap import assemble
 from eventide.rows.reader import Rows
-from eventide_adapters.format.metadata_table.key_index import HudiKeyIndex
+from eventide_adapters.format.metadata_records.key_index import HudiKeyIndex
+from eventide_adapters.format.metadata_records.reader import MetadataTableReader
 from eventide_adapters.format.metadata_table.table import HudiMetadataTable
 from eventide_core.config import BLOOM_ENTRIES, CLOCK_SKEW_MS, INDEX_TYPE
 from support.campaign import IS_REPEATED, tries
@@ -100,8 +101,8 @@ def check(rows: Rows, keys: Collection[str] = KEYS) -> None:
     conditions = {f"id = '{key}'": [key] for key in keys} | {"id in ('k1', 'new1', 'nobody')": ["k1", "new1", "nobody"]}
     for condition, named in conditions.items():
         expected = everything.filter(pc.is_in(everything.column("id"), pa.array(named)))
-        found = rows.to_arrow(None, condition)
-        assert sorted(map(repr, found.to_pylist())) == sorted(map(repr, expected.to_pylist())), condition
+        table = rows.to_arrow(None, condition)
+        assert sorted(map(repr, table.to_pylist())) == sorted(map(repr, expected.to_pylist())), condition
         assert rows.count(condition) == expected.num_rows
 
 
@@ -210,8 +211,8 @@ def test_one_key_of_a_hundred_file_groups_is_one_data_file_and_a_few_requests(tm
 def test_a_key_that_moved_is_read_where_it_is_now(table: Table) -> None:
     table.upsert(records([("k1", "a", 5)]))
     assert is_by_index(table)
-    found = table.snapshot().to_arrow(["part", "note"], "id = 'k1'").to_pylist()
-    assert found == [{"part": "a", "note": "a 5"}]
+    rows = table.snapshot().to_arrow(["part", "note"], "id = 'k1'").to_pylist()
+    assert rows == [{"part": "a", "note": "a 5"}]
 
 
 def test_read_optimized_files_decide_while_log_files_have_deleted_or_moved_keys(table: Table) -> None:
@@ -258,14 +259,14 @@ def test_a_write_during_the_lookup_leaves_it_to_files(
     table: Table, change: Callable[[Table], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     rows = table.snapshot()
-    opened, waiting = HudiMetadataTable.record_index, [change]
+    opened, waiting = HudiMetadataTable.load, [change]
 
-    def beside(self: HudiMetadataTable, instants: Collection[str], moving: Collection[str]) -> HudiKeyIndex | None:
+    def beside(self: HudiMetadataTable) -> MetadataTableReader:
         while waiting:
             waiting.pop()(table)
-        return opened(self, instants, moving)
+        return opened(self)
 
-    monkeypatch.setattr(HudiMetadataTable, "record_index", beside)
+    monkeypatch.setattr(HudiMetadataTable, "load", beside)
     assert slices_read(rows, "k1") == len(rows.plan.slices)
     assert waiting == []
     assert rows.to_arrow(["note"], "id = 'k1'").to_pylist() == [{"note": "b 0"}]

@@ -38,7 +38,7 @@ def to_file(file: Path, reporter: str = "PROMETHEUS_TEXTFILE") -> tuple[str, ...
 
 def samples(file: Path) -> dict[str, Any]:
     """The values by name, those with a reason by (name, reason). Raises AssertionError for a line of no known form."""
-    found: dict[str, Any] = {}
+    values: dict[str, Any] = {}
     described: list[str] = []
     for line in file.read_text().splitlines():
         if line.startswith("# HELP "):
@@ -47,9 +47,9 @@ def samples(file: Path) -> dict[str, Any]:
             match = SAMPLE.fullmatch(line)
             assert match, line
             assert match[1] == described[-1]
-            found[match[1] if match[3] is None else f"{match[1]} {match[3]}"] = float(match[4])
+            values[match[1] if match[3] is None else f"{match[1]} {match[3]}"] = float(match[4])
     assert len(described) == len(set(described))
-    return found
+    return values
 
 
 def test_a_compaction_reports_what_it_reached_and_what_waits(table: Path, tmp_path: Path) -> None:
@@ -57,7 +57,7 @@ def test_a_compaction_reports_what_it_reached_and_what_waits(table: Path, tmp_pa
     words = ("--option", "hoodie.payload.event.time.field=event_ts", *to_file(file))
     run_json("compact", table, "--before", T_MS, "--engine", "local", *words)
     told = samples(file)
-    logs = [log for found in Table.open(str(table)).state().view.latest_slices() for log in found.log_files]
+    logs = [log for file_slice in Table.open(str(table)).state().view.latest_slices() for log in file_slice.log_files]
     assert told["eventide_ro_event_time_cut_timestamp_seconds"] == T_MS / 1000
     assert told["eventide_ro_event_time_watermark_timestamp_seconds"] == T_MS / 1000
     assert told["eventide_ro_late_records"] == 0
@@ -87,8 +87,8 @@ def test_the_state_of_the_metadata_table_is_reported() -> None:
         return instant_epoch_ms(instant) - 3_600_000
 
     def told(status: MetadataTableStatus | None) -> dict[str, float]:
-        found = table_metrics(None, logs, KeptBytes(0, 0), (), status, 0, moment_of=in_berlin)
-        return {metric.name: metric.value for metric in found if metric.name.startswith("metadata_table")}
+        metrics = table_metrics(None, logs, KeptBytes(0, 0), (), status, 0, moment_of=in_berlin)
+        return {metric.name: metric.value for metric in metrics if metric.name.startswith("metadata_table")}
 
     assert told(None) == {}
     assert told(MetadataTableStatus(("files",), 7, None)) == {

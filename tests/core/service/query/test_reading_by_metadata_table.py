@@ -53,8 +53,8 @@ def ask(path: Path) -> tuple[Answers, set[str]]:
     return [rows(Rows(plan, application.reader, application.engine)) for plan in plans], directories
 
 
-def rows(found: Any) -> list[str]:
-    return sorted(map(repr, found.to_arrow(PLAIN.names).to_pylist()))
+def rows(query: Any) -> list[str]:
+    return sorted(map(repr, query.to_arrow(PLAIN.names).to_pylist()))
 
 
 def without_metadata_table(path: Path) -> Path:

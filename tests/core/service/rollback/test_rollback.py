@@ -11,7 +11,6 @@ import pytest
 
 from eventide import Table
 from eventide.bootstrap import assemble
-from eventide_adapters.format.metadata_table.table import HudiMetadataTable
 from eventide_adapters.storage.faulty import FaultyStorage
 from eventide_adapters.storage.open import open_storage
 from eventide_core.config import BUCKETS, Options
@@ -22,6 +21,7 @@ from golden.readings import as_json
 from support import golden
 from support.columns import schema_of
 from support.command_line import content_of, run, run_json
+from support.metadata_updates import check_files
 from support.thresholds import dividing_plan
 
 pytestmark = pytest.mark.slow
@@ -31,8 +31,8 @@ AFTER_ALL_MS = EPOCH_MS + 100_000_000
 
 
 def rows(table: Table, columns: tuple[str, ...]) -> Counter[tuple[str, ...]]:
-    found = table.snapshot().to_arrow().to_pylist()
-    return Counter(tuple(repr(as_json(row[name])) for name in columns) for row in found)
+    records = table.snapshot().to_arrow().to_pylist()
+    return Counter(tuple(repr(as_json(row[name])) for name in columns) for row in records)
 
 
 def after_step(name: str, number: int) -> Counter[tuple[str, ...]]:
@@ -65,7 +65,7 @@ def test_a_write_that_failed_leaves_no_file_and_no_row(name: str, tmp_path: Path
     assert timeline.instants[-1].action is Action.ROLLBACK
     assert not any((path / ".hoodie" / ".temp").glob("*"))
     if name.startswith("v9"):
-        assert len([found for found in deleted if ".log." in found]) == 4
+        assert len([log_name for log_name in deleted if ".log." in log_name]) == 4
         assert not list(path.glob(f"part=*/*_{failed.requested_time}*"))
 
 
@@ -90,7 +90,7 @@ def test_a_log_compaction_that_died_leaves_the_blocks_that_it_merged(name: str, 
     table = Table.open(str(path))
     columns = golden.expected(name).row_columns
     before = rows(table, columns)
-    instant = max(found.name.partition(".")[0] for found in timeline_directory(path).glob("*.logcompaction.inflight"))
+    instant = max(file.name.partition(".")[0] for file in timeline_directory(path).glob("*.logcompaction.inflight"))
     (completed,) = (f for f in timeline_directory(path).glob(f"{instant}*.deltacommit") if f.suffix != ".crc")
     completed.unlink()
     (pending,) = table.state().timeline.pending
@@ -184,21 +184,21 @@ def test_rollbacks_of_another_hand_that_died_are_ended(name: str, tmp_path: Path
     path = golden.unpack(name, tmp_path)
     table = Table.open(str(path))
     (failed,) = table.state().timeline.pending
-    kept = {found: found.read_bytes() for found in timeline_directory(path).glob(f"{failed.requested_time}*")}
+    kept = {file: file.read_bytes() for file in timeline_directory(path).glob(f"{failed.requested_time}*")}
     table.rollback(failed.requested_time, force=True)
     begun = next(timeline_directory(path).glob("*.rollback.requested"))
-    for found in timeline_directory(path).glob("*.rollback"):
-        found.unlink()
-    for found, data in kept.items():
-        found.write_bytes(data)
+    for file in timeline_directory(path).glob("*.rollback"):
+        file.unlink()
+    for file, data in kept.items():
+        file.write_bytes(data)
     files = sorted(path.glob("part=*/*"))
     # Whether that engine is at work nobody can tell: not before it has stood for long.
     assert assemble(str(path), {}).rollback.undo_failed_writes() == ()
     with pytest.raises(BusyError, match="of another engine has been pending"):
         table.rollback(failed.requested_time)
     assert run("clean", path).exit_code == 4
-    for found in timeline_directory(path).glob("*.rollback.*"):
-        os.utime(found, (0, 0))
+    for file in timeline_directory(path).glob("*.rollback.*"):
+        os.utime(file, (0, 0))
     assert assemble(str(path), {}).rollback.undo_failed_writes() == (failed.requested_time,)
     assert sorted(path.glob("part=*/*")) == files
     state = table.state()
@@ -211,12 +211,7 @@ def test_the_metadata_table_names_what_a_rollback_leaves(name: str, tmp_path: Pa
     application = assemble(str(path), {})
     last = application.state().timeline.writes[-1]
     application.rollback.undo(last.requested_time)
-    listed = HudiMetadataTable(application.storage).read_files()
-    present: dict[str, dict[str, int]] = {partition: {} for partition in listed}
-    for file in application.state().listing:
-        if ".log." in file.name or file.name.endswith(".parquet"):
-            present[file.partition][file.name] = file.size
-    assert {partition: dict(found) for partition, found in listed.items()} == present
+    check_files(path)
 
 
 def test_a_rollback_on_version_6_lists_a_partition_once_for_all_its_file_groups() -> None:
@@ -232,8 +227,8 @@ def test_a_rollback_on_version_6_lists_a_partition_once_for_all_its_file_groups(
     storage = FaultyStorage(open_storage(uri, Options(options)))
     assemble(uri, options, storage=storage).rollback.undo(result.instant)
     (instant,) = table.state().timeline.writes
-    written = [log for found in table.state().view.latest_slices() for log in found.log_files]
+    written = [log for file_slice in table.state().view.latest_slices() for log in file_slice.log_files]
     assert len(written) == 8, "a log that was rolled back, and what rolls it back, in each file group"
     assert set(table.snapshot().to_arrow()["ms"].to_pylist()) == {1}, instant
-    assert sum(found.kind == "list" and found.path == "part=a" for found in storage.reads) == 2
-    assert not any(found.kind == "stat" and ".log." in found.path for found in storage.reads)
+    assert sum(read.kind == "list" and read.path == "part=a" for read in storage.reads) == 2
+    assert not any(read.kind == "stat" and ".log." in read.path for read in storage.reads)

@@ -18,8 +18,8 @@ RESTORED = "20991231235959999"
 
 def rows(path: Path, moment: str | None = None) -> list[dict[str, Any]]:
     table = Table.open(str(path))
-    found = table.snapshot() if moment is None else table.as_of(moment)
-    return found.to_arrow(PLAIN.names).sort_by("id").to_pylist()
+    query = table.snapshot() if moment is None else table.as_of(moment)
+    return query.to_arrow(PLAIN.names).sort_by("id").to_pylist()
 
 
 def test_blocks_that_a_restore_left_are_skipped(tmp_path: Path) -> None:

@@ -114,9 +114,9 @@ def test_a_heartbeat_that_names_no_process_counts_by_its_age(
     content: bytes, storage: MemoryStorage, liveness: Liveness
 ) -> None:
     storage.put(heartbeat_path(TIME), content)
-    found = liveness.heartbeat(TIME)
-    assert found is not None
-    assert (found.is_fresh, found.owner) == (True, None)
+    heartbeat = liveness.heartbeat(TIME)
+    assert heartbeat is not None
+    assert (heartbeat.is_fresh, heartbeat.owner) == (True, None)
 
 
 class TestAbandoned:

@@ -37,10 +37,10 @@ def storage(*outcomes: tuple[int, int | None], age_ms: int = ROLLED_BACK_KEPT_MS
 def settled(
     made: MemoryStorage, active: Timeline, *, borne: tuple[int, ...] = (), published: tuple[int, ...] = ()
 ) -> set[int]:
-    found = settled_outcomes(
+    outcomes = settled_outcomes(
         made, active, {t(n) for n in borne}, NOW_MS, lambda instant: int(instant[-2:]) in published
     )
-    return {int(instant[-2:]) for instant in found}
+    return {int(instant[-2:]) for instant in outcomes}
 
 
 def test_of_archived_compactions_the_last_completed_that_published_a_cut_keeps_its_outcome() -> None:

@@ -19,8 +19,8 @@ from support.clocks import ManualClock
 def last_commit(tmp_path: Path) -> Path:
     table = make(tmp_path / "t", 6)
     table.upsert(rows(("k0", "a", 10, "first")))
-    (found,) = (tmp_path / "t" / ".hoodie").glob("*.deltacommit")
-    return found
+    (commit,) = (tmp_path / "t" / ".hoodie").glob("*.deltacommit")
+    return commit
 
 
 @pytest.mark.parametrize("kept", [0, 100])

@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from eventide import Table
-from eventide_adapters.format.merge.content_audit import ArrowContentAudit
+from eventide_adapters.format.changes.content_audit import ArrowContentAudit
 from eventide_core.errors import NotAHudiTableError, UnsupportedTableError
 from eventide_core.table.files.content_audit import SliceAudit
 from eventide_core.table.files.slice_read import SliceRead
@@ -30,8 +30,8 @@ R = TypeVar("R")
 def test_a_table_that_hudi_wrote_is_sound(name: str, tmp_path: Path) -> None:
     path = golden.unpack(name, tmp_path)
     before = content_of(path)
-    found = Table.open(str(path)).verify(deep=True)
-    assert found.ok, found.failed
+    verification = Table.open(str(path)).verify(deep=True)
+    assert verification.ok, verification.failed
     assert content_of(path) == before
 
 
@@ -84,9 +84,9 @@ def test_a_log_that_is_older_than_the_archived_timeline_is_no_orphan(tmp_path: P
     assert archived
     for file in archived:
         file.unlink()
-    found = Table.open(str(path)).verify(deep=True)
-    assert found.ok, found.failed
-    (orphans,) = [check for check in found.checks if check.name == "orphan-files"]
+    verification = Table.open(str(path)).verify(deep=True)
+    assert verification.ok, verification.failed
+    (orphans,) = [check for check in verification.checks if check.name == "orphan-files"]
     assert any("older than the archived timeline" in remark for remark in orphans.remarks)
 
 
@@ -112,8 +112,8 @@ def test_a_left_over_from_before_a_downgrade_is_sound_after_its_compaction_is_ar
     if is_archive_left_behind:
         for file in path.glob(".hoodie/archived/.commits_*"):
             file.unlink()
-    found = table.verify(deep=True)
-    assert found.ok, found.failed
+    verification = table.verify(deep=True)
+    assert verification.ok, verification.failed
 
 
 def test_a_link_that_leads_out_of_the_table_is_reported_and_not_followed(tmp_path: Path) -> None:
@@ -186,7 +186,7 @@ def test_a_partition_that_the_table_does_not_have_is_wrong_usage(tmp_path: Path)
     refused = run("verify", path, "--partition", "nope")
     assert refused.exit_code == 2
     assert f"no partition 'nope' in {path}: give the name of its directory" in refused.stderr
-    partition = next(found.parent.name for found in path.rglob(".hoodie_partition_metadata"))
+    partition = next(file.parent.name for file in path.rglob(".hoodie_partition_metadata"))
     assert run("verify", path, "--partition", partition).exit_code == 0
 
 
@@ -227,8 +227,8 @@ def test_the_cure_of_a_lost_file_says_what_each_way_costs(tmp_path: Path) -> Non
 
 
 def cures_of(table: Table) -> list[str]:
-    found = {check.name: check for check in table.verify().failed}
-    return [finding.cure for finding in found["committed-files"].findings]
+    failed = {check.name: check for check in table.verify().failed}
+    return [finding.cure for finding in failed["committed-files"].findings]
 
 
 def test_what_a_deep_check_had_to_leave_out_is_not_passed(tmp_path: Path) -> None:
@@ -236,12 +236,12 @@ def test_what_a_deep_check_had_to_leave_out_is_not_passed(tmp_path: Path) -> Non
     whole = run_json("verify", path, "--deep")
     assert "record-versions" not in whole["not_checked"]
     max(p for p in path.rglob(".*.log.*") if ".hoodie" not in p.parts).unlink()
-    found = run("verify", path, "--deep", "--output", "json").document
+    document = run("verify", path, "--deep", "--output", "json").document
     of_slices = {"records-readable", "record-counts", "record-versions", "key-indexes", "event-times", "record-keys"}
-    statuses = {check["name"]: check["status"] for check in found["checks"]}
+    statuses = {check["name"]: check["status"] for check in document["checks"]}
     assert {name: statuses[name] for name in of_slices} == dict.fromkeys(of_slices, "not checked")
-    assert of_slices <= set(found["not_checked"])
-    (reason,) = next(check["remarks"] for check in found["checks"] if check["name"] == "key-indexes")
+    assert of_slices <= set(document["not_checked"])
+    (reason,) = next(check["remarks"] for check in document["checks"] if check["name"] == "key-indexes")
     assert reason == "left out 1 file slice with missing or damaged files"
 
 
@@ -252,11 +252,11 @@ def test_a_slice_that_eventide_does_not_support_is_left_out_and_the_others_are_c
     assert "records-readable" not in run_json("verify", path, "--deep")["not_checked"]
     audit, seen = ArrowContentAudit.audit, list[str]()
 
-    def refuse_the_first(self: ArrowContentAudit, found: SliceRead, **terms: Any) -> SliceAudit:
-        seen.append(found.file_id)
+    def refuse_the_first(self: ArrowContentAudit, read: SliceRead, **terms: Any) -> SliceAudit:
+        seen.append(read.file_id)
         if len(seen) == 1:
             raise UnsupportedTableError("a column of another type")
-        return audit(self, found, **terms)
+        return audit(self, read, **terms)
 
     monkeypatch.setattr(ArrowContentAudit, "audit", refuse_the_first)
     answer = run("verify", path, "--deep", "--output", "json")
@@ -306,5 +306,5 @@ def test_all_that_is_read_may_be_read_on_a_cluster(tmp_path: Path) -> None:
 
 
 def check_sound(table: Table) -> None:
-    found = table.verify(deep=True)
-    assert found.ok, found.failed
+    verification = table.verify(deep=True)
+    assert verification.ok, verification.failed

@@ -24,8 +24,8 @@ from support.append_tables import SCHEMA, START_MS, make, rows
 
 
 def _values(table: Table, *columns: str, as_of: str | None = None) -> dict[str, tuple[Any, ...]]:
-    found = table.snapshot() if as_of is None else table.as_of(as_of)
-    return {row["id"]: tuple(row[column] for column in columns) for row in found.to_arrow().to_pylist()}
+    query = table.snapshot() if as_of is None else table.as_of(as_of)
+    return {row["id"]: tuple(row[column] for column in columns) for row in query.to_arrow().to_pylist()}
 
 
 @pytest.mark.parametrize("version", [6, 8, 9])

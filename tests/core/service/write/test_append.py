@@ -92,8 +92,8 @@ def test_the_schema_grows_with_what_is_written(tmp_path: Path) -> None:
     more = pa.table({"id": ["a"], "part": ["p"], "ms": [START_MS + 2], "more": [7]})
     result = nulled.upsert(more, schema_mode="merge")
     assert (result.added_columns, result.widened_columns) == (("more",), ())
-    found = {row["id"]: (row["word"], row["more"]) for row in table.snapshot().to_arrow().to_pylist()}
-    assert found == {"a": (None, 7), "b": ("old", None)}
+    values = {row["id"]: (row["word"], row["more"]) for row in table.snapshot().to_arrow().to_pylist()}
+    assert values == {"a": (None, 7), "b": ("old", None)}
 
 
 def test_a_table_ordered_by_commit_takes_null_event_times_and_compacts_them(tmp_path: Path) -> None:
@@ -216,8 +216,8 @@ def test_a_log_file_of_full_size_ends_and_the_next_version_continues(
     result = table.upsert(rows(*((f"k{i}", "p", 100 + i, "x" * 20) for i in range(40))))
     table.delete(pa.table({"id": ["k1"], "part": ["p"]}))
     state = table.state()
-    for found in state.view.latest_slices():
-        versions = [log.name.version for log in found.log_files if found.base_instant < result.instant]
+    for file_slice in state.view.latest_slices():
+        versions = [log.name.version for log in file_slice.log_files if file_slice.base_instant < result.instant]
         assert len(versions) > 2
         if version == 6:
             assert versions == list(range(1, len(versions) + 1))
@@ -252,8 +252,8 @@ def test_keys_of_several_fields_and_partitions_by_time_are_hudis(tmp_path: Path)
         options={BUCKETS: 2, "hoodie.datasource.write.hive_style_partitioning": "false", **times},
     )
     table.upsert(pa.table({"id": [1, 1], "kind": ["a", "b"], "ms": [START_MS, START_MS + 86_400_000]}, schema=schema))
-    found = Table.open(table.uri).snapshot().to_arrow().to_pylist()
-    assert sorted((row["_hoodie_record_key"], row["_hoodie_partition_path"]) for row in found) == [
+    shown = Table.open(table.uri).snapshot().to_arrow().to_pylist()
+    assert sorted((row["_hoodie_record_key"], row["_hoodie_partition_path"]) for row in shown) == [
         ("id:1,kind:a", "2023/11/14"),
         ("id:1,kind:b", "2023/11/15"),
     ]
@@ -300,8 +300,8 @@ def test_a_partition_path_may_be_made_of_a_value_and_a_time(tmp_path: Path) -> N
     Table.create(str(tmp_path / "t"), **given, options={BUCKETS: 2, **times})
     table = Table.open(str(tmp_path / "t"))
     table.upsert(rows(("a", "p", 0, "one"), ("b", "p", 86_400_000, "two")))
-    found = table.snapshot().to_arrow().to_pylist()
-    assert sorted((row["_hoodie_record_key"], row["_hoodie_partition_path"]) for row in found) == [
+    shown = table.snapshot().to_arrow().to_pylist()
+    assert sorted((row["_hoodie_record_key"], row["_hoodie_partition_path"]) for row in shown) == [
         ("a", "part=p/ms=2023-11-14"),
         ("b", "part=p/ms=2023-11-15"),
     ]

@@ -95,13 +95,15 @@ def test_new_keys_fill_up_a_small_base_file_which_keeps_its_rows(version: int, t
     assert (second.upserts, second.files) == (1, 1)
     third = table.insert(rows(("d", "p", 4, "new"), ("d", "p", 5, "twice, as inserts may")))
     assert (third.upserts, third.files) == (2, 1)
-    (found,) = table.state().view.latest_slices()
-    assert (found.base_instant, found.log_files) == (third.instant, ())
+    (file_slice,) = table.state().view.latest_slices()
+    assert (file_slice.base_instant, file_slice.log_files) == (third.instant, ())
     assert len(table.read_optimized().to_arrow()) == 5
     changed = table.incremental(first.instant if version == 6 else completion(table, first.instant)).to_arrow()
     assert sorted(row["id"] for row in changed.to_pylist()) == ["c", "d", "d"]
     shown = table.snapshot().to_arrow()
-    assert set(shown.column("_hoodie_file_name").to_pylist()) == {str(found.base_file and found.base_file.name)}
+    assert set(shown.column("_hoodie_file_name").to_pylist()) == {
+        str(file_slice.base_file and file_slice.base_file.name)
+    }
     assert table.as_of(second.instant).to_arrow().num_rows == 3
 
     table.upsert(rows(("a", "p", 9, "in a log"), ("e", "p", 9, "beside it")))
@@ -123,10 +125,10 @@ def test_new_keys_fill_up_a_small_base_file_which_keeps_its_rows(version: int, t
 
 
 def completion(table: Table, instant: str) -> str:
-    found = table.state().timeline.find(instant)
-    assert found is not None
-    assert found.completion_time is not None
-    return found.completion_time
+    completed = table.state().timeline.find(instant)
+    assert completed is not None
+    assert completed.completion_time is not None
+    return completed.completion_time
 
 
 def test_a_write_that_filled_a_base_file_up_is_rolled_back_to_the_old_one(tmp_path: Path) -> None:

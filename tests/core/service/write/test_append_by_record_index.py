@@ -12,10 +12,9 @@ from hypothesis import strategies as st
 
 from eventide import Table
 from eventide.bootstrap import assemble
-from eventide_adapters.format.metadata_table.key_index import HudiKeyIndex
-from eventide_adapters.format.metadata_table.records import file_group_number
-from eventide_adapters.format.metadata_table.table import HudiMetadataTable
-from eventide_adapters.storage.local import LocalStorage
+from eventide_adapters.format.metadata_records.key_index import HudiKeyIndex
+from eventide_adapters.format.metadata_records.reader import MetadataTableReader
+from eventide_adapters.format.metadata_records.records import file_group_number
 from eventide_core.ports import KeyIndex
 from eventide_core.table.settings.metadata_table import RECORD_INDEX
 from support.campaign import IS_REPEATED, tries
@@ -32,10 +31,10 @@ MOVES = "hoodie.record.index.update.partition.path"
 
 
 def key_index(path: Path) -> HudiKeyIndex:
-    timeline = Table.open(str(path)).state().timeline
-    found = HudiMetadataTable(LocalStorage(path)).record_index({i.requested_time for i in timeline.completed})
-    assert found is not None
-    return found
+    state = Table.open(str(path)).state()
+    index = assemble(str(path), {}).metadata.record_index(state.config, state.timeline)
+    assert isinstance(index, HudiKeyIndex)
+    return index
 
 
 @pytest.fixture(scope="module")
@@ -51,11 +50,7 @@ def tables(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
 def searched(monkeypatch: pytest.MonkeyPatch) -> None:
     """From here on, writes search the table's files."""
-
-    def none(_: HudiMetadataTable, instants: Collection[str], moving: Collection[str]) -> None:
-        del instants, moving
-
-    monkeypatch.setattr(HudiMetadataTable, "record_index", none)
+    monkeypatch.setattr(MetadataTableReader, "record_index", lambda _self: None)
 
 
 def written(rows: list[tuple[str, str, int]]) -> pa.Table:
@@ -87,9 +82,9 @@ def check_index(path: Path) -> None:
     asked: dict[int, list[str]] = {}
     for key in (*expected, *KEYS):
         asked.setdefault(file_group_number(key, index.file_groups), []).append(key)
-    found = {key: place for number, keys in asked.items() for key, place in index.locate(number, keys).items()}
-    assert found.keys() == expected.keys()
-    for key, (partition, file_id) in found.items():
+    places = {key: place for number, keys in asked.items() for key, place in index.locate(number, keys).items()}
+    assert places.keys() == expected.keys()
+    for key, (partition, file_id) in places.items():
         assert partition == expected[key][0]
         assert file_id in expected[key][1], "a name of a base or log file has its file id"
 
@@ -143,7 +138,7 @@ def test_an_upsert_of_three_keys_reads_only_the_slices_that_have_them(
     plain = Table.open(str(path), {**OPTIONS, **small})
     plain.upsert(own_rows(plain))
     plain.insert(written([(f"many{number}", "many", 1) for number in range(60)]))
-    slices = [found for found in plain.state().view.latest_slices() if found.partition == "part=many"]
+    slices = [file_slice for file_slice in plain.state().view.latest_slices() if file_slice.partition == "part=many"]
     assert len(slices) >= 50
     storage = CountingStorage(str(path))
     opened = Table(str(path), BY_INDEX, assemble(str(path), BY_INDEX, storage=storage))

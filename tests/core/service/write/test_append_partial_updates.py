@@ -35,8 +35,8 @@ def test_one_version_of_each_key_and_partition_is_written(tmp_path: Path) -> Non
     table = partially_updated(tmp_path / "t")
     without_word = rows(("a", "p", 2, "two"), ("a", "q", 2, "two")).drop_columns(["word"])
     table.upsert(without_word)
-    found = {(row["part"], row["word"]) for row in table.snapshot().to_arrow().to_pylist()}
-    assert found == {("p", "one"), ("q", None)}
+    shown = {(row["part"], row["word"]) for row in table.snapshot().to_arrow().to_pylist()}
+    assert shown == {("p", "one"), ("q", None)}
 
 
 @pytest.mark.parametrize("index", ["GLOBAL_SIMPLE", "GLOBAL_BLOOM"])

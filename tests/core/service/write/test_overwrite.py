@@ -223,5 +223,5 @@ def test_an_incremental_query_shows_the_new_rows(tmp_path: Path) -> None:
     last = table.state().timeline.completion_time(table.history(1)[0].instant)
     assert last is not None
     result = table.insert_overwrite(rows(("k0", "a", 1, "over"), ("z", "a", 1, "over")))
-    found = table.incremental(last).to_arrow().to_pylist()
-    assert {(row["id"], row["_hoodie_commit_time"]) for row in found} == {("k0", result.instant), ("z", result.instant)}
+    shown = table.incremental(last).to_arrow().to_pylist()
+    assert {(row["id"], row["_hoodie_commit_time"]) for row in shown} == {("k0", result.instant), ("z", result.instant)}

@@ -9,11 +9,11 @@ import pytest
 from eventide import Table
 from eventide.bootstrap import assemble
 from eventide.testing.histories import NoLock
+from eventide_adapters.format.metadata_records.reader import MetadataTableReader
 from eventide_adapters.format.metadata_table import group_records
 from eventide_adapters.format.metadata_table.file_contents import KeysOfRows, KeysOfSlice
 from eventide_adapters.format.metadata_table.group_records import EncodedLog, KeyPlaces
-from eventide_adapters.format.metadata_table.reader import MetadataTableReader
-from eventide_adapters.format.metadata_table.secondary_index import PairsOfReplaced, PairsOfSlice
+from eventide_adapters.format.metadata_table.secondary_index import PairsOfSlice
 from eventide_adapters.storage.faulty import Fault, FaultPlan, FaultyStorage, SimulatedCrash
 from eventide_adapters.storage.local import LocalStorage
 from eventide_core.errors import EventideError
@@ -42,13 +42,13 @@ def opened(path: Path, storage: Storage | None = None, engine: PickledTasks | No
 def index_of(path: Path, partition: str) -> dict[str, tuple[object, ...]]:
     """What the metadata table says of each key, without file IDs and times, which no two writes share."""
     reader = MetadataTableReader.load(LocalStorage(path))
-    found: dict[str, tuple[object, ...]] = {}
+    index: dict[str, tuple[object, ...]] = {}
     for group in reader.slices(partition):
         for key, versions in reader.records(group).items():
             value = versions[-1]
             place = value["recordIndexMetadata"]
-            found[key] = (group.file_id, value.get("SecondaryIndexMetadata"), place and place["partitionName"])
-    return found
+            index[key] = (group.file_id, value.get("SecondaryIndexMetadata"), place and place["partitionName"])
+    return index
 
 
 def staged(path: Path) -> list[str]:
@@ -95,7 +95,7 @@ def test_staged_keys_give_the_same_indexes_and_none_passes_through_the_driver(
         assert len(index_of(path, partition)) > ROWS / 3
     for kind in (KeyPlaces, EncodedLog):
         assert max(tasks.sizes[kind]) < LARGEST_ANSWER_BYTES
-    assert not tasks.asked & {KeysOfSlice, KeysOfRows, PairsOfSlice, PairsOfReplaced}
+    assert not tasks.asked & {KeysOfSlice, KeysOfRows, PairsOfSlice}
     assert staged(path) == []
     assert opened(path).verify(deep=True).ok
 

@@ -21,8 +21,8 @@ from support.append_tables import make, rows
 
 
 def _wide(*values: tuple[str, str, int, str], column: str = "fare") -> pa.Table:
-    found = rows(*values)
-    return found.append_column(column, pa.array([1.5] * len(found)))
+    table = rows(*values)
+    return table.append_column(column, pa.array([1.5] * len(table)))
 
 
 def _begun(path: Path, records: pa.Table) -> tuple[Append, PendingWrite]:
@@ -40,8 +40,8 @@ def test_a_write_that_began_before_a_column_came_does_not_take_it_away(version: 
     append, begun = _begun(tmp_path / "t", rows(("k1", "a", 2, "new")))
     table.upsert(_wide(("k2", "b", 2, "wide")), schema_mode="merge")
     append.complete(begun)
-    found = {row["id"]: (row["word"], row["fare"]) for row in table.snapshot().to_arrow().to_pylist()}
-    assert found == {"k1": ("new", None), "k2": ("wide", 1.5)}
+    values = {row["id"]: (row["word"], row["fare"]) for row in table.snapshot().to_arrow().to_pylist()}
+    assert values == {"k1": ("new", None), "k2": ("wide", 1.5)}
     assert table.verify(deep=True).ok
 
 

@@ -14,8 +14,8 @@ import pytest
 
 from eventide import Table
 from eventide_adapters.format.log_file.delete_block import encode_delete_block
-from eventide_adapters.format.metadata_table.reader import MetadataTableReader
-from eventide_adapters.format.metadata_table.records import (
+from eventide_adapters.format.metadata_records.reader import MetadataTableReader
+from eventide_adapters.format.metadata_records.records import (
     column_stats_key,
     file_group_number,
     partition_stats_key,
@@ -23,8 +23,9 @@ from eventide_adapters.format.metadata_table.records import (
 from eventide_adapters.format.metadata_table.table import HudiMetadataTable
 from eventide_adapters.storage.local import LocalStorage
 from eventide_core.errors import CorruptLogBlockError, UnsupportedTableError
-from eventide_core.table.settings.properties import PROPERTIES_PATH
+from eventide_core.table.settings.table_config import METADATA_PARTITIONS_KEY
 from support import golden
+from support.metadata_updates import set_property
 
 pytestmark = pytest.mark.slow
 
@@ -51,16 +52,8 @@ def path(tmp_path: Path) -> Path:
     definition = {"sourceFields": INDEXED, "version": "V2"}
     (made / ".hoodie/.index_defs").mkdir()
     (made / ".hoodie/.index_defs/index.json").write_text(json.dumps({"indexDefinitions": {"column_stats": definition}}))
-    has_partitions(made, ",".join(["files", *FILE_GROUPS]))
+    set_property(made, METADATA_PARTITIONS_KEY, ",".join(["files", *FILE_GROUPS]))
     return made
-
-
-def has_partitions(path: Path, names: str) -> None:
-    properties = path / PROPERTIES_PATH
-    lines = properties.read_text().splitlines()
-    kept = [line for line in lines if not line.startswith("hoodie.table.metadata.partitions=")]
-    properties.write_text("\n".join([*kept, f"hoodie.table.metadata.partitions={names}", ""]))
-    properties.with_name(".hoodie.properties.crc").unlink(missing_ok=True)
 
 
 def records(path: Path, partition: str) -> dict[str, list[dict[str, Any]]]:
@@ -69,12 +62,12 @@ def records(path: Path, partition: str) -> dict[str, list[dict[str, Any]]]:
 
 
 def homes(path: Path) -> dict[str, tuple[str, str]]:
-    found: dict[str, tuple[str, str]] = {}
+    places: dict[str, tuple[str, str]] = {}
     for key, versions in records(path, "record_index").items():
         told = versions[-1]["recordIndexMetadata"]
         uuid = UUID(bytes=struct.pack(">qq", told["fileIdHighBits"], told["fileIdLowBits"]))
-        found[key] = (told["partitionName"], f"{uuid}-{told['fileIndex']}" if told["fileIndex"] >= 0 else str(uuid))
-    return found
+        places[key] = (told["partitionName"], f"{uuid}-{told['fileIndex']}" if told["fileIndex"] >= 0 else str(uuid))
+    return places
 
 
 def shown_homes(table: Table) -> dict[str, tuple[str, str]]:
@@ -116,12 +109,12 @@ def test_the_record_index_has_the_location_of_each_key(path: Path) -> None:
     asked: set[str] = set()
     for _, rows in written(table):
         asked |= {row["id"] for row in rows}
-        found, shown = homes(path), shown_homes(table)
-        assert found.keys() <= asked
+        indexed, shown = homes(path), shown_homes(table)
+        assert indexed.keys() <= asked
         for key in asked:
-            assert found.get(key) == shown.get(key), key
+            assert indexed.get(key) == shown.get(key), key
     assert len(asked) == 6
-    assert HudiMetadataTable(LocalStorage(path)).load().partitions == tuple(sorted(["files", *FILE_GROUPS]))
+    assert HudiMetadataTable(LocalStorage(path)).load().facts.partitions == tuple(sorted(["files", *FILE_GROUPS]))
 
 
 def test_every_new_file_has_the_ranges_of_its_rows_and_partitions_hold_them_all(path: Path) -> None:
@@ -170,8 +163,8 @@ def test_a_torn_base_of_an_index_fails_no_write_that_has_completed(path: Path) -
 
 
 def least_and_greatest(values: Iterator[Any]) -> tuple[Any, Any]:
-    found = [value for value in values if value is not None]
-    return (min(found), max(found)) if found else (None, None)
+    present = [value for value in values if value is not None]
+    return (min(present), max(present)) if present else (None, None)
 
 
 def test_records_with_new_columns_are_refused_before_anything_is_written(path: Path) -> None:
@@ -195,7 +188,7 @@ def has_index(path: Path, name: str, kind: str, column: str, version: str = "V2"
     document = json.loads(definitions.read_text())
     document["indexDefinitions"][name] = {"indexType": kind, "sourceFields": [column], "version": version}
     definitions.write_text(json.dumps(document))
-    has_partitions(path, ",".join(sorted(["files", *FILE_GROUPS, name])))
+    set_property(path, METADATA_PARTITIONS_KEY, ",".join(sorted(["files", *FILE_GROUPS, name])))
 
 
 @pytest.mark.parametrize("version", ["V1", "V2"])
@@ -234,7 +227,9 @@ def test_a_secondary_index_has_the_value_of_each_key_that_was_written(version: s
         assert pairs.items() <= shown.items()
     assert shown[rows[0]["id"]] == "a$b\\c\0"
     assert shown[rows[1]["id"]] is None
-    assert not any(found.log_files and found.base_file is None for found in reader.slices("record_index"))
+    assert not any(
+        file_slice.log_files and file_slice.base_file is None for file_slice in reader.slices("record_index")
+    )
 
 
 def split_pair(key: str) -> tuple[str | None, str]:
@@ -248,7 +243,7 @@ def test_an_index_whose_values_spark_computes_is_dropped_by_a_write(path: Path) 
     table = Table.open(str(path), OPTIONS)
     result = table.delete(pa.table({"id": ["k00000"], "part": ["a"]}))
     assert result.dropped_indexes == ("expr_index_by_day",)
-    assert "expr_index_by_day" not in HudiMetadataTable(LocalStorage(path)).load().partitions
+    assert "expr_index_by_day" not in HudiMetadataTable(LocalStorage(path)).load().facts.partitions
     assert list(json.loads((path / ".hoodie/.index_defs/index.json").read_text())["indexDefinitions"]) == [
         "column_stats"
     ]
@@ -263,7 +258,7 @@ def test_an_index_of_bloom_filters_stays_since_hudi_reads_what_it_does_not_know(
     has_index(path, "expr_index_by_word", "bloom_filters", "val")
     result = Table.open(str(path), OPTIONS).delete(pa.table({"id": ["k00000"], "part": ["a"]}))
     assert result.dropped_indexes == ()
-    assert "expr_index_by_word" in HudiMetadataTable(LocalStorage(path)).load().partitions
+    assert "expr_index_by_word" in HudiMetadataTable(LocalStorage(path)).load().facts.partitions
 
 
 def test_an_index_over_floating_numbers_is_dropped_by_a_write(path: Path) -> None:

@@ -53,9 +53,9 @@ def test_columns_have_the_types_that_hudi_gives_them_in_hive() -> None:
 
 
 def test_timestamps_are_timestamps_in_hive_where_that_is_asked_for() -> None:
-    found = {one.name: one.type for one in columns(schema(), supports_timestamp=True).hive}
+    types = {one.name: one.type for one in columns(schema(), supports_timestamp=True).hive}
 
-    assert (found["t"], found["tn"], found["n"]) == ("timestamp", "timestamp", "bigint")
+    assert (types["t"], types["tn"], types["n"]) == ("timestamp", "timestamp", "bigint")
 
 
 def test_spark_gets_the_partition_columns_last_and_which_columns_may_be_null() -> None:
@@ -78,9 +78,9 @@ def test_spark_gets_the_partition_columns_last_and_which_columns_may_be_null() -
 
 
 def test_meta_columns_come_first() -> None:
-    found = TableColumns.of(AvroSchema.of(schema({"id": "string"})), has_meta_fields=True, supports_timestamp=False)
+    of_table = TableColumns.of(AvroSchema.of(schema({"id": "string"})), has_meta_fields=True, supports_timestamp=False)
 
-    assert [one.name for one in found.hive][0::5] == ["_hoodie_commit_time", "id"]
+    assert [one.name for one in of_table.hive][0::5] == ["_hoodie_commit_time", "id"]
 
 
 @pytest.mark.parametrize("kind", [["int", "string"], "nothing.known", {"type": "record", "name": "r2", "fields": 7}])

@@ -49,12 +49,13 @@ def test_blocks_are_found_as_they_were_written(
     blocks: list[tuple[BlockType, dict[HeaderKey, str], bytes]],
 ) -> None:
     file = _File(b"".join(encode_block(*block) for block in blocks))
-    found = file.blocks()
+    parsed = file.blocks()
     assert [
-        (b.block_type, dict(b.header), file.data[b.content_offset : b.content_offset + b.content_length]) for b in found
+        (b.block_type, dict(b.header), file.data[b.content_offset : b.content_offset + b.content_length])
+        for b in parsed
     ] == blocks
-    ends = [0, *(b.end for b in found)]
-    assert [b.offset for b in found] == ends[:-1]
+    ends = [0, *(b.end for b in parsed)]
+    assert [b.offset for b in parsed] == ends[:-1]
     assert ends[-1] == len(file.data)
 
 
@@ -114,13 +115,13 @@ def test_reading_continues_behind_torn_bytes_as_in_hudis_readers() -> None:
     file = _File(first + torn + last)
     with pytest.raises(CorruptLogBlockError, match=f"at byte {len(first)}"):
         file.blocks()
-    found = file.blocks(is_strict=False)
-    assert [block.block_type for block in found] == [
+    blocks = file.blocks(is_strict=False)
+    assert [block.block_type for block in blocks] == [
         BlockType.AVRO_DATA,
         BlockType.CORRUPT,
         BlockType.AVRO_DATA,
     ]
-    assert (found[1].offset, found[1].end) == (len(first), len(first) + len(torn))
+    assert (blocks[1].offset, blocks[1].end) == (len(first), len(first) + len(torn))
 
 
 def test_a_torn_block_identifies_its_write_only_if_its_header_is_whole() -> None:
@@ -137,8 +138,8 @@ def test_a_magic_that_lies_across_two_reads_is_found() -> None:
     step = 1024 * 1024
     for shift in range(-7, 8):
         garbage = b"g" * (step + 1 + shift)
-        found = _File(garbage + _block()).blocks(is_strict=False)
-        assert [block.offset for block in found] == [0, len(garbage)]
+        blocks = _File(garbage + _block()).blocks(is_strict=False)
+        assert [block.offset for block in blocks] == [0, len(garbage)]
 
 
 @pytest.mark.parametrize(
@@ -178,17 +179,17 @@ def test_bytes_gone_wrong_anywhere_bring_a_typed_error_or_blocks_within_the_file
         data = edited(chance, whole, longest=30)
         file = _File(data)
         try:
-            found = file.blocks(is_strict=round_ % 2 == 0)
+            blocks = file.blocks(is_strict=round_ % 2 == 0)
         except (CorruptLogBlockError, UnsupportedLogFormatError):
             failed += 1
         else:
-            assert all(b.offset < b.content_offset + b.content_length <= b.end <= len(data) for b in found)
-            assert sum(b.end - b.offset for b in found) == len(data)
+            assert all(b.offset < b.content_offset + b.content_length <= b.end <= len(data) for b in blocks)
+            assert sum(b.end - b.offset for b in blocks) == len(data)
         assert file.largest_read <= len(data)
     assert failed > 500
 
 
 @given(st.binary(max_size=300))
 def test_no_bytes_stop_a_reader_that_skips_torn_blocks(data: bytes) -> None:
-    found = _File(data).blocks(is_strict=False)
-    assert sum(block.end - block.offset for block in found) == len(data)
+    blocks = _File(data).blocks(is_strict=False)
+    assert sum(block.end - block.offset for block in blocks) == len(data)

@@ -63,9 +63,9 @@ def _instant(number: int) -> str:
 def _renamed(versions: tuple[SchemaVersion, ...], instant: int, as_of: str | None = None) -> FileColumns:
     names = _names(versions, as_of)
     assert names is not None
-    found = names.in_block(_instant(instant), "block")
-    assert found is not None
-    return found
+    columns = names.in_block(_instant(instant), "block")
+    assert columns is not None
+    return columns
 
 
 def test_columns_that_come_go_change_type_or_place_keep_their_names() -> None:
@@ -83,8 +83,8 @@ RENAMED = _versions(_schema(20, _field(1, "id"), _field(2, "b")), _schema(10, _f
 def test_a_renamed_column_is_read_by_its_number_in_files_of_its_old_name() -> None:
     for instant in (10, 19):
         old = _renamed(RENAMED, instant)
-        found = {"_hoodie_record_key": 3, "id": 1, "b": 2}
-        assert old.by_name_read({"id": 1, "a": 2, "_hoodie_record_key": 3}, "block") == found
+        numbers = {"_hoodie_record_key": 3, "id": 1, "b": 2}
+        assert old.by_name_read({"id": 1, "a": 2, "_hoodie_record_key": 3}, "block") == numbers
         assert (old.is_same("id"), old.is_same("b"), old.is_same("_hoodie_file_name")) == (True, False, True)
     names = _names(RENAMED)
     assert names is not None
@@ -164,15 +164,15 @@ def test_names_keep_their_numbers_and_new_names_get_numbers_that_no_field_had() 
     )
     before = _avro(("a", "int"), ("p", place), ("gone", "string"))
     after = _avro(("p", wider), ("a", "double"), ("new", {"type": "bytes", "logicalType": "decimal", "precision": 5}))
-    found = json.loads(evolved(json.dumps(known), AvroSchema.of(before), AvroSchema.of(after), "20260101000000000"))
-    assert found["version_id"] == 20260101000000000
-    assert found["max_column_id"] == 11
-    assert [(f["id"], f["name"], f["type"]) for f in found["fields"] if f["name"] != "p"] == [
+    schema = json.loads(evolved(json.dumps(known), AvroSchema.of(before), AvroSchema.of(after), "20260101000000000"))
+    assert schema["version_id"] == 20260101000000000
+    assert schema["max_column_id"] == 11
+    assert [(f["id"], f["name"], f["type"]) for f in schema["fields"] if f["name"] != "p"] == [
         (0, "_hoodie_commit_time", "string"),
         (1, "a", "double"),
         (11, "new", "decimal(5, 0)"),
     ]
-    (nested,) = (f["type"]["fields"] for f in found["fields"] if f["name"] == "p")
+    (nested,) = (f["type"]["fields"] for f in schema["fields"] if f["name"] == "p")
     assert [(f["id"], f["name"], f["type"], f["optional"]) for f in nested] == [
         (4, "x", "long", False),
         (10, "y", "string", False),

@@ -21,16 +21,16 @@ def version(word: str, position: int) -> PartialVersion:
     kind, ordering, columns = word[0], int(word[1]), word[2:]
     is_delete = kind == "D"
     natural = is_delete and ordering == 0
-    found = Version(None if natural else ordering, is_delete, position, not is_delete and columns != COLUMNS)
-    return PartialVersion(found, dict.fromkeys(columns, position))
+    made = Version(None if natural else ordering, is_delete, position, not is_delete and columns != COLUMNS)
+    return PartialVersion(made, dict.fromkeys(columns, position))
 
 
 def versions(words: Sequence[str], start: int) -> list[PartialVersion]:
     return [version(word, start + place) for place, word in enumerate(words)]
 
 
-def seen(found: PartialVersion | None) -> dict[str, object] | None:
-    return None if found is None else {name: found.values.get(name) for name in COLUMNS}
+def seen(partial: PartialVersion | None) -> dict[str, object] | None:
+    return None if partial is None else {name: partial.values.get(name) for name in COLUMNS}
 
 
 @pytest.mark.parametrize(

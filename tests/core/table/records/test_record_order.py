@@ -67,8 +67,8 @@ def _delete(ordering: int | None) -> Version:
 def test_a_reader_sees_the_version_that_its_rule_lets_win(
     rule: MergeRule, base: int | None, logs: list[Version], seen: int | None
 ) -> None:
-    found = latest(rule, None if base is None else _put(base), logs)
-    assert (None if found is None else found.ordering) == seen
+    winner = latest(rule, None if base is None else _put(base), logs)
+    assert (None if winner is None else winner.ordering) == seen
 
 
 @given(st.sampled_from([EVENT, DEFAULT, OVERWRITE, CUSTOM]))

@@ -16,11 +16,11 @@ def keys(partition: str = "region", record_key: str = "id", version: str = "9", 
 
 
 def test_a_custom_key_generator_states_for_each_field_whether_it_is_a_time() -> None:
-    found = keys("region\\:SIMPLE,at\\:TIMESTAMP", **{"table.keygenerator.type": "CUSTOM"}, **TIMES)
-    assert (found.partition_fields, found.time_fields) == (("region", "at"), ("at",))
-    assert found.partition_time is not None
-    assert found.partition_time.kind is TimeKind.SECONDS
-    assert not found.names_key_fields
+    key_format = keys("region\\:SIMPLE,at\\:TIMESTAMP", **{"table.keygenerator.type": "CUSTOM"}, **TIMES)
+    assert (key_format.partition_fields, key_format.time_fields) == (("region", "at"), ("at",))
+    assert key_format.partition_time is not None
+    assert key_format.partition_time.kind is TimeKind.SECONDS
+    assert not key_format.names_key_fields
     assert keys("region:simple", **{"table.keygenerator.class": "a.b.CustomKeyGenerator"}).time_fields == ()
     assert keys("region:simple", "id,kind", **{"table.keygenerator.type": "CUSTOM_AVRO"}).names_key_fields
 
@@ -81,6 +81,6 @@ def test_one_field_of_a_complex_key_before_version_9_has_no_certain_form() -> No
 )
 def test_a_zone_may_be_one_of_javas_offsets(said: str, zone: str) -> None:
     times = {**TIMES, "keygen.timebased.timezone": said.replace(":", "\\:")}
-    found = keys(**{"table.keygenerator.type": "TIMESTAMP"}, **times).partition_time
-    assert found is not None
-    assert found.zone == zone
+    partition_time = keys(**{"table.keygenerator.type": "TIMESTAMP"}, **times).partition_time
+    assert partition_time is not None
+    assert partition_time.zone == zone

@@ -31,7 +31,7 @@ def test_hudi_writes_each_key_of_a_new_table(version: int) -> None:
 
 def _keys_of_hudi(name: str) -> set[str]:
     with tarfile.open(golden.DIRECTORY / f"{name}.tar.gz") as archive:
-        found = next(m for m in archive.getmembers() if m.name.endswith(".hoodie/hoodie.properties"))
-        content = archive.extractfile(found)
+        member = next(m for m in archive.getmembers() if m.name.endswith(".hoodie/hoodie.properties"))
+        content = archive.extractfile(member)
         assert content is not None
         return set(parse_properties(content.read().decode("latin-1")))

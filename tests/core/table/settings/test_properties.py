@@ -45,10 +45,10 @@ def test_no_text_is_too_odd_for_a_properties_file(text: str) -> None:
 
 def reader(*looks: Mapping[str, str]) -> ReadRange:
     """Gives the files as each look in turn finds them."""
-    found = iter(looks)
+    answers = iter(looks)
 
     def read_range(path: str, offset: int, length: int) -> bytes:
-        files = next(found, looks[-1])
+        files = next(answers, looks[-1])
         if path not in files:
             raise MissingFileError(path)
         return files[path].encode("latin-1")[offset : offset + length]

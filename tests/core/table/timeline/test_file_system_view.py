@@ -47,9 +47,9 @@ def _done(requested: int, completed: int, action: str = "deltacommit") -> str:
 
 def _snapshot(view: FileSystemView, as_of: int | None = None) -> list[tuple[str, str | None, list[str]]]:
     """(base instant, base file, logs) of each slice that a snapshot reads."""
-    found = view.latest_slices(None if as_of is None else _t(as_of))
+    slices = view.latest_slices(None if as_of is None else _t(as_of))
     return [
-        (s.base_instant, s.base_file.path if s.base_file else None, [log.path for log in s.log_files]) for s in found
+        (s.base_instant, s.base_file.path if s.base_file else None, [log.path for log in s.log_files]) for s in slices
     ]
 
 
@@ -262,15 +262,15 @@ def test_from_version_8_every_committed_log_is_in_one_slice_and_no_other_is(data
     names += [f"{_t(n)}.deltacommit.inflight" if after is None else _done(n, n + after) for n, after in logs.items()]
     files = [*map(_base, bases), *map(_log, logs)]
     view = _view_9(names, data.draw(st.permutations(files)))
-    slices = [found for group in view.slices.values() for found in group]
-    placed = [log.path for found in slices for log in found.log_files]
+    slices = [file_slice for group in view.slices.values() for file_slice in group]
+    placed = [log.path for file_slice in slices for log in file_slice.log_files]
     assert sorted(placed) == sorted(_log(n).path for n, after in logs.items() if after is not None)
-    for found in slices:
-        assert list(found.log_files) == sorted(found.log_files, key=lambda log: log.name.reader_order)
-        for log in found.log_files:
+    for file_slice in slices:
+        assert list(file_slice.log_files) == sorted(file_slice.log_files, key=lambda log: log.name.reader_order)
+        for log in file_slice.log_files:
             number = next(n for n in logs if _t(n) == log.name.instant)
             completed = number + (logs[number] or 0)
             below = [n for n in bases if n <= completed]
             if below:
-                assert found.base_file is not None
-                assert found.base_instant == _t(max(below))
+                assert file_slice.base_file is not None
+                assert file_slice.base_instant == _t(max(below))

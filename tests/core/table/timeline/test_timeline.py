@@ -133,8 +133,8 @@ def test_a_write_of_the_same_millisecond_does_not_hide_a_compaction(
     names = [_time(1) + compaction, _time(1) + write]
     timeline = Timeline.of_file_names(names if is_first else names[::-1])
     of_write, of_compaction = timeline.find(_time(1)), timeline.find_compaction(_time(1))
-    assert [found and found.file_name for found in (of_compaction, of_write)] == names
-    assert [found.file_name for found in timeline.instants] == names
+    assert [instant and instant.file_name for instant in (of_compaction, of_write)] == names
+    assert [instant.file_name for instant in timeline.instants] == names
     assert timeline.shares_its_time(_time(1))
 
 

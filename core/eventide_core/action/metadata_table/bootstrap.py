@@ -1,0 +1,119 @@
+"""A metadata table that is made from nothing: its instant, its file groups, its properties, and what it was made with.
+
+Hudi writes a delta commit for each partition of the metadata table. eventide writes one for all of them:
+
+    version 6      at the last completed instant of the table, followed by "010"
+    8 and later    at 00000000000000000
+"""
+
+from collections.abc import Callable, Collection
+from typing import Final
+
+from eventide_core.table.files.file_name import BaseFileName, LogFileName
+from eventide_core.table.files.file_slice import FileSlice
+from eventide_core.table.settings.metadata_table import (
+    BLOOM_FILTERS,
+    COLUMN_STATS,
+    FILES,
+    PARTITION_STATS,
+    RECORD_INDEX,
+    MetadataTableFacts,
+)
+from eventide_core.table.settings.properties import table_checksum
+from eventide_core.table.timeline.commit_metadata import CommitMetadata
+from eventide_core.table.timeline.instant import Instant
+from eventide_core.table.timeline.layout import layout_of
+
+_FILE_GROUPS: Final = {
+    FILES: ("files", 1),
+    BLOOM_FILTERS: ("bloom-filters", 4),
+    COLUMN_STATS: ("col-stats", 2),
+    PARTITION_STATS: ("partition-stats", 1),
+    RECORD_INDEX: ("record-index", 10),
+}
+"""The prefix of the file ids, and the number of file groups that Hudi makes by default."""
+
+_FIRST_INSTANT: Final = "00000000000000000"
+_BELOW_VERSION_8: Final = "010"
+_NO_INSTANT: Final = "00000000000000"
+_LOG_TOKEN: Final = "0-0-0"
+_BASE_TOKEN: Final = "0-1-0"
+
+
+def first_instant(version: int, completed: Collection[str]) -> str:
+    """The requested time of its delta commit. `completed` are the requested times of the table's completed actions."""
+    if layout_of(version).records_completion_times:
+        return _FIRST_INSTANT
+    return f"{max(completed, default=_NO_INSTANT)}{_BELOW_VERSION_8}"
+
+
+def new_file_groups(partition: str, instant: str) -> tuple[tuple[FileSlice, LogFileName, BaseFileName], ...]:
+    """The file groups of one of its partitions, by number: a slice without a file yet, and the names of its first files."""
+    prefix, count = _FILE_GROUPS[partition]
+    file_ids = [f"{prefix}-{number:04d}-0" for number in range(count)]
+    return tuple(
+        (
+            FileSlice(partition, file_id, instant, None, ()),
+            LogFileName(file_id, instant, 1, _LOG_TOKEN),
+            BaseFileName(file_id, _BASE_TOKEN, instant, ".hfile"),
+        )
+        for file_id in file_ids
+    )
+
+
+def first_properties(table_name: str, version: int) -> str:
+    """The content of its `hoodie.properties`."""
+    name = f"{table_name}_metadata"
+    pairs = {
+        "hoodie.table.name": name,
+        "hoodie.table.type": "MERGE_ON_READ",
+        "hoodie.table.version": str(version),
+        "hoodie.table.base.file.format": "HFILE",
+        "hoodie.table.recordkey.fields": "key",
+        "hoodie.table.checksum": table_checksum({"hoodie.table.name": name}),
+        "hoodie.compaction.payload.class": "org.apache.hudi.metadata.HoodieMetadataPayload",
+        "hoodie.populate.meta.fields": "false",
+        "hoodie.datasource.write.drop.partition.columns": "false",
+    }
+    if layout_of(version).needs_hudi_1:
+        pairs |= {
+            "hoodie.table.initial.version": str(version),
+            "hoodie.timeline.layout.version": "2",
+            "hoodie.timeline.path": "timeline",
+            "hoodie.timeline.history.path": "history",
+            "hoodie.archivelog.folder": "history",
+            "hoodie.table.keygenerator.type": "HOODIE_TABLE_METADATA",
+            "hoodie.record.merge.mode": "CUSTOM",
+            "hoodie.record.merge.strategy.id": "00000000-0000-0000-0000-000000000000",
+        }
+    else:
+        pairs |= {
+            "hoodie.timeline.layout.version": "1",
+            "hoodie.archivelog.folder": "archived",
+            "hoodie.table.keygenerator.class": "org.apache.hudi.metadata.HoodieTableMetadataKeyGenerator",
+            "hoodie.compaction.record.merger.strategy": "eeb8d96f-b1e4-49fd-bbf8-28ac514178e5",
+        }
+    return "".join(f"{key}={value}\n" for key, value in pairs.items())
+
+
+def made_with(facts: MetadataTableFacts, commit: Callable[[Instant], CommitMetadata]) -> frozenset[str]:
+    """The requested times of the table's actions whose files were listed when it was made. Empty if they are unknown.
+
+    It needs no commit of them. Version 8 and later: those that completed before its first delta commit did. Version 6:
+    those up to the instant that its first delta commit names. Unknown if that commit has been archived.
+    """
+    first = min(facts.timeline.completed, key=lambda i: i.requested_time, default=None)
+    if first is None:
+        return frozenset()
+    completed, time = facts.data_timeline.completed, first.requested_time
+    if facts.layout.records_completion_times:
+        end = first.completion_time if time == _FIRST_INSTANT else None
+        return frozenset(i.requested_time for i in completed if end is not None and (i.completion_time or "9") <= end)
+    if (
+        not time.endswith(_BELOW_VERSION_8)
+        or len(time) <= len(_FIRST_INSTANT)
+        or FILES not in commit(first).write_stats
+    ):
+        return frozenset()  # archived, or an index that was added later
+    last = time.removesuffix(_BELOW_VERSION_8)
+    return frozenset(i.requested_time for i in completed if i.requested_time <= last)
