@@ -7,6 +7,7 @@ from functools import lru_cache
 from typing import Any, Final, TypeVar, cast
 
 from eventide_core.errors import ConfigError, UnsupportedTableError
+from eventide_core.table.records.avro_types import branches
 
 META_FIELDS = (
     "_hoodie_commit_time",
@@ -109,7 +110,7 @@ class AvroSchema:
             raise ConfigError(
                 f"option {option}={name!r}: the table has no such field; its fields are {', '.join(self.field_names)}"
             )
-        return any(kind == "null" or (isinstance(kind, list) and "null" in kind) for kind in kinds)
+        return any("null" in branches(kind) for kind in kinds)
 
     def is_time(self, name: str) -> bool:
         """Whether the field is a timestamp or a date.
