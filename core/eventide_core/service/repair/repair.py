@@ -125,7 +125,9 @@ class Repairer:
                 now = _first(plan.repairs)
                 reruns = sorted({repair.rerun for repair in now if repair.rerun is not None})
                 rebuilt = next((r.rebuilt_indexes for r in now if r.rebuilt_indexes is not None), None)
-                backup.begin(_changes(now), [_described(repair) for repair in now], reruns, lease, rebuilt_indexes=rebuilt)
+                backup.begin(
+                    _changes(now), [_described(repair) for repair in now], reruns, lease, rebuilt_indexes=rebuilt
+                )
                 backup.apply(lease)
                 self.files.forget()
             repairs += now
