@@ -43,7 +43,7 @@ def wanted_properties(
 def dataset_change(
     existing: CatalogDataset | None, schema: AvroSchema, properties: Mapping[str, str], options: DatasetOptions
 ) -> DatasetChange:
-    """The change from the dataset found. Raises RefusedError if that is another table's."""
+    """The change from the `existing` dataset; None if the catalog has none. Raises RefusedError if that is another table's."""
     there: Mapping[str, str] = {} if existing is None else existing.properties
     place = there.get(BASE_PATH_KEY)
     if place is not None and not is_same_place(place, properties[BASE_PATH_KEY]):
