@@ -12,7 +12,7 @@ from eventide.rows.own_place import require_own_place
 from eventide.spark.types import arrow_schema_of
 from eventide_adapters.format.avro.from_arrow import avro_schema_of
 from eventide_adapters.format.avro.schema import arrow_schema
-from eventide_adapters.format.base_file.time_patterns import event_time_texts
+from eventide_adapters.format.columns.time_patterns import event_time_texts
 from eventide_adapters.format.write.arrow_records import ArrowRecords
 from eventide_adapters.format.write.incoming_schema import refuse_names_alike
 from eventide_adapters.format.write.record_writer import RowWriter

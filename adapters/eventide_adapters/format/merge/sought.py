@@ -18,11 +18,11 @@ import pyarrow.compute as pc
 
 from eventide_adapters.format.avro.event_time_properties import event_times_in_header
 from eventide_adapters.format.avro.schema import RECORD_KEY, ArrowType
-from eventide_adapters.format.base_file.filter_proof import excluded
-from eventide_adapters.format.base_file.open_file import open_base
 from eventide_adapters.format.base_file.row_groups import RowGroupChoice
 from eventide_adapters.format.log_file.blocks import PlacedBlock, counting_blocks
 from eventide_adapters.format.log_file.records import DataBlock, DeleteBlock
+from eventide_adapters.format.parquet.filter_proof import excluded
+from eventide_adapters.format.parquet.open_file import open_base
 from eventide_core.ports import Storage
 from eventide_core.table.files.base_columns import columns_in_base
 from eventide_core.table.files.log_block import BlockType

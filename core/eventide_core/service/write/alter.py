@@ -84,9 +84,9 @@ class Alter:
         files = self.append.files
         state = TableState.load(files)
         after = self._altered(state, alteration)
-        result = AlterResult(after.text, schema_changes(state.schema, after, alteration.rename))
+        planned = AlterResult(after.text, schema_changes(state.schema, after, alteration.rename))
         if is_dry_run or after == state.schema:
-            return result
+            return planned
         self.append.metadata.check(state.config, RowChange.WRITTEN)
         instant = self.append.instants.request(Action.DELTA_COMMIT)
         try:
